@@ -86,8 +86,8 @@ def counted_table(
 
     Raises Refusal, with one sentence that says what is left and how to resume.
     """
-    name, members, reading = text_of(card, corpus, file)
-    parts = divide(members, reading, settings.part_bytes)
+    name, members, how = text_of(card, corpus, file)
+    parts = divide(members, settings.part_bytes, corpus=corpus, **how)
     size = f"{bytes_text(sum(part.size for part in parts))} in {counted_text(len(members), 'file')}"
     label = f"{size}, {counted_text(len(parts), 'part')}"
     key = hashlib.sha256(" ".join([str(word_store.FORMAT), *sorted(part.key for part in parts)]).encode()).hexdigest()
@@ -159,10 +159,12 @@ def run_of(file: Path) -> WordCounts:
 # What is counted
 
 
-def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) -> tuple[str, list[Member], Reading]:
-    """Name, files and reading of a text. Raises Refusal if its documents cannot be counted separately."""
+def text_of(
+    card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None
+) -> tuple[str, list[Member], dict[str, str | None]]:
+    """Name, files, separator and column of a text. Raises Refusal if its documents cannot be counted separately."""
     if file is not None:
-        return file.name, members_of(str(file.path)), Reading(corpus, "", None)
+        return file.name, members_of(str(file.path)), {"separator": "", "column": None}
     path, column, tokens = card["path"], card.get("column"), corpus.special_tokens
     members, separator = members_of(path), ""
     if local.check_column(path, members, column) or len(members) > 1:
@@ -172,7 +174,7 @@ def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) ->
                 f"{separator!r} is between the files, and counting them separately needs a special token there that no "
                 "other can overlap; put such a token first in special_tokens"
             )
-    return local.name_of(path, members), members, Reading(corpus, separator, column)
+    return local.name_of(path, members), members, {"separator": separator, "column": column}
 
 
 @dataclass(frozen=True)
@@ -273,15 +275,6 @@ def line_of(error: BaseException) -> str:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What decides the words of a file."""
-
-    corpus: Corpus
-    separator: str
-    column: str | None
-
-
-@dataclass(frozen=True)
 class Part:
     """A file, or a range of it: from the first safe place at `first` or later to that at `last` or later.
 
@@ -291,12 +284,14 @@ class Part:
     member: Member
     first: int
     last: int
-    reading: Reading
+    corpus: Corpus  # how to read it
+    separator: str
+    column: str | None
 
     @property
     def is_plain(self) -> bool:
         """Whether the bytes of the file are the text."""
-        return local.kind_of(self.member, self.reading.column) is None and not local.is_compressed(self.member)
+        return local.kind_of(self.member, self.column) is None and not local.is_compressed(self.member)
 
     @property
     def is_whole(self) -> bool:
@@ -317,15 +312,14 @@ class Part:
         return str(self.member) + ("" if self.is_whole else f", bytes {self.first} to {self.last}")
 
 
-def divide(members: Sequence[Member], reading: Reading, part_bytes: int) -> list[Part]:
+def divide(members: Sequence[Member], part_bytes: int, **how: Any) -> list[Part]:
     """The parts of these files, none much larger than `part_bytes` if a file can be divided; the largest first."""
     parts = []
     for member in members:
-        kind = local.kind_of(member, reading.column)
-        divisible = not local.is_compressed(member) and kind != ".csv"
+        divisible = not local.is_compressed(member) and local.kind_of(member, how["column"]) != ".csv"
         number = max(1, -(-member.size // part_bytes)) if divisible else 1
         bounds = [member.size * place // number for place in range(number + 1)]
-        parts += [Part(member, first, last, reading) for first, last in zip(bounds, bounds[1:], strict=False)]
+        parts += [Part(member, first, last, **how) for first, last in zip(bounds, bounds[1:], strict=False)]
     return sorted(parts, key=lambda part: -part.size)
 
 
@@ -347,7 +341,7 @@ def count_part(part: Part, memory: int | None) -> bytes | str:
         return str(error)
     except (InvalidText, LeftOut) as error:
         error.path, place = part.member.place if part.is_plain else str(part), f"at byte {error.offset}"
-        return str(error).replace(place, place + local.made_of(part.member, part.reading.column), 1)
+        return str(error).replace(place, place + local.made_of(part.member, part.column), 1)
     except Exception as error:  # whatever the libraries of all the services raise
         return unreadable(str(part), error)
     try:
@@ -358,12 +352,12 @@ def count_part(part: Part, memory: int | None) -> bytes | str:
 
 def count_words(part: Part, memory: int | None) -> WordCounts:
     """The words of a part. Raises what a counter raises, and what reading the file raises."""
-    corpus, separator = part.reading.corpus, part.reading.separator.encode()
+    corpus, separator = part.corpus, part.separator.encode()
     if not part.is_plain:
         between = local.WHOLE if part.is_whole else (part.first, part.last)
 
         def write_documents(text: BinaryIO) -> None:
-            for document in local.documents_in(part.member, part.reading.column, lambda _: None, between):
+            for document in local.documents_in(part.member, part.column, lambda _: None, between):
                 local.append(text, document, separator)
 
         return counting.count_stream(corpus, write_documents, memory)
@@ -472,8 +466,14 @@ def run_tasks(
         while futures:
             for future, result in results.next_batch(block=False):
                 # Not the status: it changes when the worker dies after its result has arrived.
+                if isinstance(result, tuple) and isinstance(result[1], Refusal):
+                    raise result[1]
                 if isinstance(result, tuple):
-                    raise unable(result[1])
+                    raise Refusal(
+                        f"a worker cannot do its task ({type(result[1]).__name__}: {line_of(result[1])}); workers need "
+                        "this version of bpe-harness and memory for a part, see counting.params.part",
+                        UNMEASURED,
+                    )
                 if isinstance(result, (bytes, str)):
                     yield futures.pop(future), result
             if client.status not in ("running", "connecting"):
@@ -483,13 +483,3 @@ def run_tasks(
     finally:
         with contextlib.suppress(Exception):  # the scheduler may be gone
             client.cancel(list(futures), force=True)
-
-
-def unable(error: BaseException) -> Refusal:
-    if isinstance(error, Refusal):
-        return error
-    return Refusal(
-        f"a worker cannot do its task ({type(error).__name__}: {line_of(error)}); workers need this version of "
-        "bpe-harness and memory for a part, see counting.params.part",
-        UNMEASURED,
-    )

@@ -128,33 +128,35 @@ LEXICON = 3000
 CANDIDATES_AT_ONCE = 1 << 17
 
 
+class Distinct:
+    """Which words come up for the first time.
+
+    Words with equal hashes are taken as equal: once in some hundred thousand tables a new one is lost.
+    """
+
+    def __init__(self) -> None:
+        self.hashes = np.empty(0, dtype=np.uint64)
+
+    def new(self, data: Bytes, lengths: Integers) -> NDArray[np.bool_]:
+        """Whether each word of a block is new."""
+        hashes, first = np.unique(word_hashes(data, lengths), return_index=True)
+        place = np.searchsorted(self.hashes, hashes)
+        new = place == np.searchsorted(self.hashes, hashes, side="right")
+        self.hashes = np.insert(self.hashes, place[new], hashes[new])
+        chosen = np.zeros(len(lengths), dtype=bool)
+        chosen[first[new]] = True
+        return chosen
+
+
 def distinct_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
     """Endless distinct words, in blocks: their bytes joined, and their lengths."""
     numbers = Numbers(seed)
     language = Language(numbers.stream())
-    drawing = numbers.stream()
-    runs: list[Unsigned] = []
+    drawing, distinct = numbers.stream(), Distinct()
     while True:
         data, lengths = language.words(drawing, CANDIDATES_AT_ONCE)
-        # Words with equal hashes are taken as equal: once in some hundred thousand tables a new one is lost.
-        hashes, first = np.unique(word_hashes(data, lengths), return_index=True)
-        new = np.ones(len(hashes), dtype=bool)
-        for run in runs:
-            place = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
-            new &= run[place] != hashes
-        add_run(runs, hashes[new])
-        chosen = np.zeros(len(lengths), dtype=bool)
-        chosen[first[new]] = True
-        yield data[np.repeat(chosen, lengths)], lengths[chosen]
-
-
-def add_run(runs: list[Unsigned], run: Unsigned) -> None:
-    """Add a sorted run; each run stays at least twice as long as the next, so that few are merged often."""
-    if len(run):
-        runs.append(run)
-    while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
-        later, earlier = runs.pop(), runs.pop()
-        runs.append(np.sort(np.concatenate([earlier, later]), kind="stable"))
+        new = distinct.new(data, lengths)
+        yield data[np.repeat(new, lengths)], lengths[new]
 
 
 class Language:
@@ -226,47 +228,37 @@ def word_hashes(data: Bytes, lengths: Integers) -> Unsigned:
     return mixed(np.add.reduceat((data.astype(np.uint64) + np.uint64(1)) * factors[within], starts))
 
 
-class ZipfCounts:
+def zipf_counts(words: int, numerator: int, denominator: int, shift: int) -> Unsigned:
     """The counts of V words by rank r: ((V + shift) / (r + shift)) ** exponent, rounded down.
 
     So the rarest word occurs once, as in a text whose words follow the law of Zipf and Mandelbrot, and a smaller table
-    is that of an earlier moment in the same text, which grows by Heaps's law. An exponent is a fraction whose
-    denominator is a power of two, so that roots of it are square roots of integers.
+    is that of an earlier moment in the same text, which grows by Heaps's law. The exponent is `numerator` /
+    `denominator`, a power of two, so that roots of it are square roots of integers. Raises Refusal for a law that
+    cannot be computed exactly.
+
+    >>> zipf_counts(100, 3, 2, 0)[[0, 24, 99]].tolist()
+    [1000, 8, 1]
     """
+    if not (1 <= denominator <= 64 and denominator & (denominator - 1) == 0):
+        raise Refusal(f"exponent_denominator={denominator} is not one of 1, 2, 4, 8, 16, 32, 64")
+    if not denominator < numerator <= 4 * denominator:
+        raise Refusal(f"the exponent {numerator}/{denominator} is not above 1 and at most 4")
+    rarest = (words + shift) ** numerator
 
-    def __init__(self, words: int, numerator: int, denominator: int, shift: int) -> None:
-        """The exponent is `numerator` / `denominator`. Raises Refusal for a law that cannot be computed exactly."""
-        if not (1 <= denominator <= 64 and denominator & (denominator - 1) == 0):
-            raise Refusal(f"exponent_denominator={denominator} is not one of 1, 2, 4, 8, 16, 32, 64")
-        if not denominator < numerator <= 4 * denominator:
-            raise Refusal(f"the exponent {numerator}/{denominator} is not above 1 and at most 4")
-        self.words = words
-        self.numerator = numerator
-        self.roots = denominator.bit_length() - 1
-        self.shift = shift
-        self.rarest = (words + shift) ** numerator
-
-    def count(self, rank: int) -> int:
-        """The whole part of ((words + shift) / (rank + shift)) ** exponent.
-
-        >>> [ZipfCounts(100, 3, 2, 0).count(rank) for rank in (1, 25, 100)]
-        [1000, 8, 1]
-        """
-        power: int = self.rarest // (rank + self.shift) ** self.numerator
-        for _ in range(self.roots):
+    def count(rank: int) -> int:
+        power: int = rarest // (rank + shift) ** numerator
+        for _ in range(denominator.bit_length() - 1):
             power = isqrt(power)
         return power
 
-    def counts(self, first: int, stop: int) -> Unsigned:
-        """The counts of the ranks from `first` up to `stop`: they only fall, so few have to be computed."""
-        counts = np.empty(stop - first, dtype=np.uint64)
-        parts = [(first, self.count(first), stop - 1, self.count(stop - 1))] if stop > first else []
-        while parts:
-            low, most, high, least = parts.pop()
-            if most == least:
-                counts[low - first : high - first + 1] = most
-                continue
-            middle = (low + high) // 2
-            parts.append((low, most, middle, self.count(middle)))
-            parts.append((middle + 1, self.count(middle + 1), high, least))
-        return counts
+    counts = np.empty(words, dtype=np.uint64)
+    ranges = [(1, count(1), words, count(words))]
+    while ranges:  # counts only fall, so few have to be computed
+        low, most, high, least = ranges.pop()
+        if most == least:
+            counts[low - 1 : high] = most
+            continue
+        middle = (low + high) // 2
+        ranges.append((low, most, middle, count(middle)))
+        ranges.append((middle + 1, count(middle + 1), high, least))
+    return counts

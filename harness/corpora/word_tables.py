@@ -12,7 +12,6 @@ words are, under its digest, so that trainers get both in the same way.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +28,6 @@ from harness.common.units import one_line
 from harness.corpora import generators
 from harness.corpora.cards import Card, differing, is_generated
 from harness.corpora.files import CorpusFile, check_readable, digest_of
-from harness.corpora.generators import WordBlock
 from harness.corpora.local import members_of, name_of
 from harness.worker import word_store
 from variants.contract import LARGEST_COUNT, WordCounts
@@ -81,14 +79,23 @@ def table_key(paths: Sequence[Path]) -> str:
 
 
 def from_generator(card: Card, folder: Path) -> None:
-    generators.check_generator_room(card)
-    done = 0
-    with Columns(folder) as columns, bar(f"making {card['name']}", *generators.size_of(card["source"])) as show:
+    """Write the table of a generator as a word store. Raises Refusal if the count of a pair could exceed 64 bits."""
+    done, blocks = 0, []
+    with bar(f"making {card['name']}", *generators.size_of(card["source"])) as show:
         for block in generators.made(card["source"]):
-            columns.append(block)
+            blocks.append(block)
             show(done := done + len(block.counts))
-    check_positions(card["name"], folder)
-    generators.check_generated(card, word_store.finish(folder)["sha256"])
+    data, lengths, counts = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    total = sum(map(mul, counts.tolist(), (lengths - 1).tolist()))
+    if total > LARGEST_COUNT:
+        raise Refusal(
+            f"{card['name']}: its words hold {total} adjacent positions by weight, more than 2**63 - 1; divide the "
+            "counts",
+            UNMEASURED,
+        )
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    columns = data.data, offsets.data.cast("B").cast("q"), counts.data.cast("B").cast("Q")
+    word_store.write(folder, WordCounts(*columns))
 
 
 def from_files(paths: Sequence[Path], folder: Path) -> None:
@@ -146,35 +153,6 @@ def from_parquet(path: Path) -> Items:
 
 
 # Writing
-
-
-class Columns(contextlib.ExitStack):
-    """The columns of a word store being written into a new folder, without the manifest."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        folder.mkdir(parents=True)
-        self.files = [self.enter_context((folder / column).open("wb")) for column, _ in word_store.COLUMNS]
-        self.stop = 0
-        self.files[1].write(np.zeros(1, dtype=np.int64).tobytes())
-
-    def append(self, block: WordBlock) -> None:
-        stops = self.stop + np.cumsum(block.lengths, dtype=np.int64)
-        for file, column in zip(self.files, (block.data, stops, block.counts), strict=True):
-            file.write(np.ascontiguousarray(column).data)
-        self.stop = int(stops[-1]) if len(stops) else self.stop
-
-
-def check_positions(name: str, folder: Path) -> None:
-    """Raises Refusal for a table in which the count of a pair could exceed 64 bits."""
-    total = 0
-    for _, lengths, counts in word_store.parts_of(word_store.mapped(folder)):
-        total += sum(map(mul, counts, lengths)) - sum(counts)
-    if total > LARGEST_COUNT:
-        raise Refusal(
-            f"{name}: its words hold {total} adjacent positions by weight, more than 2**63 - 1; divide the counts",
-            UNMEASURED,
-        )
 
 
 def write_parquet(path: Path, word_counts: WordCounts, digest: str) -> None:
