@@ -362,12 +362,7 @@ def count_words(part: Part, memory: int | None) -> WordCounts:
 
         return counting.count_stream(corpus, write_documents, memory)
     with part.member.open() as file:
-
-        def read(start: int, length: int) -> bytes:
-            file.seek(start)
-            return file.read(length)
-
-        start, stop = (counting.safe_place(corpus, read, part.member.size, place) for place in (part.first, part.last))
+        start, stop = (counting.safe_place(corpus, file, part.member.size, place) for place in (part.first, part.last))
         if not part.is_whole:
             file.seek(start)
         try:

@@ -33,8 +33,6 @@ __all__ = [
 ]
 
 REPLACEMENT = "\ufffd"
-Read = Callable[[int, int], bytes]
-"""Reads so many bytes of a text from a place on: `read(start, length)`."""
 
 
 def ends_a_part(token: str, special_tokens: Sequence[str]) -> bool:
@@ -48,7 +46,7 @@ def ends_a_part(token: str, special_tokens: Sequence[str]) -> bool:
     return token.encode() in processes.safe_to_cut(tokens) and not longer
 
 
-def safe_place(corpus: Corpus, read: Read, size: int, target: int) -> int:
+def safe_place(corpus: Corpus, file: BinaryIO, size: int, target: int) -> int:
     """The first place at `target` or later where a text of `size` bytes may be cut; its end if there is none.
 
     It depends on the text and on `target` alone, so neighbouring parts agree on the cut between them.
@@ -56,17 +54,19 @@ def safe_place(corpus: Corpus, read: Read, size: int, target: int) -> int:
     if target <= 0 or target >= size:
         return max(0, min(target, size))
     if scanned(corpus):
+
+        def read(start: int, length: int) -> bytes:
+            file.seek(start)
+            return file.read(length)
+
         place = scan_of(corpus).safe_place(read, target, size)
-        return size if place is None else place
-    tokens = processes.safe_to_cut([token.encode() for token in corpus.special_tokens])
-    if not tokens:
-        return size
-    special = re.compile(b"|".join(map(re.escape, tokens)))
-    overlap = max(map(len, tokens)) - 1
-    for position in range(target, size, CHUNK_BYTES):
-        if match := special.search(read(position, min(CHUNK_BYTES + overlap, size - position))):
-            return position + match.start()
-    return size
+    else:
+        tokens = processes.safe_to_cut([token.encode() for token in corpus.special_tokens])
+        if not tokens:
+            return size
+        special = re.compile(b"|".join(map(re.escape, tokens)))
+        place = processes.find(special, file, target, max(map(len, tokens)) - 1)
+    return size if place is None else place
 
 
 def scanned(corpus: Corpus) -> bool:
