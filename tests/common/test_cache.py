@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.common import files
-from harness.common.errors import OK, UNMEASURED
+from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.corpora import prepare
 from harness.corpora.__main__ import main
 from harness.corpora.cards import card_of
@@ -52,3 +52,30 @@ def test_what_killed_runs_left_is_listed_and_cleared(capsys: pytest.CaptureFixtu
     assert main(["cache", "--clear", "all"]) == OK
     assert capsys.readouterr().out == "removed 780 B in 2 entries\n"
     assert list(slices.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({files.CACHE_VARIABLE: "here", "XDG_CACHE_HOME": "xdg"}, "here/a"),
+        ({"XDG_CACHE_HOME": "xdg", "HOME": "home"}, "xdg/bpe-harness/a"),
+        ({"HOME": "home"}, "home/.cache/bpe-harness/a"),
+    ],
+)
+def test_variables_move_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], place: str
+) -> None:
+    for name in (files.CACHE_VARIABLE, "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, folder in variables.items():
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    assert files.cache_folder("a") == tmp_path / place
+    assert (tmp_path / place).is_dir()
+
+
+def test_unusable_cache_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(files.CACHE_VARIABLE, str(tmp_path / "file"))
+    assert main(["path", "ties"]) == UNMEASURED
+    with pytest.raises(Refusal, match=rf"cannot use the cache .*; set {files.CACHE_VARIABLE} to a folder"):
+        files.cache_folder("corpora")

@@ -208,14 +208,6 @@ def test_overrides_without_effect_are_refused(path: Path) -> None:
             cells("data=words", f"data.path={path}", override)
 
 
-def test_a_damaged_table_is_read_again(path: Path) -> None:
-    place = prepare(card_of(path), []).path
-    content = (place / "data").read_bytes()
-    (place / "data").write_bytes(b"\x00" + content[1:])
-    assert prepare(card_of(path), []).path == place
-    assert (place / "data").read_bytes() == content
-
-
 # What is exported
 
 
