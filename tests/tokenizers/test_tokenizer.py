@@ -22,7 +22,7 @@ from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers.folder import FILES, check_free, save
-from harness.tokenizers.learned import Learned, read_spelling, spelled, trained
+from harness.tokenizers.learned import Learned, spelled, trained
 from harness.worker.merges_bytes import merges_sha256
 from variants.contract import GPT2_PATTERN, Merge, WordCounts, vocab_of
 
@@ -162,19 +162,6 @@ def test_a_saved_tokenizer_is_loaded_as_it_was(
     folder, merges = tmp_path_factory.mktemp("saved"), train(word_counts)
     saved(folder, merges, specials)
     assert load(folder).learned == tokenizer_of(merges, specials).learned
-
-
-def test_no_merges_and_raw_bytes_can_be_saved(tmp_path: Path) -> None:
-    assert save(tmp_path, trained([], [], None), {}) == []
-    assert load(tmp_path).encode(b"\xff\x00") == [255, 0]
-    assert load(tmp_path).pattern is None
-
-
-def test_spelling_uses_256_visible_characters() -> None:
-    characters = [spelled(bytes((byte,))) for byte in range(256)]
-    assert len(set(characters)) == 256
-    assert all(len(character) == 1 and character.isprintable() and character != " " for character in characters)
-    assert read_spelling("".join(characters)) == bytes(range(256))
 
 
 @pytest.mark.parametrize("special", ["a", "Ġthe", "th"])

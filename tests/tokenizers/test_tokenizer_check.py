@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, spelled_twice
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers import check as checking
-from harness.tokenizers import tiktoken as tiktoken_form
 from harness.tokenizers.check import Part, check, parts_of
 from harness.tokenizers.folder import save
-from harness.tokenizers.learned import json_text
 
 
 def put(folder: Path, pattern: str = "gpt2", specials: Sequence[str] = SPECIALS) -> Path:
@@ -68,44 +66,6 @@ def test_an_engine_gives_our_ids_or_does_not_load_as_documented(tmp_path: Path, 
     (verdict,) = check(load(folder), part(TEXT), {engine: opening[engine]}, folder)
     assert outcomes == {"does not load" if verdict.unable else "equal"}
     assert verdict.differing == 0
-
-
-def test_the_traps_of_hugging_faces_form_are_traps(tmp_path: Path) -> None:
-    """Each is a file that loads without a word and gives other ids; ours avoid them all."""
-    pytest.importorskip("tokenizers.trainers", reason="it needs from_str; pip install 'tokenizers<1'")
-    import tokenizers
-
-    put(tmp_path, "gpt4")
-    ours, content = load(tmp_path).encode(TEXT), json.loads((tmp_path / "tokenizer.json").read_bytes())
-
-    def ids(changed: dict[str, Any]) -> list[int]:
-        opened = tokenizers.Tokenizer.from_str(json_text(changed).decode())
-        return list(opened.encode(TEXT, add_special_tokens=False).ids)
-
-    assert ids(content) == ours
-    split, byte_level = content["pre_tokenizer"]["pretokenizers"]
-    steps = [
-        [{**split, "pattern": {"String": PATTERNS["gpt4"]}}, byte_level],
-        [split, {**byte_level, "use_regex": True}],
-        [split, {**byte_level, "add_prefix_space": True}],
-        [{**split, "behavior": "Removed"}, byte_level],
-    ]
-    for pretokenizers in steps:
-        assert ids({**content, "pre_tokenizer": {"type": "Sequence", "pretokenizers": pretokenizers}}) != ours
-    numbered = {text: number for text, number in content["model"]["vocab"].items() if text not in SPECIALS}
-    assert ids({**content, "model": {**content["model"], "vocab": numbered}}) != ours
-    assert ids({**content, "added_tokens": []}) != ours
-    byte_level_bpe = tokenizers.ByteLevelBPETokenizer(str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt"))
-    assert byte_level_bpe.encode(TEXT).ids != ours  # what a newcomer tries first
-
-
-def test_tiktoken_joins_by_what_two_tokens_become() -> None:
-    """Why ranks are not written for such a tokenizer: tiktoken would load them and say nothing."""
-    tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed; pip install tiktoken")
-    one = spelled_twice()
-    theirs = tiktoken.Encoding("x", pat_str=tiktoken_form.ANYTHING, mergeable_ranks=one.token_ids(), special_tokens={})
-    assert theirs.encode("abc") == [258]
-    assert Tokenizer(one).encode("abc") == [97, 256]
 
 
 # Comparing

@@ -118,22 +118,6 @@ def test_parts_are_read_only_as_they_are_needed(
     assert first == one.encode("the cat's mat " * 50)[:50]
 
 
-def test_merged_pre_tokens_are_cached_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Tokenizer(learned())
-    merged: list[bytes] = []
-    merge = one.merged
-    monkeypatch.setattr(one, "merged", lambda piece: merge(merged.append(piece) or piece))  # type: ignore[func-returns-value]
-    one.encode("the cat the cat the")
-    assert merged == [b"the", b" cat", b" the"]
-    monkeypatch.setattr(model, "WORDS_CACHED", 3)
-    one.encode(" ab ac the")
-    assert len(one._cache) <= 3
-    merged.clear()
-    long = "x" * (model.LONGEST_CACHED + 1)
-    one.encode(f"{long}\n{long}")
-    assert merged.count(long.encode()) == 2
-
-
 # Files
 
 
