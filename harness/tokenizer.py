@@ -12,6 +12,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -308,7 +309,7 @@ def _check(options: argparse.Namespace) -> int:
         parts = _parts(texts, tokenizer, options.seed, size)
         verdicts = check.check(tokenizer, parts, engines, folder, show)
     if options.format == "json":
-        tell(json.dumps([verdict.record() for verdict in verdicts], indent=1))
+        tell(json.dumps([asdict(verdict) for verdict in verdicts], indent=1))
     else:
         caption = f"{options.tokenizer}, read from {file.form}: {count_text(len(tokenizer))} tokens"
         print_sheet(check.sheet(verdicts, caption, notes), Console())

@@ -284,7 +284,7 @@ def train_new_from_iterator(
     except ValueError as error:
         raise Refusal(f"it cannot be trained here: {error}") from error
     # Trained on nothing, it has everything but the merges: special tokens, the 256 bytes, the class and its settings.
-    new = wrapped.train_new_from_iterator([], vocab_size, **keywords)
+    new = wrapped.train_new_from_iterator([], vocab_size, **{**keywords, "show_progress": False})
     content = json.loads(new.backend_tokenizer.to_str())
     vocab, merges = content["model"]["vocab"], content["model"]["merges"]
     words = count_documents(iterator, Corpus("documents", (), pattern), threads)

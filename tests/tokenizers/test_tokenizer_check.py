@@ -24,10 +24,6 @@ def put(folder: Path, pattern: str = "gpt2", specials: Sequence[str] = SPECIALS)
     return folder
 
 
-def part(text: str | bytes) -> list[Part]:
-    return [Part("here", 0, text.encode() if isinstance(text, str) else text)]
-
-
 # The engines
 
 
@@ -63,7 +59,7 @@ def test_an_engine_gives_our_ids_or_does_not_load_as_documented(tmp_path: Path, 
     }
     folder = put(tmp_path, pattern)
     opening = {**checking.OURS, "transformers": open_transformers}
-    (verdict,) = check(load(folder), part(TEXT), {engine: opening[engine]}, folder)
+    (verdict,) = check(load(folder), [Part("here", 0, TEXT.encode())], {engine: opening[engine]}, folder)
     assert outcomes == {"does not load" if verdict.unable else "equal"}
     assert verdict.differing == 0
 
@@ -71,51 +67,33 @@ def test_an_engine_gives_our_ids_or_does_not_load_as_documented(tmp_path: Path, 
 # Comparing
 
 
-def test_equal_ids_are_counted_and_others_differ(tmp_path: Path) -> None:
-    one = Tokenizer(learned())
-    engines: dict[str, checking.Engine] = {
-        "same": lambda _: one.encode,
-        "short": lambda _: lambda text: one.encode(text)[:-1],
-        "long": lambda _: lambda text: [*one.encode(text), 0],
-    }
-    same, *others = check(one, [*part(TEXT), *part(b"a\xff")], engines, tmp_path)
-    assert (same.texts, same.differing, same.first, same.unable, same.replaced) == (2, 0, None, None, 1)
-    assert same.ids == len(one.encode(TEXT)) + len(one.encode("a\ufffd"))
-    assert same.bytes == len(TEXT.encode()) + 2
-    assert [verdict.differing for verdict in others] == [2, 2]
-
-
-def test_the_first_difference_is_shown_with_the_text_around_it(tmp_path: Path) -> None:
-    one = Tokenizer(learned())
-
-    def other(_: Path) -> checking.Encode:
-        return lambda text: one.encode(text.replace("mat", "hat"))
-
-    text = "the cat's mat, the mat"
-    (verdict,) = check(one, [Part("tale", 1000, b"the"), Part("tale", 2000, text.encode())], {"x": other}, tmp_path)
-    assert (verdict.texts, verdict.differing) == (2, 1)
-    first = verdict.first
-    assert first is not None
-    assert (first.place, first.before, first.smallest) == ("tale", "the cat's ", "mat")
-    assert (first.byte, first.ours[0][:1], first.theirs[0][:1]) == (2000 + len("the cat's "), b"m", b"h")
-
-
-def test_an_engine_that_cannot_open_or_gives_up_is_not_equal(tmp_path: Path) -> None:
-    one = Tokenizer(learned())
+def test_each_engine_is_compared_with_ours(tmp_path: Path) -> None:
+    one, text = Tokenizer(learned()), "the cat's mat, the mat"
 
     def closed(_: Path) -> checking.Encode:
         raise OSError("no such\nthing")
 
-    def weak(_: Path) -> checking.Encode:
-        return lambda text: one.encode(text) if len(text) < 5 else [][0]
-
-    closed_verdict, weak_verdict = check(
-        one, [*part("the"), *part("the cat")], {"closed": closed, "weak": weak}, tmp_path
-    )
-    assert (closed_verdict.unable, closed_verdict.texts) == ("no such thing", 0)
-    assert weak_verdict.unable is not None
-    assert weak_verdict.unable.startswith("it gave up on here from byte 0")
-    assert (closed_verdict.gave_up, weak_verdict.gave_up) == (False, True)
+    engines: dict[str, checking.Engine] = {
+        "same": lambda _: one.encode,
+        "short": lambda _: lambda text: one.encode(text)[:-1],
+        "long": lambda _: lambda text: [*one.encode(text), 0],
+        "other": lambda _: lambda text: one.encode(text.replace("mat", "hat")),
+        "closed": closed,
+        "weak": lambda _: lambda text: one.encode(text) if len(text) < 5 else [][0],
+    }
+    parts = [Part("tale", 1000, b"the\xff"), Part("tale", 2000, text.encode())]
+    verdicts = {verdict.engine: verdict for verdict in check(one, parts, engines, tmp_path)}
+    same, other = verdicts["same"], verdicts["other"]
+    assert (same.texts, same.differing, same.first, same.unable, same.replaced) == (2, 0, None, None, 1)
+    assert (same.ids, same.bytes) == (len(one.encode("the\ufffd")) + len(one.encode(text)), 4 + len(text))
+    assert [verdicts[name].differing for name in ("short", "long", "other")] == [2, 2, 1]
+    assert other.first is not None
+    assert [other.first[key] for key in ("place", "before", "smallest")] == ["tale", "the cat's ", "mat"]
+    assert other.first["byte"] == 2000 + text.index("mat")
+    assert [bytes.fromhex(other.first[side][0])[:1] for side in ("ours", "theirs")] == [b"m", b"h"]
+    assert (verdicts["closed"].unable, verdicts["closed"].gave_up) == ("no such thing", False)
+    assert str(verdicts["weak"].unable).startswith("it gave up on tale from byte 2000")
+    assert (verdicts["weak"].gave_up, verdicts["weak"].texts) == (True, 1)
 
 
 def test_a_text_is_cut_between_characters(monkeypatch: pytest.MonkeyPatch) -> None:
