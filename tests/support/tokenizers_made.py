@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import regex
 
 from harness.common import registry
+from harness.tokenizers.folder import save
 from harness.tokenizers.learned import Learned, trained
 from variants.contract import Merge, WordCounts, vocab_of
 
@@ -36,6 +40,29 @@ def learned(pattern: str = "gpt2", special_tokens: Sequence[str] = (), merges: i
     return trained(
         registry.definition()(WordCounts.from_items(counts.items()), merges), list(special_tokens), expression
     )
+
+
+SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+
+
+def sequence(*steps: Any) -> dict[str, Any]:
+    return {"type": "Sequence", "pretokenizers": list(steps)}
+
+
+def changed(folder: Path, **changes: Any) -> Path:
+    """A tokenizer.json of ours with some of its parts changed; `a__b` is the part b of a."""
+    save(folder / "ours", learned("gpt2", SPECIALS), {}, overwrite=True)
+    content = json.loads((folder / "ours/tokenizer.json").read_bytes())
+    for name, value in changes.items():
+        *keys, last = name.split("__")
+        part = content
+        for key in keys:
+            part = part[key]
+        part[last] = value
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(content))
+    return path
 
 
 def spelled_twice() -> Learned:

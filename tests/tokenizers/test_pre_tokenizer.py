@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import regex
+from tokenizers_made import BYTE_LEVEL, SPLIT, sequence
 
 from harness.__main__ import main
 from harness.common import registry
@@ -18,7 +19,6 @@ from harness.tokenizers.pre_tokenizer import joined, pattern_of
 from variants.contract import GPT2_PATTERN
 from variants.counting.patterns import compiled
 
-BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 CARDS = {name: card["regex"] for name, card in registry.cards("pattern").items()}
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 SIGNS = (
@@ -62,11 +62,7 @@ PIECES = (
 
 
 def split(expression: str) -> dict[str, Any]:
-    return {"type": "Split", "pattern": {"Regex": expression}, "behavior": "Isolated", "invert": False}
-
-
-def sequence(*steps: Any) -> dict[str, Any]:
-    return {"type": "Sequence", "pretokenizers": list(steps)}
+    return {**SPLIT, "pattern": {"Regex": expression}}
 
 
 def isolated(expression: str, text: str) -> Iterator[str]:

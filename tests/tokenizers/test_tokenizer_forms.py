@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 import regex
 from exploring import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, spelled_twice
+from tokenizers_made import BYTE_LEVEL, PATTERNS, SPECIALS, SPLIT, TEXT, changed, learned, sequence, spelled_twice
 
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import Refusal
 from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers import folder as tokenizer_folder
 from harness.tokenizers import tiktoken
@@ -30,20 +29,6 @@ FORMS = ["ours", "gpt2", "huggingface", "tiktoken"]
 def put(folder: Path, one: Learned) -> Path:
     tokenizer_folder.save(folder, one, {}, overwrite=True)
     return folder
-
-
-def changed(tmp_path: Path, **changes: Any) -> Path:
-    """A tokenizer.json of ours with some of its parts changed; `a__b` is the part b of a."""
-    content = json.loads((put(tmp_path / "ours", learned("gpt2", SPECIALS)) / "tokenizer.json").read_bytes())
-    for name, value in changes.items():
-        *keys, last = name.split("__")
-        part = content
-        for key in keys:
-            part = part[key]
-        part[last] = value
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(content))
-    return path
 
 
 def read(folder: Path, form: str, one: Learned) -> TokenizerFile:
@@ -149,38 +134,7 @@ def test_ranks_are_written_exactly_if_tiktoken_gives_the_same_ids(merges: list[M
     assert tiktoken.of_ranks(read_ranks(tiktoken.ranks_text(again)), {}, None) == again
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "answer"),
-    [
-        (b"YQ== 0\n", {"pattern": None}, "byte 0 has no rank"),
-        (b"YQ==\n", {"pattern": None}, "line 1 is not a token in base64 and its rank"),
-        (None, {"pattern": None, "special_tokens": {"<|e|>": 5}}, r"special token '<\|e\|>' has the id 5 of"),
-        (None, {"pattern": None, "special_tokens": {"a": 500, "b": 500}}, "two special tokens have the same id"),
-        (None, {}, "lacks its pattern"),
-        (
-            None,
-            {"pattern": None, "special_tokens": ["<|e|>"]},
-            r"lacks the ids of special tokens; give each as <\|e\|>=",
-        ),
-    ],
-)
-def test_ranks_that_do_not_make_a_tokenizer_are_refused(
-    tmp_path: Path, content: bytes | None, options: dict[str, Any], answer: str
-) -> None:
-    path = tmp_path / "some.tiktoken"
-    path.write_bytes(tiktoken.ranks_text(learned()) if content is None else content)
-    with pytest.raises(Refusal, match=answer):
-        load(path, **options)
-
-
 # tokenizer.json of other programs
-
-SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
-BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
-
-
-def sequence(*steps: Any) -> dict[str, Any]:
-    return {"type": "Sequence", "pretokenizers": list(steps)}
 
 
 def test_the_spellings_of_other_programs_are_understood(tmp_path: Path) -> None:
@@ -203,34 +157,6 @@ def test_with_ignore_merges_a_pre_token_that_is_a_token_is_that_token(tmp_path: 
     with pytest.raises(Refusal, match=r"gpt2 cannot hold this tokenizer: it takes whole pre-tokens .* such as 'qqq'"):
         convert(read_tokenizer(path), "gpt2", tmp_path / "c", False)
     assert not (tmp_path / "c").exists()
-
-
-@pytest.mark.parametrize(
-    ("changes", "answer"),
-    [
-        ({"normalizer": {"type": "NFC"}}, "it changes the text first .normalizer NFC."),
-        ({"model__byte_fallback": True}, "its byte_fallback is true; ours has none"),
-        ({"model__dropout": 0.1}, "its dropout is 0.1; ours has none"),
-        ({"model__type": "WordPiece"}, "its model is WordPiece"),
-        ({"model__vocab": []}, "does not map tokens to ids"),
-        ({"model__merges": [["x", "yz"]]}, "merge 1 joins 'yz', which nothing makes"),
-        ({"pre_tokenizer": None}, "its pre-tokenizer is null; the last one must be ByteLevel"),
-        ({"pre_tokenizer": {"type": "ByteLevel"}}, "puts a blank before the text"),
-        ({"pre_tokenizer": sequence({**SPLIT, "pattern": {"String": "a"}}, BYTE_LEVEL)}, "is not a Split by a Regex"),
-        (
-            {"pre_tokenizer": sequence({**SPLIT, "pattern": {"Regex": "a"}, "behavior": "Removed"}, BYTE_LEVEL)},
-            "ours keeps every match",
-        ),
-        ({"added_tokens": [{"id": 256, "content": "<|e|>", "lstrip": True}]}, "has lstrip, which ours cannot have"),
-        ({"added_tokens": [{"id": 999, "content": "<|e|>"}]}, "it gives two ids to '<|e|>'"),
-        ({"added_tokens": [{}]}, "its added_tokens lack content or id"),
-    ],
-)
-def test_what_would_encode_otherwise_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], answer: str) -> None:
-    path = changed(tmp_path, **changes)
-    with pytest.raises(Refusal, match=rf"tokenizer\.json cannot be used: .*{answer.replace('|', '.')}") as refused:
-        load(path)
-    assert refused.value.exit_code == UNMEASURED
 
 
 # Which form a folder has
