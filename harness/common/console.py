@@ -105,15 +105,6 @@ def json_text(value: Any) -> str:
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
-def workflow_command(name: str, message: str) -> str:
-    r"""A command to the log of a hosted build, with its message on one line.
-
-    >>> print(workflow_command("error", "a\n::stop-commands::b 5%"))
-    ::error::a \x3a:stop-commands::b 5%25
-    """
-    return f"::{name}::{terminal_text(message).replace('%', '%25')}"
-
-
 def well_formed(text: str) -> str:
     """Text that is UTF-8: half of a character, as in the name of a file in another encoding, becomes an escape."""
     return text.encode(errors="backslashreplace").decode()

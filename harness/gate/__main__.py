@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +32,6 @@ from harness.gate.judge import (
     TREATED,
     GateVerdict,
     as_json,
-    github_lines,
     judge,
     lines,
     markdown,
@@ -95,8 +93,6 @@ def report(verdict: GateVerdict, evidence: Evidence, options: argparse.Namespace
         print(json_text(values))  # noqa: T201
     else:
         tell("\n".join(lines(verdict)))
-        if os.environ.get("GITHUB_ACTIONS") == "true":
-            print(*github_lines(verdict, "warning" if options.advisory else "error"), sep="\n")  # noqa: T201
         if options.advisory and verdict.state() not in (PASS, ABSENT):
             tell("advisory: the exit code is 0")
     if options.replay is None or options.output != OUTPUT:

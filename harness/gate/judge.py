@@ -14,7 +14,7 @@ import msgspec
 
 from harness.common import errors
 from harness.common.comparison import Comparison
-from harness.common.console import markdown_text, workflow_command
+from harness.common.console import markdown_text
 from harness.common.units import bytes_text, count_text, counted_text, share_text
 from harness.gate import evidence as lines_of
 from harness.gate.evidence import CONFIRM, HEAD, TRIAGE, Block, Evidence, Sample, blocks_of, change_text
@@ -42,8 +42,6 @@ ALL = "all"
 PROVED = (IDENTICAL, UP_TO_TIES)
 SAME_CODE = "the same code in base and head"
 ACCEPTED = "; accepted"
-WHOLE_CALL = "whole call"
-"""The phase of a tally that a trainer reports at its end, as compiled ones do."""
 SCHEMA = 1
 
 
@@ -57,7 +55,6 @@ class Finding:
     message: str
     corpus: str | None = None
     details: Mapping[str, Any] | None = None
-    """The numbers, with the phase and metric that they are of."""
 
     @property
     def is_bad(self) -> bool:
@@ -131,14 +128,13 @@ def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Findin
 
 def merges_finding(merges: lines_of.Merges, known_wrong: str | None = None) -> Finding:
     """One variant's merges on one corpus; an outside trainer that the card knows to be wrong fails nothing."""
-    identity, details = merges.identity, None
+    identity = merges.identity
     if merges.status == "skipped":
         state, message = ABSENT, merges.reason
     elif merges.status != "ok" or identity is None:
         state, message = UNMEASURED, f"{merges.status}: {merges.reason}"
     elif identity.kind == WRONG and known_wrong is not None:
         state, message = ABSENT, f"{identity.reason}; known: {known_wrong}"
-        details = {"known": known_wrong}
     elif identity.kind == WRONG:
         state, message = MISMATCH, identity.reason
     elif identity.kind not in PROVED:
@@ -146,7 +142,7 @@ def merges_finding(merges: lines_of.Merges, known_wrong: str | None = None) -> F
     else:
         state, message = PASS, f"{count_text(merges.merges or 0)} merges are right"
     subject = f"{merges.variant} on {merges.corpus}"
-    return Finding(IDENTITY, state, merges.variant, f"{subject}: {message}", merges.corpus, details)
+    return Finding(IDENTITY, state, merges.variant, f"{subject}: {message}", merges.corpus)
 
 
 def tally_findings(observed: lines_of.Tallies) -> Iterator[Finding]:
@@ -166,35 +162,26 @@ def tally_findings(observed: lines_of.Tallies) -> Iterator[Finding]:
         state, message = PASS, f"{counted_text(len(counted), 'count')} of work as in the snapshot"
     else:
         for tally in sorted({*expected, *counted}):
-            if expected.get(tally) != counted.get(tally):
-                yield drift(name, corpus, tally, expected.get(tally), counted.get(tally))
+            before, after = expected.get(tally), counted.get(tally)
+            if before != after:
+                message = f"{name} on {corpus}, {tally}: {change_text(before, after)}; --accept accepts it"
+                yield Finding(WORK, DRIFT, name, message, corpus, {"tally": tally, "before": before, "after": after})
         return
     yield Finding(WORK, state, name, f"{name}{f' on {corpus}' if corpus else ''}: {message}", corpus)
-
-
-def drift(name: str, corpus: str | None, tally: str, before: int | None, after: int | None) -> Finding:
-    """One tally that differs from the snapshot."""
-    phase, _, metric = tally.rpartition("/")
-    phase = phase or WHOLE_CALL
-    message = f"{name} on {corpus}, phase {phase}, tally {metric}: {change_text(before, after)}; --accept accepts it"
-    details = {"phase": phase, "metric": metric, "before": before, "after": after}
-    return Finding(WORK, DRIFT, name, message, corpus, details)
 
 
 def instructions_finding(card: Card, counted: lines_of.Instructions) -> Finding:
     """Instructions of head against those of base, each counted in the same layouts of memory."""
     name = counted.variant
     if not counted.base or not counted.head:
-        return Finding(
-            WORK, counted.state, name, f"{name}, instructions: {counted.reason}", details={"metric": "instructions"}
-        )
+        return Finding(WORK, counted.state, name, f"{name}, instructions: {counted.reason}")
     before, after, layouts = max(counted.base), min(counted.head), len(counted.head)
     share, most = relative_increase(counted.base, counted.head), card.work.instructions.most
     change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
     ranges = f", the maximum of base and the minimum of head in {layouts} layouts of memory" if layouts > 1 else ""
-    message = f"{name}, {WHOLE_CALL}, instructions: {change}{ranges}; at most {signed(most)}"
+    message = f"{name}, instructions: {change}{ranges}; at most {signed(most)}"
     state = REGRESSION if share > most else PASS
-    return Finding(WORK, state, name, message, details={"metric": "instructions", "before": before, "after": after})
+    return Finding(WORK, state, name, message, details={"instructions": {"before": before, "after": after}})
 
 
 def relative_increase(base: Sequence[int], head: Sequence[int]) -> float:
@@ -224,24 +211,20 @@ def time_finding(card: Card, timed: lines_of.Timed, samples: Sequence[Sample]) -
 
 
 def decision_finding(decision: Decision, timed: lines_of.Timed, subject: str, blocks: Sequence[Block]) -> Finding:
-    """A decision in words; a regression names the phase that grew most."""
+    """A decision in words; a regression of time names the phase that grew most."""
     state = INCONCLUSIVE if decision.state == ESCALATE else decision.state
-    effect, phase = decision.effect, None
-    metric = "seconds" if effect is None else f"{effect.clock} time"
-    measured = f" ({effect_text(effect)})" if effect and effect.blocks else ""
-    message = f"{subject}, {metric}: {decision.why}{measured}"
-    if decision.metric == "memory" and decision.memory is not None:
-        share, more = decision.memory
-        phase, metric = WHOLE_CALL, "peak_rss_bytes"
-        message = f"{subject}, {WHOLE_CALL}, peak of memory: {signed(share)} ({bytes_text(round(more))} more)"
-    elif state == REGRESSION and effect is not None:
-        slower = slower_phase(blocks)
-        phase = slower and slower[0]
-        where = f"phase {phase}" if phase else "no single phase"
-        grown = f"; {where} {1000 * slower[1]:.1f} -> {1000 * slower[2]:.1f} ms" if slower else ""
-        message = f"{subject}, {where}, {metric}: {effect_text(effect)}{grown}"
-    details = {"phase": phase, "metric": metric, "effect": effect, "control": decision.control}
-    return Finding(TIME, state, timed.variant, message, timed.corpus, {**details, "memory": decision.memory})
+    effect, memory, facts = decision.effect, decision.memory, []
+    if decision.metric == "memory" and memory is not None:
+        facts = [f"{signed(memory[0])}, {bytes_text(round(memory[1]))} more"]
+    elif effect is not None and effect.blocks:
+        facts = [effect_text(effect)]
+        if state == REGRESSION and (slower := slower_phase(blocks)):
+            facts.append(f"phase {slower[0]} {1000 * slower[1]:.1f} -> {1000 * slower[2]:.1f} ms")
+    clock = f", {effect.clock} time" if effect and decision.metric == "time" else ""
+    measured = f" ({'; '.join(facts)})" if facts else ""
+    message = f"{subject}{clock}: {decision.why}{measured}"
+    details = {"effect": effect, "control": decision.control, "memory": memory}
+    return Finding(TIME, state, timed.variant, message, timed.corpus, details)
 
 
 def effect_text(effect: Comparison) -> str:
@@ -300,11 +283,9 @@ def listed(verdict: GateVerdict) -> list[tuple[str, str]]:
 
 def absent_lines(verdict: GateVerdict) -> list[str]:
     """One line for each reason to be absent, with the variants that have it."""
-    measured = {(finding.tier, finding.variant) for finding in verdict.findings if finding.state != ABSENT}
     variants: dict[str, dict[str, None]] = {}
     for finding in verdict.findings:
-        elsewhere = (finding.tier, finding.variant) in measured and finding.details is None
-        if finding.state == ABSENT and finding.variant != ALL and not elsewhere:
+        if finding.state == ABSENT and finding.variant != ALL:
             variants.setdefault(reason_of(finding), {})[finding.variant] = None
     return [f"{', '.join(names)}: {reason}" for reason, names in variants.items()]
 
@@ -330,11 +311,6 @@ def markdown(verdict: GateVerdict, evidence: Evidence) -> str:
 
 def base_of(evidence: Evidence) -> str | None:
     return next((base.described for base in evidence.of(lines_of.BaseChosen)), None)
-
-
-def github_lines(verdict: GateVerdict, level: str) -> list[str]:
-    """A line for each finding that did not pass, which GitHub shows beside the change."""
-    return [workflow_command(level, finding.message) for finding in verdict.findings if finding.is_bad]
 
 
 def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:
