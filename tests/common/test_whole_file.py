@@ -9,7 +9,6 @@ import pytest
 
 from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.files import whole_file, write_whole
-from harness.gate.evidence import Snapshot, read_snapshot, write_snapshot
 
 
 def test_folders_are_made_and_what_stood_there_is_replaced(tmp_path: Path) -> None:
@@ -36,23 +35,6 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_else_does(tmp_path: Path)
         full_after(part, b"ne")
     assert refused.value.exit_code == UNMEASURED
     assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_snapshot_that_finds_no_room_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "counters.json"
-    before = Snapshot(corpora={"letters": {"sha256": "x"}}, counters={"a": {"letters": {"n": 2}}})
-    write_snapshot(path, before)
-
-    def full(_part: Path, _content: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(Refusal, match=r"choose another file with --set work\.counters=FILE") as refused:
-        write_snapshot(path, Snapshot())
-    assert refused.value.exit_code == UNMEASURED
-    monkeypatch.undo()
-    assert read_snapshot(path) == before
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from gating import commit_all, git, new_repository, tiny_card
-from workbench import CHECKOUT, HEAP
+from workbench import CHECKOUT
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -32,9 +32,6 @@ from harness.gate.base import (
 from harness.gate.observe import Comparison, card_on
 from harness.gate.rule import BaseRule
 from harness.gate.sampler import Arm
-from harness.measure.process import PACKAGES, Limits, measure
-from harness.worker import word_store
-from variants.contract import WordCounts
 
 
 @pytest.fixture
@@ -130,14 +127,6 @@ def test_base_is_built_or_what_is_missing_is_named(repository: Path, tmp_path: P
 # Sides
 
 
-def test_side_holds_what_is_measured_and_what_measures(tmp_path: Path) -> None:
-    side = working_side([HEAP.target], tmp_path)
-    assert sorted(path.name for path in side.place.iterdir()) == ["harness", "variants"]
-    assert (side.place / "variants").resolve() == CHECKOUT / "variants"
-    assert side.digest(HEAP) is not None
-    assert side.digest(VariantCard("gone", "nowhere.at_all:train")) is None
-
-
 def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> None:
     """A parameter that is new in head is unknown to the code of the base."""
     package = tmp_path / "checkout" / "variants"
@@ -231,25 +220,6 @@ def test_file_altered_and_restored_has_another_state(tmp_path: Path) -> None:
     altered.write_text("x = 1\n")
     os.utime(altered, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert file_states(tmp_path) != before
-
-
-def test_no_file_of_the_tree_replaces_an_import_of_the_measured_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place, tree = tmp_path / "place", tmp_path / "tree"
-    for folder in (place, tree / "harness"):
-        folder.mkdir(parents=True)
-    for package in ("harness", "variants"):
-        (place / package).symlink_to(Path(PACKAGES, package))
-    for name in ("json.py", "contextlib.py", "runpy.py", "sitecustomize.py", "harness/__init__.py"):
-        (tree / name).write_text(BOMB)
-    (tree / "mine.py").write_text("from variants.heap import train\n")
-    word_store.write(tmp_path / "words", WordCounts.from_items([(b"low", 5), (b"lower", 2)]))
-    monkeypatch.chdir(tree)
-    job = {"kind": "train", "target": "mine:train", "params": {}, "threads": 1, "words": str(tmp_path / "words")}
-    job |= {"num_merges": 2, "tie_break": "greatest_bytes", "min_count": 1}
-    answer = measure(job, tmp_path / "output", Limits(60), places=[str(place), str(tree)])
-    assert (answer["status"], answer["reason"]) == ("ok", None)
 
 
 @pytest.mark.slow

@@ -185,16 +185,6 @@ def test_absent_variants_share_a_line(evidence: Evidence) -> None:
     assert "absent       v0, v1, v2: no Boost" in lines(judge(evidence))
 
 
-def test_headline_names_tiers_without_results() -> None:
-    proved = Finding("identity", "pass", "mine", "mine on letters: 9 merges are right")
-    work = Finding("work", "absent", "all", "instructions were not compared: there is no base")
-    time = Finding("time", "absent", "all", "times were not compared: there is no commit")
-    assert lines(GateVerdict([proved, work, time]))[0] == (
-        "gate: passed; 1 check; instructions were not compared: there is no base; "
-        "times were not compared: there is no commit"
-    )
-
-
 # Files
 
 
