@@ -47,7 +47,6 @@ BUILD_FILES = ("setup.py", "Cargo.toml")
 """A file with any other suffix, or one of these names, may decide what is compiled."""
 PROJECT = "pyproject.toml"
 NO_BASE_HINT = "pass --no-base if that is intended"
-ENVIRONMENTS = "environments (--base PYTHON --head PYTHON)"
 
 
 class NoBase(Exception):
@@ -162,18 +161,16 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path) -> Iterator[
             git(root, "worktree", "remove", "--force", str(checkout))
 
 
-def repository_of(places: dict[str, Path]) -> Path:
+def repository_of(packages: Mapping[str, Path]) -> Path:
     """The root of the one repository that has all packages. Raises NoBase if there is none."""
-    roots = set()
-    for path in places.values():
-        try:
-            roots.add(Path(git(path.parent, "rev-parse", "--show-toplevel")).resolve())
-            git(path.parent, "ls-files", "--error-unmatch", str(path))
-        except (Refusal, FileNotFoundError) as error:
-            raise NoBase(f"git has no {path}; commit it, compare two {ENVIRONMENTS}, or {NO_BASE_HINT}") from error
-    if len(roots) != 1:
-        raise NoBase(f"the packages are not in one git checkout; compare two {ENVIRONMENTS}")
-    return roots.pop()
+    paths = list(map(str, packages.values()))
+    try:
+        root = git(Path(paths[0]).parent, "rev-parse", "--show-toplevel")
+        git(Path(root), "ls-files", "--error-unmatch", *paths)
+    except (Refusal, FileNotFoundError) as error:
+        instead = f"commit it, compare two environments (--base PYTHON --head PYTHON), or {NO_BASE_HINT}"
+        raise NoBase(f"git has no repository with {' and '.join(paths)}; {instead}") from error
+    return Path(root).resolve()
 
 
 def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:

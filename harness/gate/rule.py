@@ -224,7 +224,7 @@ def confirm(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
         state, why = PASS, "no slower"
     elif slower.ratio <= 1 + rule.confirm.most:
         why = f"a slow-down by {100 * rule.must_see:g} % cannot be excluded"
-    elif control is not None and is_unsteady(rule, control):
+    elif control is not None and control.different and abs(control.ratio - 1) > rule.control.most:
         limit = f"limit {100 * rule.control.most:g} %; this machine is too noisy now"
         why = f"two measurements of base differ by {100 * abs(control.ratio - 1):.1f} % ({limit})"
     elif slower.low is not None and slower.low > 1:
@@ -244,12 +244,6 @@ def figures(blocks: Sequence[Block], threads: int) -> tuple[Comparison, Comparis
 def excludes(rule: TimeRule, slower: Comparison) -> bool:
     """Whether a slow-down that must be seen can be excluded."""
     return slower.high is not None and slower.high <= 1 + rule.must_see
-
-
-def is_unsteady(rule: TimeRule, control: Comparison) -> bool:
-    """Whether base differs from itself."""
-    excludes_one = control.low is not None and control.high is not None and not control.low <= 1 <= control.high
-    return excludes_one and abs(control.ratio - 1) > rule.control.most
 
 
 def memory_increase(blocks: Sequence[Block]) -> tuple[float, float] | None:
