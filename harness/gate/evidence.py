@@ -18,7 +18,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from harness.common.comparison import Sample as Times
-from harness.common.console import well_formed
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import ELSEWHERE, make_results_folder, write_whole
 from harness.common.units import count_text
@@ -164,7 +163,7 @@ class Evidence:
     def add(self, observation: Observation) -> None:
         self.observations.append(observation)
         if self.path is not None:
-            with self.path.open("a") as file:
+            with self.path.open("a", errors="backslashreplace") as file:
                 file.write(_line(observation))
 
 
@@ -172,7 +171,7 @@ def new_evidence(path: Path, question: Question) -> Evidence:
     """Start the file of a gate that runs now. Raises Refusal if it cannot be written."""
     try:
         make_results_folder(path.parent)
-        path.write_text(_line(question))
+        path.write_text(_line(question), errors="backslashreplace")
         for name in (VERDICT, SUMMARY):  # of samples that are no more
             path.with_name(name).unlink(missing_ok=True)
     except OSError as error:
@@ -181,7 +180,7 @@ def new_evidence(path: Path, question: Question) -> Evidence:
 
 
 def _line(value: Any) -> str:
-    return well_formed(json.dumps(msgspec.to_builtins(value), ensure_ascii=False)) + "\n"
+    return json.dumps(msgspec.to_builtins(value), ensure_ascii=False) + "\n"
 
 
 def read_evidence(path: Path) -> Evidence:

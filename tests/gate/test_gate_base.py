@@ -69,9 +69,7 @@ def test_shallow_clone_is_told_how_to_get_its_base(repository: Path, tmp_path: P
 def test_package_must_be_committed(repository: Path) -> None:
     assert repository_of({"mine": repository / "mine.py"}) == repository.resolve()
     (repository / "new.py").write_text("")
-    with pytest.raises(
-        NoBase, match=r"git has no repository with .*new\.py; commit it, compare two environments"
-    ):
+    with pytest.raises(NoBase, match=r"git has no repository with .*new\.py; commit it, compare two environments"):
         repository_of({"new": repository / "new.py"})
 
 
