@@ -161,7 +161,7 @@ def test_word_counters_pass_every_check(counter: Callable[..., Any], check: Call
 def test_trainer_that_can_extend_is_checked_for_it() -> None:
     cases = parametrize_with_checks([sabotaged_extenders.honest, sabotaged.honest]).args[1]
     extending = {case.id.partition("-")[0] for case in cases if "check_extends" in case.id}
-    assert extending == {"sabotaged_extenders:extending_with.<locals>.train"}
+    assert extending == {"sabotaged_extenders:replacing.<locals>.train"}
 
 
 def test_ids_and_marks() -> None:

@@ -12,9 +12,9 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sabotaged import Train, Words, honest, recounting, ties_to_the_smallest
+from sabotaged import Train, Words, honest, replacing, ties_to_the_smallest
 
-from variants import heap
+from variants import heap, naive
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, WordCounts
 from variants.words import PairCounts, count_pairs
 
@@ -80,7 +80,7 @@ def count_and_keep_dead_pairs() -> Callable[[Words, Sequence[int], Meter], PairC
 def repeats_a_dead_pair_at_exhaustion(
     word_counts: WordCounts, num_merges: int, *meter: Meter, tie_break: TieBreak = GREATEST_BYTES
 ) -> list[Merge]:
-    train = recounting(count=count_and_keep_dead_pairs())
+    train = replacing(naive.train, count_pairs=count_and_keep_dead_pairs())
     return train(word_counts, num_merges, *meter, tie_break=tie_break, min_count=0)
 
 

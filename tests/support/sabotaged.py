@@ -1,6 +1,7 @@
 """Trainers that learn the wrong merges, each in one way: mistakes found in published code, and their nearest relatives.
 
-Most are the definition with one of its steps replaced, so that what is wrong is all there is to read. Trainers that
+Most are the definition with one of its steps replaced, so that what is wrong is all there is to read. A step that
+chooses takes the keys of greatest_bytes, which are the tokens. Trainers that
 break the contract around the merges are in ill_mannered.py.
 """
 
@@ -10,8 +11,10 @@ import ctypes
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
 from typing import Any
 
+from variants import naive
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts, inverted
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
@@ -19,55 +22,25 @@ Train = Callable[..., list[Merge]]
 Words = Sequence[Sequence[int]]
 
 
-def choose_by_definition(counts: PairCounts, learned: Vocabulary) -> Pair:
-    return most_frequent_pair(counts, learned.keys, NULL_METER)
+def replacing(train: Train, module: str = __name__, **steps: Any) -> Train:
+    """A trainer in which some of the functions that it calls are others, as a function of `module`."""
+    functions = {**train.__globals__, **steps, "__name__": module}
+    replaced = FunctionType(train.__code__, functions, train.__name__, train.__defaults__)
+    replaced.__kwdefaults__, replaced.__qualname__ = train.__kwdefaults__, "replacing.<locals>.train"
+    return replaced
 
 
-def recounting(
-    count: Callable[[Words, Sequence[int], Meter], PairCounts] = count_pairs,
-    choose: Callable[[PairCounts, Vocabulary], Pair] = choose_by_definition,
-    replace: Callable[[Sequence[int], Pair, int], list[int]] = merge_pair,
-) -> Train:
-    """The definition as a trainer, with the steps that are given in place of its own."""
-
-    def train(
-        word_counts: WordCounts,
-        num_merges: int,
-        meter: Meter = NULL_METER,
-        *,
-        tie_break: TieBreak = GREATEST_BYTES,
-        min_count: int = 1,
-    ) -> list[Merge]:
-        learned = Vocabulary(tie_break.key)
-        meter.follow(learned.merges)
-        words, weights = [list(word) for word in word_counts], list(word_counts.values())
-        counts = count(words, weights, meter)
-        meter.lap("init")
-        while counts and len(learned.merges) < num_merges:
-            pair = choose(counts, learned)
-            meter.lap("max")
-            if counts[pair] < min_count:
-                break
-            token = learned.add(pair)
-            words = [replace(word, pair, token) for word in words]
-            counts = count(words, weights, meter)
-            meter.lap("update")
-        return learned.merges
-
-    return train
-
-
-honest = recounting()
+honest = replacing(naive.train)
 
 
 # Ties. A rank is made from a pair's count, its tokens' bytes and its tokens' ids.
 
 
 def ranking(rank: Callable[[int, bytes, bytes, Pair], Any]) -> Train:
-    def choose(counts: PairCounts, learned: Vocabulary) -> Pair:
-        return max(counts, key=lambda pair: rank(counts[pair], learned.tokens[pair[0]], learned.tokens[pair[1]], pair))
+    def choose(counts: PairCounts, tokens: Sequence[bytes], _: Meter) -> Pair:
+        return max(counts, key=lambda pair: rank(counts[pair], tokens[pair[0]], tokens[pair[1]], pair))
 
-    return recounting(choose=choose)
+    return replacing(naive.train, most_frequent_pair=choose)
 
 
 ties_to_the_smallest = ranking(lambda count, left, right, _: (count, inverted(left), inverted(right)))
@@ -88,12 +61,12 @@ ties_by_signed_bytes = ranking(lambda count, left, right, _: (count, signed(left
 ties_by_remapped_characters = ranking(lambda count, left, right, _: (count, remapped(left), remapped(right)))
 
 
-def choose_by_unterminated_keys(counts: PairCounts, learned: Vocabulary) -> Pair:
-    keys = [inverted(token)[:-1] for token in learned.tokens]
+def choose_by_unterminated_keys(counts: PairCounts, tokens: Sequence[bytes], _: Meter) -> Pair:
+    keys = [inverted(token)[:-1] for token in tokens]
     return min(counts, key=lambda pair: (-counts[pair], keys[pair[0]], keys[pair[1]]))
 
 
-inverted_key_without_terminator = recounting(choose=choose_by_unterminated_keys)
+inverted_key_without_terminator = replacing(naive.train, most_frequent_pair=choose_by_unterminated_keys)
 
 
 def instead_of(requested: TieBreak, used: TieBreak) -> Train:
@@ -134,7 +107,7 @@ def count_without_overlap(words: Words, weights: Sequence[int], _: Meter) -> Pai
     return counts
 
 
-non_overlapping_count = recounting(count=count_without_overlap)
+non_overlapping_count = replacing(naive.train, count_pairs=count_without_overlap)
 
 
 def counting_in(convert: Callable[[int], Any]) -> Train:
@@ -151,21 +124,21 @@ def count_without_rare_pairs(words: Words, weights: Sequence[int], meter: Meter)
     return {pair: count for pair, count in count_pairs(words, weights, meter).items() if count > 1}
 
 
-leaves_out_pairs_that_occur_once = recounting(count=count_without_rare_pairs)
+leaves_out_pairs_that_occur_once = replacing(naive.train, count_pairs=count_without_rare_pairs)
 
 
 # The maximum.
 
 
-def choose_in_even_slices(counts: PairCounts, learned: Vocabulary) -> Pair:
+def choose_in_even_slices(counts: PairCounts, keys: Sequence[Any], meter: Meter) -> Pair:
     pairs, workers = list(counts), 4
     size = max(len(pairs) // workers, 1)
     slices = [pairs[start : start + size] for start in range(0, size * workers, size)]
-    found = [choose_by_definition({pair: counts[pair] for pair in part}, learned) for part in slices if part]
-    return choose_by_definition({pair: counts[pair] for pair in found}, learned)
+    found = [most_frequent_pair({pair: counts[pair] for pair in part}, keys, meter) for part in slices if part]
+    return most_frequent_pair({pair: counts[pair] for pair in found}, keys, meter)
 
 
-loses_pairs_in_parallel_maximum = recounting(choose=choose_in_even_slices)
+loses_pairs_in_parallel_maximum = replacing(naive.train, most_frequent_pair=choose_in_even_slices)
 
 
 def heaped(take_stale_entries: bool) -> Train:
@@ -206,22 +179,22 @@ def merge_from_the_right(word: Sequence[int], pair: Pair, token: int) -> list[in
     return merge_pair(word[::-1], (pair[1], pair[0]), token)[::-1]
 
 
-right_to_left = recounting(replace=merge_from_the_right)
+right_to_left = replacing(naive.train, merge_pair=merge_from_the_right)
 
 
 def merge_where_tokens_are_true(word: Sequence[int], pair: Pair, token: int) -> list[int]:
     return merge_pair(word, pair, token) if pair[0] and pair[1] else list(word)
 
 
-nul_as_truth_value = recounting(replace=merge_where_tokens_are_true)
+nul_as_truth_value = replacing(naive.train, merge_pair=merge_where_tokens_are_true)
 
 
-def choose_below_256_bytes(counts: PairCounts, learned: Vocabulary) -> Pair:
-    short = {pair: counts[pair] for pair in counts if sum(len(learned.tokens[token]) for token in pair) < 256}
-    return choose_by_definition(short or counts, learned)
+def choose_below_256_bytes(counts: PairCounts, tokens: Sequence[bytes], meter: Meter) -> Pair:
+    short = {pair: counts[pair] for pair in counts if sum(len(tokens[token]) for token in pair) < 256}
+    return most_frequent_pair(short or counts, tokens, meter)
 
 
-token_length_in_one_byte = recounting(choose=choose_below_256_bytes)
+token_length_in_one_byte = replacing(naive.train, most_frequent_pair=choose_below_256_bytes)
 
 
 def dead_neighbour(
@@ -236,7 +209,7 @@ def dead_neighbour(
         counts[pair] = counts.get(pair, 0) + weight
 
     while any(count > 0 for count in counts.values()) and len(learned.merges) < num_merges:
-        left, right = pair = choose_by_definition(counts, learned)
+        left, right = pair = most_frequent_pair(counts, learned.keys, NULL_METER)
         token = learned.add(pair)
         del counts[pair]
         for number, (word, weight) in enumerate(zip(words, weights)):
@@ -266,7 +239,7 @@ def indexed(dropped: Callable[[list[int], list[int], Pair], Iterable[Pair]]) -> 
             for pair in zip(word, word[1:]):
                 index.setdefault(pair, set()).add(number)
         while (counts := count_pairs(words, weights, NULL_METER)) and len(learned.merges) < num_merges:
-            pair = choose_by_definition(counts, learned)
+            pair = most_frequent_pair(counts, learned.keys, NULL_METER)
             token = learned.add(pair)
             for number in index.pop(pair, set()):
                 old, new = words[number], merge_pair(words[number], pair, token)

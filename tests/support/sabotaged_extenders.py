@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sabotaged import count_without_overlap
+from sabotaged import count_without_overlap, replacing
 
-from variants import extending
-from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts
-from variants.extending import Refused, check_inherited
-from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
+from variants import extending, naive_extending
+from variants.contract import Merge, Pair, Veto
+from variants.extending import Refused
+from variants.words import PairCounts, Vocabulary
 
 Words = Sequence[Sequence[int]]
-Inherit = Callable[..., None]
 
 
 class ForgetsAfterTheFirst(Refused):
@@ -40,6 +40,17 @@ class SpellsAnew(Refused):
 class RefusesNothing(Refused):
     def spelled_so(self, left: bytes, right: bytes) -> bool:
         return left + right in self.spelled
+
+
+class RefusesTheRare(Refused):
+    """A pair must have half the first maximum count; nobody looks for the others again."""
+
+    lowest: float | None = None
+
+    def taken_from(self, pair_counts: PairCounts) -> PairCounts:
+        left = super().taken_from(pair_counts)
+        self.lowest = max(left.values(), default=0) / 2 if self.lowest is None else self.lowest
+        return {pair: count for pair, count in left.items() if count >= self.lowest}
 
 
 def keeps_dropped(inherited: Sequence[Merge], _: str, vocabulary: Vocabulary, *how: Any) -> None:
@@ -82,65 +93,24 @@ def makes_the_last_first(inherited: Sequence[Merge], inheriting: str, vocabulary
     extending.inherit([*of_bytes[::-1], *others], inheriting, vocabulary, *how)
 
 
-def extending_with(
-    refused: type[Refused] = Refused,
-    inherit: Inherit = extending.inherit,
-    count: Callable[[Words, Sequence[int], Meter], PairCounts] = count_pairs,
-    vetoes_inherited: bool = False,
-    threshold: float = 0.0,
-) -> Callable[..., list[Merge]]:
-    """The definition as an extender, with the steps that are given in place of its own.
-
-    A `threshold` keeps the pairs whose count reaches that share of the greatest and never looks for the others again.
-    """
-
-    def train(
-        word_counts: WordCounts,
-        num_merges: int,
-        meter: Meter = NULL_METER,
-        *,
-        tie_break: TieBreak = GREATEST_BYTES,
-        min_count: int = 1,
-        inherited: Sequence[Merge] = (),
-        inheriting: str = "kept",
-        veto: Veto | None = None,
-    ) -> list[Merge]:
-        check_inherited(inherited, inheriting, num_merges)
-        learned = Vocabulary(tie_break.key)
-        words, weights = [list(word) for word in word_counts], list(word_counts.values())
-        if vetoes_inherited and veto is not None:
-            inherited = [merge for merge in inherited if not veto(*merge)]
-
-        def make(pair: Pair, token: int) -> Iterable[Pair]:
-            words[:] = [merge_pair(word, pair, token) for word in words]
-            return count_pairs(words, weights, meter)
-
-        inherit(inherited, inheriting, learned, count_pairs(words, weights, meter), make)
-        refusing = refused(learned, veto)
-        counts = refusing.taken_from(count(words, weights, meter))
-        lowest = max(min_count, threshold * max(counts.values(), default=0))
-        while counts and len(learned.merges) < num_merges:
-            pair = most_frequent_pair(counts, learned.keys, meter)
-            if counts[pair] < lowest:
-                break
-            make(pair, learned.add(pair))
-            counts = refusing.taken_from(count(words, weights, meter))
-        return learned.merges
-
-    return train
-
-
+extending_with = functools.partial(replacing, naive_extending.train, __name__)
 honest = extending_with()
-veto_forgotten_for_the_second_occurrence = extending_with(ForgetsAfterTheFirst)
-no_veto = extending_with(RefusesNothing)
-veto_applied_to_inherited = extending_with(vetoes_inherited=True)
-spells_a_token_twice = extending_with(SpellsAnew)
+veto_forgotten_for_the_second_occurrence = extending_with(Refused=ForgetsAfterTheFirst)
+no_veto = extending_with(Refused=RefusesNothing)
+spells_a_token_twice = extending_with(Refused=SpellsAnew)
+threshold_not_rescanned = extending_with(Refused=RefusesTheRare)
 dropped_merge_kept = extending_with(inherit=keeps_dropped)
 used_up_merge_dropped = extending_with(inherit=drops_what_is_used_up)
 kept_merge_dropped = extending_with(inherit=leaves_out_what_was_not_met)
 inherited_in_another_order = extending_with(inherit=makes_the_last_first)
-threshold_not_rescanned = extending_with(threshold=0.5)
-runs_counted_without_overlap = extending_with(count=count_without_overlap)
+runs_counted_without_overlap = extending_with(count_pairs=count_without_overlap)
+
+
+def veto_applied_to_inherited(
+    *arguments: Any, inherited: Sequence[Merge] = (), veto: Veto | None = None, **options: Any
+) -> list[Merge]:
+    left = [merge for merge in inherited if veto is None or not veto(*merge)]
+    return honest(*arguments, inherited=left, veto=veto, **options)
 
 
 def refuses_nothing(*_: Any, inherited: Sequence[Merge] = (), **__: Any) -> list[Merge]:
