@@ -235,7 +235,7 @@ def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
     4
     """
     if _replay is None or not can_judge(merges):
-        return true_counts.tokens_left(word_counts, merges)
+        return int(true_counts.TrueCounts(word_counts, inherited=merges).text.tokens)
     lefts, rights = token_ids(merges)
     _, _, _, _, merged, _ = _replay.judge(
         *columns_of(word_counts),

@@ -357,15 +357,6 @@ class TrueCounts:
         return self.made[left], self.made[right]
 
 
-def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
-    """The number of tokens of the words after these merges; each word counts as many times as it occurs.
-
-    >>> tokens_left(WordCounts.from_items([(b"abc", 2)]), [(b"a", b"b")])
-    4
-    """
-    return int(TrueCounts(word_counts, inherited=merges).text.tokens)
-
-
 def replay(
     word_counts: WordCounts,
     merges: Sequence[Merge],

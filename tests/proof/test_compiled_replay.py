@@ -18,9 +18,9 @@ from random_extensions import random_list, random_pieces
 from sanitizers import HERE, case_text, sanitized, veto_numbers
 from workbench import first_fast
 
-from harness.proof import prove, true_counts
+from harness.proof import prove
 from harness.proof.prove import ReplayResult, can_judge, inherited_first, judge, token_ids, tokens_left
-from harness.proof.true_counts import replay
+from harness.proof.true_counts import TrueCounts, replay
 from variants import heap, naive, naive_extending, vetoes
 from variants.contract import Merge, TieBreak, Unavailable, WordCounts
 
@@ -210,7 +210,7 @@ def judged_extension(seed: int) -> Iterator[bool]:
         if len(inherited) <= want.right < min(len(claimed), num_merges):
             assert result == want, (seed, claimed)
         assert result.proved == (claimed == merges), (seed, claimed)
-        assert tokens_left(words, claimed) == true_counts.tokens_left(words, claimed), (seed, claimed)
+        assert tokens_left(words, claimed) == TrueCounts(words, inherited=claimed).text.tokens, (seed, claimed)
         yield result.proved
 
 

@@ -14,7 +14,7 @@ from harness.common import errors
 from harness.proof.counterexamples import TrainerCall
 from harness.proof.explain import BY_TIES, ENDS, first_difference
 from harness.proof.trainer_checks import ALPHABET, two_letter_word
-from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, replay, tokens_left
+from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, TrueCounts, replay
 from harness.replay import main
 from variants.contract import Merge, TieBreak, WordCounts
 
@@ -95,7 +95,11 @@ def test_every_count_and_choice_is_that_of_counting_again(words: Words, tie_brea
     replayed = replay(word_counts, merges)
     steps, rest, tokens = recounted(words, merges)
     assert [(step.count, step.best) for step in replayed.steps] == steps
-    assert (replayed.rest, replayed.tokens, tokens_left(word_counts, merges)) == (rest, tokens, tokens)
+    assert (replayed.rest, replayed.tokens, TrueCounts(word_counts, inherited=merges).text.tokens) == (
+        rest,
+        tokens,
+        tokens,
+    )
     assert replayed.bytes == sum(len(word) * weight for word, weight in words.items())
 
 
