@@ -8,22 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_compiled_replay import lists
-from workbench import HEAP, NAIVE, SUPPORT, TEXT, Measured, cell_of, first_fast, reading_of, run_of, unruly
+from workbench import HEAP, NAIVE, SUPPORT, Measured, cell_of, first_fast, reading_of, run_of, unruly
 
-from harness import run as run_command
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.common.registry import VariantCard
 from harness.measure.process import Limits
-from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, prove, true_counts
-from harness.proof.prove import Identity, MergeList, identity_of
+from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, prove
+from harness.proof.prove import Identity, MergeList
 from harness.records.file import Record, Splitter
 from harness.runs.cells import TrainCell
 from harness.runs.run import exit_code
 from harness.worker import word_store
-from harness.worker.calling import OWN, feeding_of, own_tie_break
+from harness.worker.calling import OWN
 from harness.worker.merges_bytes import packed
-from variants import heap, minbpe
+from variants import heap
 from variants.contract import Merge, TieBreak, WordCounts
 
 try:
@@ -144,26 +142,6 @@ def test_replays_that_disagree_prove_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert identity(RIGHT).kind == UNPROVED
 
 
-@pytest.mark.parametrize("block", first_fast(range(50)))
-def test_both_replays_give_the_same_identities(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the Python replay goes on to the end of a wrong list."""
-    pytest.importorskip("harness.proof.native._replay", reason="the compiled part is not built")
-    compiled, seen = _replay, set()
-    for seed in range(12 * block, 12 * block + 12):
-        for words, merges, num_merges, tie_break, min_count in lists(5000 + seed):
-            listed = [MergeList("x", merges, num_merges, each) for each in (tie_break, None)]
-            results = []
-            for replay in (compiled, None):
-                monkeypatch.setattr(prove, "_replay", replay)
-                results.append(prove.prove(words, listed, min_count))
-            assert results[0] == results[1], (seed, merges)
-            if len(merges) <= num_merges:
-                whole = true_counts.replay(words, merges, min_count=min_count)
-                assert identity_of(whole, num_merges) == results[0][1], (seed, merges)
-            seen |= {identity.kind for identity in results[0]}
-    assert {IDENTICAL, WRONG} <= seen <= {IDENTICAL, UP_TO_TIES, WRONG}
-
-
 # In a run
 
 
@@ -216,18 +194,6 @@ def test_merges_of_a_stopped_run_are_proved(tmp_path: Path, trainer: str) -> Non
     assert (record["merges"], record["seconds"]["total"]) == (None, None)
 
 
-@pytest.mark.slow
-def test_text_as_one_word_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("text").write_text("aaabaaaaac" * 20 + TEXT)  # a run of odd length has a left and a right end
-    overrides = ("pattern=document", "vocab_size=270", "data.path=text", "special_tokens=[]", "min_count=2")
-    both = run_command("-m", *overrides, "variant._target_=sabotaged:right_to_left,variants.heap:train")
-    assert [record["status"] for record in both] == ["mismatch", "ok"]
-    Path("text").write_text("")
-    (trained,) = run_command(*overrides, "variant=heap")
-    assert (trained["status"], trained["identity"]["kind"]) == ("ok", IDENTICAL)
-
-
 @pytest.mark.parametrize("planted", [False, True])
 def test_a_trainer_does_not_find_the_merges_of_others(tmp_path: Path, planted: bool) -> None:
     """It looks beside its mapped and open files, and in the scratch folder; it would find what is planted there."""
@@ -268,13 +234,6 @@ def test_outside_trainer_is_judged_under_its_own_tie_break(
     assert (identity["kind"], identity["tie_break"]) == (kind, under)
     assert (records["heap"]["identity"]["kind"], records["heap"]["feeding"]) == (IDENTICAL, None)
     assert code == (MISMATCH if status == "mismatch" else OK)
-
-
-def test_tie_break_and_feeding_of_a_trainer_that_declares_none() -> None:
-    assert [own_tie_break(trainer) for trainer in (heap.train, minbpe.train, max)] == [
-        "greatest_bytes", None, "greatest_bytes",
-    ]  # fmt: skip
-    assert feeding_of(heap.train, None, {}) is feeding_of(replace, None, {}) is None
 
 
 def test_merges_of_other_words_are_judged_on_those(tmp_path: Path) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import html
 import importlib
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -225,26 +223,3 @@ def test_work_of_a_cython_stage_is_that_of_heap(stage: str, tie_break: TieBreak)
     if stage == "typed":  # it also looks at words that no longer hold the pair
         assert meter.tallies.pop("positions_visited") >= expected.tallies.pop("positions_visited")
     assert meter.tallies == expected.tallies
-
-
-@pytest.mark.slow
-def test_no_object_is_touched_in_the_inner_functions_of_the_typed_stage(tmp_path: Path) -> None:
-    compiler = pytest.importorskip("Cython.Compiler.Main", reason="Cython is not installed")
-    source, page = tmp_path / "_typed.pyx", tmp_path / "_typed.html"
-    for name in ("_typed.pyx", "training.pxi"):
-        (tmp_path / name).write_bytes((NATIVE / name).read_bytes())
-    options = compiler.CompilationOptions(compiler.default_options, cplus=True, annotate=True, language_level=3)
-    assert compiler.compile(str(source), options).num_errors == 0
-    touching = lines_that_touch_objects(page.read_text())
-    inner = source.read_text().splitlines().index("    cdef void count_pairs(self) noexcept nogil:") + 1
-    assert [number for number in touching if number >= inner] == []
-    assert touching, "the page is read wrongly: __init__ and learn do touch objects"
-
-
-def lines_that_touch_objects(page: str) -> list[int]:
-    """The numbers of the lines that `cython --annotate` shows in yellow."""
-    lines = re.findall(r'<pre class="cython line score-(\d+)"[^>]*>(.*?)</pre>', page, re.DOTALL)
-    texts = [(int(score), html.unescape(re.sub("<[^>]+>", "", text))) for score, text in lines]
-    numbered = [(score, re.match(r"\W*(\d+):", text)) for score, text in texts]
-    assert all(found for _, found in numbered)
-    return [int(found[1]) for score, found in numbered if score and found]

@@ -165,11 +165,6 @@ def test_places_in_braces_come_through_hydra(said: str) -> None:
     assert composed.values["variant"]["params"]["command"] == "./t {words} {merges} {num_merges}"
 
 
-def test_several_commands_are_a_sweep() -> None:
-    composed = compose(["-m", "variant=executable", "variant.params.command=./a,./b --fast"]) or []
-    assert [each.values["variant"]["params"]["command"] for each in composed] == ["./a", "./b --fast"]
-
-
 # Programs that fail
 
 

@@ -43,7 +43,12 @@ def corpus_of(folder: Path, text: str | bytes, **how: Any) -> Corpus:
 # Runs and their sum
 
 
-@given(st.lists(st.lists(st.tuples(st.binary(min_size=1, max_size=12), st.integers(1, 2**50)), max_size=8), max_size=6))
+some_words = st.builds(
+    bytes.__add__, st.sampled_from([b"", b"abcdefg", b"abcdefgh"]), st.binary(min_size=1, max_size=9)
+)
+
+
+@given(st.lists(st.lists(st.tuples(some_words, st.integers(1, 2**50)), max_size=8), max_size=6))
 @quick
 def test_the_sum_of_runs_is_the_sum_of_their_tables(tables: list[list[tuple[bytes, int]]]) -> None:
     spill = Spill()
@@ -53,24 +58,6 @@ def test_the_sum_of_runs_is_the_sum_of_their_tables(tables: list[list[tuple[byte
     for word, count in (item for table in tables for item in table):
         expected[word] = expected.get(word, 0) + count
     assert list(spill.merged().items()) == sorted(expected.items())
-
-
-def test_words_that_begin_alike_are_put_in_the_order_of_their_bytes() -> None:
-    words = [
-        b"abcdefgh",
-        b"abcdefg\x00",
-        b"abcdefg",
-        b"abcdefgh\x00",
-        b"abcdefgh\xff",
-        b"a",
-        b"a\x00",
-        b"\xff",
-        b"\x00",
-    ]
-    spill = Spill()
-    for part in (words[:5], words[3:], words[::-1]):
-        spill.add(WordCounts.from_items([(word, 1) for word in part]))
-    assert list(spill.merged()) == sorted(words)
 
 
 @pytest.mark.parametrize("offsets", [[0, 2**44], [-1, 2], [2, 1]])
