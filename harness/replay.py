@@ -17,8 +17,7 @@ from harness.proof.explain import (
     TEXTS,
     choices_json,
     describe,
-    describe_difference,
-    first_difference,
+    differences,
     merge_text,
     merges_are,
     rest_text,
@@ -105,14 +104,14 @@ def compare(options: argparse.Namespace, file: MergesFile, words: CorpusWords, m
     else:
         other = read_merges_file(Path(options.against))
     theirs = replay_with_bar(options.against, other.merges, words)
-    difference = first_difference(mine, theirs)
+    different = list(differences(mine, theirs))
     lines = [f"A: {options.merges}, {count_text(len(file.merges))} merges ({file.form})"]
     lines += [f"B: {options.against}, {count_text(len(other.merges))} merges ({other.form})", words.described()]
-    lines += ["the lists are equal"] if difference is None else describe_difference(difference, mine, theirs)
+    lines += different or ["the lists are equal"]
     for side, replayed in (("A", mine), ("B", theirs)):
         lines += [f"{side}: {text}" for text in faults(replayed) or [verdict(replayed, [])]]
     tell("\n".join(lines))
-    return OK if difference is None else MISMATCH
+    return MISMATCH if different else OK
 
 
 def faults(replayed: Replay) -> list[str]:
@@ -157,7 +156,7 @@ def report(path: Path, file: MergesFile, words: CorpusWords, replayed: Replay) -
             yield name + (f", the first {IN_FULL} of {count_text(len(steps))}:" if len(steps) > IN_FULL else ":")
             yield from (f"  {describe(step)}" for step in steps[:IN_FULL])
     if file.merges:
-        yield f"after the last merge {rest_text(replayed.rest) if replayed.rest.count else 'no pair is left'}"
+        yield f"after the last merge {rest_text(replayed.rest)}"
     if replayed.bytes:
         yield f"tokens per byte of the words: {replayed.tokens / replayed.bytes:.4f}"
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.common.units import count_text, times_text, token_text
+from harness.proof.checks import first_difference
 from harness.proof.true_counts import (
     DUPLICATE,
     INHERITED,
     MAXIMUM,
     NOT_INHERITED,
-    RIGHT,
     TIE,
     TOO_RARE,
     UNKNOWN,
@@ -36,7 +35,6 @@ TEXTS = {
     NOT_INHERITED: "in place of an inherited one",
     VETOED: "vetoed, or spelling an inherited token again",
 }
-BY_TIES, ENDS = "by_ties", "ends"
 LONGEST_TOKEN = 40
 """So many characters of a token are shown."""
 
@@ -81,6 +79,8 @@ def choices(step: Step) -> str:
 
 def rest_text(best: Best) -> str:
     """The pair that remains to be merged next."""
+    if not best.count:
+        return "no pair is left"
     return f"{merge_text(best.choices[TieBreak.GREATEST_BYTES])} is left with {times_text(best.count)}"
 
 
@@ -110,44 +110,21 @@ def choices_json(best: Best) -> dict[str, Any]:
     return {"choices": {tie_break.value: in_hex(merge) for tie_break, merge in best.choices.items()}}
 
 
-class Difference(NamedTuple):
-    """The first difference of two lists: how many merges are equal before it, and the next of each; None: no more."""
-
-    place: int
-    steps: tuple[Step | None, Step | None]
-
-    @property
-    def cause(self) -> str:
-        """Return `ends` if one list has ended, `by_ties` if both choices are right, else `wrong`."""
-        if None in self.steps:
-            return ENDS
-        return BY_TIES if all(step is not None and step.judgement in RIGHT for step in self.steps) else WRONG
-
-
-def first_difference(a: Replay, b: Replay) -> Difference | None:
-    """Return where two lists differ first; None if they are equal."""
-    for place, (mine, theirs) in enumerate(zip_longest(a.steps, b.steps)):
-        if mine is None or theirs is None or mine.merge != theirs.merge:
-            return Difference(place, (mine, theirs))
-    return None
-
-
-def describe_difference(difference: Difference, a: Replay, b: Replay) -> Iterator[str]:
-    """What each list has at the first difference, why, and how different they are in all."""
-    place = difference.place
+def differences(a: Replay, b: Replay) -> Iterator[str]:
+    """Where two lists differ first, why, and how different they are in all; nothing if they are equal."""
+    mine, theirs = ([step.merge for step in replayed.steps] for replayed in (a, b))
+    if mine == theirs:
+        return
+    place = first_difference(mine, theirs)
     yield f"first difference: merge {count_text(place + 1)}, {count_text(place)} equal before it"
-    for side, step, replayed in zip("AB", difference.steps, (a, b), strict=True):
-        ended = f"has ended; {rest_text(replayed.rest) if replayed.rest.count else 'no pair is left'}"
-        yield f"  {side} {ended if step is None else describe(step)}"
-    merges, tokens = in_common(a, b)
-    yield f"in common: {merges[0]:,} of {merges[1]:,} merges, {tokens[0]:,} of {tokens[1]:,} tokens"
+    for side, replayed in zip("AB", (a, b), strict=True):
+        if place < len(replayed.steps):
+            yield f"  {side} {describe(replayed.steps[place])}"
+        else:
+            yield f"  {side} has ended; {rest_text(replayed.rest)}"
+    made, others = ({left + right for left, right in merges} for merges in (mine, theirs))
+    merges = f"{len({*mine} & {*theirs}):,} of {len({*mine, *theirs}):,} merges"
+    yield f"in common: {merges}, {len(made & others):,} of {len(made | others):,} tokens"
     if a.bytes:
         change = 100 * (b.tokens / a.tokens - 1)
         yield f"tokens per byte: A {a.tokens / a.bytes:.4f}, B {b.tokens / b.bytes:.4f} ({change:+.3f} %)"
-
-
-def in_common(a: Replay, b: Replay) -> tuple[tuple[int, int], tuple[int, int]]:
-    """How many merges both lists have of those that either has, and how many tokens."""
-    mine, theirs = ({step.merge for step in replayed.steps} for replayed in (a, b))
-    made, others = ({left + right for left, right in merges} for merges in (mine, theirs))
-    return (len(mine & theirs), len(mine | theirs)), (len(made & others), len(made | others))

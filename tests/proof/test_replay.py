@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from harness.common import errors
 from harness.proof.counterexamples import TrainerCall
-from harness.proof.explain import BY_TIES, ENDS, first_difference
+from harness.proof.explain import differences
 from harness.proof.trainer_checks import ALPHABET, two_letter_word
 from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, TrueCounts, replay
 from harness.replay import main
@@ -161,22 +161,28 @@ def test_list_stops_too_early_if_frequent_pairs_are_left(
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "cause", "place"),
+    ("a", "b", "text"),
     [
-        ([EF, CD, AB], [EF, CD, AB], None, None),
-        ([], [], None, None),
-        ([EF, CD, AB], [EF, AB, CD], BY_TIES, 1),
-        ([EF, CD, AB], [EF, CD, GH], WRONG, 2),
-        ([EF, CD], [EF, CD, AB], ENDS, 2),
-        ([CD], [EF], WRONG, 0),
+        ([EF, CD, AB], [EF, CD, AB], ""),
+        ([], [], ""),
+        (
+            [EF, CD, AB],
+            [EF, AB, CD],
+            "merge 2, 1 equal before it\n  A merge 2: b'c' + b'd', 5 times, as often as 1 other",
+        ),
+        (
+            [EF, CD],
+            [EF, CD, AB],
+            "merge 3, 2 equal before it\n  A has ended; b'a' + b'b' is left with 5 times\n  B merge",
+        ),
+        ([CD], [EF], "merge 1, 0 equal before it\n  A merge 1: b'c' + b'd', 5 times; the most frequent is b'e' + b'f'"),
     ],
 )
-def test_first_difference_has_a_cause(a: list[Merge], b: list[Merge], cause: str | None, place: int | None) -> None:
+def test_first_difference_is_explained(a: list[Merge], b: list[Merge], text: str) -> None:
     words = WordCounts.from_items([(b"ab", 5), (b"cd", 5), (b"ef", 7), (b"gh", 2)])
-    replayed = replay(words, a), replay(words, b)
-    for one, other in (replayed, replayed[::-1]):
-        difference = first_difference(one, other)
-        assert (difference and difference.cause, difference and difference.place) == (cause, place)
+    explained = "\n".join(differences(replay(words, a), replay(words, b)))
+    assert explained.startswith(f"first difference: {text}" if text else "")
+    assert bool(explained) == bool(text)
 
 
 # The command; tests/fixtures/command_rows/proof.toml has what it prints

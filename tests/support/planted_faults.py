@@ -73,7 +73,7 @@ FAULTS = (
         "every_second: Array = places[since % 2 == 0]",
         "every_second: Array = places",
     ),
-    Fault("lists that differ by a tie are called wrong", "BY_TIES if", "WRONG if"),
+    Fault("every tie-break would have made any choice", "if merge == self.merge)", "if True)"),
     Fault("a list that ends too early is right", "== self.number and not self.too_few", "== self.number"),
     Fault("more merges than requested pass", "if len(listed.merges) > listed.needed:", "if False:"),
     Fault(
