@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from random_extensions import random_list, random_pieces
+from random_extensions import random_list, random_pieces, random_table
 from sanitizers import HERE, case_text, sanitized, veto_numbers
 from workbench import first_fast
 
@@ -41,20 +41,6 @@ VETOES = (
     *("none", "superbpe", "bytes:3", "characters:2", "whole_characters", "[whole_characters,bytes:6]"),
     "[protected:61.e6b395,whole_characters]",
 )
-
-
-def table_of(seed: int) -> dict[bytes, int]:
-    """Few words over few letters, so that there are ties, runs and repeats, with weights small or beyond 16 bits."""
-    dice = random.Random(seed)
-    letters = dice.sample((0x00, 0x01, ord("a"), ord("b"), 0xFF), dice.randint(1, 4))
-    longest = dice.choice((4, 10, 40))
-    heavy = (2**16 - 1, 2**16, 2**32 + 1, 2**50)
-    return {
-        bytes(dice.choices(letters, k=dice.randint(1, longest))): (
-            dice.randint(1, 4) if dice.random() < 0.95 else dice.choice(heavy)
-        )
-        for _ in range(dice.randint(1, 25))
-    }
 
 
 def spoilt(merges: Sequence[Merge], dice: random.Random) -> list[Merge]:
@@ -91,7 +77,7 @@ def expected(
 def lists(seed: int) -> Iterator[tuple[WordCounts, list[Merge], int, TieBreak, int]]:
     """A table, right and wrong lists of merges for it, how many were requested, and under which tie-break."""
     dice = random.Random(seed)
-    words = WordCounts.from_items(table_of(seed).items())
+    words = WordCounts.from_items(random_table(dice).items())
     for tie_break in TieBreak:
         min_count, num_merges = dice.choice((1, 1, 2, 5)), dice.choice((3, 10, 60))
         merges = naive.train(words, num_merges, tie_break=tie_break, min_count=min_count)

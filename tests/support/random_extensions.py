@@ -1,4 +1,4 @@
-"""Random pieces, lists of merges to go on from, and what a trainer makes of them."""
+"""Random tables of words, lists of merges to go on from, and what a trainer makes of them."""
 
 from __future__ import annotations
 
@@ -47,3 +47,16 @@ def random_list(dice: random.Random, pieces: dict[bytes, int]) -> tuple[list[Mer
     if dice.random() < 0.3:
         inherited = dice.sample(inherited, len(inherited)) + inherited[:2]
     return inherited, "met"
+
+
+def random_table(dice: random.Random) -> dict[bytes, int]:
+    """Up to thirty words over one to four symbols, short or long, a few with weights beyond 16 and 32 bits."""
+    alphabet = dice.sample((0x00, 0x01, ord("a"), ord("b"), 0xFF), dice.randint(1, 4))
+    longest = dice.choice((4, 16, 60))
+    heavy = (2**16 - 1, 2**16, 2**16 + 1, 2**31, 2**32 + 1, 2**55)
+    return {
+        bytes(dice.choices(alphabet, k=dice.randint(1, longest))): (
+            dice.randint(1, 6) if dice.random() < 0.95 else dice.choice(heavy)
+        )
+        for _ in range(dice.randint(1, 30))
+    }

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from random_extensions import learned_or_refused, random_list, random_pieces, swapped_words
+from random_extensions import learned_or_refused, random_list, random_pieces, random_table, swapped_words
 from sanitizers import case_text, printed_merges, sanitized, veto_numbers
 
 from harness.common import registry
@@ -84,19 +84,6 @@ def taken_in(batches: int, words: WordCounts, ids: flat_extending.Ids) -> Any:
         part = WordCounts.from_items((word, weight) for word, weight in share.items() if weight)
         pieces.take(batch, part.data, part.offsets, part.counts)
     return pieces
-
-
-def random_table(dice: random.Random) -> dict[bytes, int]:
-    """Up to thirty words over one to four symbols, short or long, a few with weights beyond 16 and 32 bits."""
-    alphabet = dice.sample((0x00, 0x01, ord("a"), ord("b"), 0xFF), dice.randint(1, 4))
-    longest = dice.choice((4, 16, 60))
-    heavy = (2**16 - 1, 2**16, 2**16 + 1, 2**31, 2**32 + 1, 2**55)
-    return {
-        bytes(dice.choices(alphabet, k=dice.randint(1, longest))): (
-            dice.randint(1, 6) if dice.random() < 0.95 else dice.choice(heavy)
-        )
-        for _ in range(dice.randint(1, 30))
-    }
 
 
 def tied_table(dice: random.Random) -> dict[bytes, int]:

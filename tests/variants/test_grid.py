@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from random_extensions import random_table
 from sanitizers import case_text, printed_merges, sanitized
 from workbench import first_fast
 
@@ -53,15 +54,8 @@ def learn(
 
 
 @functools.cache
-def random_words(seed: int, words: int = 30) -> WordCounts:
-    """Words over one to four symbols, NUL among them, short or long, a few with weights beyond 32 bits."""
-    dice = random.Random(seed)
-    alphabet = dice.sample((0x00, 0x01, ord("a"), ord("b"), 0xFF), dice.randint(1, 4))
-    longest = dice.choice((4, 16, 60))
-    return WordCounts.from_items(
-        (bytes(dice.choices(alphabet, k=dice.randint(1, longest))), dice.choice((1, 2, 3, 6, 2**33)))
-        for _ in range(dice.randint(1, words))
-    )
+def random_words(seed: int) -> WordCounts:
+    return WordCounts.from_items(random_table(random.Random(seed)).items())
 
 
 @functools.cache

@@ -190,17 +190,6 @@ def test_every_scan_hashes_with_a_seed_of_its_own(file: Path, monkeypatch: pytes
     assert seeds[0] != seeds[1]
 
 
-def test_unknown_pattern_is_counted_by_regex_with_a_tally(file: Path) -> None:
-    file.write_bytes(b"one two  three")
-    meter = Meter()
-    words = native.native(Corpus(str(file), (), r"\S+|\s+"), meter)
-    assert dict(words) == {b"one": 1, b" ": 1, b"two": 1, b"  ": 1, b"three": 1}
-    assert meter.tallies["fell_back_to_regex"] == 1
-    meter = Meter()
-    native.native(Corpus(str(file)), meter)
-    assert "fell_back_to_regex" not in meter.tallies
-
-
 def test_run_with_an_unknown_pattern_names_its_counter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "text.txt").write_bytes(b"low lower lowest " * 20)
     corpus = [f"data.path={tmp_path / 'text.txt'}", "vocab_size=260", f"results={tmp_path / 'results'}"]
