@@ -45,8 +45,8 @@ FAULTS = (
     Fault("a ratio is upside down", "[math.log(clock(ours) / clock(theirs))", "[math.log(clock(theirs) / clock(ours))"),
     Fault(
         "half an interval within the margin is enough to call two times the same",
-        "return low >= 1 / (1 + MARGIN) and high",
-        "return low >= 1 / (1 + MARGIN) or high",
+        "within_margin = low >= 1 / (1 + MARGIN) and high",
+        "within_margin = low >= 1 / (1 + MARGIN) or high",
     ),
     Fault(
         "half a file stays beside the one that could not be written",
@@ -96,8 +96,8 @@ FAULTS = (
     ),
     Fault(
         "special tokens are forgotten in the number of merges",
-        'vocab_size - 256 - len(self.record.get("special_tokens") or ())',
-        "vocab_size - 256",
+        'else size - 256 - len(record.get("special_tokens") or ())',
+        "else size - 256",
     ),
     Fault(
         "rows that made fewer merges are compared",
