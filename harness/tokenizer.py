@@ -11,10 +11,10 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 
@@ -24,6 +24,7 @@ from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, 
 from harness.common.progress import bar
 from harness.common.sheet import print_sheet
 from harness.common.units import count_text, parse_bytes, parse_vocab_size
+from harness.corpora import CorpusFile
 from harness.tokenizers import check, statistics
 from harness.tokenizers.folder import check_free, check_writable
 from harness.tokenizers.forms import FORMS, Pattern, SpecialTokens, TokenizerFile, convert, read_tokenizer
@@ -247,7 +248,7 @@ def _encode(options: argparse.Namespace) -> int:
     tokenizer = opened(_read(options, options.tokenizer))
     if options.output is not None:
         text = _data(options.data, options.set)
-        with bar(f"encoding {text.name}", text.size, "bytes") as show:
+        with bar(f"encoding {text.name}", text.bytes, "bytes") as show:
             ids = tokenizer.encode_file(text.path, options.output, on_progress=show)
         tell(f"{options.output}: {count_text(len(ids))} ids, {ids.dtype}")
         return OK
@@ -301,12 +302,15 @@ def _check(options: argparse.Namespace) -> int:
     file = _read(options, options.tokenizer)
     tokenizer = opened(file)
     texts = [_data(data, options.set) for data in options.data or ()]
-    total = sum(text.size for text in texts) or size
+    total = sum(text.bytes for text in texts) or size
     with (
         check.every_form(file.learned, Path(options.tokenizer)) as (folder, notes),
         bar(f"checking {options.tokenizer}", total, "bytes") as show,
     ):
-        parts = _parts(texts, tokenizer, options.seed, size)
+        named = [(text.name, blocks_of(text.path)) for text in texts] or [
+            (f"mixed text (seed {options.seed})", check.mixed_parts(options.seed, size, [*tokenizer.special_tokens]))
+        ]
+        parts = (part for name, blocks in named for part in check.parts_of(name, blocks))
         verdicts = check.check(tokenizer, parts, engines, folder, show)
     if options.format == "json":
         tell(json.dumps([asdict(verdict) for verdict in verdicts], indent=1))
@@ -330,15 +334,6 @@ def _engines(names: Sequence[str] | None) -> Mapping[str, Any]:
     return {name: engine for name, engine in existing.items() if not names or name in names}
 
 
-def _parts(texts: Sequence[Text], tokenizer: Tokenizer, seed: int, size: int) -> Iterator[check.Part]:
-    for text in texts:
-        yield from check.parts_of(text.name, blocks_of(text.path))
-    if not texts:
-        yield from check.parts_of(
-            f"mixed text (seed {seed})", check.mixed_parts(seed, size, list(tokenizer.special_tokens))
-        )
-
-
 def _stats(options: argparse.Namespace) -> int:
     if options.picture is not None:
         from harness.results import charts, drawing
@@ -348,9 +343,9 @@ def _stats(options: argparse.Namespace) -> int:
     figures = []
     for text in [_data(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():
-            with bar(f"{name} on {text.name}", text.size, "bytes") as show:
+            with bar(f"{name} on {text.name}", text.bytes, "bytes") as show:
                 figures.append(statistics.figures_of(name, tokenizer, text.name, blocks_of(text.path), show))
-    records = [row.record() for row in figures]
+    records = [row._asdict() for row in figures]
     if options.format == "terminal":
         print_sheet(statistics.sheet(figures), Console())
     elif options.format == "json":
@@ -364,15 +359,7 @@ def _stats(options: argparse.Namespace) -> int:
     return OK
 
 
-class Text(NamedTuple):
-    """A data set as one plain file."""
-
-    name: str
-    path: Path
-    size: int
-
-
-def _data(data: str, overrides: Sequence[str]) -> Text:
+def _data(data: str, overrides: Sequence[str]) -> CorpusFile:
     """The text that --data names, as python -m harness reads it."""
     from harness.runs.words import data_override, only_cell
 
@@ -381,7 +368,7 @@ def _data(data: str, overrides: Sequence[str]) -> Text:
     file = only_cell([*data_override(data), *overrides])[0].reading.file
     if file.table:
         raise Refusal(f"{file.name} is a table of words, not a text; name a text")
-    return Text(file.name, file.path, file.bytes)
+    return file
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from harness.common.sheet import Column, Sheet
@@ -23,12 +22,12 @@ NOTE = (
 _WORD = re.compile(rb"\S+")
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(NamedTuple):
     """One tokenizer on one text.
 
     A word is what is between white space (ASCII's), whatever the pattern; `special_tokens` are those among `tokens`,
-    `used` the tokens of the vocabulary that occur; of `longest` the more frequent come first among equals.
+    `used` the tokens of the vocabulary that occur; `longest` are in hexadecimal digits, of equals the more frequent
+    first.
     """
 
     tokenizer: str
@@ -39,24 +38,10 @@ class Figures:
     special_tokens: int
     used: int
     vocabulary: int
-    longest: Sequence[Any]
-
-    @property
-    def bytes_per_token(self) -> float | None:
-        return self.bytes / self.tokens if self.tokens else None
-
-    @property
-    def tokens_per_word(self) -> float | None:
-        return self.tokens / self.words if self.words else None
-
-    @property
-    def share_used(self) -> float:
-        return self.used / self.vocabulary
-
-    def record(self) -> dict[str, Any]:
-        """The raw figures; tokens in hexadecimal digits."""
-        figures = {name: getattr(self, name) for name in ("bytes_per_token", "tokens_per_word", "share_used")}
-        return {**asdict(self), **figures, "longest": [token.hex() for token in self.longest]}
+    bytes_per_token: float | None
+    tokens_per_word: float | None
+    share_used: float
+    longest: list[str]
 
 
 def figures_of(
@@ -80,7 +65,7 @@ def figures_of(
             on_progress(size)
 
     counts = Counter(tokenizer.encode_iterable(counted()))
-    special = set(tokenizer.special_tokens.values())
+    tokens, special = counts.total(), set(tokenizer.special_tokens.values())
     longest = sorted(
         counts.keys() - special, key=lambda number: (-len(tokenizer.vocab[number]), -counts[number], number)
     )
@@ -89,11 +74,14 @@ def figures_of(
         text,
         size,
         words,
-        counts.total(),
-        sum(counts[number] for number in special),
-        len(counts),
-        len(tokenizer),
-        [tokenizer.vocab[number] for number in longest[:LONGEST]],
+        tokens,
+        special_tokens=sum(counts[number] for number in special),
+        used=len(counts),
+        vocabulary=len(tokenizer),
+        bytes_per_token=size / tokens if tokens else None,
+        tokens_per_word=tokens / words if words else None,
+        share_used=len(counts) / len(tokenizer),
+        longest=[tokenizer.vocab[number].hex() for number in longest[:LONGEST]],
     )
 
 
@@ -108,11 +96,13 @@ def sheet(figures: Sequence[Figures]) -> Sheet:
         Column("tokens per word", [_three(row.tokens_per_word) for row in figures]),
         Column("vocabulary", [count_text(row.vocabulary) for row in figures]),
         Column("used", [share_text(row.share_used) for row in figures]),
-        Column("longest token", [f"{len(row.longest[0])} B" if row.longest else "-" for row in figures], figures=False),
+        Column(
+            "longest token", [f"{len(row.longest[0]) // 2} B" if row.longest else "-" for row in figures], figures=False
+        ),
     ]
     notes = [NOTE]
     for row in figures:
-        longest = ", ".join(f"{readable_token(token)} ({len(token)} B)" for token in row.longest)
+        longest = ", ".join(f"{readable_token(token)} ({len(token)} B)" for token in map(bytes.fromhex, row.longest))
         notes += [f"longest of {row.tokenizer} in {row.text}: {longest}"] if longest else []
     return Sheet([], columns, [""] * len(figures), notes)
 

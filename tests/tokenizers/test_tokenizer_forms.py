@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -218,12 +217,3 @@ def test_converting_in_place_adds_a_form_and_leaves_the_rest(
     assert main(["convert", str(tmp_path), "--to", "huggingface"]) == 2
     assert "tokenizer.json); use --overwrite" in capsys.readouterr().err
     assert main(["convert", str(tmp_path), "--to", "huggingface", "--overwrite"]) == 0
-
-
-def test_ranks_are_converted_with_the_ids_of_their_special_tokens(tmp_path: Path) -> None:
-    one = learned("gpt4", ("<|endoftext|>",))
-    (tmp_path / "x.tiktoken").write_bytes(tiktoken.ranks_text(one))
-    extra = ["--pattern", "gpt4", "--special-token", "<|endoftext|>=256"]
-    assert main(["convert", str(tmp_path / "x.tiktoken"), "--to", "ours", "--output", str(tmp_path / "y"), *extra]) == 0
-    assert read_tokenizer(tmp_path / "y").learned == one
-    assert json.loads((tmp_path / "y" / "manifest.json").read_bytes())["pattern"]["name"] == "gpt4"

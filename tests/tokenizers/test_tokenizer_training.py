@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 
-from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE, Refusal
+from harness.common.errors import Refusal
 from harness.common.registry import definition
-from harness.tokenizer import Tokenizer, load, main, train
+from harness.tokenizer import Tokenizer, load, train
 from harness.tokenizers.learned import Learned, cut, last_merges
 from harness.tokenizers.statistics import times_made, unused
 from variants.contract import Corpus, TieBreak, WordCounts, vocab_of
@@ -241,53 +241,3 @@ def test_made_counts_every_replacement(texts: list[str]) -> None:
     ids = {token: number for token, number in tokenizer.learned.token_ids().items() if len(token) > 1}
     emitted = Counter(number for text in texts for number in tokenizer.encode(text))
     assert times_made(emitted, ids, last_merges(merges, ids)) == {token: replaced[token] for token in ids}
-
-
-# Commands
-
-
-def test_commands_train_cut_and_find_unused_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "book.txt").write_text(TEXT)
-    book, saved = str(tmp_path / "book.txt"), str(tmp_path / "saved")
-    command = ["train", book, "--vocab-size", "400", "--save", saved]
-    assert main(command) == OK
-    assert f"saved {saved}: 400 tokens" in capsys.readouterr().out
-    assert load(saved).merges == train(Path(book), 400).merges
-    assert main(command) == USAGE
-    assert "use --overwrite to replace it" in capsys.readouterr().err
-    assert main(["train", book, "--vocab-size", "9k", "--save", saved, "--overwrite", "--special-token", ""]) == OK
-    assert "tokens, fewer than 9,000: no pair is left" in capsys.readouterr().out
-    assert load(saved).special_tokens == {}
-
-    smaller = ["cut", saved, "--vocab-size", "300,350", "--output", str(tmp_path / "cuts")]
-    assert main(smaller) == OK
-    assert [len(load(tmp_path / "cuts" / size)) for size in ("300", "350")] == [300, 350]
-    assert main([*smaller, "--overwrite"]) == OK
-    capsys.readouterr()
-    assert main(["unused", saved, "--data", book, "--format", "json"]) == OK
-    findings = json.loads(capsys.readouterr().out)
-    assert {finding["class"] for finding in findings} <= {"part", "unused"}
-    assert main(["unused", saved, "--data", book, "--fail-on", "dead"]) == OK
-    assert "only inside others" in capsys.readouterr().out
-    assert main(["unused", saved, "--data", book, "--fail-on", "unused"]) == MISMATCH
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "answer"),
-    [
-        (["train", "README.md", "--vocab-size", "many", "--save", "{}/s"], USAGE, "write it like 32k or 32000"),
-        (["train", "nowhere.txt", "--vocab-size", "300", "--save", "{}/s"], UNMEASURED, "nowhere.txt not found"),
-        (["cut", "{}", "--vocab-size", "100", "--output", "{}/c"], USAGE, "no room for 256 bytes"),
-        (["cut", "{}", "--vocab-size", "300,9k", "--output", "{}/c"], USAGE, "it has only 459 tokens"),
-    ],
-)
-def test_commands_answer_bad_input_with_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, answer: str
-) -> None:
-    Tokenizer(learned("gpt2", SPECIALS)).save(tmp_path)
-    assert main([argument.format(tmp_path) for argument in arguments]) == code
-    message = capsys.readouterr().err
-    assert answer in message
-    assert message.count("\n") == 1
-    assert not (tmp_path / "c").exists()
-    assert not list(tmp_path.glob("s/*"))
