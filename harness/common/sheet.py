@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from harness.common.console import html_text, html_texts, latex_text, markdown_text, terminal_texts
+from harness.common.console import html_text, html_texts, latex_text, markdown_text, terminal_lists
 
 _BETWEEN_COLUMNS = 2
 
@@ -44,12 +44,12 @@ def print_sheet(sheet: Sheet, console: Console) -> None:
 
 
 def _for_a_terminal(sheet: Sheet) -> Sheet:
-    headings = terminal_texts([column.heading for column in sheet.columns])
-    columns = [
-        Column(heading, terminal_texts(column.cells), column.figures)
-        for heading, column in zip(headings, sheet.columns, strict=True)
+    lists = [sheet.caption, sheet.notes, *([column.heading, *column.cells] for column in sheet.columns)]
+    caption, notes, *columns = terminal_lists(lists)
+    escaped = [
+        Column(heading, cells, column.figures) for (heading, *cells), column in zip(columns, sheet.columns, strict=True)
     ]
-    return Sheet(terminal_texts(sheet.caption), columns, sheet.styles, terminal_texts(sheet.notes))
+    return Sheet(caption, escaped, sheet.styles, notes)
 
 
 def sheet_to_markdown(sheet: Sheet) -> str:
@@ -76,7 +76,7 @@ def sheet_to_latex(sheet: Sheet) -> str:
         r"\bottomrule",
         r"\end{tabular}",
     ]
-    above, below = ([f"% {line}" for line in terminal_texts(part)] for part in (sheet.caption, sheet.notes))
+    above, below = ([f"% {line}" for line in lines] for lines in terminal_lists([sheet.caption, sheet.notes]))
     return "\n".join([*above, *(rows if sheet.columns else []), *below]) + "\n"
 
 

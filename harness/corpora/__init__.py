@@ -43,9 +43,18 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
         path = find(card)
     check_readable(path)
     facts = counted_facts(card, special_tokens)
-    whole = CorpusFile(name, path, path.stat().st_size, check_facts(name, path, card), parts=parts, facts=facts)
     members = [part.path for part in parts] or [str(path)]
     remarks: tuple[str, ...] = ()
     if own and card.get("column") is None and any(kind_of(member, COLUMN) == ".csv" for member in members):
         remarks = (f"{name} is read as plain text; set data.column=NAME to train on one column",)
-    return replace(cut(whole, card, special_tokens), parameters=parameters_of(card), remarks=remarks)
+    whole = CorpusFile(
+        name,
+        path,
+        path.stat().st_size,
+        check_facts(name, path, card),
+        parameters=parameters_of(card),
+        parts=parts,
+        facts=facts,
+        remarks=remarks,
+    )
+    return cut(whole, card, special_tokens)

@@ -8,7 +8,7 @@ import mmap
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,12 +103,13 @@ def digest_of(path: Path) -> str:
 
     The digest of a file that has changed just now is not cached: the next change might have the same time stamp.
     """
-    entry = digest_entry(path)
+    state = state_of(path)
+    entry = digest_entry(state)
     if entry.exists():
         return entry.read_text()
     started = time.time()
     digest = fresh_digest_of(path)
-    if path.stat().st_ctime < started - SECONDS_TO_SETTLE and digest_entry(path) == entry:
+    if path.stat().st_ctime < started - SECONDS_TO_SETTLE and state_of(path) == state:
         remember(path, digest)
     return digest
 
@@ -125,13 +126,13 @@ def fresh_digest_of(path: Path) -> str:
 
 
 def remember(path: Path, digest: str) -> None:
-    with files.placing(digest_entry(path)) as temporary:
+    with files.placing(digest_entry(state_of(path))) as temporary:
         temporary.write_text(digest)
 
 
-def digest_entry(path: Path) -> Path:
-    """Where the digest of this file, in its present state, is cached."""
-    return files.cache_folder("digests") / hashlib.sha256(state_of(path).encode(errors="surrogateescape")).hexdigest()
+def digest_entry(state: str) -> Path:
+    """Where the digest of a file in this state is cached."""
+    return files.cache_folder("digests") / hashlib.sha256(state.encode(errors="surrogateescape")).hexdigest()
 
 
 def state_of(path: Path) -> str:
@@ -167,7 +168,8 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
         write_slice(folder, whole, limits, special_tokens)
     start = int((folder / "start").read_text())
     path = folder / "text"
-    return CorpusFile(whole.name, path, path.stat().st_size, digest_of(path), parts=whole.parts_from(start), skip=start)
+    size, sha256, parts = path.stat().st_size, digest_of(path), whole.parts_from(start)
+    return replace(whole, path=path, bytes=size, sha256=sha256, parts=parts, skip=start, facts={})
 
 
 def write_slice(folder: Path, whole: CorpusFile, limits: dict[str, Any], special_tokens: Sequence[str]) -> None:
