@@ -55,27 +55,27 @@ def command(arguments: Sequence[str]) -> int:
     configs = compose(arguments)
     if configs is None:
         return OK
-    from harness.common.console import terminal_text
     from harness.common.files import temporary_folder
-    from harness.common.sheet import PatientConsole
     from harness.runs.run import run_command
 
-    console = PatientConsole()
-
-    def show(records: Sequence[Record], notes: Sequence[str]) -> None:
-        from harness.common.sheet import print_sheet
-        from harness.results.rows import rows
-        from harness.results.tables import tables
-
-        for number, sheet in enumerate(tables(rows(records))):
-            if number:
-                console.print()
-            print_sheet(sheet, console)
-        for note in notes:
-            console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)
-
     with temporary_folder() as folder:
-        return run_command(arguments, configs, folder, show, console)
+        return run_command(arguments, configs, folder, show)
+
+
+def show(records: Sequence[Record], notes: Sequence[str]) -> None:
+    """Print a table for each task, and the notes."""
+    from harness.common.console import terminal_text
+    from harness.common.sheet import PatientConsole, print_sheet
+    from harness.results.rows import rows
+    from harness.results.tables import tables
+
+    console = PatientConsole()
+    for number, sheet in enumerate(tables(rows(records))):
+        if number:
+            console.print()
+        print_sheet(sheet, console)
+    for note in notes:
+        console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)
 
 
 def usage() -> str:

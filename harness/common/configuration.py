@@ -179,10 +179,9 @@ def register(arguments: Sequence[str]) -> None:
     store = ConfigStore.instance()
     if "schema.yaml" not in store.repo:
         store.store(name="schema", node=HarnessConfig)
-    variants = registry.cards("variant")
     without_a_file = registry.presets()
     for name, card in registry.announced().items():
-        if name not in variants:
+        if name not in without_a_file and not (registry.conf_folder() / "variant" / f"{name}.yaml").exists():
             node = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
             without_a_file[name] = node
     command = " ".join(arguments)

@@ -6,14 +6,14 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from harness.common.console import say
 from harness.common.units import BytesRead, bytes_text, count_text, duration_text, rate_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Task
 
 FIRST_LINE_SECONDS = 10.0
 """A log has no line about shorter work; from then on one whenever the time has doubled."""
@@ -65,12 +65,10 @@ def bar(label: str, total: int, unit: str, console: Console | None = None, *, si
 
     Values of type `BytesRead` are bytes of a file of `size`, whatever the unit of the rest is.
     """
-    console = console or Console(stderr=True)
     report: Callable[[int, int, str], None]
     with contextlib.ExitStack() as opened:
-        if console.is_terminal:
-            columns = (BarColumn(), Rate(), TimeElapsedColumn(), TimeLeft(elapsed_when_finished=True))
-            report = opened.enter_context(_drawn(console, label, *columns, total=total or None, unit=unit))
+        if sys.stderr.isatty() if console is None else console.is_terminal:
+            report = opened.enter_context(_drawn(console, label, total, unit))
         else:
             report = _logged(label)
 
@@ -84,13 +82,41 @@ def bar(label: str, total: int, unit: str, console: Console | None = None, *, si
 
 
 @contextlib.contextmanager
-def _drawn(
-    console: Console, label: str, *columns: ProgressColumn, **task: Any
-) -> Iterator[Callable[[int, int, str], None]]:
+def _drawn(console: Console | None, label: str, total: int, unit: str) -> Iterator[Callable[[int, int, str], None]]:
     """A bar on a terminal; it is gone when the work is over, because the table comes after it."""
-    description = TextColumn("{task.description}", markup=False)  # a file may be called [red]
-    with Progress(description, *columns, console=console, refresh_per_second=4, transient=True) as progress:
-        number = progress.add_task(label, **task)
+    # Late: rich is slow to import, and a log needs none of it.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """The speed of a task in its unit."""
+
+        def render(self, task: Task) -> Text:
+            if not task.speed:
+                return Text("")
+            unit = task.fields["unit"]
+            return Text(f"{bytes_text(int(task.speed))}/s" if unit == "bytes" else f"{rate_text(task.speed)} {unit}/s")
+
+    class TimeLeft(TimeRemainingColumn):
+        """The time left, once enough is done to estimate it."""
+
+        def render(self, task: Task) -> Text:
+            share = SHARE_FOR_AN_ESTIMATE.get(task.fields["unit"], 0.0)
+            if not task.total or task.completed < share * task.total:
+                return Text("")
+            return Text("ETA ").append_text(super().render(task))
+
+    columns = (
+        TextColumn("{task.description}", markup=False),  # a file may be called [red]
+        BarColumn(),
+        Rate(),
+        TimeElapsedColumn(),
+        TimeLeft(elapsed_when_finished=True),
+    )
+    shown = Progress(*columns, console=console or Console(stderr=True), refresh_per_second=4, transient=True)
+    with shown as progress:
+        number = progress.add_task(label, total=total or None, unit=unit)
 
         def report(done: int, total: int, unit: str) -> None:
             if progress.tasks[0].fields["unit"] != unit:  # the file has been read, now it is merged
@@ -121,29 +147,12 @@ def _logged(label: str) -> Callable[[int, int, str], None]:
     return report
 
 
-class Rate(ProgressColumn):
-    """The speed of a task in its unit."""
-
-    def render(self, task: Task) -> Text:
-        if not task.speed:
-            return Text("")
-        unit = task.fields["unit"]
-        return Text(f"{bytes_text(int(task.speed))}/s" if unit == "bytes" else f"{rate_text(task.speed)} {unit}/s")
-
-
-class TimeLeft(TimeRemainingColumn):
-    """The time left, once enough is done to estimate it."""
-
-    def render(self, task: Task) -> Text:
-        share = SHARE_FOR_AN_ESTIMATE.get(task.fields["unit"], 0.0)
-        if not task.total or task.completed < share * task.total:
-            return Text("")
-        return Text("ETA ").append_text(super().render(task))
-
-
 @contextlib.contextmanager
 def stage_bar() -> Iterator[Show]:
     """What a gate is doing right now: a line that changes on a terminal, in a log a line now and then."""
+    from rich.console import Console
+    from rich.text import Text
+
     console = Console(stderr=True)
     started = logged = time.monotonic()
     current = ""

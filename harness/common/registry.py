@@ -117,8 +117,8 @@ def _rung(card: VariantCard) -> tuple[bool, bool, int, int, int, str]:
 
 
 def variant(name: str) -> VariantCard | None:
-    """The variant of this name, or None."""
-    return variants().get(name)
+    """The variant of this name, or None; of the others no card is read."""
+    return variant_at(conf_folder(), name) or announced().get(name)
 
 
 def announced() -> dict[str, VariantCard]:

@@ -118,9 +118,12 @@ def place_text(card: Card) -> str:
 
 def with_changes_named(card: Card) -> Card:
     """The card; with overridden generator parameters, a card named by them and without facts."""
-    source, original = card["source"], registry.cards("data").get(card["name"], {}).get("source", {})
+    source = card["source"]
+    if source.get("kind") != GENERATOR:
+        return card
+    original = registry.cards("data").get(card["name"], {}).get("source", {})
     changed = [f"{name}={value}" for name, value in source.items() if original.get(name) != value]
-    if source.get("kind") != GENERATOR or not changed:
+    if not changed:
         return card
     return {**card, "name": f"{card['name']}({','.join(changed)})", "facts": {}}
 

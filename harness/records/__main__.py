@@ -3,7 +3,6 @@
     python -m harness.records check results/local
     python -m harness.records merge mine.jsonl yours/ --output ours.jsonl
     python -m harness.records export results/local --output runs.parquet
-    python -m harness.records keys
 
 A line that cannot be read is reported with its number and skipped; it costs only itself.
 """
@@ -18,10 +17,9 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
-from msgspec import inspect
 
 from harness.common.console import Parser, csv_text, tell, well_formed
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
@@ -176,14 +174,31 @@ def _csv_value(value: Any) -> Any:
 
 def write_parquet(records: Sequence[Record], path: Path) -> None:
     pa, parquet = extra("pyarrow", "an export as Parquet"), extra("pyarrow.parquet", "an export as Parquet")
-    types = {"whole number": pa.int64(), "number": pa.float64(), "true or false": pa.bool_()}
-    types |= {"list of texts": pa.list_(pa.string()), "list of whole numbers": pa.list_(pa.int64())}
-    described = {key.name: types.get(key.type, pa.string() if key.is_text else None) for key in all_keys()}
+    described = dict(described_types(pa))
     arrays = {
         name: array_of(pa, values, pa.int64() if name.startswith("tallies.") else described.get(name))
         for name, values in columns_of(records).items()
     }
     parquet.write_table(pa.table(arrays), path)
+
+
+def described_types(pa: Any) -> Iterator[tuple[str, Any]]:
+    """The Arrow type of each key of a line, its name joined by dots to those around it; none if it has parts."""
+    types = {"integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
+    kinds, parts = msgspec.json.schema_components(KINDS)
+    waiting = [("", parts[kind["$ref"].rpartition("/")[2]]) for kind in kinds]
+    while waiting:
+        before, described = waiting.pop()
+        for key, value in described.get("properties", {}).items():
+            plain = next((one for one in value.get("anyOf", ()) if one.get("type") != "null"), value)
+            if "$ref" in plain:
+                waiting.append((f"{before}{key}.", parts[plain["$ref"].rpartition("/")[2]]))
+            elif plain.get("type") == "array":
+                item = types.get(plain["items"].get("type"))
+                if item is not None:
+                    yield f"{before}{key}", pa.list_(item)
+            elif plain.get("type") != "object":
+                yield f"{before}{key}", types.get(plain.get("type"), pa.string())
 
 
 def array_of(pa: Any, values: Sequence[Any], described: Any) -> Any:
@@ -238,74 +253,6 @@ def json_text(value: Any) -> str:
     return well_formed(json.dumps(value, ensure_ascii=False))
 
 
-# Keys: the page of the record's format
-
-
-class Key(NamedTuple):
-    """A key of a line: its name with those around it, its type in words, and what it holds."""
-
-    name: str
-    type: str
-    required: bool
-    meaning: str
-
-    @property
-    def is_text(self) -> bool:
-        return self.type not in ("mapping", "list of points") and "number" not in self.type
-
-
-def print_keys() -> int:
-    """Print every kind of line with its keys, as Markdown."""
-    for kind in KINDS:
-        tell(f"### `{kind.__struct_config__.tag}`\n\n{(kind.__doc__ or '').strip()}\n")
-        tell("| key | type | always there | meaning |\n| --- | --- | --- | --- |")
-        for key in keys_of(inspect.type_info(kind)):
-            tell(f"| `{key.name}` | {key.type} | {'yes' if key.required else ''} | {key.meaning} |")
-        tell("")
-    return OK
-
-
-def all_keys() -> list[Key]:
-    """The keys of all kinds of line."""
-    return [key for kind in KINDS for key in keys_of(inspect.type_info(kind))]
-
-
-def keys_of(described: Any, before: str = "") -> Iterator[Key]:
-    """The keys of a line or of a mapping in it, each followed by those within it."""
-    for field in described.fields:
-        kind: Any = field.type
-        meaning = ""
-        if isinstance(kind, inspect.Metadata):
-            kind, meaning = kind.type, (kind.extra_json_schema or {}).get("description", "")
-        if isinstance(kind, inspect.UnionType):
-            kind = next(one for one in kind.types if not isinstance(one, inspect.NoneType))
-        name = f"{before}{field.encode_name}"
-        yield Key(name, type_in_words(kind), field.required, meaning)
-        if isinstance(kind, inspect.TypedDictType):
-            yield from keys_of(kind, f"{name}.")
-
-
-def type_in_words(kind: Any) -> str:
-    if isinstance(kind, inspect.Metadata):
-        return type_in_words(kind.type)
-    if isinstance(kind, inspect.LiteralType):
-        return " or ".join(f"`{value}`" for value in kind.values)
-    if isinstance(kind, inspect.StrType) and kind.pattern is not None:
-        return "time in ISO 8601" if "T" in kind.pattern else "hexadecimal digits"
-    if isinstance(kind, inspect.ListType):
-        item = type_in_words(kind.item_type)
-        return "list of points" if item == "mapping" else f"list of {item}s".replace("digitss", "digits")
-    return _WORDS.get(type(kind), "mapping")
-
-
-_WORDS: Mapping[type, str] = {
-    inspect.StrType: "text",
-    inspect.IntType: "whole number",
-    inspect.FloatType: "number",
-    inspect.BoolType: "true or false",
-}
-
-
 def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="python -m harness.records",
@@ -333,7 +280,6 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help=written)
         if name == "export":
             command.add_argument("--format", choices=FORMATS, help="(default: what the name of the output ends with)")
-    commands.add_parser("keys", help="print the keys of every kind of line, as Markdown")
     return made
 
 
@@ -344,8 +290,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return guarded(lambda: check(arguments.paths))
     if arguments.command == "merge":
         return guarded(lambda: merge(arguments.paths, arguments.output))
-    if arguments.command == "keys":
-        return guarded(print_keys)
     return guarded(lambda: export(arguments.paths, arguments.output, arguments.format))
 
 

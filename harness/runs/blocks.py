@@ -104,8 +104,11 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
         yield session
 
 
-def measure_task(task: Task, session: Session) -> None:
-    """Measure block by block what is pending; each measurement is on disk before the next starts."""
+def measure_task(task: Task, session: Session) -> list[Record]:
+    """Measure block by block what is pending; each measurement is on disk before the next starts.
+
+    Returns the records of the task.
+    """
     log, rule = session.log, session.settings.measure.precision
     session.display = Display((len(task.cells) + len(counters_of(task.cells))) * len(session.blocks))
     while True:
@@ -116,7 +119,7 @@ def measure_task(task: Task, session: Session) -> None:
             missing = missing_tokenizers(records, session.outputs)
         due = pending(task.cells, session.blocks, rule, records, missing)
         if due is None:
-            return
+            return records
         measure_block(task, *due, records, session)
         session.display.block_done()
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import regex
 
 from harness.common import files
-from harness.common.comparison import FEWEST_BLOCKS
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.sandbox import WARM, Limits
@@ -154,7 +153,7 @@ class Rule(NamedTuple):
     """The wanted precision of ratios, as a share of them, and the minimum and maximum number of blocks."""
 
     within: float
-    fewest: int = FEWEST_BLOCKS
+    fewest: int = 6
     most: int = 20
 
 

@@ -22,7 +22,7 @@ import hydra.errors
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -168,7 +168,8 @@ def ask_hydra(options: Sequence[str], overrides: Sequence[str]) -> None:
 def with_own_data(values: Sequence[str]) -> list[str]:
     """The overrides; data.path alone is the card of a file."""
     given = dict(value.lstrip("+").partition("=")[::2] for value in values)
-    if "data.path" in given and "data" not in given and not chooses_data(given.get("experiment", "")):
+    experiments = given.get("experiment", "")
+    if "data.path" in given and "data" not in given and not (experiments and chooses_data(experiments)):
         return ["data=file", *values]
     return list(values)
 
@@ -243,6 +244,8 @@ def check_names(argument: str) -> None:
     key, equals, value = argument.partition("=")
     if not equals:
         raise Refusal(f"{key!r} is not of the form NAME=VALUE; {guess(key) or HELP}")
+    if key == "variants" and not value:
+        raise Refusal("variants is empty; name one or more, such as variants=naive,heap")
     if key in ("variant.params", "counting.params"):
         raise Refusal(f"{key} is set one by one, as {key}.NAME=VALUE")
     if key in GROUPS and key != "experiment" and value.startswith("["):
@@ -294,9 +297,15 @@ def sentence(error: BaseException, data: str = "") -> str:
         if (key := f"data.{match[1]}") in configuration.keys_beside("data."):
             return f"unknown override {match[1]!r}; did you mean {key}?"
         return registry.unknown("override", match[1], configuration.keys_beside(match[1], data))
-    if match := re.match(r"LexerNoViableAltException: (.*?)(: \^)?$", text):
-        text = f"{match[1]!r} cannot be read; put quotes round a value with special characters"
-    elif match := re.match(r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", text):
+    if isinstance(error, OverrideParseException):
+        key, _, value = error.override.partition("=")
+        text = f"{error.override!r} cannot be read; put quotes round the value"
+        if "'" not in value:
+            text += f", as in \"{key}='{value}'\""
+        return f"{text}; for an expression set pattern.regex=EXPRESSION" if key == "pattern" else text
+    if match := re.search(r"Ambiguous value for argument 'variant=([^']*)'", text):
+        return f"variant is one name; for several set variants={match[1]}"
+    if match := re.match(r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", text):
         text = f"{match[1]} must be a {'whole number' if match[2] == 'Integer' else 'number'}"
     elif match := re.search(r"Ambiguous value for argument '([^=]+)=", text):
         text = f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where a list is meant"
@@ -332,73 +341,49 @@ def lenient_help() -> Iterator[None]:
         argparse.ArgumentParser._check_help = check  # type: ignore[attr-defined]
 
 
-# Keyword arguments of Python.
+# Keyword arguments of Python
 
-# Values that Hydra's language takes for themselves.
+SECTIONS = ("variant.params", "counting.params", "data.source", "data.facts", "first_stage", "limits", *GROUPS)
+"""What a keyword's name may start with, with an underscore for each dot."""
 PLAIN = re.compile(r"[\w./:+%@-]+")
-OPEN = ("variant.params.", "counting.params.", "data.source.")
-"""Below these any name may stand: what takes it answers."""
+"""Text that Hydra's language does not take for anything else."""
 
 
 def overrides_of(keywords: Mapping[str, Any]) -> list[str]:
     """The overrides of keyword arguments in Python: `data_path="book.txt"` is `data.path=book.txt`.
 
-    Raises Refusal for a name that does not exist, with those that do.
-
     >>> overrides_of({"variants": ["heap", "flat"], "data_path": "a book.txt", "limits_wall": 60, "save": None})
     ['variants=[heap,flat]', 'data.path=a book.txt', 'limits.wall=60', 'save=null']
     """
-    return [
-        f"{key}={override_value(key, value)}"
-        for key, value in ((override_key(name), value) for name, value in keywords.items())
-    ]
+    keys = {name: override_key(name) for name in keywords}
+    return [f"{keys[name]}={override_value(keys[name], value)}" for name, value in keywords.items()]
 
 
 def override_key(name: str) -> str:
-    """The override of a keyword: an underscore may stand for each dot."""
-    groups = [f"{group}." for group in GROUPS] + ["limits.", "first_stage."]
-    keys = [
-        *configuration.keys_beside(""),
-        *GROUPS,
-        *(key for group in groups for key in configuration.keys_beside(group)),
-    ]
-    by_keyword = {key.replace(".", "_"): key for key in keys} | {"variant_target": "variant._target_"}
-    if name in keys or name.startswith(OPEN):
+    if name in configuration.keys_beside(""):
         return name
-    for prefix in OPEN:
-        if name.startswith(prefix.replace(".", "_")):
-            return prefix + name[len(prefix) :]
-    if name not in by_keyword:
-        raise Refusal(registry.unknown("setting", name, by_keyword))
-    return by_keyword[name]
+    starts = {f"{section.replace('.', '_')}_": section for section in SECTIONS}
+    start = next((start for start in starts if name.startswith(start)), None)
+    return name if start is None else f"{starts[start]}.{name.removeprefix(start)}"
 
 
 def override_value(key: str, value: Any) -> str:
-    if callable(value):
-        raise Refusal(f"{key} has a function, which another process cannot import; name it module:function")
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, list | tuple):
         return f"[{','.join(list_item(key, item) for item in value)}]"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if not isinstance(value, str | int | float | PurePath):
+        wanted = "give text (of a function module:function), a number, True, False, None or a list of these"
+        raise Refusal(f"{key} is {value!r}; {wanted}")
     text = str(value)
-    if isinstance(value, int | float) or key in LITERAL or key == "special_tokens" or PLAIN.fullmatch(text):
-        return text
-    if isinstance(value, str | PurePath):
-        return quoted(text)
-    raise Refusal(f"{key} is {value!r}; give text, a number, True, False, None or a list of these")
+    return text if key in LITERAL or key == "special_tokens" or PLAIN.fullmatch(text) else quoted(text)
 
 
 def list_item(key: str, value: Any) -> str:
     """An element of a list: lists of texts that are taken literally know quotes of either kind, and nothing else."""
-    if callable(value):
-        return override_value(key, value)
-    text = str(value)
-    if PLAIN.fullmatch(text):
+    text = override_value(key, value)
+    if PLAIN.fullmatch(text) or (key not in LITERAL and key != "special_tokens"):
         return text
-    if key not in LITERAL and key != "special_tokens":
-        return quoted(text)
     mark = "'" if "'" not in text else '"'
     if mark in text:
         raise Refusal(f"{key}: {text!r} holds quotes of both kinds, which a list cannot say")

@@ -13,12 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from harness import corpora
 from harness.common import registry
-from harness.common.comparison import FEWEST_BLOCKS
-from harness.common.console import terminal_text
+from harness.common.console import tell, terminal_text
 from harness.common.errors import Refusal
 from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.common.units import counted_text, duration_text, parse_bytes
@@ -151,6 +148,8 @@ def rule_of(precision: float | None, repeat: int, most: int, *, timed: bool) -> 
         raise Refusal(f"measure.precision={precision:g} must be between 0 and 1; 0.05 is within 5 %")
     if not timed:
         raise Refusal("measure.precision is of times, and none are measured so; leave it out, or set measure=quick")
+    from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
+
     fewest = max(FEWEST_BLOCKS, repeat)
     if most < fewest:
         raise Refusal(f"measure.most={most} must be at least {fewest}, the minimum number of blocks")
@@ -418,7 +417,7 @@ def table_bytes(size: str | int) -> int:
 # plan=true.
 
 
-def show_plan(plan: Plan, console: Console) -> None:
+def show_plan(plan: Plan) -> None:
     """Print a line for each counter and cell, and one for the whole; nothing is run for it."""
     counters = [counter for task in plan.tasks for counter in counters_of(task.cells)]
     lines = [
@@ -430,8 +429,7 @@ def show_plan(plan: Plan, console: Console) -> None:
         f"{cell.num_merges:,} merges, counting={cell.count.counter.name}, threads={cell.count.threads}"
         for cell in plan.cells
     ]
-    for line in [*lines, plan_summary(plan)]:
-        console.print(terminal_text(line), soft_wrap=True, highlight=False, markup=False)
+    tell("\n".join([*map(terminal_text, lines), plan_summary(plan)]))
 
 
 def plan_summary(plan: Plan) -> str:

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.units import count_text
-from harness.records.file import Record
-from harness.runs.blocks import Session, measure_task, session_of
-from harness.runs.cells import Plan, Task, TrainCell
+from harness.runs.cells import Plan, Task
 from harness.runs.compose import Config, compose
 from harness.runs.plan import card_default, make_plan, show_plan
 
-LEAST_CPU_SECONDS = 0.1
-"""Of a shorter first block, half is too little to speak of."""
-Show = Callable[[Sequence[Record], Sequence[str]], None]
+if TYPE_CHECKING:
+    from harness.records.file import Record
+    from harness.runs.blocks import Session
+
+Show = Callable[[Sequence["Record"], Sequence[str]], None]
 """Called with the records of a run, those of its counters among them, and with notes for their reader."""
 
 
-def run_command(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show, console: Console) -> int:
+def run_command(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show) -> int:
     """Measure what the arguments were composed to, in two stages if one asks for that; returns the exit code."""
     if any(config.values["first_stage"]["pattern"] is not None for config in configs):
-        return run_stages(arguments, configs, folder, show, console)
-    return run_plan(make_plan(configs, arguments), folder, show, console)
+        return run_stages(arguments, configs, folder, show)
+    return run_plan(make_plan(configs, arguments), folder, show)
 
 
-def run_plan(plan: Plan, folder: Path, show: Show, console: Console) -> int:
+def run_plan(plan: Plan, folder: Path, show: Show) -> int:
     """Measure all cells task by task, prove, store and show them; returns the exit code.
 
-    `show` is called only if a counter counted any words; a plan is printed on `console`.
+    `show` is called only if a counter counted any words; a plan is printed.
     """
     if plan.settings.plan_only:
-        show_plan(plan, console)
+        show_plan(plan)
         return OK
+    from harness.runs.blocks import session_of  # late: a plan is printed without it, and it is slow to import
+
     records: list[Record] = []
     with session_of(plan, folder) as session:
         try:
@@ -56,6 +56,8 @@ def run_plan(plan: Plan, folder: Path, show: Show, console: Console) -> int:
 
 def records_of(plan: Plan, folder: Path) -> list[Record]:
     """Measure all cells as one run; returns its records, which are stored as well."""
+    from harness.runs.blocks import session_of
+
     records: list[Record] = []
     with session_of(plan, folder) as session:
         measure_tasks(plan, session, records)
@@ -65,15 +67,16 @@ def records_of(plan: Plan, folder: Path) -> list[Record]:
 
 def measure_tasks(plan: Plan, session: Session, records: list[Record]) -> None:
     """Measure, prove and record task by task; `records` gets those of each task at its end, or at a full disk."""
+    from harness.runs.blocks import measure_task
+
     for task in plan.tasks:
         if len(plan.tasks) > 1:
             say(f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {task_text(task)}")
         try:
-            measure_task(task, session)
+            records += measure_task(task, session)
         except Refusal:
             records += session.log.records(task.number)
             raise
-        records += session.log.records(task.number)
 
 
 def task_text(task: Task) -> str:
@@ -105,42 +108,24 @@ def trained(records: Sequence[Record]) -> list[Record]:
 
 def notes(plan: Plan, session: Session, records: Sequence[Record]) -> list[str]:
     """What a reader of the table should know that is not in it."""
-    lines = [remark for cell in plan.cells for remark in cell.reading.file.remarks]
+    cells = {cell.key: cell for task in plan.tasks for cell in task.cells}
+    lines = [remark for cell in cells.values() for remark in cell.reading.file.remarks]
     lines += [*session.notes, *session.disagreements]
     if session.busy_starts:
         lines.append(
             f"{session.busy_starts} measurements started while the machine was busy, or its load was not visible; wait "
             "for a quiet hour, or see python -m harness.doctor"
         )
-    wanted = {cell.key for cell in plan.cells if cell.num_merges}
-    lines += [
-        f"{record['data']['name']} holds no words, so there is nothing to merge"
-        for record in trained(records)
-        if record["data"].get("words") == 0 and record["run_key"] in wanted
-    ]
-    lines += [
-        f"counting={record['counting']} has no compiled form of this pattern: {record['data']['name']} was counted by "
-        "`regex`, which takes some fifty times as long"
-        for record in records
-        if record["cell"] == "count" and (record["tallies"] or {}).get("fell_back_to_regex")
-    ]
-    lines += [line for cell in plan.cells if (line := quicker_later(cell, trained(records))) is not None]
+    for record in records:
+        name, cell = record["data"]["name"], cells.get(record["run_key"])
+        if cell is not None and cell.num_merges and record["data"].get("words") == 0:
+            lines.append(f"{name} holds no words, so there is nothing to merge")
+        if record["cell"] == "count" and (record["tallies"] or {}).get("fell_back_to_regex"):
+            lines.append(
+                f"counting={record['counting']} has no compiled form of this pattern: {name} was counted by `regex`, "
+                "which takes some fifty times as long"
+            )
     return list(dict.fromkeys([*lines, *unused_threads(records)]))
-
-
-def quicker_later(cell: TrainCell, records: Sequence[Record]) -> str | None:
-    """A note on a trainer that used far less CPU time in a later block than in its first; None if it did not."""
-    spent = [
-        record["cpu_seconds"] - sum(record["seconds"].get(phase) or 0 for phase in ("read", "count"))
-        for record in records
-        if (record["run_key"], record["status"]) == (cell.key, "ok") and record["cpu_seconds"] is not None
-    ]
-    if len(spent) < 2 or spent[0] < LEAST_CPU_SECONDS or min(spent[1:]) >= spent[0] / 2:
-        return None
-    return (
-        f"{cell.variant.name} used {spent[0]:.2f} s of CPU time in its first block and {min(spent[1:]):.2f} s in a "
-        "later one; it may keep results between its processes"
-    )
 
 
 def unused_threads(records: Sequence[Record]) -> list[str]:
@@ -166,7 +151,7 @@ FIRST = "first_stage"
 """The folder of the first stage's tokenizer, inside that of `save=` if there is one."""
 
 
-def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show, console: Console) -> int:
+def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show) -> int:
     """Run the first stage, then the second on top of it, and show the records of both. Returns the exit code."""
     if len(configs) > 1:
         raise Refusal("two stages are one run after the other; name one data set and one value of everything")
@@ -180,14 +165,12 @@ def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path
     saved = (folder if config["save"] is None else Path(config["save"])) / FIRST
     records: list[Record] = []
     first = make_plan(compose(first_arguments(arguments, config, saved)) or [], arguments)
-    code = run_plan(first, folder / "1", lambda own, _: records.extend(own), console)
+    code = run_plan(first, folder / "1", lambda own, _: records.extend(own))
     if code != OK:
         show(records, ["the first stage failed, so there is no second"])
         return code
     second = compose([*arguments, f"extend={tokenizer_in(saved)}", "first_stage.pattern=null"]) or []
-    return run_plan(
-        make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines), console
-    )
+    return run_plan(make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines))
 
 
 def first_arguments(arguments: Sequence[str], config: Mapping[str, Any], saved: Path) -> list[str]:

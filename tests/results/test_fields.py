@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow
 import pytest
 from measured import measured
 
-from harness.records.__main__ import all_keys
+from harness.records.__main__ import described_types
 from harness.records.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, WORK, Field, cell_of, differences
 from harness.records.file import Splitter
 from harness.results.legend import Legend
@@ -74,7 +75,7 @@ def test_what_decides_merges_names_a_cell_and_is_compared() -> None:
 
 def test_fields_are_keys_of_a_record() -> None:
     of_the_environment = {"cpu", "commit"}
-    keys = {key.name for key in all_keys()} | {"cell"}
+    keys = {name for name, _ in described_types(pyarrow)} | {"cell", "params", "data"}
     renamed = {"data": "data.name", "limits.wall": "limits.wall_seconds", "limits.memory": "limits.memory_bytes"}
     assert {renamed.get(field.name, field.name) for field in FIELDS} - of_the_environment <= keys
     assert Splitter().lines({**HEAP, "seconds": {"update": 1.0, "total": 1.0}})

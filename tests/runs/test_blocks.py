@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 import regex
-from measured import measured
-from rich.console import Console
 from shown import explanations
 from workbench import (
     BRIEF,
@@ -145,7 +143,7 @@ def test_tasks_are_measured_one_by_one_and_resumed(tmp_path: Path, monkeypatch: 
             patched.setattr(blocks, "train", train)
             patched.setattr(blocks, "prove_merges", lambda *_: None)
             show = lambda own, _: records.extend(trained(own))  # noqa: E731
-            assert run.run_plan(plan, tmp_path / "jobs", show, Console(quiet=True)) == OK
+            assert run.run_plan(plan, tmp_path / "jobs", show) == OK
         return records
 
     def counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
@@ -245,12 +243,6 @@ def test_notes_below_the_table(tmp_path: Path) -> None:
         "threads above 1 change nothing for heap: neither the counter nor the trainer takes any"
     ]
     assert notes(run_of(tmp_path, [cell_of(reading, HEAP, counter=ANOTHER_COUNTER, threads=2)])) == []
-    cell = cell_of(reading)
-    spent = [measured("heap", seconds, run_key=cell.key) for seconds in (2.0, 0.1)]
-    assert run.quicker_later(cell, spent) == (
-        "heap used 2.00 s of CPU time in its first block and 0.10 s in a later one; it may keep results between its "
-        "processes"
-    )
 
 
 # Counting.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import os
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from workbench import NAIVE, cell_of, cells, reading_of, settings_for
 
 from harness.common import registry
@@ -427,10 +427,9 @@ def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) ->
 
 
 def shown(cells: Sequence[TrainCell], folder: Path, **settings: Any) -> list[str]:
-    console = Console(file=io.StringIO(), width=300)
-    plan.show_plan(Plan(make_tasks(cells), settings_for(folder, **settings)), console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue().splitlines()
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        plan.show_plan(Plan(make_tasks(cells), settings_for(folder, **settings)))
+    return printed.getvalue().splitlines()
 
 
 def test_a_plan_has_a_line_for_each_counter_and_trainer_and_a_summary(tmp_path: Path) -> None:

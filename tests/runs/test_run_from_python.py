@@ -35,7 +35,6 @@ def composed(**settings: Any) -> dict[str, Any]:
         ({"save": None}, "save=null"),
         ({"limits_memory": "2GB"}, "limits.memory=2GB"),
         ({"variant_params_push": "grown"}, "variant.params.push=grown"),
-        ({"variant_target": "mine:train"}, "variant._target_=mine:train"),
         ({"pattern_regex": "a|b"}, "pattern.regex=a|b"),
         ({"special_tokens": ("<|a,b|>", "it's", "c")}, """special_tokens=['<|a,b|>',"it's",c]"""),
         ({"special_tokens": []}, "special_tokens=[]"),
@@ -61,15 +60,15 @@ def test_values_arrive_as_they_were_given() -> None:
 @pytest.mark.parametrize(
     ("settings", "answer"),
     [
-        ({"vocab_sise": 3}, "unknown setting 'vocab_sise'; did you mean vocab_size?"),
-        ({"limits_wal": 3}, "unknown setting 'limits_wal'; did you mean limits_wall?"),
+        ({"vocab_sise": 3}, "unknown override 'vocab_sise'; did you mean vocab_size?"),
+        ({"limits_wal": 3}, "unknown override 'limits.wal'; did you mean limits.wall?"),
         ({"special_tokens": ["'\""]}, "holds quotes of both kinds"),
-        ({"tie_break": object()}, "give text, a number"),
+        ({"tie_break": object()}, "a number, True, False"),
     ],
 )
 def test_what_cannot_be_said_is_refused(settings: dict[str, Any], answer: str) -> None:
     with pytest.raises(Refusal, match=re.escape(answer)):
-        overrides_of(settings)
+        compose(overrides_of(settings))
 
 
 def test_records_print_as_the_table_and_not_as_what_they_hold() -> None:
