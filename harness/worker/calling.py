@@ -9,7 +9,7 @@ import importlib
 import inspect
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Callable
 
@@ -33,28 +33,36 @@ def resolve(target: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+    """Return the parameters of a function by name; None for compiled code that does not show its signature."""
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:
+        return None
+
+
 def arguments_for(
     function: Callable[..., Any], leading: list[Any], meter: Meter, offered: dict[str, Any], params: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments of `function`, by position and by keyword: `leading` and `params`, the rest if it takes it.
 
-    The meter follows `leading` by position, or goes by its name. A function of `**keywords` gets what every trainer
-    takes, but `threads` only goes to one that names it. Compiled code that does not show its signature is taken to keep
-    the contract and nothing beyond it.
+    The meter goes by its name, or behind `leading` if a function takes any number of arguments. A function of
+    `**keywords` gets what every trainer takes, but `threads` only goes to one that names it. Compiled code that does
+    not show its signature is taken to keep the contract and nothing beyond it.
 
     >>> arguments_for(lambda words, num_merges, *, min_count: [], [{}, 5], Meter(), {"min_count": 1, "threads": 2}, {})
     ([{}, 5], {'min_count': 1})
     """
-    try:
-        parameters = inspect.signature(function).parameters
-    except ValueError:
+    parameters = parameters_of(function)
+    if parameters is None:
         return [*leading, meter], {**{name: offered[name] for name in offered if name != "threads"}, **params}
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    kinds = {parameter.kind for parameter in parameters.values()}
+    takes_any = inspect.Parameter.VAR_KEYWORD in kinds
     keywords = {name: offered[name] for name in offered if name in parameters or (takes_any and name != "threads")}
     keywords.update(params)
-    if meter_comes_next(list(parameters.values()), len(leading), keywords):
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
         return [*leading, meter], keywords
-    if "meter" in parameters or takes_any:
+    if takes_any or "meter" in parameters:
         keywords["meter"] = meter
     return leading, keywords
 
@@ -65,10 +73,7 @@ def reads_corpus(trainer: Callable[..., Any]) -> bool:
     >>> reads_corpus(lambda corpus, num_merges: []), reads_corpus(lambda word_counts, num_merges: [])
     (True, False)
     """
-    try:
-        return list(inspect.signature(trainer).parameters)[:2] == ["corpus", "num_merges"]
-    except ValueError:
-        return False
+    return list(parameters_of(trainer) or [])[:2] == ["corpus", "num_merges"]
 
 
 def own_tie_break(trainer: Callable[..., Any]) -> str | None:
@@ -77,10 +82,7 @@ def own_tie_break(trainer: Callable[..., Any]) -> str | None:
     >>> own_tie_break(lambda words, num_merges, tie_break=TieBreak.RAW_BYTES: []), own_tie_break(lambda words: [])
     ('raw_bytes', 'greatest_bytes')
     """
-    try:
-        keyword = inspect.signature(trainer).parameters.get("tie_break")
-    except ValueError:
-        return GREATEST_BYTES.value
+    keyword = (parameters_of(trainer) or {}).get("tie_break")
     default = GREATEST_BYTES if keyword is None or keyword.default is keyword.empty else keyword.default
     return default.value if isinstance(default, TieBreak) else None
 
@@ -104,16 +106,6 @@ def of_module(function: Callable[..., Any], name: str) -> Callable[..., Any] | N
     return hook if callable(hook) else None
 
 
-def meter_comes_next(parameters: Sequence[inspect.Parameter], place: int, keywords: dict[str, Any]) -> bool:
-    """Return whether the positional parameter at `place` is the meter: by its name, or because nothing else can be."""
-    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    positional = [parameter for parameter in parameters if parameter.kind in kinds]
-    if len(positional) <= place:
-        return any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
-    following = positional[place]
-    return following.name == "meter" or (following.name not in keywords and following.default is following.empty)
-
-
 def expect_merges(merges: Any) -> None:
     """Raise ValueError unless a trainer has returned Merges, or a plain list of plain pairs of plain bytes.
 
@@ -133,14 +125,9 @@ def expect_merges(merges: Any) -> None:
     ):
         return
     for number, merge in enumerate(merges, 1):
-        if not (
-            isinstance(merge, (tuple, list)) and len(merge) == 2 and all(isinstance(part, bytes) for part in merge)
-        ):
-            raise ValueError(f"merge {number} is {shortened(repr(merge))}, not a pair of bytes")
-        kind, left, right = (type(part).__name__ for part in (merge, *merge))
-        if kind not in ("tuple", "list") or (left, right) != ("bytes", "bytes"):
-            reason = f"{kind} of {left} and {right}; only a plain tuple of plain bytes is a merge"
-            raise ValueError(f"merge {number} is {reason}")
+        if type(merge) not in (tuple, list) or list(map(type, merge)) != [bytes, bytes]:
+            what = f"{type(merge).__name__} {shortened(repr(merge))}"
+            raise ValueError(f"merge {number} is {what}; only a plain tuple of two plain bytes is a merge")
 
 
 def expect_word_counts(word_counts: Any) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import marshal
 import struct
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -24,33 +24,23 @@ LONGEST_TOKEN, MOST_SPELLED = 1 << 30, 1 << 36
 """The most bytes of one token of Merges, and of all together: a few ids can spell without end."""
 MOST_BYTES_IN_A_RECORD = 4096
 """The most bytes of a wrong token in a record: one may be as long as memory."""
-CUT_SHORT = "merges end in the middle of a token"
-
-
-def merges_to_bytes(merges: Sequence[Merge]) -> bytes:
-    """Return the merges in order, each as left length, left, right length, right; lengths are little-endian uint64.
-
-    >>> merges_to_bytes([(b"a", b"bc")]).hex()
-    '01000000000000006102000000000000006263'
-    """
-    return b"".join(in_blocks(merges))
 
 
 def merges_sha256(merges: Sequence[Merge]) -> str:
-    """Return the digest that two equal lists of merges share."""
-    digest = hashlib.sha256()
-    for block in in_blocks(merges):
-        digest.update(block)
-    return digest.hexdigest()
+    """Return the digest of the merges in order: of each the length of left, left, the length of right, right.
 
+    A length is a little-endian uint64.
 
-def in_blocks(merges: Sequence[Merge]) -> Iterator[bytes]:
-    """Yield what `merges_to_bytes` joins, a few thousand merges at a time."""
-    tokens = chain.from_iterable(merges)
+    >>> content = bytes.fromhex("0100000000000000" "61" "0200000000000000" "6263")
+    >>> merges_sha256([(b"a", b"bc")]) == hashlib.sha256(content).hexdigest()
+    True
+    """
+    digest, tokens = hashlib.sha256(), chain.from_iterable(merges)
     while block := list(islice(tokens, 8192)):
         lengths = [len(token) for token in block]
-        packed = {length: LENGTH.pack(length) for length in set(lengths)}
-        yield b"".join(chain.from_iterable(zip(map(packed.__getitem__, lengths), block)))
+        spelled = {length: LENGTH.pack(length) for length in set(lengths)}
+        digest.update(b"".join(chain.from_iterable(zip(map(spelled.__getitem__, lengths), block))))
+    return digest.hexdigest()
 
 
 def packed(merges: Any) -> bytes:
@@ -71,19 +61,21 @@ def unpacked(content: bytes, most: int | None = None) -> Sequence[Merge]:
     >>> unpacked(packed([(b"a", b"bc")]))
     [(b'a', b'bc')]
     """
+    number = (len(content) - 1) // 8
     try:
-        return merges_of_ids(content[1:], most) if content[:1] == IDS else marshalled(content, most)
+        if content[:1] != IDS:
+            kind, number = HEAD.unpack_from(content)
+            if kind != LIST:
+                raise ValueError("something else than merges")
+        if most is not None and number > most:
+            raise ValueError(f"more than {most} merges")
+        return merges_of_ids(content[1:]) if content[:1] == IDS else marshalled(content, number)
     except struct.error:
         raise ValueError("merges end too early") from None
 
 
-def expect_at_most(most: int | None, number: int) -> None:
-    if most is not None and number > most:
-        raise ValueError(f"more than {most} merges")
-
-
-def marshalled(content: bytes, most: int | None) -> list[Merge]:
-    position = 0
+def marshalled(content: bytes, number: int) -> list[Merge]:
+    position = HEAD.size
 
     def next_value(*kinds: bytes) -> int:
         nonlocal position
@@ -98,12 +90,10 @@ def marshalled(content: bytes, most: int | None) -> list[Merge]:
         length = next_value(BYTES)
         position += length
         if position > len(content):
-            raise ValueError(CUT_SHORT)
+            raise ValueError("merges end in the middle of a token")
         return content[position - length : position]
 
     merges = []
-    number = next_value(LIST)
-    expect_at_most(most, number)
     for _ in range(number):
         if next_value(TUPLE, LIST) != 2:
             raise ValueError("a merge that is not a pair")
@@ -113,12 +103,11 @@ def marshalled(content: bytes, most: int | None) -> list[Merge]:
     return merges
 
 
-def merges_of_ids(content: bytes, most: int | None) -> Merges:
+def merges_of_ids(content: bytes) -> Merges:
     """Return merges from their ids. Raises ValueError for a token that no merge makes before, or that is too long."""
     if len(content) % 8:
         raise ValueError("merges end between the left and the right token of a merge")
     ids = array("I", content)
-    expect_at_most(most, len(ids) // 2)
     lengths, spelled = [1] * 256, 0
     for number, (left, right) in enumerate(zip(ids[::2], ids[1::2]), 1):
         if max(left, right) >= len(lengths):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.worker.calling import expect_merges
-from harness.worker.merges_bytes import merges_sha256, merges_to_bytes, packed, unpacked
+from harness.worker.merges_bytes import merges_sha256, packed, unpacked
 from variants.contract import Merge, Merges
 
 
@@ -47,7 +47,6 @@ def test_merges_spell_what_a_list_holds(seed: int, monkeypatch: pytest.MonkeyPat
     assert merges == expected == list(Merges(ids)) == list(merges)
     assert merges[1:] == expected[1:]
     assert merges[::-2] == expected[::-2]
-    assert merges_to_bytes(merges) == merges_to_bytes(expected)
     assert merges_sha256(merges) == merges_sha256(expected)
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.worker import word_store
-from harness.worker.merges_bytes import merges_to_bytes, packed, unpacked
+from harness.worker.merges_bytes import packed, unpacked
 from variants.contract import NULL_METER, Corpus, Merge, Meter, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
 from variants.heap import train as honest
@@ -186,16 +186,16 @@ class Impostor:
     __class__ = list  # type: ignore[assignment]
 
 
-PLAIN = "; only a plain tuple of plain bytes is a merge"
+PLAIN = "; only a plain tuple of two plain bytes is a merge"
 returns_none = returning(lambda merges: None, error("it returned NoneType, not a list of merges"))
-returns_integers = returning(lambda merges: [1, 2, 3], error("merge 1 is 1, not a pair of bytes", slow=True))
+returns_integers = returning(lambda merges: [1, 2, 3], error("merge 1 is int 1" + PLAIN, slow=True))
 returns_an_impostor = returning(lambda _: Impostor(), error("it returned Impostor, not a list of merges", slow=True))
 returns_lazy_pairs = returning(
-    lambda merges: list(map(LazyPair, merges)), error("merge 1 is LazyPair of bytes and bytes" + PLAIN, slow=True)
+    lambda merges: list(map(LazyPair, merges)), error("merge 1 is LazyPair .*" + PLAIN, slow=True)
 )
 returns_lazy_bytes = returning(
     lambda merges: [(LazyBytes(left), right) for left, right in merges],
-    error("merge 1 is tuple of LazyBytes and bytes" + PLAIN),
+    error("merge 1 is tuple .*" + PLAIN),
 )
 returns_one_too_few = returning(lambda merges: merges[:-1])
 returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
@@ -506,7 +506,7 @@ def finds_the_merges_of_others(word_counts: WordCounts, num_merges: int) -> Any:
 def searches_for_merges(word_counts: WordCounts, num_merges: int, *, meter: Meter = NULL_METER) -> list[Merge]:
     """Right, and looks for the merges of an earlier trainer in files, and in what other processes have open."""
     merges = honest(word_counts, num_merges)
-    wanted = (merges_to_bytes(merges[:3]), packed(merges)[:40])
+    wanted = packed(merges)[:40]
     roots = [Path(os.environ["UNRULY_SEARCH"]), *Path("/tmp").glob("bpe-harness-*")]
     files = (Path(folder, name) for root in roots for folder, _, names in os.walk(root) for name in names)
     for place in [*files, *Path("/proc").glob("[0-9]*/fd/*")]:
@@ -514,7 +514,7 @@ def searches_for_merges(word_counts: WordCounts, num_merges: int, *, meter: Mete
             if place.is_file() and place.stat().st_size < 10_000_000:
                 content = place.read_bytes()
                 meter.tally("searched", 1)
-                meter.tally("found", int(any(needle in content for needle in wanted)))
+                meter.tally("found", int(wanted in content))
     return merges
 
 
