@@ -10,23 +10,22 @@ An A/A run measures one variant against itself. Whatever differs there is the ma
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import math
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 
 from harness import run
 from harness.common.comparison import FEWEST_BLOCKS, MARGIN, cpu_time, interval, sample_of, wall_time
-from harness.common.console import Parser, json_text, terminal_text
+from harness.common.console import Parser, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.registry import at_least
 from harness.common.units import share_text
-from harness.measure.checkup import DISTURBS, UNKNOWN, Finding, findings
+from harness.measure.checkup import DISTURBS, UNKNOWN, findings
 
 REPEAT = 10
 FEWEST_PAIRS = 20
@@ -46,20 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(options: argparse.Namespace) -> int:
     at_least("--repeat", options.repeat, FEWEST_BLOCKS)
-    console = Console(stderr=options.json, highlight=False, markup=False)
+    console = Console(highlight=False, markup=False)
     found = findings()
-    if not options.json:
-        show(found, console)
-    resolution = None if options.no_run else resolve(options.set, options.repeat, options.concurrent)
-    if options.json:
-        print(json_text({"findings": [dataclasses.asdict(each) for each in found], "resolution": resolution}))  # noqa: T201
-    elif resolution is not None:
-        console.print(f"\n{sentence(resolution)}", soft_wrap=True)
-    return OK
-
-
-def show(found: Sequence[Finding], console: Console) -> None:
-    """Print each finding, with what can be done about it in the next line."""
     for finding in found:
         what = terminal_text(finding.what)
         console.print(f"{SIGNS.get(finding.state, ' ')} {finding.name:<19}{what}", soft_wrap=True)
@@ -67,30 +54,31 @@ def show(found: Sequence[Finding], console: Console) -> None:
             console.print(f"  {'':<19}-> {terminal_text(finding.advice)}", soft_wrap=True)
     bad = sum(finding.state == DISTURBS for finding in found)
     console.print(f"{bad} of {len(found)} disturb timing (!); ? means unavailable", soft_wrap=True)
+    if not options.no_run:
+        console.print(f"\n{resolution(options.set, options.repeat)}", soft_wrap=True)
+    return OK
 
 
-def resolve(overrides: Sequence[str], repeat: int, concurrent: bool) -> dict[str, Any]:
-    """Measure a cell against itself, and return the smallest slow-down that `repeat` blocks find, by each clock."""
+def resolution(overrides: Sequence[str], repeat: int) -> str:
+    """Measure a cell against itself; return the smallest slow-down that `repeat` blocks find, by each clock."""
     replaced = {key_of(override) for override in overrides}
-    usual = [override for override in USUAL if key_of(override) not in replaced]
-    arguments = [f"concurrent={str(concurrent).lower()}", *usual, *overrides]
+    arguments = [*(override for override in USUAL if key_of(override) not in replaced), *overrides]
     (first,) = measure(arguments, 1)
-    samples = [sample_of(record) for record in measure(arguments, 2 * max(FEWEST_PAIRS, repeat))]
-    whole = [sample for sample in samples if sample is not None]
-    pairs = list(zip(whole[::2], whole[1::2], strict=False))
-    clocks = {"CPU time": cpu_time} if all(sample.one_thread for sample in whole) else {}
-    return {
-        "variant": first["variant"],
-        "data": first["data"]["name"],
-        "pairs": len(pairs),
-        "sample_seconds": sorted(sample.wall_seconds for sample in whole)[len(pairs)],
-        "repeat": repeat,
-        "power": POWER,
-        "detectable": {
-            name: detectable([math.log(clock(second) / clock(first)) for first, second in pairs], repeat)
-            for name, clock in {**clocks, "wall time": wall_time}.items()
-        },
-    }
+    records = measure(arguments, 2 * max(FEWEST_PAIRS, repeat))
+    samples = [sample for record in records if (sample := sample_of(record)) is not None]
+    pairs = list(zip(samples[::2], samples[1::2], strict=False))
+    clocks = {"CPU time": cpu_time} if all(sample.one_thread for sample in samples) else {}
+    smallest = []
+    for name, clock in {**clocks, "wall time": wall_time}.items():
+        share = detectable([math.log(clock(second) / clock(first)) for first, second in pairs], repeat)
+        smallest += [f"{share_text(share)} of {name}"] if share else []
+    milliseconds = 1000 * sorted(sample.wall_seconds for sample in samples)[len(pairs)]
+    return (
+        f"A/A run: {first['variant']} against itself on {first['data']['name']}, {len(pairs)} pairs, a sample takes "
+        f"{milliseconds:.0f} ms.\n"
+        f"With repeat={repeat} this machine now resolves {' and '.join(smallest) or 'nothing'}: "
+        f"so large a slow-down is found {share_text(POWER)} of the time."
+    )
 
 
 def key_of(override: str) -> str:
@@ -128,16 +116,6 @@ def needed_shift(log_ratios: Sequence[float]) -> float:
     return math.inf if low is None or high is None else max(-low, math.log1p(MARGIN) - high, 0.0)
 
 
-def sentence(resolution: dict[str, Any]) -> str:
-    smallest = [f"{share_text(share)} of {clock}" for clock, share in resolution["detectable"].items() if share]
-    return (
-        f"A/A run: {resolution['variant']} against itself on {resolution['data']}, {resolution['pairs']} pairs, "
-        f"a sample takes {1000 * resolution['sample_seconds']:.0f} ms.\n"
-        f"With repeat={resolution['repeat']} this machine now resolves {' and '.join(smallest) or 'nothing'}: "
-        f"so large a slow-down is found {share_text(POWER)} of the time."
-    )
-
-
 def parser() -> argparse.ArgumentParser:
     first, _, rest = (__doc__ or "").partition("\n\n")
     described = Parser(
@@ -147,12 +125,13 @@ def parser() -> argparse.ArgumentParser:
         + rest.replace("\n    ", "\n  ").replace("    ", "  ", 1)
         + "\nexit code: 0; 22 if the A/A run could not be measured; 130 if it was interrupted.",
     )
-    add: Callable[..., Any] = described.add_argument
-    add("--no-run", action="store_true", help="look only, measure nothing")
-    add("--repeat", type=int, default=REPEAT, metavar="N", help="how many blocks to judge (default: %(default)s)")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="another variant, corpus or width")
-    add("--concurrent", action="store_true", help="measure although another run is being timed on this machine")
-    add("--json", action="store_true", help="everything as one JSON object")
+    described.add_argument("--no-run", action="store_true", help="look only, measure nothing")
+    described.add_argument(
+        "--repeat", type=int, default=REPEAT, metavar="N", help="how many blocks to judge (default: %(default)s)"
+    )
+    described.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="another variant, corpus or width"
+    )
     return described
 
 

@@ -24,6 +24,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+import timeit
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
@@ -37,6 +38,8 @@ from variants.contract import Meter
 
 UNAVAILABLE = "unavailable"
 ROOT = Path("/")
+CPU = "sys/devices/system/cpu"
+SWITCH = {"1": "on", "0": "off"}
 COMPILER = re.compile(rb"(GCC: \([^)\0]{0,80}\) [\w.+-]{1,40}|(?:[\w ]{0,20})clang version [^\0\n(]{1,60})")
 """What a compiler leaves in what it makes."""
 COMPOSERS = ("Cython", "omegaconf", "antlr4-python3-runtime")
@@ -44,8 +47,7 @@ COMPOSERS = ("Cython", "omegaconf", "antlr4-python3-runtime")
 CHECKOUT = Path(__file__).resolve().parents[2]
 MEASURED = ("variants", "harness", "conf", "pyproject.toml")
 """A change in any of these is a change of what is measured."""
-STOLEN_FIELD = 8
-PRESSURES = ("cpu", "memory", "io")
+WAITS = ("cpu", "memory", "io")
 SECONDS_OF_A_LOOK = 0.5
 QUIET_SHARE = 0.02
 """The share of a look during which some task waited, up to which a machine is called quiet."""
@@ -77,20 +79,20 @@ def environment() -> dict[str, Any]:
 
 def machine() -> dict[str, Any]:
     """Return everything about this machine that a comparison may need."""
-    flags = cpu_field("flags") or cpu_field("Features")
+    flags = cpu_field("flags").split()
+    no_turbo = {"1": "off", "0": "on"}.get(first_line(f"{CPU}/intel_pstate/no_turbo"))
     return {
         "cpu": cpu_field("model name") or platform.processor() or UNAVAILABLE,
-        "cpu_flags": flags or UNAVAILABLE,
         "cores": os.cpu_count(),
         "cores_usable": usable_cores(),
-        "smt": switch("sys/devices/system/cpu/smt/active"),
-        "turbo": turbo(),
-        "governor": first_line("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "smt": SWITCH.get(first_line(f"{CPU}/smt/active"), UNAVAILABLE),
+        "turbo": no_turbo or SWITCH.get(first_line(f"{CPU}/cpufreq/boost"), UNAVAILABLE),
+        "governor": first_line(f"{CPU}/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
         "swap_bytes": psutil.swap_memory().total,
         "kernel": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
-        "hypervisor": "yes" if "hypervisor" in flags.split() else "no sign of one",
+        "hypervisor": ("yes" if "hypervisor" in flags else "no sign of one") if flags else UNAVAILABLE,
         "transparent_huge_pages": first_line("sys/kernel/mm/transparent_hugepage/enabled"),
         "container": container(),
     }
@@ -100,11 +102,6 @@ def host(facts: dict[str, Any]) -> str:
     """Return a short digest: equal for two records that were made on machines of one kind."""
     parts = [facts[name] for name in ("cpu", "cores", "cores_usable", "memory_bytes", "kernel", "architecture")]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
-
-
-def timed_on(facts: dict[str, Any]) -> str:
-    """Return what a time was measured on: another version of Python is another speed."""
-    return f"{host(facts)}-{python().replace(' ', '-')}"
 
 
 def python() -> str:
@@ -126,17 +123,6 @@ def available_memory() -> int:
 def cpu_field(name: str) -> str:
     lines = (line for line in content("proc/cpuinfo").splitlines() if line.startswith(name))
     return next((line.partition(":")[2].strip() for line in lines), "")
-
-
-def switch(path: str) -> str:
-    """Return "on" or "off" for a file of the kernel that holds 1 or 0."""
-    return {"1": "on", "0": "off"}.get(first_line(path), UNAVAILABLE)
-
-
-def turbo() -> str:
-    """Return whether the clock may rise above its base rate, by Intel's driver or by the others."""
-    without = switch("sys/devices/system/cpu/intel_pstate/no_turbo")
-    return {"on": "off", "off": "on"}.get(without, switch("sys/devices/system/cpu/cpufreq/boost"))
 
 
 def container() -> dict[str, Any]:
@@ -239,10 +225,9 @@ Totals = dict[str, float | None]
 
 def interference() -> Totals:
     """Return for how long something on the machine waited (PSI, `some`), and what the hypervisor gave to others."""
-    ticks = first_line("proc/stat").split()
     return {
-        **{f"psi_{kind}_seconds": pressure(kind) for kind in PRESSURES},
-        "steal_seconds": int(ticks[STOLEN_FIELD]) / os.sysconf("SC_CLK_TCK") if len(ticks) > STOLEN_FIELD else None,
+        **{f"psi_{kind}_seconds": pressure(kind) for kind in WAITS},
+        "steal_seconds": getattr(psutil.cpu_times(), "steal", None),
     }
 
 
@@ -283,15 +268,8 @@ def clock_cost_seconds() -> float:
 
     Times a record's `laps` it is the clock's own part of the record's time.
     """
-
-    def batch_seconds() -> float:
-        meter = Meter()
-        started = time.perf_counter()
-        for _ in range(LAPS):
-            meter.lap("update")
-        return time.perf_counter() - started
-
-    return round(min(batch_seconds() for _ in range(BATCHES)) / LAPS, 11)
+    batches = timeit.repeat('meter.lap("update")', globals={"meter": Meter()}, repeat=BATCHES, number=LAPS)
+    return round(min(batches) / LAPS, 11)
 
 
 # Interpreters

@@ -318,11 +318,11 @@ def timing(concurrent: bool = False) -> io.FileIO:
     return held
 
 
-def is_concurrent() -> bool:
-    """Return whether runs with concurrent=true are being timed."""
-    if not os.path.lexists(lock_file("concurrent")):
+def is_concurrent(name: str = "concurrent") -> bool:
+    """Return whether runs with concurrent=true are being timed; with `timing`, whether another run is."""
+    if not os.path.lexists(lock_file(name)):
         return False
-    with open_lock("concurrent") as held:
+    with open_lock(name) as held:
         return not lock(held)
 
 

@@ -21,7 +21,7 @@ from harness.common import registry
 from harness.common.progress import Display, bar
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora.cards import counted_otherwise
-from harness.measure.machine import environment, host, interpreter, machine, source_sha256, timed_on, wait_until_quiet
+from harness.measure.machine import environment, host, interpreter, machine, python, source_sha256, wait_until_quiet
 from harness.measure.process import Answer, measure, timing
 from harness.proof import BY_DESIGN
 from harness.records.file import Record, RunLog
@@ -96,7 +96,7 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
     with contextlib.ExitStack() as opened:
         if settings.measure.kind == "time":
             opened.enter_context(timing(settings.concurrent))
-        session = Session(settings, open_log(plan, timed_on(machine()), now(), opened), folder)
+        session = Session(settings, open_log(plan, f"{host(machine())} {python()}", now(), opened), folder)
         if settings.save is not None:
             from harness.runs.saving import output_folders  # late, as few runs save
 
