@@ -131,8 +131,6 @@ def measure_once(
             supervision = Supervision(process, whole_job, limits, sandbox.job)
             supervision.attend(on_progress)
         supervision.account.closed_at = time.perf_counter()
-        if job.get("corpus") is not None:
-            sandbox.keep_tables()
         answer = supervision.answer(killed_before)
         hand_over(answer, sandbox.job, output)
         answer.update(stderr_tail=process.tail(), affinity=job.get("affinity"), page_cache=job.get("page_cache"))

@@ -7,13 +7,11 @@ starts, so nothing is answered from a file of an earlier run. Files elsewhere ar
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import mmap
 import os
 import shutil
 import site
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +22,6 @@ from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
 from harness.measure.machine import available_memory
 
 PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
-MAKES_TABLES = "variants.counting.character_classes"
 CHARACTER_CLASSES = "character-classes-*.bin"
 PLACES = {
     "HOME": "home",
@@ -76,16 +73,13 @@ class Sandbox:
         return {**places, "PYTHONUSERBASE": os.environ.get("PYTHONUSERBASE") or site.getuserbase()}
 
     def give_tables(self) -> None:
-        """Copy the tables of Unicode's classes from the cache, so no process has to make them again."""
+        """Copy the tables of Unicode's classes from the cache, where they are made once, so no process has to."""
+        from variants.counting.character_classes import character_classes  # late: it imports regex
+
+        character_classes()
         for table in cache_folder().glob(CHARACTER_CLASSES):
             with contextlib.suppress(OSError):  # another process is replacing it: the measured one makes its own
                 shutil.copyfile(table, self.path / PLACES[CACHE_VARIABLE] / table.name)
-
-    def keep_tables(self) -> None:
-        """Make tables for the cache if a process had to make its own; what that made is not taken."""
-        made = {path.name for path in (self.path / PLACES[CACHE_VARIABLE]).glob(CHARACTER_CLASSES)}
-        if made - {path.name for path in cache_folder().glob(CHARACTER_CLASSES)}:
-            subprocess.run([sys.executable, "-m", MAKES_TABLES], cwd=PACKAGES, check=False)
 
 
 # Memory. A virtual machine gives free memory back to its host seconds after it was freed, and the next touch waits for
@@ -125,8 +119,8 @@ def drop(path: str) -> None:
 
     Raises Refusal if that cannot be done or confirmed: some file systems are memory, and what is mapped stays.
     """
-    if not sys.platform.startswith("linux"):
-        raise Refusal("page_cache=cold needs Linux; leave it out here", UNMEASURED)
+    if shutil.which("fincore") is None:
+        raise Refusal("page_cache=cold needs Linux with fincore (util-linux); leave it out here", UNMEASURED)
     for _ in range(TRIES):
         with Path(path).open("rb") as file:
             os.fsync(file.fileno())  # what is not on the disk yet cannot be forgotten
@@ -143,17 +137,5 @@ def drop(path: str) -> None:
 
 def bytes_in_memory(path: str) -> int:
     """Return how much of a file the kernel holds, in whole pages; of another user's file it says everything."""
-    with Path(path).open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
-            return 0
-        pages = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
-            start = ctypes.c_char.from_buffer(mapped)
-            address = ctypes.c_void_p(ctypes.addressof(start))
-            failed = ctypes.CDLL(None, use_errno=True).mincore(address, ctypes.c_size_t(size), pages)
-            del start  # a mapping that is pointed to cannot be closed
-    if failed:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), path)
-    return sum(page & 1 for page in pages) * mmap.PAGESIZE
+    command = ["fincore", "--bytes", "--noheadings", "--output", "RES", path]  # of util-linux
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
