@@ -326,8 +326,7 @@ def seconds_of(phase: str, spent: float) -> float:
 
 def tally_of(name: str, number: int) -> int:
     if not 0 <= number < LARGEST_TALLY:
-        text = number if -LARGEST_TALLY < number < LARGEST_TALLY else "over 2**63"
-        raise ValueError(f"it tallied {text} for {name}; a tally is a whole number, 0 or more")
+        raise ValueError(f"it tallied {number} for {name}; a tally is a whole number, 0 or more")
     return number
 
 

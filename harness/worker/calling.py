@@ -9,11 +9,11 @@ import importlib
 import inspect
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Callable
 
-from variants.contract import GREATEST_BYTES, Merge, Merges, Meter, TieBreak, WordCounts
+from variants.contract import GREATEST_BYTES, Merges, Meter, TieBreak, WordCounts
 
 LONGEST_SHOWN = 200
 OWN = "own"
@@ -155,10 +155,6 @@ class StoppableMeter(Meter):
         self.refused = self.refused or self.stopping
         super().progress(int(done))
         return not self.stopping
-
-    def follow(self, merges: Sequence[Merge]) -> None:
-        len(merges)  # what has no length fails here, in the call that is wrong, and not in the watching thread
-        super().follow(merges)
 
     def settle(self) -> None:
         """Finish counting."""

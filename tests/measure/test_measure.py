@@ -318,16 +318,6 @@ def test_threads_cores_and_a_tie_break_reach_a_trainer(measured: Measure, tmp_pa
     assert unpacked((output / "merges").read_bytes()) == expected
 
 
-@slow
-def test_pypy_learns_the_same_merges(measured: Measure) -> None:
-    pypy = shutil.which("pypy3")
-    if pypy is None:
-        pytest.skip("pypy3 is not installed")
-    answer, output = measured("variants.heap:train", interpreter=pypy)
-    assert (answer["status"], answer["interpreter"][:4]) == ("ok", "PyPy")
-    assert unpacked((output / "merges").read_bytes()) == MERGES
-
-
 # The account beside an answer
 
 
@@ -404,17 +394,3 @@ def test_the_manifest_of_a_counter_is_not_believed(counted: Callable[..., Answer
     answer = counted("unruly:counter_that_forges_its_manifest")
     words = WordCounts.from_items([(b"low", 2), (b"lower", 1)])
     assert {name: answer["words"][name] for name in ("words", "pre_tokens", "sha256")} == word_store.facts(words)
-
-
-def test_a_counter_that_stops_when_told_has_not_counted(counted: Callable[..., Answer], tmp_path: Path) -> None:
-    answer = counted("unruly:counter_that_stops_when_told", Limits(wall_seconds=0.6))
-    assert answer["status"] == "timeout"
-    assert not (tmp_path / "output" / "words").exists()
-
-
-def test_words_pass_from_process_to_process(counted: Callable[..., Answer], tmp_path: Path) -> None:
-    answer = counted("variants.counting.pretokenize:serial")
-    assert (answer["words"]["words"], answer["words"]["pre_tokens"]) == (2, 3)
-    words, manifest = word_store.read(tmp_path / "output" / "words")
-    assert dict(words) == {b"low": 2, b"lower": 1}
-    assert manifest["sha256"] == answer["words"]["sha256"]
