@@ -15,11 +15,12 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from harness.measure.process import NO_VARIABLES, Answer, Limits, OnProgress, measure
+from harness.measure.process import Answer, Limits, OnProgress, measure
 
 MARKED_FUNCTION = "ctermid"
 OF_THE_CALL = 2
@@ -45,9 +46,9 @@ def measure_instructions(
     limits: Limits,
     on_progress: OnProgress = lambda _: None,
     *,
-    variables: Mapping[str, str] = NO_VARIABLES,
-    places: Sequence[str] | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
     layout: int = 0,
+    **options: Any,
 ) -> Answer:
     """Run a trainer's job under callgrind: its answer has `instructions` and no time. For the rest see measure.
 
@@ -64,14 +65,14 @@ def measure_instructions(
         on_progress,
         under=command(valgrind, output),
         variables={**variables, **SETTINGS, PADDING: "x" * (layout * STEP)},
-        places=places,
+        **options,
     )
     for name in NOT_UNDER_VALGRIND:
         answer.pop(name, None)
     answer.update(seconds={}, memory_is_sampled=False)
     if answer["status"] == "ok":
         try:
-            answer["instructions"] = {"count": count_of_call(output), "path": path(), "tool": tool(valgrind)}
+            answer["instructions"] = {"count": count_of_call(output), **circumstances(valgrind)}
         except ValueError as error:
             answer.update(status="error", reason=f"{error}{last_words(output)}")
     elif answer["status"] in ("error", "killed"):
@@ -123,18 +124,13 @@ def last_words(output: Path) -> str:
     return f"; valgrind: {messages[-1]}" if messages else ""
 
 
-def path() -> str:
-    """Return which instructions could be chosen: the processor's family, and what the C library must not use."""
+def circumstances(valgrind: str) -> dict[str, str]:
+    """Return what counted, and which instructions could be chosen: what the C library must not use is named."""
     library = " ".join(platform.libc_ver()).strip()
     unused = [*(FEATURES if platform.machine() == "x86_64" else ()), "fast bins"] if library.startswith("glibc") else []
     without = f" without {' '.join(unused)}" if unused else ""
-    return f"{platform.machine()}, {library or 'C library unknown'}{without}"
-
-
-def tool(valgrind: str) -> str:
-    """
-    >>> tool("echo").startswith("callgrind of ")
-    True
-    """
-    lines = subprocess.run([valgrind, "--version"], capture_output=True, text=True, check=False).stdout.splitlines()
-    return f"callgrind of {lines[0] if lines else 'an unknown valgrind'}"
+    version = subprocess.run([valgrind, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    return {
+        "path": f"{platform.machine()}, {library or 'C library unknown'}{without}",
+        "tool": f"callgrind of {version or 'an unknown valgrind'}",
+    }

@@ -57,7 +57,6 @@ START = (
 VARIABLE = "BPE_HARNESS_LOCKS"
 SECONDS_BETWEEN_TRIES = 0.2
 WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"
-NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 BEFORE_THE_IMPORT = {
     *("kind", "target", "memory_limit", "import_from", "folder", "affinity", "counts_instructions"),
     "tallies_by_phase",
@@ -70,29 +69,18 @@ OnProgress = Callable[[int], None]
 
 
 def measure(
-    job: dict[str, Any],
-    output: Path,
-    limits: Limits,
-    on_progress: OnProgress = lambda _: None,
-    *,
-    under: Sequence[str] = (),
-    variables: Mapping[str, str] = NO_VARIABLES,
-    places: Sequence[str] | None = None,
+    job: dict[str, Any], output: Path, limits: Limits, on_progress: OnProgress = lambda _: None, **options: Any
 ) -> Answer:
-    """Run one job and return its answer; its results (merges, words) are put into the new folder `output`.
-
-    Every answer has `status` and `reason`; one that was measured also has seconds, tallies, curve and memory. The
-    process runs `under` another program if one is given, with `variables` added to its environment. It imports from
-    `places` and what is installed, and from nowhere else, if they are given; else also from here.
+    """Run one job and return its answer; `options` are those of measure_once.
 
     A rejected job runs once more, and the second answer stands: a disturbed machine can contradict an honest trainer
     once, and a trainer that hides work does so every time.
     """
     concurrent = is_concurrent()
-    answer = measure_once(job, output, limits, on_progress, under, variables, places)
+    answer = measure_once(job, output, limits, on_progress, **options)
     if answer["status"] == "rejected":
         shutil.rmtree(output)
-        answer = measure_once(job, output, limits, on_progress, under, variables, places)
+        answer = measure_once(job, output, limits, on_progress, **options)
     return {**answer, "concurrent": concurrent or is_concurrent()}
 
 
@@ -101,11 +89,17 @@ def measure_once(
     output: Path,
     limits: Limits,
     on_progress: OnProgress,
-    under: Sequence[str],
-    variables: Mapping[str, str],
-    places: Sequence[str] | None,
+    *,
+    under: Sequence[str] = (),
+    variables: Mapping[str, str] = MappingProxyType({}),
+    places: Sequence[str] | None = None,
 ) -> Answer:
-    """Run one job in a fresh process and return its answer."""
+    """Run one job in a fresh process, which puts its results (merges, words) into the new folder `output`.
+
+    Every answer has `status` and `reason`; one that was measured also has seconds, tallies, curve and memory. The
+    process runs `under` another program if one is given, with `variables` added to its environment. It imports from
+    `places` and what is installed, and from nowhere else, if they are given; else also from here.
+    """
     output.mkdir(parents=True)
     if not under:
         touch_memory(job)
