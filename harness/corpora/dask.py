@@ -148,7 +148,7 @@ def merge(parts: Sequence[Part], runs: Path, place: Path) -> None:
 
 def run_of(file: Path) -> WordCounts:
     """The words of a run, mapped. Raises Refusal for a damaged one, which is removed."""
-    content = word_store.map_column(file, "B", file.stat().st_size)
+    content = word_store.map_column(file, "B")
     run, checksum = content[:-CHECKSUM_BYTES], content[-CHECKSUM_BYTES:]
     if zlib.crc32(run) != int.from_bytes(checksum, "little") or not run:
         file.unlink()

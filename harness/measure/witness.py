@@ -152,7 +152,7 @@ def finish_words(folder: Path, number: int) -> dict[str, Any]:
     manifest = word_store.finish(folder)
     if manifest["pre_tokens"] > GREATEST_NUMBER:
         raise ValueError("a table of words that is too large to be one")
-    return manifest
+    return {**manifest, "bytes": words.data.nbytes + words.offsets.nbytes + words.counts.nbytes}
 
 
 def without_answer(exit_code: int, memory_ran_out: bool) -> Answer:
@@ -243,8 +243,8 @@ class ProcessAccount:
         if answer["status"] == "timeout" or self.ended is None:  # its call goes on while its answer is written
             return None
         after = self.process.used.total - self.ended.cpu.total
-        words = sum((answer.get("words") or {}).get("sizes", {}).values())
-        allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes + SECONDS_TO_WRITE_A_BYTE * words
+        allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes
+        allowed += SECONDS_TO_WRITE_A_BYTE * (answer.get("words") or {}).get("bytes", 0)
         allowed += SECONDS_TO_DESCRIBE_FEEDING * bool(answer.get("from_file"))
         return excess(after, "after its call", allowed) if after > allowed else None
 

@@ -48,20 +48,15 @@ def finish(folder: Path) -> dict[str, Any]:
     manifest: dict[str, Any] = {
         "format": FORMAT,
         **facts(word_counts),
-        "sizes": {column: (folder / column).stat().st_size for column, _ in COLUMNS},
         "seal": seal(word_counts),
     }
-    with (folder / MANIFEST).open("w") as file:
-        json.dump(manifest, file)
-        file.flush()
-        os.fsync(file.fileno())
+    (folder / MANIFEST).write_text(json.dumps(manifest))
     return manifest
 
 
 def mapped(folder: Path) -> WordCounts:
     """Return the columns of a folder, whatever they are."""
-    paths = [(folder / column, format) for column, format in COLUMNS]
-    return WordCounts(*(map_column(path, format, path.stat().st_size) for path, format in paths))
+    return WordCounts(*(map_column(folder / column, format) for column, format in COLUMNS))
 
 
 def facts(word_counts: WordCounts) -> dict[str, Any]:
@@ -76,9 +71,7 @@ def facts(word_counts: WordCounts) -> dict[str, Any]:
 def read(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
     """Map the columns of a folder. Raises BrokenWords if they are not whole."""
     try:
-        manifest = manifest_of(folder)
-        columns = [map_column(folder / column, format, manifest["sizes"][column]) for column, format in COLUMNS]
-        word_counts = WordCounts(*columns)
+        manifest, word_counts = manifest_of(folder), mapped(folder)
         if (len(word_counts), len(word_counts.data)) != (manifest["words"], word_counts.offsets[-1]):
             raise ValueError("the columns do not belong together")
         return word_counts, {name: manifest[name] for name in ("words", "pre_tokens", "sha256")}
@@ -117,11 +110,9 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return manifest  # type: ignore[no-any-return]
 
 
-def map_column(path: Path, format: str, size: int) -> memoryview:
+def map_column(path: Path, format: str) -> memoryview:
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size != size:
-            raise ValueError(f"{path.name} does not have {size} bytes")
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
     return memoryview(mapped).cast("B").cast(format)  # type: ignore[call-overload,no-any-return]
 
 
