@@ -14,7 +14,6 @@ import functools
 import hashlib
 import importlib.metadata
 import json
-import mmap
 import os
 import platform
 import re
@@ -22,7 +21,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import sysconfig
 import time
 import timeit
 from collections.abc import Iterable, Iterator, Mapping
@@ -65,13 +63,11 @@ VERSION_PROGRAM = (
 
 def environment() -> dict[str, Any]:
     """Return everything about this machine and software that a comparison may need."""
-    configured = (sysconfig.get_config_var("CONFIG_ARGS") or "").replace("'", "")
     return {
         **machine(),
         "python": python(),
-        "python_flags": " ".join(flag for flag in configured.split() if "/" not in flag),
         "native": builds(CHECKOUT / "variants"),
-        "hash_seed": hash_seed(),
+        "hash_seed": os.environ.get("PYTHONHASHSEED") or "random",
         "packages": packages(),
         **checkout_state(),
     }
@@ -170,17 +166,8 @@ def builds(folder: Path) -> list[dict[str, Any]]:
 
 
 def compiler_of(module: Path) -> str:
-    if module.stat().st_size == 0:
-        return UNAVAILABLE
-    with module.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as binary:
-        match = COMPILER.search(binary)
-        return match[1].decode(errors="replace").strip() if match else UNAVAILABLE
-
-
-def hash_seed() -> str:
-    """Return what the hashes of texts start with: random, or the number that PYTHONHASHSEED sets for all processes."""
-    seed = os.environ.get("PYTHONHASHSEED", "")
-    return seed if seed.isdigit() and not sys.flags.ignore_environment else "random"
+    match = COMPILER.search(module.read_bytes())
+    return match[1].decode(errors="replace").strip() if match else UNAVAILABLE
 
 
 def packages() -> dict[str, str]:

@@ -144,17 +144,7 @@ def test_a_detectable_difference_is_detected_that_often(blocks: int) -> None:
     fresh = log_ratios(600 * blocks, 0.03, seed=1)
     found = [differs(fresh[start : start + blocks], math.log1p(smallest)) for start in range(0, len(fresh), blocks)]
     assert sum(found) / 600 > POWER - 0.04
-
-
-def test_more_blocks_resolve_more_more_noise_less_and_no_noise_the_margin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "DRAWS", 200)
-    quiet, loud = log_ratios(300, 0.02), log_ratios(300, 0.1)
-    few, many, noisy = (detectable(*each) or 0.0 for each in ((quiet, 6), (quiet, 30), (loud, 30)))
-    assert MARGIN < many < few
-    assert many < noisy
     assert detectable([0.0] * 50, 10) == pytest.approx(MARGIN)
-    assert not differs([0.0] * 10, math.log1p(MARGIN * 0.99))
-    assert differs([0.0] * 10, math.log1p(MARGIN * 1.01))
 
 
 # The command

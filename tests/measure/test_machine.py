@@ -78,14 +78,6 @@ def test_the_tightest_limit_of_all_groups_above_counts(root: Path) -> None:
     assert machine.available_memory() == 1_000_000
 
 
-@pytest.mark.parametrize(("seed", "recorded"), [("42", "42"), ("random", "random"), (None, "random")])
-def test_hash_seed_is_a_number_or_random(monkeypatch: pytest.MonkeyPatch, seed: str | None, recorded: str) -> None:
-    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
-    if seed is not None:
-        monkeypatch.setenv("PYTHONHASHSEED", seed)
-    assert machine.hash_seed() == recorded
-
-
 def test_compiled_modules_name_their_compiler(tmp_path: Path) -> None:
     for name, content in (("thing", b"\x7fELF\0GCC: (Debian 12.2.0-14) 12.2.0\0"), ("odd", b"\x7fELF"), ("no", b"")):
         (tmp_path / f"{name}{EXTENSION_SUFFIXES[0]}").write_bytes(content)
