@@ -7,6 +7,7 @@ starts, so nothing is answered from a file of an earlier run. Files elsewhere ar
 from __future__ import annotations
 
 import contextlib
+import importlib
 import mmap
 import os
 import shutil
@@ -22,6 +23,7 @@ from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
 from harness.measure.machine import available_memory
 
 PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
+MAKES_TABLES = "variants.counting.character_classes"
 CHARACTER_CLASSES = "character-classes-*.bin"
 PLACES = {
     "HOME": "home",
@@ -74,9 +76,7 @@ class Sandbox:
 
     def give_tables(self) -> None:
         """Copy the tables of Unicode's classes from the cache, where they are made once, so no process has to."""
-        from variants.counting.character_classes import character_classes  # late: it imports regex
-
-        character_classes()
+        importlib.import_module(MAKES_TABLES).character_classes()
         for table in cache_folder().glob(CHARACTER_CLASSES):
             with contextlib.suppress(OSError):  # another process is replacing it: the measured one makes its own
                 shutil.copyfile(table, self.path / PLACES[CACHE_VARIABLE] / table.name)
