@@ -14,13 +14,14 @@ import math
 import random
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 
 from harness import run
 from harness.common.comparison import FEWEST_BLOCKS, MARGIN, cpu_time, interval, sample_of, wall_time
-from harness.common.console import Parser, terminal_text
+from harness.common.console import Parser, json_text, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.registry import at_least
@@ -47,6 +48,10 @@ def command(options: argparse.Namespace) -> int:
     at_least("--repeat", options.repeat, FEWEST_BLOCKS)
     console = Console(highlight=False, markup=False)
     found = findings()
+    if options.json:
+        aa_run = None if options.no_run else resolution(options.set, options.repeat)
+        print(json_text({"findings": [asdict(finding) for finding in found], "resolution": aa_run}))  # noqa: T201
+        return OK
     for finding in found:
         what = terminal_text(finding.what)
         console.print(f"{SIGNS.get(finding.state, ' ')} {finding.name:<19}{what}", soft_wrap=True)
@@ -132,6 +137,7 @@ def parser() -> argparse.ArgumentParser:
     described.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="another variant, corpus or width"
     )
+    described.add_argument("--json", action="store_true", help="everything as one JSON object")
     return described
 
 

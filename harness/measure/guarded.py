@@ -175,7 +175,7 @@ class GuardedProcess:
     def cpu(self) -> Cpu:
         """Return what the process and all that it started have used, by the kernel's account."""
         self.find_members()
-        accounts = [cpu_of_children(self.guard.pid), *(cpu_of(member.pid) for member in self.members)]
+        accounts = [cpu_of(self.guard.pid, children_only=True), *(cpu_of(member.pid) for member in self.members)]
         return Cpu(sum(account.total for account in accounts), sum(account.system for account in accounts))
 
     def waited(self) -> float:
@@ -204,23 +204,18 @@ def process_of(number: int) -> psutil.Process | None:
     return None
 
 
-def cpu_of_children(process: int) -> Cpu:
-    """Return what the children of a process that it waited for have used."""
-    with contextlib.suppress(psutil.Error):
-        times = psutil.Process(process).cpu_times()
-        return Cpu(times.children_user + times.children_system, times.children_system)
-    return Cpu()
-
-
-def cpu_of(process: int) -> Cpu:
+def cpu_of(process: int, *, children_only: bool = False) -> Cpu:
     """Return what a process and its children that it waited for have used; to the nanosecond on Linux, in total."""
     with contextlib.suppress(psutil.Error):
         times = psutil.Process(process).cpu_times()
-        own, of_children = times.user + times.system, times.children_user + times.children_system
-        if sys.platform == "linux":
-            with contextlib.suppress(OSError):
-                own = time.clock_gettime((~process << 3) | 2)  # the number of another process's clock
-        return Cpu(own + of_children, times.system + times.children_system)
+        total, system = times.children_user + times.children_system, times.children_system
+        if not children_only:
+            own = times.user + times.system
+            if sys.platform == "linux":
+                with contextlib.suppress(OSError):
+                    own = time.clock_gettime((~process << 3) | 2)  # the number of another process's clock
+            total, system = total + own, system + times.system
+        return Cpu(total, system)
     return Cpu()
 
 
