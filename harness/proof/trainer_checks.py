@@ -127,18 +127,20 @@ def check_returns_pairs_of_bytes(train: Subject, words: Words, tie_break: TieBre
             raise CheckFailed(f"a merge is a tuple of two bytes, neither empty; this is {merge!r}")
 
 
+def expect_all(train: Subject, words: Words, tie_break: TieBreak, advice: str = "") -> None:
+    TrainerCall(words, to_exhaustion(words), tie_break).expect_definition(train, advice)
+
+
 def check_stops_at_num_merges(train: Subject, words: Words, tie_break: TieBreak) -> None:
-    merges = learn_all(train, words, tie_break)
-    for num_merges in range(len(merges) + 2):
-        why = f"a call for {num_merges} merges gives the first of all {len(merges)}"
-        expect_merges(learn(train, words, num_merges, tie_break=tie_break), merges[:num_merges], words, why)
+    total = len(TrainerCall(words, to_exhaustion(words), tie_break).defined())
+    for num_merges in range(total + 2):
+        advice = f"\ncalled for {num_merges} merges of {total}"
+        TrainerCall(words, num_merges, tie_break).expect_definition(train, advice)
 
 
 def check_word_order_is_irrelevant(train: Subject, words: Words, tie_break: TieBreak) -> None:
-    want = learn_all(train, words, tie_break)
     for order in reorderings(words):
-        why = f"the same words gave these in this order: {list(words)}"
-        expect_merges(learn_all(train, order, tie_break), want, order, why)
+        expect_all(train, order, tie_break, "\nthe order of the words may not matter")
 
 
 def reorderings(words: Words) -> list[Words]:
@@ -148,11 +150,9 @@ def reorderings(words: Words) -> list[Words]:
 
 
 def check_counts_scale(train: Subject, words: Words, tie_break: TieBreak) -> None:
-    want = learn_all(train, words, tie_break)
     for factor in (3, 3_000_000_019):
         scaled = {word: count * factor for word, count in words.items()}
-        why = f"every weight times {factor} leaves the merges as they were"
-        expect_merges(learn_all(train, scaled, tie_break), want, scaled, why)
+        expect_all(train, scaled, tie_break, f"\nevery weight times {factor} leaves the merges as they were")
 
 
 def check_leaves_input_alone(train: Subject, words: Words, tie_break: TieBreak) -> None:
@@ -170,11 +170,10 @@ def check_leaves_input_alone(train: Subject, words: Words, tie_break: TieBreak) 
 
 def check_is_repeatable(train: Subject, words: Words, tie_break: TieBreak) -> None:
     """Train on the words twice, and again after others: no state may survive a call."""
-    first = list(learn_all(train, words, tie_break))
     for others in ((), SAMPLES, SAMPLES[::-1]):
         for other in others:
             learn_all(train, other, tie_break)
-        expect_merges(learn_all(train, words, tie_break), first, words, "the same call gave other merges before")
+        expect_all(train, words, tie_break, "\nother calls came before this one")
 
 
 class RecordingMeter(Meter):
@@ -264,10 +263,8 @@ def check_stops_when_progress_is_refused(train: Subject, words: Words, tie_break
 def check_width_is_irrelevant(train: Subject, words: Words, tie_break: TieBreak) -> None:
     if not accepts(train, "threads"):
         raise CheckSkipped("the trainer takes no threads")
-    want = learn_all(train, words, tie_break)
     for threads in WIDTHS:
-        merges = learn_all(train, words, tie_break, threads=threads)
-        expect_merges(merges, want, words, f"threads={threads} gives the merges of the default")
+        expect_all(functools.partial(train, threads=threads), words, tie_break, f"\ncalled with threads={threads}")
 
 
 # Comparisons with the definition
@@ -289,8 +286,7 @@ def random_words(seed: int) -> dict[bytes, int]:
 
 
 def check_seed(tie_break: TieBreak, seed: int, train: Subject) -> None:
-    words = random_words(seed)
-    TrainerCall(words, to_exhaustion(words), tie_break).expect_definition(train)
+    expect_all(train, random_words(seed), tie_break)
 
 
 def check_min_count(tie_break: TieBreak, seed: int, train: Subject) -> None:

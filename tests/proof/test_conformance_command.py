@@ -70,7 +70,7 @@ def test_failure_and_its_test_come_first_in_at_most_25_lines(capsys: pytest.Capt
 
 
 def test_trainer_that_replaces_its_judge_does_not_conform(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "meddlers:replaces_the_judge", *FEW)
+    code, out, _ = run(capsys, "ill_mannered:replaces_the_judge", *FEW)
     assert code == MISMATCH
     assert out.startswith("FAILED check_fresh_inputs: returned [], not [(b")
     assert "\nworked examples  9 passed\njudged outside   1 failed: check_fresh_inputs\n" in out
@@ -85,7 +85,7 @@ def test_trainer_that_replaces_its_judge_does_not_conform(capsys: pytest.Capture
             ("unruly:segfaults", "its process was ended by SIGSEGV; 8 checks more were not made"),
             ("unruly:hangs_and_will_not_be_ended", "it took over 0.3 s"),
             ("unruly:allocates_without_end", "its processes held over "),
-            ("meddlers:ends_its_process", "exit status 7"),
+            ("ill_mannered:ends_its_process", "exit status 7"),
             ("unruly:hangs_without_letting_go", "it took over 0.3 s"),
         ],
         fast=4,

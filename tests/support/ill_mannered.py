@@ -7,9 +7,13 @@ Where to stop, what to return, what to leave alone, what to report to the meter.
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
+import os
+import sys
 from array import array
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 from sabotaged import Train, Words, honest, replacing, ties_to_the_smallest
@@ -188,3 +192,22 @@ def leaves_a_gap_when_told_to_stop(
 ) -> list[Merge]:
     merges = honest(word_counts, num_merges, meter, **options)
     return merges if meter.progress(1) else merges[:1] + merges[2:3]
+
+
+# What a trainer does to the process that it shares with its judge
+
+
+def replaces_the_judge(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Learns nothing, and makes every function that compares anything say nothing."""
+    del word_counts, num_merges
+    for found in gc.get_objects():
+        if isinstance(found, FunctionType) and found.__name__.startswith("expect_"):
+            found.__code__ = (lambda *_, **__: None).__code__
+    for module in list(sys.modules.values()):
+        if hasattr(module, "registry"):
+            module.registry.definition = lambda *_, **__: lambda *_, **__: []
+    return []
+
+
+def ends_its_process(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    os._exit(7 if word_counts and num_merges else 0)
