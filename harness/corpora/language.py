@@ -106,20 +106,14 @@ class Pieces:
         return joined
 
 
-def parts(text: str, none: bool = False) -> list[str]:
-    return [*[""][: int(none)], *text.split()]
-
-
-ONSETS = parts(
-    "t s d r n l m c p b h f g w v st k tr pr sh th ch br cr pl gr cl bl fl sp j sc qu str y z sw dr x",
-    none=True,
-)
-VOWELS = parts("e a i o u y ea io ou ee ai oo au ie oa ei")
-CODAS = parts("n r s t l d m nt st c p ng g rt ck nd b x ss rm sh th", none=True)
-ENDINGS = parts("s ed ing er ly al y tion ers able ness ist ic ment ism ian est ful ive ity ous", none=True)
-CYRILLIC_ONSETS = parts("т с н р в л к п м д б г з ст ж пр х ш ч ц тр гр")
-CYRILLIC_VOWELS = parts("о а е и у я ы ю")
-CYRILLIC_CODAS = parts("н т й м с л в р к ст", none=True)
+# Split at each space; one that starts with a space has the empty text first.
+ONSETS = " t s d r n l m c p b h f g w v st k tr pr sh th ch br cr pl gr cl bl fl sp j sc qu str y z sw dr x"
+VOWELS = "e a i o u y ea io ou ee ai oo au ie oa ei"
+CODAS = " n r s t l d m nt st c p ng g rt ck nd b x ss rm sh th"
+ENDINGS = " s ed ing er ly al y tion ers able ness ist ic ment ism ian est ful ive ity ous"
+CYRILLIC_ONSETS = "т с н р в л к п м д б г з ст ж пр х ш ч ц тр гр"
+CYRILLIC_VOWELS = "о а е и у я ы ю"
+CYRILLIC_CODAS = " н т й м с л в р к ст"
 # Out of 100 words; those neither numbers nor Cyrillic are in Latin letters.
 NUMBERS, CYRILLIC, CAPITALISED, AFTER_A_SPACE = 7, 6, 30, 60
 MORPHEMES_IN_A_WORD = [52, 46, 2]
@@ -165,23 +159,20 @@ class Language:
     def __init__(self, numbers: Numbers) -> None:
         latin = morphemes(numbers, ONSETS, VOWELS, CODAS)
         cyrillic = morphemes(numbers, CYRILLIC_ONSETS, CYRILLIC_VOWELS, CYRILLIC_CODAS)
-        texts = ["", " ", *"0123456789", *ENDINGS, *latin, *(text.capitalize() for text in latin), *cyrillic]
+        endings = ENDINGS.split(" ")
+        texts = ["", " ", *"0123456789", *endings, *latin, *(text.capitalize() for text in latin), *cyrillic]
         self.pieces = Pieces([text.encode() for text in texts])
         self.digits = 2
         self.endings = self.digits + 10
-        self.latin = self.endings + len(ENDINGS)
+        self.latin = self.endings + len(endings)
         self.morpheme = Choice(falling(LEXICON, 10))
-        self.ending = Choice([40 * (1 << 17), *falling(len(ENDINGS) - 1, 1)])
+        self.ending = Choice([40 * (1 << 17), *falling(len(endings) - 1, 1)])
         self.morpheme_number = Choice(MORPHEMES_IN_A_WORD)
         self.digit_number = Choice(DIGITS_IN_A_NUMBER)
 
     def words(self, numbers: Numbers, number: int) -> tuple[Bytes, Integers]:
         """`number` random words: their bytes joined, and their lengths."""
-        places = self.draw(numbers, number)
-        return self.pieces.joined(places.ravel()), self.pieces.lengths[places].sum(axis=1)
-
-    def draw(self, numbers: Numbers, number: int) -> Integers:
-        """For each of `number` words the indexes of its pieces, 0 for none: a space, then up to nine."""
+        # For each word the indexes of its pieces, 0 for none: a space, then up to nine.
         kind, case, space = (numbers.below(100, number) for _ in range(3))
         places = np.zeros((number, 1 + len(DIGITS_IN_A_NUMBER)), dtype=np.int64)
         places[:, 0] = space < AFTER_A_SPACE
@@ -201,11 +192,12 @@ class Language:
         for place in range(len(DIGITS_IN_A_NUMBER)):
             digit = self.digits + numbers.below(10, number)
             places[:, 1 + place] = np.where(is_number, np.where(place < how_many, digit, 0), places[:, 1 + place])
-        return places
+        return self.pieces.joined(places.ravel()), self.pieces.lengths[places].sum(axis=1)
 
 
-def morphemes(numbers: Numbers, onsets: list[str], vowels: list[str], codas: list[str]) -> list[str]:
+def morphemes(numbers: Numbers, *kinds: str) -> list[str]:
     """`LEXICON` different morphemes of one syllable, one in ten of two, the likely ones first."""
+    onsets, vowels, codas = (kind.split(" ") for kind in kinds)
     onset, vowel = Choice(falling(len(onsets), 2)), Choice(falling(len(vowels), 1))
     coda = Choice([1 << 21, *falling(len(codas) - 1)])
     texts: dict[str, None] = {}

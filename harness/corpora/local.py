@@ -433,13 +433,11 @@ def lines_of(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def encoded(value: Any, path: Any, place: str, column: str) -> bytes:
-    if not isinstance(value, str):
-        kind = "null" if value is None else type(value).__name__
-        raise refused(path, place, f"column {column!r} holds {kind}, not text")
     try:
-        return value.encode()
-    except UnicodeEncodeError as error:
-        raise refused(path, place, f"column {column!r} holds half a surrogate pair, which is not UTF-8") from error
+        return value.encode()  # type: ignore[no-any-return]
+    except (AttributeError, UnicodeEncodeError) as error:  # of half a surrogate pair
+        kind = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
+        raise refused(path, place, f"column {column!r} holds {kind}, which is not text") from error
 
 
 def refused(path: Any, place: str, why: str) -> Refusal:

@@ -159,7 +159,7 @@ def test_words_of_a_part_are_kept_by_all_that_they_depend_on(tmp_path: Path, cac
     ("name", "content", "sentence"),
     [
         ("a.txt", b"low \xff low", "a.txt: invalid UTF-8 at byte 4"),
-        ("a.jsonl", b'{"text": "low"}\n{"text": 7}\n', "a.jsonl, line 2: column 'text' holds int"),
+        ("a.jsonl", b'{"text": "low"}\n{"text": 7}\n', "a.jsonl, line 2: column 'text' holds int 7, which"),
         ("a.txt.gz", b"no gzip", "a.txt.gz is damaged or not a gz file"),
         ("a.parquet", b"PAR1 not", "a.parquet is damaged or not a Parquet file"),
         ("a.txt", None, "a.txt not found; set data.path to what exists on every worker"),

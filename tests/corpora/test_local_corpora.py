@@ -274,7 +274,9 @@ def test_rows_of_parquet_are_a_document_each(tmp_path: Path, kind: Any) -> None:
     assert text_of(tmp_path / "rows.parquet", column="body") == JOINED
     sentence = refusal_of(tmp_path / "rows.parquet")
     assert "rows.parquet has no column 'text', there are: id, body; set data.column=NAME" in sentence
-    assert "rows.parquet, row 1: column 'id' holds int, not text" in refusal_of(tmp_path / "rows.parquet", column="id")
+    assert "rows.parquet, row 1: column 'id' holds int 0, which is not text" in refusal_of(
+        tmp_path / "rows.parquet", column="id"
+    )
     assert "its rows are joined by" in refusal_of(tmp_path / "rows.parquet", ())
     parquet.write_table(pyarrow.table({"word": ["low"], "count": [1]}), tmp_path / "words.parquet")
     assert "set data.column=NAME, or data=words to train on its counts" in refusal_of(tmp_path / "words.parquet")
@@ -283,7 +285,7 @@ def test_rows_of_parquet_are_a_document_each(tmp_path: Path, kind: Any) -> None:
 def test_a_row_without_text_is_named(tmp_path: Path) -> None:
     table = pyarrow.table({"text": [*["x"] * 1500, None, "y"]})
     parquet.write_table(table, tmp_path / "rows.parquet")
-    assert "row 1501: column 'text' holds null, not text; fix or remove" in refusal_of(tmp_path / "rows.parquet")
+    assert "row 1501: column 'text' holds null, which is not text; fix" in refusal_of(tmp_path / "rows.parquet")
     bad = pyarrow.Array.from_buffers(
         pyarrow.string(), 2, [None, pyarrow.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pyarrow.py_buffer(b"a\xff")]
     )
@@ -303,9 +305,9 @@ def test_parquet_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     [
         (b"{", "line 2: not JSON ("),
         (b'{"text": "a\xff"}', "line 2: not JSON ('utf-8' codec can't decode byte 0xff"),
-        (b'{"text": null}', "line 2: column 'text' holds null, not text; fix or remove that row"),
-        (b'{"text": ["a"]}', "line 2: column 'text' holds list, not text;"),
-        (b'{"text": "\\ud800"}', "line 2: column 'text' holds half a surrogate pair"),
+        (b'{"text": null}', "line 2: column 'text' holds null, which is not text; fix or remove that row"),
+        (b'{"text": ["a"]}', "line 2: column 'text' holds list ['a'], which is not text;"),
+        (b'{"text": "\\ud800"}', "line 2: column 'text' holds str '\\ud800', which is not text"),
         (b"[1]", "line 2: not an object with a column 'text';"),
         (b'{"body": "a"}', "line 2, has no column 'text', there are: body; set data.column=NAME"),
     ],
@@ -327,7 +329,7 @@ def test_column_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
     path.write_bytes(b"body\nok\n\xff\n")
     assert "rows.csv, line 3: 'utf-8' codec can't decode byte 0xff" in refusal_of(path, column="body")
     path.write_bytes(b"id,body\n1\n")
-    assert "line 2: column 'body' holds null, not text" in refusal_of(path, column="body")
+    assert "line 2: column 'body' holds null, which is not text" in refusal_of(path, column="body")
 
 
 @pytest.mark.usefixtures("texts")
