@@ -151,14 +151,13 @@ def is_table(card: Card) -> bool:
 
 def check_facts(name: str, path: Path, card: Card) -> str:
     """Return the digest of a file. Raises Refusal if its size or digest differs from the card's."""
-    facts: dict[str, int | str] = {"bytes": path.stat().st_size}
-    if not differing(card, facts):  # which takes no time
-        facts = {"sha256": digest_of(path)}
-    if wrong := differing(card, facts):
-        expected = card["facts"][wrong[0]]
-        message = f"data={name}: {path} has {facts_text(facts)}, its card says {expected}; {ADVICE}"
-        raise Refusal(message, UNMEASURED)
-    return str(facts["sha256"])
+    wrong, digest = difference(card, {"bytes": path.stat().st_size}), ""
+    if not wrong:  # the size takes no time
+        digest = digest_of(path)
+        wrong = difference(card, {"sha256": digest})
+    if wrong:
+        raise Refusal(f"data={name}: {path} {wrong}; {ADVICE}", UNMEASURED)
+    return digest
 
 
 def facts_of(path: Path) -> dict[str, int | str]:
@@ -166,13 +165,12 @@ def facts_of(path: Path) -> dict[str, int | str]:
     return {"bytes": path.stat().st_size, "sha256": fresh_digest_of(path)}
 
 
-def facts_text(facts: Mapping[str, int | str]) -> str:
-    return ", ".join(f"{value} bytes" if fact == "bytes" else f"{fact} {value}" for fact, value in facts.items())
-
-
-def differing(card: Card, facts: Mapping[str, int | str]) -> list[str]:
-    """The facts of the file for which the card states another value."""
-    return [fact for fact in facts if card["facts"].get(fact, facts[fact]) != facts[fact]]
+def difference(card: Card, facts: Mapping[str, int | str]) -> str:
+    """The first fact for which the card states another value, in words; empty if there is none."""
+    for fact, value in facts.items():
+        if (expected := card["facts"].get(fact, value)) != value:
+            return f"has {fact} {value}, its card says {expected}"
+    return ""
 
 
 def counted_facts(card: Card, special_tokens: Sequence[str]) -> dict[str, int]:

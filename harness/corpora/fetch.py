@@ -27,16 +27,7 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import check_room
 from harness.common.progress import Advance, bar
 from harness.common.units import one_line
-from harness.corpora.cards import (
-    FETCHED,
-    Card,
-    check_facts,
-    differing,
-    facts_of,
-    facts_text,
-    fetched_place,
-    place_text,
-)
+from harness.corpora.cards import FETCHED, Card, check_facts, difference, facts_of, fetched_place, place_text
 from harness.corpora.files import Damaged, check_readable, fresh_digest_of, remember
 from harness.corpora.local import READERS, blocks_of, documents_in, suffix_of
 from harness.corpora.packages import CLIENTS, from_packages
@@ -67,8 +58,8 @@ def fetch(card: Card) -> Path:
             say(f"{name} is there, as its card says: {place}")
             return place
         facts = fetch_into(place, card)
-    missing = {fact: value for fact, value in facts.items() if fact not in card["facts"]}
-    say(f"{name} is at {place}" + (f"; its card does not say: {facts_text(missing)}" if missing else ""))
+    missing = ", ".join(f"{fact} {value}" for fact, value in facts.items() if fact not in card["facts"])
+    say(f"{name} is at {place}" + (f"; its card does not say: {missing}" if missing else ""))
     return place
 
 
@@ -84,12 +75,11 @@ def fetch_into(place: Path, card: Card) -> dict[str, int | str]:
         raise
     say(f"checking {made.name}")
     facts = facts_of(made)
-    if wrong := differing(card, facts):
+    if wrong := difference(card, facts):
         shutil.rmtree(folder)
-        expected = facts_text({fact: card["facts"][fact] for fact in wrong})
         raise Refusal(
-            f"what was fetched for {card['name']} has {facts_text(facts)}, its card says {expected}; "
-            "it was discarded, and if the next fetch ends so too, its source has changed",
+            f"what was fetched for {card['name']} {wrong}; it was discarded, and if the next fetch ends so too, its "
+            "source has changed",
             UNMEASURED,
         )
     with made.open("rb") as file:

@@ -26,7 +26,7 @@ from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.corpora import generators
-from harness.corpora.cards import Card, differing, is_generated
+from harness.corpora.cards import Card, difference, is_generated
 from harness.corpora.files import CorpusFile, check_readable, digest_of
 from harness.corpora.local import members_of, name_of
 from harness.worker import word_store
@@ -55,12 +55,8 @@ def table_of(card: Card) -> CorpusFile:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
     word_counts, manifest = word_store.read(folder)
     actual = {**manifest, "bytes": len(word_counts.data)}
-    for fact in differing(card, actual):
-        raise Refusal(
-            f"data={name}: its table has {fact} {actual[fact]}, its card says {card['facts'][fact]}; use another "
-            "table with data=words",
-            UNMEASURED,
-        )
+    if wrong := difference(card, actual):
+        raise Refusal(f"data={name}: its table {wrong}; use another table with data=words", UNMEASURED)
     return CorpusFile(name, folder, actual["bytes"], manifest["sha256"], table=True)
 
 

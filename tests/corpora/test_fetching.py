@@ -50,14 +50,14 @@ OTHER = CONTENT[::-1]
 
 def test_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
     place, messages = get(url(server, facts={}))
-    assert messages[-1].endswith(f"its card does not say: {len(CONTENT)} bytes, sha256 {facts()['sha256']}")
+    assert messages[-1].endswith(f"its card does not say: bytes {len(CONTENT)}, sha256 {facts()['sha256']}")
     assert place == cache_folder / "corpora" / "known.txt"
     assert place.read_bytes() == CONTENT
     assert left(cache_folder) == []
     assert get(url(server)) == (place, [f"known is there, as its card says: {place}"])
     assert len(server.requests) == 1
     place.write_text("mine")  # another file in its place is not overwritten
-    with pytest.raises(Refusal, match=r"has 4 bytes, its card says .*; remove it and fetch it again"):
+    with pytest.raises(Refusal, match=r"has bytes 4, its card says .*; remove it and fetch it again"):
         get(url(server))
     assert place.read_text() == "mine"
 
@@ -65,7 +65,7 @@ def test_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
 def test_file_that_differs_from_its_card_is_discarded(server: Server, cache_folder: Path) -> None:
     server.script[:] = [corrupted]
     message = refusal_of(url(server), cache_folder)
-    assert f"its card says sha256 {facts()['sha256']}; it was discarded" in message
+    assert f"its card says {facts()['sha256']}; it was discarded" in message
     assert left(cache_folder) == []
     assert get(url(server))[0].read_bytes() == CONTENT
 
