@@ -48,7 +48,7 @@ setup(
     package_dir={"harness.conf": "conf"},
     ext_modules=[
         module("_updates", "_updates.pyx"),
-        module("_typed", "_typed.pyx", "grid_job", "grid_containers", cpp="-O2"),
+        module("_typed", "_typed.pyx", "grid.", "grid_containers", cpp="-O2"),
         module("_flat", "_flat.pyx", "flat", "memory", "scanner_classes", cpp="-O3"),
         module("_word_runs", "_word_runs.pyx", "word_runs", cpp="-O2"),
         module("_scanner", "_scanner.pyx", "scanner", "memory", "word_runs", cpp="-O2"),

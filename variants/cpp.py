@@ -8,7 +8,7 @@ choices. Presets of them in conf/family/cpp.yaml bear the names of the series' p
 the heap, `all` of a rewritten window or only those `grown` (part 9's opt); `threads`, `schedule` and `chunk` are the
 OpenMP scans'. `words` says how the words get to C++: by `columns`, which is next to nothing, or as the `objects` that
 part 11 passed, a list of integers for each word, or `indexed`, with the pairs counted and indexed in Python as well
-(v9). The phase `convert` is what that costs, and what it costs to get the merges back in the same form.
+(v9). The phase `convert` is what that costs.
 
 A point that was not compiled, or whose library is absent, never runs as another.
 """
@@ -122,12 +122,10 @@ def _point(names: tuple[str, ...]) -> tuple[Any, Any, int]:
     return grid, capsule, points.index(names)
 
 
-def _objects(word_counts: WordCounts, indexed: bool, meter: Meter) -> tuple[dict[Any, Any], ...]:
+def _objects(word_counts: WordCounts, indexed: bool, meter: Meter) -> tuple[Any, ...]:
     """The words as Python holds them, with their pairs if `indexed`: work that belongs to no conversion."""
     held = [(list(word), weight) for word, weight in word_counts.items() if word and weight]
     lists, weights = [word for word, _ in held], [weight for _, weight in held]
-    objects: tuple[dict[Any, Any], ...] = (dict(enumerate(lists)), dict(enumerate(weights)))
-    if indexed:
-        objects += (count_pairs(lists, weights, NULL_METER), index_words(lists))
+    pairs = (count_pairs(lists, weights, NULL_METER), index_words(lists)) if indexed else ()
     meter.lap("init")
-    return objects
+    return lists, weights, *pairs

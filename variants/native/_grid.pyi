@@ -18,5 +18,5 @@ def train(
     threads: int,
     schedule: int,
     chunk: int,
-    objects: tuple[dict[Any, Any], ...] | None = None,
+    objects: tuple[Any, ...] | None = None,
 ) -> Sequence[Merge]: ...

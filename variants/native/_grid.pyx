@@ -10,11 +10,7 @@ when Ctrl-C and a meter that says stop are heard.
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as flag
-from libcpp.map cimport map as ordered_map
 from libcpp.pair cimport pair
-from libcpp.unordered_map cimport unordered_map
-from libcpp.unordered_set cimport unordered_set
-from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 from variants.contract import Unavailable
@@ -50,17 +46,12 @@ cdef extern from "grid.hpp" namespace "grid" nogil:
         const char* update
 
     cdef cppclass Table:
-        pass
+        vector[vector[uint32_t]] words
+        vector[int64_t] weights
+        flag indexed
+        vector[pair[uint64_t, int64_t]] pair_counts
+        vector[pair[uint64_t, vector[uint32_t]]] holders
 
-    ctypedef unordered_map[int, vector[int]] WordObjects
-    ctypedef unordered_map[int, int64_t] WeightObjects
-    ctypedef ordered_map[pair[int, int], int64_t] CountObjects
-    ctypedef ordered_map[pair[int, int], unordered_set[int]] HolderObjects
-    ctypedef vector[pair[vector[int], vector[int]]] IntegerMerges
-
-    Table table_of_objects(const WordObjects& words, const WeightObjects& weights) except +
-    void add_pairs(Table& table, const CountObjects& counts, const HolderObjects& holders) except +
-    IntegerMerges merges_as_integers(const vector[Merge]& merges) except +
     Answer learn "grid::train"(
         const Member& member, const Words* columns, Table& table, const Options& options, Report report, void* context
     ) except +
@@ -104,8 +95,8 @@ def train(
 ):
     """Learn merges with one point of a module; see variants/cpp.py.
 
-    `objects` are the words as dictionaries, ({number: ids}, {number: weight}) or with ({pair: count}, {pair: numbers})
-    behind; then the columns are not looked at, and the merges come back as numbers as well.
+    `objects` are the words as Python's, lists of ids and of weights, perhaps with {pair: count} and {pair: numbers of words}
+    behind; then the columns are not looked at.
     """
     cdef const vector[Member]* members = members_of(capsule)
     cdef bint from_columns = objects is None
@@ -127,17 +118,12 @@ def train(
         return bridge.merges
     words = columns_of(word_counts.data, word_counts.offsets, word_counts.counts)
     if objects is not None:
-        table = table_of_objects(objects[0], objects[1])
-        if len(objects) > 2:
-            add_pairs(table, objects[2], objects[3])
+        table.words, table.weights, table.indexed = objects[0], objects[1], len(objects) > 2
+        if table.indexed:
+            table.pair_counts = [(left << 32 | right, count) for (left, right), count in objects[2].items()]
+            table.holders = [(left << 32 | right, numbers) for (left, right), numbers in objects[3].items()]
         meter.lap("convert")
     with nogil:
         answer = learn(members.at(point), &words if from_columns else NULL, table, options, report, <void*> bridge)
         wait_if_the_interpreter_ends()
-    bridge.finish(answer)
-    if objects is None:
-        return bridge.merges
-    begun = time.perf_counter()
-    merges = [(bytes(left), bytes(right)) for left, right in merges_as_integers(answer.merges)]
-    meter.add("convert", time.perf_counter() - begun)
-    return merges
+    return bridge.finish(answer)

@@ -55,7 +55,7 @@ cdef extern from "<unordered_map>" namespace "std" nogil:
         size_t count(const K&)
         size_t erase(const K&)
 
-cdef extern from "grid_job.hpp" namespace "grid" nogil:
+cdef extern from "grid.hpp" namespace "grid" nogil:
     cdef cppclass Vocabulary:
         Vocabulary(TieBreak tie_break) except +
         uint32_t add(uint64_t pair)

@@ -17,13 +17,111 @@
 // fine-grained programs did that, and are wrong on words with a NUL.
 #pragma once
 
-#include <map>
+#include <string>
 
-#include "grid_job.hpp"
+#include "grid_containers.hpp"
+#include "job.hpp"
 
 namespace grid {
 
-// ---- the words on their way in and the merges on their way out: by columns, or as Python's objects arrive in C++ ----
+using namespace native;
+
+constexpr Token first_byte = 0;    // bytes are their own ids, NUL is 0, and no id stands for "none"
+constexpr Token first_merge = 256;
+
+enum class Schedule : int { fixed, dynamic, guided, automatic };
+
+struct Options {
+    std::uint64_t num_merges = 0;
+    std::int64_t min_count = 1;
+    TieBreak tie_break = TieBreak::greatest_bytes;
+    bool reuse_returned = false;       // decide by what `-=` returns, instead of looking the pair up again
+    bool push_grown = false;           // the heap gets only pairs whose count grew, instead of all in a rewritten window
+    // For the scans in several threads.
+    std::size_t threads = 1;
+    Schedule schedule = Schedule::dynamic;
+    int chunk = 1000;
+};
+
+// The words on which a point trains, its own copy: as ids, each with its weight; from columns, or as Python's objects arrive.
+struct Table {
+    std::vector<std::vector<Token>> words;
+    std::vector<std::int64_t> weights;
+    // If whoever passes the words has counted and indexed the pairs as well.
+    bool indexed = false;
+    std::vector<std::pair<PairKey, std::int64_t>> pair_counts;
+    std::vector<std::pair<PairKey, std::vector<std::uint32_t>>> holders;
+};
+
+struct Tallies {
+    std::uint64_t pair_updates = 0, positions_visited = 0, words_rewritten = 0;
+    std::uint64_t pairs_scanned = 0;                                // by scans
+    std::uint64_t heap_pushes = 0, heap_pops = 0, stale_pops = 0;   // by heaps
+};
+
+struct Answer : Training {
+    Tallies tallies;
+};
+
+// What can be called: the names of the five policies, and the loop with them in it.
+struct Member {
+    const char* hash_map;
+    const char* hash;
+    const char* index;
+    const char* maximum;
+    const char* update;
+    void (*learn)(Table&, const Options&, Answer&, Progress&);
+};
+
+// What a module's points are handed over under: another name if it was compiled with other types than those here. So a module
+// that may be absent, and whose last build failed, is refused and not called. Count `version` up if only a meaning changes.
+inline const char* capsule_name() {
+    constexpr int version = 2;
+    static const std::string name = "variants.native.grid.members " + std::to_string(version) + " " +
+                                    std::to_string(sizeof(Options)) + " " + std::to_string(sizeof(Answer)) + " " +
+                                    std::to_string(sizeof(Table)) + " " + std::to_string(sizeof(Progress));
+    return name.c_str();
+}
+
+// The tokens learned so far, as byte strings, and which of two equally frequent pairs goes first.
+class Vocabulary {
+  public:
+    explicit Vocabulary(TieBreak tie_break) : tie_break_(tie_break) {
+        for (unsigned byte = 0; byte < first_merge; ++byte) {
+            tokens_.push_back(std::string(1, static_cast<char>(byte)));
+            numbers_.push_back(byte_number(byte, tie_break));
+        }
+    }
+
+    // Learns the merge of a pair and returns the new token's id.
+    Token add(PairKey pair) {
+        const Token id = static_cast<Token>(tokens_.size());
+        numbers_.push_back(id);
+        tokens_.push_back(tokens_[left_of(pair)] + tokens_[right_of(pair)]);
+        return id;
+    }
+
+    // Whether `one` is merged before `other` if both are equally frequent: a strict order.
+    bool before(PairKey one, PairKey other) const {
+        const int left = preference(left_of(one), left_of(other));
+        return left ? left > 0 : preference(right_of(one), right_of(other)) > 0;
+    }
+
+  private:
+    // Positive if the pair with `one` goes first. std::string compares its characters as unsigned.
+    int preference(Token one, Token other) const {
+        if (one == other) return 0;
+        switch (tie_break_) {
+            case TieBreak::greatest_bytes: return tokens_[one].compare(tokens_[other]);
+            case TieBreak::smallest_bytes: return tokens_[other].compare(tokens_[one]);
+            default: return numbers_[one] < numbers_[other] ? 1 : -1;
+        }
+    }
+
+    TieBreak tie_break_;
+    std::vector<std::string> tokens_;
+    std::vector<Token> numbers_;
+};
 
 constexpr std::size_t most_words = UINT32_MAX;
 
@@ -42,51 +140,6 @@ inline Table table_of_columns(const Words& columns, Progress& progress) {
     }
     return table;
 }
-
-// What Cython makes of dictionaries of lists and numbers, by number of the word.
-using WordObjects = std::unordered_map<int, std::vector<int>>;
-using WeightObjects = std::unordered_map<int, std::int64_t>;
-using CountObjects = std::map<std::pair<int, int>, std::int64_t>;
-using HolderObjects = std::map<std::pair<int, int>, std::unordered_set<int>>;
-
-inline Table table_of_objects(const WordObjects& words, const WeightObjects& weights) {
-    Table table;
-    table.words.resize(words.size());
-    table.weights.resize(words.size());
-    for (const auto& [number, word] : words) {
-        table.words.at(static_cast<std::size_t>(number)).assign(word.begin(), word.end());
-        table.weights[static_cast<std::size_t>(number)] = weights.at(number);
-    }
-    return table;
-}
-
-// Adds the pairs that Python has counted and indexed.
-inline void add_pairs(Table& table, const CountObjects& counts, const HolderObjects& holders) {
-    table.indexed = true;
-    for (const auto& [pair, count] : counts) table.pair_counts.push_back({key_of(pair.first, pair.second), count});
-    for (const auto& [pair, words] : holders)
-        table.holders.push_back({key_of(pair.first, pair.second), {words.begin(), words.end()}});
-}
-
-// The merges as lists of the numbers of their bytes, which is how part 11's tokens came back.
-using IntegerMerges = std::vector<std::pair<std::vector<int>, std::vector<int>>>;
-
-inline IntegerMerges merges_as_integers(const std::vector<Merge>& merges) {
-    std::vector<std::vector<int>> tokens;
-    for (int byte = 0; byte < static_cast<int>(first_merge); ++byte) tokens.push_back({byte});
-    IntegerMerges answer;
-    for (const Merge& merge : merges) {
-        const std::vector<int>& left = tokens[merge.left];
-        const std::vector<int>& right = tokens[merge.right];
-        answer.push_back({left, right});
-        std::vector<int> token = left;
-        token.insert(token.end(), right.begin(), right.end());
-        tokens.push_back(std::move(token));
-    }
-    return answer;
-}
-
-// ---- training ----
 
 // Trains a point on words in columns, or on a table that is there already; the merges are those made so far if `report` says
 // stop.

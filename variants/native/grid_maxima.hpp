@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "grid_job.hpp"
+#include "grid.hpp"
 
 namespace grid {
 
