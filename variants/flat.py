@@ -104,9 +104,7 @@ def train_on(
             return train_compiled(columns, num_merges, meter, veto=limits, **how)
     ids = numbered(inherited, inheriting, num_merges, lambda ids: pieces_of(ids, columns).met())
     pieces = built("_flat").Pieces(ids)
-    return train_compiled(
-        columns, num_merges, meter, pieces=pieces, **extension_arguments(ids, inheriting, veto), **how
-    )
+    return train_compiled(columns, num_merges, meter, pieces=pieces, **extension_arguments(inheriting, veto), **how)
 
 
 def pieces_of(ids: Ids, columns: Sequence[memoryview]) -> Any:

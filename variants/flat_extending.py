@@ -73,6 +73,6 @@ def cut_at(columns: Sequence[memoryview], singles: bytes) -> list[memoryview]:
     return [parts.data, parts.offsets, parts.counts]
 
 
-def extension_arguments(ids: Ids, inheriting: str, veto: Veto | None) -> dict[str, Any]:
+def extension_arguments(inheriting: str, veto: Veto | None) -> dict[str, Any]:
     """What the compiled function is told beside the text, to go on from merges."""
-    return {"inherited": ids, "dropping": inheriting == "met", "veto": limits_of(veto)}
+    return {"dropping": inheriting == "met", "veto": limits_of(veto)}

@@ -101,7 +101,7 @@ def extend(
     pieces = built("_flat").Pieces(ids)
     if not columns:  # else all words are here already, and a pipe cannot be read again
         in_parts(corpus, pieces, meter, threads=threads)
-    how = {"threads": threads, **asked, **extension_arguments(ids, inheriting, veto)}
+    how = {"threads": threads, **asked, **extension_arguments(inheriting, veto)}
     return flat.train_compiled(columns, num_merges, meter, pieces=pieces, **how)
 
 

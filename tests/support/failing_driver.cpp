@@ -127,7 +127,7 @@ int main() {
     const flat::Words words{bytes.data(), bytes.size(), offsets.data(), counts.data(), counts.size()};
     const auto id = [](char byte) { return flat::first_byte + static_cast<std::uint8_t>(byte); };
     const std::vector<flat::Merge> inherited{{id('a'), id('b')}, {flat::first_merge, id('c')}, {id(' '), id('a')}};
-    const flat::Extension extension{inherited.data(), inherited.size(), true, {}};
+    const flat::Extension extension{true, {}};
     flat::Options options;
     options.num_merges = 60;
     options.part = 16;

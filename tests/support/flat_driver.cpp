@@ -61,7 +61,7 @@ std::vector<Case> read_cases(const char* path) {
 bool go_on(void*, const flat::Training&) { return true; }
 
 flat::Answer extended(const Case& one, const flat::Extension& extension) {
-    flat::Pieces pieces(extension.merges, extension.number, scanner::Seed{{1, 2, 3, 4}});
+    flat::Pieces pieces(one.inherited.data(), one.inherited.size(), scanner::Seed{{1, 2, 3, 4}});
     if (one.extends == 1) {
         const flat::Words words = one.words.columns();
         return flat::extend(pieces, one.options, extension, go_on, nullptr, &words);
@@ -80,7 +80,7 @@ flat::Answer extended(const Case& one, const flat::Extension& extension) {
 std::string answers_to(const std::vector<Case>& cases) {
     std::ostringstream lines;
     for (const Case& one : cases) {
-        const flat::Extension extension{one.inherited.data(), one.inherited.size(), one.drops, one.veto};
+        const flat::Extension extension{one.drops, one.veto};
         const flat::Answer answer = one.extends ? extended(one, extension)
                                                 : flat::train(one.words.columns(), one.options, go_on, nullptr);
         for (const flat::Merge& merge : answer.merges)

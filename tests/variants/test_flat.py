@@ -60,7 +60,7 @@ def learn(
     if inherited is not None:
         ids = flat_extending.numbered(inherited, inheriting, num_merges, lambda ids: flat.pieces_of(ids, columns).met())
         pieces = taken_in(batches, words, ids) if batches else flat_native.Pieces(ids)
-        settings.update(pieces=pieces, inherited=ids, dropping=inheriting == "met", veto=vetoes.limits_of(veto))
+        settings.update(pieces=pieces, dropping=inheriting == "met", veto=vetoes.limits_of(veto))
     return flat_native.train(  # type: ignore[no-any-return]
         [] if batches else columns,
         num_merges,
@@ -294,7 +294,7 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="2 left halves need as many right halves, not 1"):
         flat_native.Pieces((array("I", [99, 100]), array("I", [100])))
     words, ids = WordCounts.from_items([(b"ab", 1)]), (array("I", [99]), array("I", [100]))
-    how: dict[str, Any] = {"tie_break": 0, "min_count": 1, "threads": 1, "inherited": ids}
+    how: dict[str, Any] = {"tie_break": 0, "min_count": 1, "threads": 1}
     with pytest.raises(ValueError, match=r"call Pieces\.begin"):
         flat_native.Pieces(ids).take(0, words.data, words.offsets, words.counts)
     with pytest.raises(ValueError, match=r"call Pieces\.begin"):

@@ -24,7 +24,6 @@ def train(
     wide_symbols: bool = False,
     part: int = 4194304,
     pieces: Pieces | None = None,
-    inherited: tuple[array[int], array[int]] | None = None,
     dropping: bool = False,
     veto: Limits | None = None,
 ) -> Sequence[Merge]: ...

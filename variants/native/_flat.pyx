@@ -58,8 +58,6 @@ cdef extern from "flat_extending.hpp" namespace "flat" nogil:
     ) except +
 
     cdef cppclass Extension:
-        const Merge* merges
-        size_t number
         flag met
         Veto veto
 
@@ -183,19 +181,16 @@ def train(
     bint wide_symbols=False,
     size_t part=1 << 22,
     Pieces pieces=None,
-    inherited=None,
     bint dropping=False,
     veto=None,
 ):
     """Learn merges from the columns of word counts, which are taken out of the list; see variants/flat.py.
 
-    `inherited` are the ids of the left and of the right halves of the merges to go on from, and `pieces` the text as they
-    encode it, which takes the words in the columns first if there are any. `dropping` leaves out those never met, and
-    `veto` is a vetoes.Limits; without pieces it may refuse mixed parts of characters alone.
+    `pieces` are the text as the merges to go on from encode it, and take the words in the columns first if there are any.
+    `dropping` leaves out merges never met, and `veto` is a vetoes.Limits; without pieces it may refuse mixed parts of
+    characters alone.
     """
     cdef Extension extension
-    cdef Veto refusing
-    cdef vector[Merge] merges
     cdef Words words
     cdef Options options
     cdef Answer answer
@@ -213,17 +208,14 @@ def train(
     options.guess_scale = guess_scale
     options.wide_symbols = wide_symbols
     options.part = part
+    extension.met = dropping
     if veto is not None:
-        refusing.superbpe, refusing.whole_characters = veto.superbpe, veto.whole_characters
-        refusing.most_bytes, refusing.most_characters = veto.most_bytes, veto.most_characters
+        extension.veto.superbpe, extension.veto.whole_characters = veto.superbpe, veto.whole_characters
+        extension.veto.most_bytes, extension.veto.most_characters = veto.most_bytes, veto.most_characters
         for token in veto.protected:
-            refusing.protected_tokens.insert(<string> token)
+            extension.veto.protected_tokens.insert(<string> token)
         if veto.own is not None:
-            refusing.ask, bridge.veto = ask, veto.own
-    if inherited is not None:
-        extension.veto = refusing
-        merges = merges_of(inherited[0], inherited[1])
-        extension.merges, extension.number, extension.met = merges.data(), merges.size(), dropping
+            extension.veto.ask, bridge.veto = ask, veto.own
     meter.follow(bridge.merges)
     if not meter.progress(0):
         return bridge.merges
@@ -232,6 +224,6 @@ def train(
             answer = extend(pieces.pieces.get()[0], options, extension, report, <void*> bridge,
                            &words if from_words else NULL, words_read)
         else:
-            answer = learn(words, options, report, <void*> bridge, words_read, refusing)
+            answer = learn(words, options, report, <void*> bridge, words_read, extension.veto)
         wait_if_the_interpreter_ends()
     return bridge.finish(answer)

@@ -14,10 +14,8 @@
 
 namespace flat {
 
-// Merges in an order in which both halves of each are made before it, no token made twice and no pair in it twice.
+// How to go on from the merges that the pieces are encoded by.
 struct Extension {
-    const Merge* merges = nullptr;
-    std::size_t number = 0;
     bool met = false;   // drop those whose pair was never met
     Veto veto;
 };
@@ -91,7 +89,7 @@ inline Answer extend(Pieces& pieces, Options options, const Extension& extension
         }
         pieces.table([&](auto& table) {
             const std::uint64_t positions = table.positions();
-            limit_merges(options, extension.number + positions);
+            limit_merges(options, pieces.merges().size() + positions);
             answer.tallies.positions_visited += positions;
             const RetainedMerges kept(pieces.merges(), table.met(), extension.met);
             const std::size_t parts = parts_of(positions, options);

@@ -173,12 +173,16 @@ class PieceTable {
     Text<Cell> finish(const std::vector<std::uint32_t>& ids) {
         parts_.clear();
         std::map<std::uint64_t, std::size_t, std::greater<>> cells;   // of a weight
+        std::uint64_t last = 0;
+        std::size_t* of_last = &cells[last];   // nothing has no weight
+        const auto cells_of = [&](std::uint64_t weight) -> std::size_t& {
+            if (weight != last) of_last = &cells[last = weight];
+            return *of_last;
+        };
         for (Locked& locked : shards_) {
             locked.shard.forget_index();
-            locked.shard.each([&, last = std::uint64_t{0}, of_last = static_cast<std::size_t*>(nullptr)](
-                                std::uint64_t weight, const Symbol* tokens, const Symbol* end) mutable {
-                if (!of_last || weight != last) of_last = &cells[last = weight];
-                *of_last += static_cast<std::size_t>(end - tokens);
+            locked.shard.each([&](std::uint64_t weight, const Symbol* tokens, const Symbol* end) {
+                cells_of(weight) += static_cast<std::size_t>(end - tokens);
             });
         }
         const std::size_t block = std::size_t{1} << block_shift;
@@ -195,11 +199,10 @@ class PieceTable {
             next = end;
         }
         for (Locked& locked : shards_) {
-            locked.shard.each([&, last = std::uint64_t{0}, of_last = static_cast<std::size_t*>(nullptr)](
-                                std::uint64_t weight, const Symbol* tokens, const Symbol* end) mutable {
-                if (!of_last || weight != last) of_last = &cells[last = weight];
-                Cell* to = text.symbols.data() + *of_last;
-                *of_last += static_cast<std::size_t>(end - tokens);
+            locked.shard.each([&](std::uint64_t weight, const Symbol* tokens, const Symbol* end) {
+                std::size_t& at = cells_of(weight);
+                Cell* to = text.symbols.data() + at;
+                at += static_cast<std::size_t>(end - tokens);
                 if (ids.empty()) {
                     std::copy(tokens, end, to);
                 } else {
@@ -295,7 +298,8 @@ class PieceTable {
     std::vector<std::unique_ptr<Part>> parts_;
 };
 
-// The same with ids as wide as those of the merges that it is encoded by must be.
+// The same with ids as wide as those of the merges that it is encoded by must be: merges in an order in which both halves of
+// each are made before it, no token made twice and no pair in it twice.
 class Pieces {
   public:
     Pieces(const Merge* merges, std::size_t number, const scanner::Seed& seed) : merges_(merges, number), seed_(seed) {}
