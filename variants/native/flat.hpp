@@ -44,7 +44,7 @@ void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptP
     while (answer.merges.size() < options.num_merges) {
         const bool timed = pairs.queue().between_levels();
         if (timed) progress.lap(update);
-        auto* slot = pairs.best(threshold.value(), options.num_merges - answer.merges.size());
+        auto* slot = pairs.queue().pop(threshold.value(), options.num_merges - answer.merges.size());
         if (timed) progress.lap(max);
         if (slot) {
             if (!slot->list) first_pairs.list_more();

@@ -14,17 +14,14 @@ class InheritedMerges {
   public:
     static constexpr std::uint32_t none = UINT32_MAX;
 
-    InheritedMerges(const Merge* merges, std::size_t number) : merges_(merges, merges + number) {
-        while (std::size_t{1} << log_ < 2 * number) ++log_;
+    InheritedMerges(const Merge* merges, std::size_t number) : merges_(merges, merges + number), ranks_(number) {
         while (std::size_t{1} << boundaries_log_ < bits_a_merge * number) ++boundaries_log_;
         boundaries_.resize((std::size_t{1} << boundaries_log_) / 64);
-        slots_ = Array<Slot>::zeros(std::size_t{1} << log_);
         starts_.resize(first_byte);
         for (unsigned byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
         for (std::uint32_t rank = 0; rank < number; ++rank) {
             const Merge& merge = merges_[rank];
-            Slot& slot = slots_[place(key_of(merge.left, merge.right))];
-            slot = {key_of(merge.left, merge.right), rank};
+            ranks_.insert(key_of(merge.left, merge.right), rank);
             const std::string left = spelled(merge.left), right = spelled(merge.right);
             note_boundary(left, right);
             add(left + right);
@@ -43,10 +40,8 @@ class InheritedMerges {
 
     std::uint32_t rank(std::uint32_t left, std::uint32_t right) const {
         const PairKey key = key_of(left, right);
-        for (std::size_t at = home(key);; at = (at + 1) & (slots_.size() - 1)) {
-            if (slots_[at].key == key) return slots_[at].rank;
-            if (!slots_[at].key) return none;
-        }
+        const std::uint32_t* const found = ranks_.find(key, ranks_.hash(key));
+        return found ? *found : none;
     }
 
     // What may join what ends before `at` to what begins there, two characters of so many bytes. A merge that joins them
@@ -77,10 +72,6 @@ class InheritedMerges {
     static constexpr std::size_t boundary_bytes = 3;
 
   private:
-    struct Slot {
-        PairKey key;   // 0: empty
-        std::uint32_t rank;
-    };
     static constexpr std::size_t bits_a_merge = 256;   // of nine that are looked for, hardly one is found by mistake
 
     void add(const std::string& token) {
@@ -91,16 +82,6 @@ class InheritedMerges {
     std::string spelled(std::uint32_t id) const {
         const std::size_t end = id + 1 < starts_.size() ? starts_[id + 1] : bytes_.size();
         return {bytes_.begin() + static_cast<std::ptrdiff_t>(starts_[id]), bytes_.begin() + static_cast<std::ptrdiff_t>(end)};
-    }
-
-    std::size_t home(PairKey key) const {
-        key ^= key >> 29;
-        return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> (64 - log_));
-    }
-    std::size_t place(PairKey key) const {
-        std::size_t at = home(key);
-        while (slots_[at].key) at = (at + 1) & (slots_.size() - 1);
-        return at;
     }
 
     // So many bytes before `at` and behind it, in a number of its own for all that are different.
@@ -129,8 +110,7 @@ class InheritedMerges {
     }
 
     std::vector<Merge> merges_;
-    unsigned log_ = 10;
-    Array<Slot> slots_;
+    PairValues<std::uint32_t> ranks_;
     std::vector<std::uint8_t> bytes_;   // of all tokens end to end
     std::vector<std::size_t> starts_;   // of each, and where the last one ends
     std::vector<std::uint64_t> boundaries_of_bytes_ = std::vector<std::uint64_t>(65536 / 64);

@@ -32,15 +32,6 @@ class ListPool {
         if (!held_) add_chunk(rounded(entries));
     }
 
-    // Forgets every list, keeps no memory.
-    void clear() {
-        chunks_.clear();
-        for (Position*& bin : bins_) bin = nullptr;
-        for (std::uint64_t& word : occupied_) word = 0;
-        next_ = end_ = nullptr;
-        held_ = 0;
-    }
-
     std::size_t bytes_held() const { return held_ * sizeof(Position); }
 
   private:
@@ -359,9 +350,6 @@ class KeptPairs {
         table_.erase(slot);
     }
 
-    // The best pair, out of the queue; null if no pair reaches `lowest`. At most `wanted` are still to be merged.
-    Slot* best(std::int64_t lowest, std::uint64_t wanted) { return queue_.pop(lowest, wanted); }
-
     // Takes a pair out of the table. Its list is the caller's, to be given back.
     Slot take(Slot* slot) {
         const Slot taken = *slot;
@@ -384,9 +372,9 @@ class KeptPairs {
 
     void clear() {
         note_memory();
-        table_.clear();
-        kept_.clear();
-        lists_.clear();
+        table_ = PairTable();
+        kept_ = CountHistogram();
+        lists_ = ListPool();
         queue_.clear();
     }
 

@@ -2,6 +2,9 @@
 // position is found without knowing its word.
 #pragma once
 
+#include <functional>
+#include <map>
+
 #include "flat_tokens.hpp"
 #include "parallel.hpp"
 
@@ -20,27 +23,18 @@ class WeightClasses {
     // Reads the whole table once.
     WeightClasses(const Words& words, Progress& progress) {
         std::vector<WeightClass> light(1);   // by weight
-        std::vector<WeightClass> heavy;
+        std::map<std::uint64_t, WeightClass, std::greater<>> heavy;
         for (std::size_t word = 0; word < words.number; ++word) {
             const std::int64_t length = words.offsets[word + 1] - words.offsets[word];
             const std::uint64_t weight = words.counts[word];
             progress.advance(1, convert);
             if (length < 2 || !weight) continue;
-            const std::uint64_t positions = static_cast<std::uint64_t>(length) + 1;
-            if (weight < light_weights) {
-                if (weight >= light.size()) light.resize(weight + 1);
-                light[weight].words += 1;
-                light[weight].positions += positions;
-            } else {
-                heavy.push_back({weight, 1, positions});
-            }
+            if (weight < light_weights && weight >= light.size()) light.resize(weight + 1);
+            WeightClass& one = weight < light_weights ? light[weight] : heavy[weight];
+            one.words += 1;
+            one.positions += static_cast<std::uint64_t>(length) + 1;
         }
-        std::sort(heavy.begin(), heavy.end(), [](auto& one, auto& other) { return one.weight > other.weight; });
-        for (const WeightClass& word : heavy) {
-            if (classes_.empty() || classes_.back().weight != word.weight) classes_.push_back({word.weight, 0, 0});
-            classes_.back().words += word.words;
-            classes_.back().positions += word.positions;
-        }
+        for (const auto& [weight, one] : heavy) classes_.push_back({weight, one.words, one.positions});
         heavy_classes_ = classes_.size();
         class_of_light_.resize(light.size());
         for (std::uint64_t weight = light.size(); weight-- > 1;) {
@@ -64,10 +58,6 @@ class WeightClasses {
     }
 
     const std::vector<WeightClass>& classes() const { return classes_; }
-    // Cuts the classes into parts of about the same length.
-    std::vector<std::size_t> shares(std::size_t parts) const {
-        return equal_shares(classes_.size(), parts, [&](std::size_t one) { return classes_[one].positions; });
-    }
     std::uint64_t words() const { return words_; }
     std::uint64_t positions() const { return positions_; }   // without any filling up
 
@@ -78,32 +68,6 @@ class WeightClasses {
     std::vector<std::uint32_t> class_of_light_;
     std::size_t heavy_classes_ = 0;
     std::uint64_t words_ = 0, positions_ = 0;
-};
-
-// The numbers of the words, heavy ones before light ones; words of one class stay in the order given.
-class WordOrder {
-  public:
-    WordOrder(const Words& words, const WeightClasses& classes, Progress& progress)
-        : ordered_(classes.words()), begins_(classes.classes().size() + 1) {
-        for (std::size_t one = 0; one + 1 < begins_.size(); ++one)
-            begins_[one + 1] = begins_[one] + classes.classes()[one].words;
-        std::vector<std::size_t> next(begins_);
-        for (std::size_t word = 0; word < words.number; ++word) {
-            progress.advance(1, convert);
-            if (words.offsets[word + 1] - words.offsets[word] < 2 || !words.counts[word]) continue;
-            ordered_[next[classes.class_of(words.counts[word])]++] = word;
-        }
-    }
-
-    // The places of a class's words.
-    std::size_t begin(std::size_t one) const { return begins_[one]; }
-    std::size_t end(std::size_t one) const { return begins_[one + 1]; }
-    std::size_t size() const { return ordered_.size(); }
-    std::size_t operator[](std::size_t place) const { return ordered_[place]; }
-
-  private:
-    Array<std::size_t> ordered_;
-    std::vector<std::size_t> begins_;   // of the classes
 };
 
 // Where a token stands, its first and its last position hold its id; what its inner positions hold is never asked.
@@ -219,19 +183,29 @@ Text<Symbol> lay_out_as_given(const Words& words, const WeightClasses& classes, 
     return text;
 }
 
-// Lays the words out by weight; every part of the classes knows where it begins.
+// Lays the words out by weight, heavy ones first, those of one class in the order given; every part of the classes knows where
+// it begins.
 template <class Symbol>
 Text<Symbol> lay_out(const Words& words, const WeightClasses& classes, unsigned shift, std::size_t parts, Progress& progress) {
-    const WordOrder order(words, classes, progress);
     Text<Symbol> text = empty_text<Symbol>(positions_needed(classes.classes(), shift), shift);
-    std::vector<std::size_t> begins{text.begin};
-    for (const WeightClass& one : classes.classes())
+    std::vector<std::size_t> begins{text.begin}, first_words{0};   // of the classes
+    for (const WeightClass& one : classes.classes()) {
         begins.push_back(begins.back() + ((((one.positions - 1) >> shift) + 1) << shift));
-    const std::vector<std::size_t> cuts = classes.shares(parts);
+        first_words.push_back(first_words.back() + one.words);
+    }
+    Array<std::size_t> order(classes.words());
+    std::vector<std::size_t> next(first_words);
+    for (std::size_t word = 0; word < words.number; ++word) {
+        progress.advance(1, convert);
+        if (words.offsets[word + 1] - words.offsets[word] < 2 || !words.counts[word]) continue;
+        order[next[classes.class_of(words.counts[word])]++] = word;
+    }
+    const std::vector<std::size_t> cuts =
+        equal_shares(classes.classes().size(), parts, [&](std::size_t one) { return classes.classes()[one].positions; });
     in_parallel(parts, [&](std::size_t part) {
         TextWriter<Symbol> writer(words, text, begins[cuts[part]], begins[cuts[part + 1]]);
         for (std::size_t one = cuts[part]; one < cuts[part + 1]; ++one) {
-            for (std::size_t place = order.begin(one); place < order.end(one); ++place) {
+            for (std::size_t place = first_words[one]; place < first_words[one + 1]; ++place) {
                 // Two steps ahead of the copying: where the word's bytes are, and the bytes.
                 if (place + 32 < order.size()) __builtin_prefetch(words.offsets + order[place + 32]);
                 if (place + 16 < order.size()) __builtin_prefetch(words.bytes + words.offsets[order[place + 16]]);

@@ -23,10 +23,6 @@ class CountHistogram {
         while (reaching >= pairs && count + 1 < pairs_.size()) reaching -= pairs_[count++];
         return static_cast<std::int64_t>(reaching >= pairs || !count ? count : count - 1);
     }
-    void clear() {
-        std::fill_n(pairs_.data(), pairs_.size(), 0);
-        number_ = 0;
-    }
 
   private:
     std::size_t place(std::int64_t count) const {

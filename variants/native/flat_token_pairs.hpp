@@ -40,7 +40,7 @@ class TokenPairs {
                 threshold.begin_at(guess(samples[0], threshold, filter));
                 return those_that_reach(sums, threshold.value());
             }();
-            for (PairTable& sample : samples) sample.clear();
+            samples.clear();
             std::vector<PairTable> counted(parts_);
             in_parallel(parts_, [&](std::size_t part) { count_part(part, reaching, counted[part]); });
             join(counted);
@@ -66,7 +66,7 @@ class TokenPairs {
     static constexpr std::size_t share = 2, smallest_share = 8;   // of all, to be worth a look at the text
     static constexpr std::uint32_t most_sum = std::numeric_limits<std::uint32_t>::max();   // and whatever is above
 
-    static std::uint64_t hash(PairKey key) { return (key ^ key >> 31) * 0xd6e8feb86659fd93u; }
+    static std::uint64_t hash(PairKey key) { return PairValues<Position*>::hash(key); }
     std::size_t sum_of(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> (64 - sums_log_)); }
     bool is_sampled(std::uint64_t hash) const { return (hash >> 32 & (sampled_ - 1)) == 0; }
 
@@ -180,33 +180,15 @@ class TokenPairs {
     }
 
     // Where the next occurrences of the pairs of one stage are written.
-    struct Writing {
-        PairKey key;
-        Position* next;
-    };
     struct Stage {
-        explicit Stage(std::size_t pairs) {
-            while (std::size_t{1} << log < 2 * pairs + 2) ++log;
-            writings = Array<Writing>::zeros(std::size_t{1} << log);
-            maybe.resize(((std::size_t{16} << log) + 63) / 64);
+        explicit Stage(std::size_t pairs) : next(pairs), maybe(((std::size_t{16} << next.log()) + 63) / 64) {}
+        std::size_t bit(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> (60 - next.log())); }
+        void insert(PairKey key, Position* list) {
+            next.insert(key, list);
+            const std::size_t at = bit(hash(key));
+            maybe[at >> 6] |= std::uint64_t{1} << (at & 63);
         }
-        std::size_t home(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> (64 - log)); }
-        std::size_t bit(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> (60 - log)); }
-        Writing* find(std::uint64_t hash, PairKey key) {
-            for (std::size_t at = home(hash);; at = (at + 1) & (writings.size() - 1)) {
-                if (writings[at].key == key) return &writings[at];
-                if (!writings[at].key) return nullptr;
-            }
-        }
-        void insert(PairKey key, Position* next) {
-            const std::uint64_t hashed = TokenPairs::hash(key);
-            std::size_t at = home(hashed);
-            while (writings[at].key) at = (at + 1) & (writings.size() - 1);
-            writings[at] = {key, next};
-            maybe[bit(hashed) >> 6] |= std::uint64_t{1} << (bit(hashed) & 63);
-        }
-        unsigned log = 4;
-        Array<Writing> writings;
+        PairValues<Position*> next;
         std::vector<std::uint64_t> maybe;   // by hash: nothing is looked for in vain, or seldom
     };
 
@@ -237,8 +219,8 @@ class TokenPairs {
         each_block(begin, end, watched, phase, [&](Place* places, std::size_t number) {
             number = those_listed(stage, places, number);
             for (std::size_t place = 0; place < number; ++place) {
-                Writing* const writing = stage.find(hash(places[place].key), places[place].key);
-                if (writing) *writing->next++ = static_cast<Position>(places[place].at);
+                Position** const next = stage.next.find(places[place].key, hash(places[place].key));
+                if (next) *(*next)++ = static_cast<Position>(places[place].at);
             }
         });
     }
@@ -249,8 +231,8 @@ class TokenPairs {
             each_block(from, end, true, phase, [&](Place* places, std::size_t number) {
                 number = those_listed(stage, places, number);
                 while (number-- > 0) {
-                    Writing* const writing = stage.find(hash(places[number].key), places[number].key);
-                    if (writing) *--writing->next = static_cast<Position>(places[number].at);
+                    Position** const next = stage.next.find(places[number].key, hash(places[number].key));
+                    if (next) *--*next = static_cast<Position>(places[number].at);
                 }
             });
             end = from;
@@ -264,7 +246,7 @@ class TokenPairs {
             const std::uint64_t hashed = hash(places[place].key);
             places[listed] = places[place];
             const bool likely = stage.maybe[stage.bit(hashed) >> 6] >> (stage.bit(hashed) & 63) & 1;
-            if (likely) __builtin_prefetch(stage.writings.data() + stage.home(hashed), 1);
+            if (likely) stage.next.prefetch(hashed);
             listed += likely;
         }
         return listed;

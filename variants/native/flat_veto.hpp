@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <unordered_set>
 
 #include "flat_tokens.hpp"
@@ -39,7 +40,7 @@ class VetoFilter {
         for (std::uint32_t id = first_merge; id < tokens.size(); ++id) {
             const Bytes token = tokens.bytes(id);
             longest_inherited_ = std::max(longest_inherited_, token.size);
-            inherited_.emplace(reinterpret_cast<const char*>(token.data), token.size);
+            inherited_.emplace(text_of(token));
         }
     }
 
@@ -48,12 +49,13 @@ class VetoFilter {
         if (veto_.whole_characters && is_mixed(key, left, right)) return true;
         const bool may_be_inherited = left.size + right.size <= longest_inherited_;
         if (!may_be_inherited && !more_) return false;
-        token_.assign(reinterpret_cast<const char*>(left.data), left.size);
-        token_.append(reinterpret_cast<const char*>(right.data), right.size);
+        token_.assign(text_of(left)).append(text_of(right));
         return (more_ && is_vetoed(left, right)) || (may_be_inherited && inherited_.count(token_));
     }
 
   private:
+    static std::string_view text_of(Bytes token) { return {reinterpret_cast<const char*>(token.data), token.size}; }
+
     static constexpr std::size_t most_words = 4, longest_character = 4;
 
     bool is_vetoed(Bytes left, Bytes right) const {
@@ -68,7 +70,7 @@ class VetoFilter {
     }
 
     bool is_protected(Bytes token) const {
-        return veto_.protected_tokens.count(std::string(reinterpret_cast<const char*>(token.data), token.size));
+        return veto_.protected_tokens.count(std::string(text_of(token)));
     }
 
     // Neither whole characters nor the beginning of one. A whole half goes with a whole one only; two that are not are short,
@@ -76,8 +78,7 @@ class VetoFilter {
     bool is_mixed(PairKey key, Bytes left, Bytes right) {
         const bool whole = is_whole_token(left_of(key), left);
         if (whole || is_whole_token(right_of(key), right)) return !whole || !is_whole_token(right_of(key), right);
-        token_.assign(reinterpret_cast<const char*>(left.data), left.size);
-        token_.append(reinterpret_cast<const char*>(right.data), right.size);
+        token_.assign(text_of(left)).append(text_of(right));
         const auto* const bytes = reinterpret_cast<const std::uint8_t*>(token_.data());
         constexpr int ends_within = -1;
         return !is_whole(bytes, token_.size()) && scanner::length_of_character(bytes, token_.size()) != ends_within;

@@ -220,7 +220,7 @@ class Scan {
         : job_{file,
                Pattern::of(pattern),
                functions_of(Pattern::of(pattern), static_cast<Path>(path)),
-               Classes(bytes_of(numbers), numbers.size(), bytes_of(pages), pages.size()),
+               Classes(numbers, pages),
                SpecialTokens(specials),
                Seed{},
                buffer,
@@ -290,8 +290,6 @@ class Scan {
     WordTable::Columns columns{};
 
   private:
-    static const byte* bytes_of(const std::string& text) { return reinterpret_cast<const byte*>(text.data()); }
-
     double part_of(double Range::* seconds) const {
         double sum = 0;
         for (const auto& range : ranges_) sum += (*range).*seconds;
@@ -330,9 +328,8 @@ class Scan {
 inline std::int64_t first_cut_in(const std::string& window, std::int64_t from, const std::string& pattern,
                                  const std::vector<std::string>& specials, const std::string& numbers,
                                  const std::string& pages) {
-    const auto bytes = [](const std::string& text) { return reinterpret_cast<const byte*>(text.data()); };
-    const Classes classes(bytes(numbers), numbers.size(), bytes(pages), pages.size());
-    return static_cast<std::int64_t>(first_cut(classes, Pattern::of(pattern), SpecialTokens(specials), bytes(window),
+    const byte* const text = reinterpret_cast<const byte*>(window.data());
+    return static_cast<std::int64_t>(first_cut(Classes(numbers, pages), Pattern::of(pattern), SpecialTokens(specials), text,
                                                static_cast<std::size_t>(from), window.size()));
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace scanner {
@@ -56,12 +57,12 @@ class Classes {
   public:
     static constexpr std::size_t page_size = 128, number_of_pages = 0x110000 / page_size;
 
-    Classes(const byte* numbers, std::size_t numbers_size, const byte* pages, std::size_t pages_size)
-        : numbers_(number_of_pages), pages_(pages, pages + pages_size) {
-        if (numbers_size != 2 * number_of_pages) throw std::invalid_argument("the table of character classes is cut off");
-        std::memcpy(numbers_.data(), numbers, numbers_size);
+    Classes(const std::string& numbers, const std::string& pages)
+        : numbers_(number_of_pages), pages_(pages.begin(), pages.end()) {
+        if (numbers.size() != 2 * number_of_pages) throw std::invalid_argument("the table of character classes is cut off");
+        std::memcpy(numbers_.data(), numbers.data(), numbers.size());
         for (std::uint16_t page : numbers_)
-            if ((page + 1u) * page_size > pages_size) throw std::invalid_argument("a page of character classes is missing");
+            if ((page + 1u) * page_size > pages.size()) throw std::invalid_argument("a page of character classes is missing");
         letters_ = settled(letter);
         caseless_ = settled(letter | upper_like | lower_like);
         for (std::uint32_t lead = 0; lead < 32; ++lead) {

@@ -353,42 +353,31 @@ inline bool has_lzcnt() {
     return __get_cpuid(0x80000001, &a, &b, &c, &d) && (c >> 5 & 1);
 }
 
+#endif
+
 inline bool supported(Path path) {
+#if defined(SCANNER_HAS_VECTORS)
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                       has_lzcnt() && __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("aes");
-    const bool avx512 = avx2 && has_vaes() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
-                        __builtin_cpu_supports("avx512vbmi2");
-    switch (path) {
-        case Path::portable: return true;
-        case Path::avx2: return avx2;
-        case Path::avx512: return avx512;
-        case Path::neon: break;
-    }
-    return false;
-}
-
-inline Functions functions_of(const Pattern& pattern, Path path) {
-    if (path == Path::portable) return {chosen(pattern, find_starts<Family>), valid_until, product_key_hash};
-    if (path == Path::avx2) return {chosen(pattern, avx2::find_family_starts), avx2::valid_in_blocks, avx2::key_hash};
-    return {chosen(pattern, avx512::find_family_starts), avx512::valid_in_blocks, avx512::key_hash};
-}
-
+    if (path == Path::avx2) return avx2;
+    if (path == Path::avx512)
+        return avx2 && has_vaes() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+               __builtin_cpu_supports("avx512vbmi2");
 #elif defined(SCANNER_HAS_NEON)
-
-inline bool supported(Path path) { return path == Path::portable || path == Path::neon; }
-
-inline Functions functions_of(const Pattern& pattern, Path path) {
-    if (path == Path::portable) return {chosen(pattern, find_starts<Family>), valid_until, product_key_hash};
-    return {chosen(pattern, neon::find_family_starts), neon::valid_in_blocks, product_key_hash};
+    if (path == Path::neon) return true;
+#endif
+    return path == Path::portable;
 }
 
-#else
-
-inline bool supported(Path path) { return path == Path::portable; }
-
-inline Functions functions_of(const Pattern& pattern, Path) { return {chosen(pattern, find_starts<Family>), valid_until, product_key_hash}; }
-
+inline Functions functions_of(const Pattern& pattern, Path path) {
+#if defined(SCANNER_HAS_VECTORS)
+    if (path == Path::avx2) return {chosen(pattern, avx2::find_family_starts), avx2::valid_in_blocks, avx2::key_hash};
+    if (path == Path::avx512) return {chosen(pattern, avx512::find_family_starts), avx512::valid_in_blocks, avx512::key_hash};
+#elif defined(SCANNER_HAS_NEON)
+    if (path == Path::neon) return {chosen(pattern, neon::find_family_starts), neon::valid_in_blocks, product_key_hash};
 #endif
+    return {chosen(pattern, find_starts<Family>), valid_until, product_key_hash};
+}
 
 }  // namespace scanner
