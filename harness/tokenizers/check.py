@@ -26,7 +26,7 @@ from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, one_line
 from harness.tokenizers import folder as folders
 from harness.tokenizers import huggingface, tiktoken
-from harness.tokenizers.forms import Manifest
+from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.merges_file import read_ranks
 from harness.tokenizers.model import Tokenizer, joined
@@ -54,8 +54,8 @@ def open_tokenizers(folder: Path) -> Encode:
 
 def open_tiktoken(folder: Path) -> Encode:
     """tiktoken, from the ranks with the manifest's pattern and special tokens."""
-    ranks, described = read_ranks(existing(folder / tiktoken.FILE).read_bytes()), Manifest(folder)
-    encoding = tiktoken.encoding(ranks, described.special_tokens, described.pattern)
+    ranks, learned = read_ranks(existing(folder / tiktoken.FILE).read_bytes()), read_tokenizer(folder).learned
+    encoding = tiktoken.encoding(ranks, learned.special_tokens, learned.pattern)
     return lambda text: list(encoding.encode(text, allowed_special="all"))
 
 

@@ -79,8 +79,7 @@ def read_tokenizer(path: Path | str, pattern: Pattern = ..., special_tokens: Spe
             return TokenizerFile(_of_gpt2(file.parent, pattern, special_tokens), f"{VOCAB} and {MERGES}")
         return TokenizerFile(_of_ranks(file, pattern, special_tokens), "ranks")
     if file.name == MANIFEST:
-        described = Manifest(file.parent)
-        return TokenizerFile(described.learned(), f"what {MANIFEST} describes", described.origin)
+        return _described(file)
     if file.suffix == ".json":
         return TokenizerFile(parse(file, huggingface.read_tokenizer_json), huggingface.FILE)
     raise Refusal(
@@ -122,35 +121,30 @@ def _of_ranks(path: Path, pattern: str | None, special_tokens: SpecialTokens) ->
     return parse(path, lambda content: tiktoken.of_ranks(read_ranks(content), special_ids, pattern))
 
 
-class Manifest:
-    """The manifest of a folder, checked as far as it is used. Raises Refusal for a damaged one."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.content = parse(folder / MANIFEST, read_json)
-        if self.content.get("schema") != SCHEMA:
-            why = f"its schema is {self.content.get('schema')}, this program reads {SCHEMA}"
-            raise unusable(folder / MANIFEST, why)
-        try:
-            self.digests = {str(name): str(digest) for name, digest in self.content["files"].items()}
-            self.special_tokens = {str(token["text"]): int(token["id"]) for token in self.content["special_tokens"]}
-            self.pattern = self.content["pattern"]["regex"]
-            if not isinstance(self.pattern, str | None):
-                raise TypeError(self.pattern)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise unusable(folder / MANIFEST, "it lacks digests, special tokens or a pattern") from error
-        self.origin = {key: value for key, value in self.content.items() if key in ORIGIN}
-
-    def learned(self) -> Learned:
-        """The tokenizer that the manifest describes. Raises Refusal if a file is not the one that it describes."""
-        ranks_only = tiktoken.FILE in self.digests and VOCAB not in self.digests
-        for name in (tiktoken.FILE,) if ranks_only else (VOCAB, MERGES):
-            if sha256(content_of(self.folder / name)) != self.digests.get(name):
-                raise unusable(self.folder / name, f"it is not the file that {MANIFEST} describes")
-        if ranks_only:
-            return _of_ranks(self.folder / tiktoken.FILE, self.pattern, self.special_tokens)
-        options = {"ignore_merges": self.content.get("ignore_merges", False) is True, "others": True}
-        return of_gpt2_files(self.folder, self.special_tokens, self.pattern, **options)
+def _described(path: Path) -> TokenizerFile:
+    """What a manifest describes. Raises Refusal if it is damaged, or a file is not the one that it describes."""
+    folder, content = path.parent, parse(path, read_json)
+    if content.get("schema") != SCHEMA:
+        raise unusable(path, f"its schema is {content.get('schema')}, this program reads {SCHEMA}")
+    try:
+        digests = dict(content["files"])
+        special_tokens = {str(token["text"]): int(token["id"]) for token in content["special_tokens"]}
+        pattern = content["pattern"]["regex"]
+        if not isinstance(pattern, str | None):
+            raise TypeError(pattern)
+    except (KeyError, TypeError, ValueError) as error:
+        raise unusable(path, "it lacks digests, special tokens or a pattern") from error
+    names = (tiktoken.FILE,) if tiktoken.FILE in digests and VOCAB not in digests else (VOCAB, MERGES)
+    for name in names:
+        if sha256(content_of(folder / name)) != digests.get(name):
+            raise unusable(folder / name, f"it is not the file that {MANIFEST} describes")
+    if names == (tiktoken.FILE,):
+        learned = _of_ranks(folder / tiktoken.FILE, pattern, special_tokens)
+    else:
+        options = {"ignore_merges": content.get("ignore_merges", False) is True, "others": True}
+        learned = of_gpt2_files(folder, special_tokens, pattern, **options)
+    origin = {key: value for key, value in content.items() if key in ORIGIN}
+    return TokenizerFile(learned, f"what {MANIFEST} describes", origin)
 
 
 def of_gpt2_files(folder: Path, special_tokens: Mapping[str, int], pattern: str | None, **options: bool) -> Learned:
@@ -196,7 +190,7 @@ def convert(source: TokenizerFile, form: str, folder: Path, overwrite: bool) -> 
     cannot hold the tokenizer or if a file is in its place.
     """
     learned, files = source.learned, FILES_OF[form]
-    if form == "tiktoken" and (folder / MANIFEST).is_file() and Manifest(folder).learned() == learned:
+    if form == "tiktoken" and (folder / MANIFEST).is_file() and _described(folder / MANIFEST).learned == learned:
         files = (tiktoken.FILE,)
     if form == "ours":
         origin = {"data": {"name": None, "sha256": None}, "read_from": source.form}

@@ -16,7 +16,7 @@ from typing import Any
 import regex
 
 from harness.common import registry
-from harness.common.errors import Refusal
+from harness.common.errors import Refusal, reason
 from harness.tokenizers.learned import read_json
 from variants.contract import GPT2_PATTERN
 from variants.counting.patterns import NotOfFamily, slots_of
@@ -43,16 +43,12 @@ def pattern_in_file(path: str) -> str | None:
     """The pattern of a tokenizer.json. Raises Refusal."""
     try:
         file = read_json(Path(path).read_bytes())
-    except OSError as error:
-        raise Refusal(f"pattern={path}: {error.strerror}") from error
-    except ValueError as error:
-        raise Refusal(f"pattern={path}: {error}") from error
-    if "pre_tokenizer" not in file:
-        raise Refusal(f"pattern={path} has no pre_tokenizer; pass a tokenizer.json as Hugging Face writes it")
-    try:
+        if "pre_tokenizer" not in file:
+            raise ValueError("it has no pre_tokenizer; pass a tokenizer.json as Hugging Face writes it")
         return pattern_of(file["pre_tokenizer"])
-    except ValueError as error:
-        raise Refusal(f"pattern={path} is not one pattern of ours: {error}") from error
+    except (OSError, ValueError) as error:
+        why = reason(error) if isinstance(error, OSError) else error
+        raise Refusal(f"pattern={path}: {why}") from error
 
 
 def pattern_of(pre_tokenizer: Any) -> str | None:
