@@ -18,9 +18,9 @@ from typing import Any, BinaryIO, NamedTuple
 import psutil
 
 from harness.measure import guard
-from harness.measure.machine import content
 from harness.worker import CHANNEL
 
+SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_TO_END = 10.0
 STDERR_TAIL_BYTES = 2000
 MOST_STDERR_BYTES = 16 << 20
@@ -53,6 +53,7 @@ class GuardedProcess:
         self.members: list[psutil.Process] = []
         self.peak_bytes = self.private_bytes = 0
         self.is_sampled = False
+        self.looked_at, self.is_over_memory = time.perf_counter(), False
         self.heard_at, self.late = time.perf_counter(), 0.0
         """When the harness listened last, and for how long something may have waited to be heard."""
         self._shares_again_at = 0.0
@@ -107,6 +108,14 @@ class GuardedProcess:
             self.kill_members()
             self.exit_code = -signal.SIGKILL
 
+    def watch(self, memory_bytes: int | None) -> bytes:
+        """Return what the process writes until the next look at all processes is due, and look then."""
+        block = self.listen(self.looked_at + SECONDS_BETWEEN_LOOKS - time.perf_counter())
+        if (now := time.perf_counter()) - self.looked_at >= SECONDS_BETWEEN_LOOKS:
+            self.looked_at = now
+            self.is_over_memory = self.look(memory_bytes)
+        return block
+
     def listen(self, seconds: float) -> bytes:
         """Return what the process writes within so many seconds; take what the guard reports."""
         waited, before = waited_seconds("thread-self"), time.perf_counter()
@@ -158,9 +167,7 @@ class GuardedProcess:
         """
         sizes = [size for member in self.members if (size := memory_of(member))]
         total = sum(sizes)
-        figures = dict(
-            re.findall(r"^(VmHWM|RssAnon):\s+(\d+) kB$", content(f"proc/{self.leader}/status"), re.MULTILINE)
-        )
+        figures = dict(re.findall(r"^(VmHWM|RssAnon):\s+(\d+) kB$", proc_text(f"{self.leader}/status"), re.MULTILINE))
         self.private_bytes = max(self.private_bytes, 1024 * int(figures.get("RssAnon", 0)))
         self.is_sampled = self.is_sampled or len(sizes) > 1 or "VmHWM" not in figures
         if len(sizes) > 1:
@@ -229,6 +236,12 @@ def memory_of(process: psutil.Process, *, shared_out: bool = False) -> int:
 
 def waited_seconds(task: str) -> float:
     """Return for how long a task has been ready to run without running; 0 if the system does not say."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc", task, "schedstat").read_text().split()[1]) / 1e9
-    return 0.0
+    figures = proc_text(f"{task}/schedstat").split()
+    return int(figures[1]) / 1e9 if len(figures) > 1 else 0.0
+
+
+def proc_text(name: str) -> str:
+    """Return what a file below /proc holds; empty if it cannot be read. It is read often, so by no other module."""
+    with contextlib.suppress(OSError):
+        return Path("/proc", name).read_text()
+    return ""

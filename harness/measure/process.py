@@ -46,7 +46,6 @@ from harness.worker import JOB, JOB_FOLDER, STOP, WORK, word_store
 
 __all__ = ["PACKAGES", "Answer", "Limits", "OnProgress", "measure"]
 
-SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_TO_STOP = 3.0
 MOST_IN_A_LINE = 200
 # The worker, as by -m, but nothing that lies in the current folder can replace what it imports.
@@ -171,17 +170,14 @@ class Supervision:
 
     def attend(self, on_progress: OnProgress) -> None:
         """Wait until the process has ended, or return if it is over a limit and does not stop."""
-        started = looked = time.perf_counter()
+        started = time.perf_counter()
         stop_at: float | None = None
         while self.process.exit_code is None:
-            self.hear(self.process.listen(looked + SECONDS_BETWEEN_LOOKS - time.perf_counter()), on_progress)
+            self.hear(self.process.watch(self.limits.memory_bytes), on_progress)
             now = time.perf_counter()
-            if now - looked < SECONDS_BETWEEN_LOOKS:
-                continue
-            looked = now
             if asked_to_end:  # only the main thread gets a signal, and this may be another
                 raise KeyboardInterrupt
-            if self.process.look(self.limits.memory_bytes):
+            if self.process.is_over_memory:
                 self.stopped_by = "memory"
                 return
             wall = self.limits.wall_seconds

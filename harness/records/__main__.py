@@ -15,13 +15,13 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness.common.console import Parser, csv_text, tell, well_formed
+from harness.common.console import Parser, csv_text, say, tell, well_formed
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import whole_file
 from harness.common.units import counted_text
@@ -67,29 +67,29 @@ def merge(paths: Sequence[Path], output: Path) -> int:
         raise Refusal(f"cannot add to {output}, which is packed; name a .jsonl, and pack it with gzip -n afterwards")
     folder, name = (output, FILE_NAME) if output.is_dir() or not output.suffix else (output.parent, output.name)
     target = folder / name
-    for path in given_again(paths):
-        tell(f"{path} is given more than once, and read once")
     existing = [file for file in {*files_in(folder), target} if file.exists() and file.name.startswith(name)]
-    already = {encoded: line for file in existing for encoded, line in _sound_lines(file)}
+    already = dict(sound_lines(existing))
     if not already and target.is_file() and target.stat().st_size:
         raise Refusal(f"{target} is there and has no records that can be read; name another file")
-    fresh: dict[bytes, Line] = {}
-    given = 0
-    for file in files_below(paths):
-        for encoded, line in _sound_lines(file):
-            given += isinstance(line, Measurement)
-            if encoded not in already:
-                fresh[encoded] = line
+    given = list(sound_lines(files_below(paths)))
+    fresh = {encoded: line for encoded, line in given if encoded not in already}
     RecordFile(folder, name).append_lines(list(fresh.values()))
-    before, added = (sum(isinstance(line, Measurement) for line in lines.values()) for lines in (already, fresh))
-    tell(f"{target}: {counted_text(before, 'record')} before, {added} added, {given - added} there or given twice")
+    before, added, read = (
+        sum(isinstance(line, Measurement) for line in lines)
+        for lines in (already.values(), fresh.values(), [line for _, line in given])
+    )
+    tell(f"{target}: {counted_text(before, 'record')} before, {added} added, {read - added} there or given twice")
     return OK
 
 
-def _sound_lines(path: Path) -> Iterator[tuple[bytes, Line]]:
-    """The lines of a file that are not broken, each with its usual spelling; read_records reports the others."""
-    read_records([path])
-    return ((msgspec.json.encode(line), line) for _, line in read_lines(path) if not isinstance(line, str))
+def sound_lines(paths: Iterable[Path]) -> Iterator[tuple[bytes, Line]]:
+    """The lines of files, each with its usual spelling; broken ones are reported and skipped."""
+    for path in paths:
+        for number, line in read_lines(path):
+            if isinstance(line, str):
+                say(f"{path}, line {number}: skipped, {line}")
+            else:
+                yield msgspec.json.encode(line), line
 
 
 def export(paths: Sequence[Path], output: Path, named: str | None) -> int:
@@ -114,18 +114,6 @@ def files_below(paths: Sequence[Path]) -> list[Path]:
         else:
             found += sorted(file for name in (FILE_NAME, PACKED) for file in path.rglob(name)) or [path / FILE_NAME]
     return list({os.path.realpath(path): path for path in found}.values())
-
-
-def given_again(paths: Sequence[Path]) -> list[Path]:
-    """The files and folders that are in `paths` a second time, under whichever name."""
-    seen: set[str] = set()
-    again = []
-    for path in paths:
-        place = os.path.realpath(path)
-        if place in seen:
-            again.append(path)
-        seen.add(place)
-    return again
 
 
 # Exports: one row a record, nested keys joined by dots. A column has one type. Numbers, texts and lists of texts stay

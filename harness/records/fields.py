@@ -6,7 +6,6 @@ Rows, tables, captions, comparisons, pivots and charts read this table; a field 
 from __future__ import annotations
 
 import json
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -286,8 +285,6 @@ WORK = tuple(field for field in FIELDS if field.other_work)
 COMPARED = (FIELD["host"], *(field for field in FIELDS if field.unlike and field.name != "host"))
 """In what two sets of records can be unlike, the machine first."""
 _CELL = tuple(field for field in FIELDS if field.names_cell)
-_IN_CELL = tuple(dict.fromkeys(["cell", "variant", "counting", *(field.name.partition(".")[0] for field in _CELL)]))
-"""The keys of a record that these are read from."""
 
 
 def facts_of(record: Record) -> tuple[dict[str, Any], dict[str, InWords]]:
@@ -298,35 +295,15 @@ def facts_of(record: Record) -> tuple[dict[str, Any], dict[str, InWords]]:
 
 
 def cell_of(record: Record) -> Key:
-    """What is equal in two records of one cell, and in no others.
-
-    Records of one cell mostly follow each other and share their values (record.py): then they share the key.
-    """
-    values = list(map(record.get, _IN_CELL))
-    known = _last_cell[-1]
-    if not all(map(operator.is_, values, known.values)):
-        _last_cell[:] = [known := _Keyed(values, tuple(fixed(field.value(record)) for field in _CELL))]
-    return known.key
-
-
-class _Keyed(NamedTuple):
-    values: list[Any]
-    key: Key
-
-
-_last_cell = [_Keyed([object()], ())]
+    """What is equal in two records of one cell, and in no others."""
+    return tuple(fixed(field.value(record)) for field in _CELL)
 
 
 def together(records: Sequence[Record], key_of_record: Callable[[Record], Key]) -> list[list[Record]]:
-    """The records of each key, in order of first appearance. Those that follow each other mostly have the same."""
+    """The records of each key, in order of first appearance."""
     groups: dict[Key, list[Record]] = {}
-    last: Key | None = None
-    group: list[Record] = []
     for record in records:
-        key = key_of_record(record)
-        if key is not last:
-            last, group = key, groups.setdefault(key, [])
-        group.append(record)
+        groups.setdefault(key_of_record(record), []).append(record)
     return list(groups.values())
 
 

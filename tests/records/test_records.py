@@ -13,15 +13,13 @@ import random
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from measured import append, measured, stored, wrong
 from workbench import CHECKOUT, NAIVE, SUPPORT, cell_of, reading_of, run_of, unruly
 
@@ -30,8 +28,6 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.records import __main__ as records
 from harness.records.file import FILE_NAME, LONGEST_LINE, PACKED, RecordFile, Splitter, read_lines, read_records
 from harness.records.schema import KINDS, Block
-from harness.results.legend import Legend
-from harness.results.rows import rows
 
 pytestmark = pytest.mark.xdist_group("records")  # the run that most look at is made once
 Record = dict[str, Any]
@@ -294,15 +290,6 @@ def test_what_is_not_a_file_of_records_is_told_and_nothing_is_waited_for(tmp_pat
         RecordFile(tmp_path, "pipe")
 
 
-def test_a_pipe_that_is_written_to_is_read(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with subprocess.Popen(["/bin/sh", "-c", 'cat "$0" > pipe', FOLDER / "forms.jsonl"], cwd=tmp_path) as writer:
-        descriptor = os.open(tmp_path / "pipe", os.O_RDONLY)
-        assert read_records([Path(f"/dev/fd/{descriptor}")]) == read_records([FOLDER / "forms.jsonl"])
-        os.close(descriptor)
-    assert writer.returncode == 0
-
-
 # Broken lines, and those who read on.
 
 LINES = [json.loads(line) for path in sorted(FOLDER.glob("*.jsonl")) for line in path.read_text().splitlines()]
@@ -350,38 +337,6 @@ def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> N
         assert table.main(["--compare", str(path), str(FOLDER / "forms.jsonl"), "--unlike"]) in (0, 2, 21, 22)
         if seed:
             assert report.main([str(path), "--output", str(target.with_suffix(".html"))]) in (0, 2, 21, 22)
-
-
-def calls_of(work: Callable[[], Any]) -> int:
-    """How many calls a piece of work makes: the same on every machine."""
-    calls = 0
-
-    def count(_frame: Any, event: str, _argument: Any) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls
-
-
-def test_the_words_around_a_table_grow_as_its_rows_do() -> None:
-    def words(number: int) -> int:
-        shown = rows([measured("heap", 1.0, params={"n": n}, data=f"corpus {n % 7}", size=n) for n in range(number)])
-
-        def said() -> None:
-            legend = Legend(shown)
-            legend.caption()
-            legend.details()
-
-        return calls_of(said)
-
-    assert words(400) < 5 * words(100)
-    assert len(set(Legend(rows([measured("heap", 1.0, params={"n": n}) for n in range(50)])).labels)) == 50
 
 
 @pytest.mark.slow
@@ -447,7 +402,6 @@ def test_merge_doubles_nothing_and_loses_nothing(
     assert records.main(command) == 0
     assert together.read_bytes() == before
     assert records.main(["merge", str(together), str(together), "-o", str(tmp_path / "folder")]) == 0
-    assert f"{together} is given more than once, and read once" in capsys.readouterr().out
     assert read_records([tmp_path / "folder"]) == read_records([together])
     assert records.main(["merge", str(left), str(together), "-o", str(left)]) == 0
     assert read_records([left]) == read_records([together])
@@ -518,20 +472,6 @@ def test_a_column_has_its_type_where_every_value_is_null(made: list[Record], tmp
     whole, failed = (pyarrow.parquet.read_schema(tmp_path / f"{name}.parquet") for name in ("all", "failed"))
     for column in ("cpu_seconds", "merges", "affinity", "reason", "takes_threads", "tie_break"):
         assert failed.field(column).type == whole.field(column).type
-
-
-@settings(suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text()))))
-def test_any_column_has_one_type_and_keeps_its_length(values: list[Any]) -> None:
-    held = records.array_of(pyarrow, values, None)
-    there = [value for value in values if value is not None]
-    assert [value is None for value in held.to_pylist()] == [value is None for value in values]
-    if held.type == pyarrow.string() and any(not isinstance(value, str) for value in there):
-        assert repr([json.loads(text) for text in held.drop_null().to_pylist()]) == repr(there)
-    elif pyarrow.types.is_floating(held.type):
-        assert repr(held.drop_null().to_pylist()) == repr(list(map(float, there)))
-    else:
-        assert held.drop_null().to_pylist() == there
 
 
 @pytest.mark.parametrize(

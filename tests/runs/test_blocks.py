@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,8 @@ from workbench import (
     unruly_counter,
 )
 
-from harness import conformance
 from harness.common import registry
-from harness.common.errors import OK, USAGE, Refusal
+from harness.common.errors import OK, Refusal
 from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.corpora import Part
 from harness.measure.process import Limits, measure
@@ -41,9 +40,8 @@ from harness.records.schema import BY_ITSELF
 from harness.results.rows import rows
 from harness.runs import blocks, run
 from harness.runs.cells import Block, Plan, Preset, Reading, TrainCell, Words, make_tasks
-from harness.runs.jobs import Counted, Trained, read_merges, train_job
+from harness.runs.jobs import Counted, Trained, train_job
 from harness.worker import word_store
-from harness.worker.calling import reads_corpus
 from variants.contract import GPT2_PATTERN, WordCounts
 
 pytestmark = pytest.mark.usefixtures("measured_once")
@@ -108,14 +106,6 @@ def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch
     assert order_of(1) == order_of(1)
     assert len({tuple(order_of(seed)) for seed in range(5)}) > 1
     assert order_of(1)[:5] != order_of(1)[5:]
-
-
-def test_tallies_are_the_same_in_two_runs(tmp_path: Path) -> None:
-    cells = [cell_of(reading_of(tmp_path))]
-    first, second = (by_variant(run_of(tmp_path, cells).records())["heap"] for _ in "ab")
-    for key in ("tallies", "merges_sha256", "run_key"):
-        assert first[key] == second[key]
-    assert first["started"] != second["started"]
 
 
 # Tasks.
@@ -226,11 +216,6 @@ def test_measurements_are_recorded_before_an_interruption(
     assert [record["identity"]["kind"] for record in trained(records)] == ["identical", "identical"]
 
 
-def test_half_written_merges_are_none(tmp_path: Path) -> None:
-    (tmp_path / "merges").write_bytes(b"\x01")
-    assert read_merges(tmp_path, {"status": "timeout"}) is None
-
-
 # Notes.
 
 
@@ -299,18 +284,6 @@ def test_damaged_words_in_the_cache_are_removed(tmp_path: Path, name: str, conte
     (words.folder / name).write_bytes(content)
     assert reading.words() is None
     assert not words.folder.exists()
-
-
-def test_damaged_words_are_counted_again(tmp_path: Path) -> None:
-    cell = cell_of(reading_of(tmp_path))
-    good = run_of(tmp_path, [cell]).records()[-1]
-    for file in cell.reading.folder.iterdir():
-        file.write_bytes(file.read_bytes()[:-1])
-    again = run_of(tmp_path, [cell]).records()
-    assert [record["cell"] for record in again] == ["count", "train"]
-    assert {key: again[1][key] for key in ("status", "identity", "merges_sha256")} == {
-        key: good[key] for key in ("status", "identity", "merges_sha256")
-    }
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -441,24 +414,5 @@ def test_a_file_trainer_skips_a_table_of_words(tmp_path: Path) -> None:
     assert (answer["status"], answer["reason"]) == ("skipped", reason)
 
 
-def test_conformance_refuses_a_file_trainer(capsys: pytest.CaptureFixture[str]) -> None:
-    assert conformance.main(["variants.flat_file:train"]) == USAGE
-    assert "trains from a file" in capsys.readouterr().err
-
-
 def cards_that_read() -> list[str]:
     return [card.target for card in registry.variants().values() if "from_file" in card.tags]
-
-
-@pytest.mark.parametrize(
-    ("target", "reads"),
-    [
-        ("variants.heap:train", False),
-        ("variants.counting.pretokenize:serial", False),
-        ("unruly:trains_from_a_file", True),
-        *((target, True) for target in cards_that_read()),
-    ],
-)
-def test_a_file_trainer_is_recognised_by_its_first_two_parameters(target: str, reads: bool) -> None:
-    function: Callable[..., Any] = registry.resolve(target)
-    assert reads_corpus(function) == reads

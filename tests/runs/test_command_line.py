@@ -109,11 +109,6 @@ def test_quoted_text_gets_through_hydra_as_it_is(texts: list[str]) -> None:
     expect_as_it_is(texts)
 
 
-@pytest.mark.slow
-def test_any_two_signs_get_through_hydra_side_by_side() -> None:
-    expect_as_it_is(list(map("".join, itertools.product(NASTY, repeat=2))))
-
-
 def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
     found = compose(["-m", "data.path=a,b.txt", "save=x,y", "threads=1,2", "special_tokens=a,b"])
     assert found is not None
@@ -182,14 +177,6 @@ def test_a_path_goes_with_an_experiment_that_chooses_no_data(book: str) -> None:
 # ---- options, sweeps, names
 
 
-@pytest.mark.slow
-def test_options_may_stand_anywhere(book: str) -> None:
-    for arguments in ([book, "-m", "threads=1,2"], ["threads=1,2", book, "--multirun"]):
-        found = compose(arguments)
-        assert found is not None
-        assert [each.values["threads"] for each in found] == [1, 2]
-
-
 def test_experiments_can_be_swept(book: str) -> None:
     found = compose(["-m", "experiment=ladder,race", "data=file", book])
     assert found is not None
@@ -228,15 +215,6 @@ def test_a_list_of_variants_needs_no_brackets(arguments: list[str]) -> None:
 @pytest.mark.parametrize("size", ["10k", "1e4", "10_000", "0.01M"])
 def test_a_vocabulary_size_is_read_as_people_write_it(size: str) -> None:
     assert composed(f"vocab_size={size}")["vocab_size"] == 10_000
-
-
-@pytest.mark.slow
-def test_globs_and_choices_enumerate_variants(book: str) -> None:
-    found = compose(["-m", book, "variant=glob(heap*)", "tie_break=choice(greatest_bytes,raw_bytes)"])
-    assert found is not None
-    listed_names = sorted(name for name in registry.cards("variant") if name.startswith("heap"))
-    assert sorted({each.values["variant"]["name"] for each in found}) == listed_names
-    assert len(found) == 2 * len(listed_names)
 
 
 @pytest.mark.parametrize("group", ["variant", "data", "counting", "pattern"])

@@ -18,7 +18,7 @@ from harness.measure.process import Answer, Limits, measure
 from harness.records.file import Splitter
 from harness.runs import estimate
 from harness.runs.cells import TrainCell
-from harness.runs.estimate import Estimate, estimate_total, make_part, power_law, write_beginning
+from harness.runs.estimate import estimate_total, make_part, power_law, write_beginning
 from harness.runs.jobs import train_job
 from harness.runs.run import exit_code
 from harness.worker import word_store
@@ -73,19 +73,6 @@ def test_no_part_or_a_single_one_says_nothing(tmp_path: Path) -> None:
     assert power_law([(0.25, 0.0), (0.5, 1.0)]) is None
 
 
-def test_an_interval_is_as_wide_as_what_was_seen_is_small() -> None:
-    near, far = (power_law([(share / 4, 1.0), (share / 2, 2.0), (share, 4.0)]) for share in (1 / 2, 1 / 64))
-    assert near is not None
-    assert far is not None
-    assert near.high / near.low < far.high / far.low
-    assert near.seconds == pytest.approx(8.0)
-    assert far.seconds == pytest.approx(256.0)
-
-
-def test_what_has_passed_already_is_the_least() -> None:
-    assert Estimate(5.0, 2.0, 8.0, 1.0).beyond(6.0) == Estimate(6.0, 6.0, 8.0, 1.0)
-
-
 # Parts.
 
 
@@ -111,12 +98,6 @@ def test_a_beginning_ends_with_a_whole_character(text: str, size: int) -> None:
     assert content.startswith(written)
     assert size - 3 <= len(written) <= size
     assert written.decode() == content[:size].decode(errors="ignore")
-
-
-def test_of_bytes_that_are_no_characters_hardly_any_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "whole").write_bytes(b"\x80" * 100)
-    write_beginning(tmp_path / "whole", 50, tmp_path / "part")
-    assert (tmp_path / "part").read_bytes() == b"\x80" * 47
 
 
 # Runs.

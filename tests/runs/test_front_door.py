@@ -136,66 +136,7 @@ def test_a_path_is_taken_literally(harness: FrontDoor, name: str, shown: str) ->
 # What goes wrong in a trainer.
 
 
-@pytest.mark.slow
-def test_one_trainers_end_leaves_the_others_rows(harness: FrontDoor) -> None:
-    targets = ["segfaults", "ends_at_once", "takes_two", "calls_sys_exit", "hangs_after_some_merges", "prints"]
-    said = harness(
-        *("-m", "data.path=text.txt", SMALL, "limits.wall=1", "limits.memory=1GB"),
-        f"variant._target_={','.join(f'unruly:{name}' for name in targets)}",
-    )
-    assert (said.code, said.err) == (22, "")
-    assert {each["variant"].partition(":")[2]: each["status"] for each in said.trained()} == {
-        "segfaults": "killed",
-        "ends_at_once": "error",
-        "takes_two": "ok",
-        "calls_sys_exit": "error",
-        "hangs_after_some_merges": "timeout",
-        "prints": "ok",
-    }
-    assert "its process was ended by SIGSEGV" in said.out
-    stopped = next(record for record in said.trained() if record["status"] == "timeout")
-    assert (stopped["merges_done"], "3 more notes: see --notes" in said.out) == (5, True)
-    assert "garbage" not in said.out
-
-
-@pytest.mark.slow
-def test_a_limit_on_memory_holds(harness: FrontDoor) -> None:
-    said = harness("data.path=text.txt", SMALL, "limits.memory=120MB", "variant._target_=unruly:allocates_without_end")
-    (record,) = said.trained()
-    assert (said.code, record["status"]) == (22, "out_of_memory")
-    assert record["limits"]["memory_bytes"] == 120_000_000
-
-
 # Input that is not what it should be.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"<|endoftext|>" * 2, "text.txt holds no words, so there is nothing to merge"),
-        (b"a", "No pair was left after 0 of 13 merges."),
-        (b"\xef\xbb\xbfa\r\nb\x00\x00", "No pair was left after 3 of 13 merges."),
-    ],
-    ids=["only special tokens", "one letter", "BOM, CRLF and NUL"],
-)
-def test_little_text_is_little_work_and_no_fault(harness: FrontDoor, content: bytes, sentence: str) -> None:
-    (harness.folder / "text.txt").write_bytes(content)
-    said = harness("data.path=text.txt", SMALL)
-    assert (said.code, said.err) == (0, "")
-    assert sentence in said.out
-
-
-@pytest.mark.slow
-def test_a_pipe_is_refused(harness: FrontDoor) -> None:
-    os.mkfifo(harness.folder / "pipe")
-    assert "not a plain file" in harness("data.path=pipe", SMALL).refused()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_refused(harness: FrontDoor) -> None:
-    (harness.folder / "text.txt").chmod(0)
-    assert "Permission denied" in harness("data.path=text.txt", SMALL).refused()
 
 
 @pytest.mark.slow
@@ -260,15 +201,6 @@ def test_output_that_finds_no_room_is_a_sentence(harness: FrontDoor) -> None:
     assert done.returncode == 22
     assert done.stderr.startswith(b"cannot go on ([Errno 28] No space left on device)")
     assert done.stderr.count(b"\n") == 1
-
-
-@pytest.mark.slow
-def test_a_terminal_without_the_signs_shows_something_else(harness: FrontDoor) -> None:
-    said = harness("data.path=text.txt", SMALL, "variant._target_=unruly:returns_none", PYTHONIOENCODING="ascii")
-    assert (said.code, said.err) == (22, "")
-    said = harness("data.path=text.txt", SMALL, "variant._target_=unruly:returns_one_too_few", PYTHONIOENCODING="ascii")
-    assert "wrong at merge 13" in said.out
-    assert said.out.isascii()
 
 
 @pytest.mark.slow
@@ -362,19 +294,6 @@ def test_when_the_command_is_killed_its_worker_ends_itself_and_its_children(harn
     process.communicate(timeout=60)
     wait_until(lambda: not is_running(child), "the end of the trainer's child")
     wait_until(lambda: not processes_that_mention(str(harness.folder / "child")), "the end of every process of the run")
-
-
-@pytest.mark.slow
-def test_an_interruption_ends_a_counter_in_several_processes(harness: FrontDoor) -> None:
-    (harness.folder / "text.txt").write_text((TEXT + "<|endoftext|>") * 40_000)
-    process = harness.started("data.path=text.txt", SMALL, "counting=processes", "threads=2", "variant=naive")
-    mention = str(harness.folder / "child")
-    wait_until(lambda: len(processes_that_mention(mention)) >= 4, "a counter that has started its processes")
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.count("\n")) == (130, 1)
-    wait_until(lambda: not processes_that_mention(mention), "the end of every process of the run")
-    assert list(harness.temporary.iterdir()) == []
 
 
 def test_ctrl_c_while_a_command_is_being_imported_is_told_in_a_word(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -97,24 +96,6 @@ def test_the_papers_name_the_command_that_installs_completion() -> None:
 # Variants of other packages.
 
 
-@pytest.mark.slow
-def test_a_variant_that_another_package_announces_is_in_the_help_and_in_glob(
-    another_package: Path, tmp_path: Path
-) -> None:
-    """With real metadata of an installed package, in a process of its own."""
-    program = (
-        "from harness.runs.compose import compose\nfrom harness.__main__ import usage\n"
-        "found = compose(['-m', 'variant=glob([heap*,th*])', 'data=stdlib'])\n"
-        "print('theirs' in usage(), sorted(each.values['variant']['name'] for each in found) )"
-    )
-    variables = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{another_package}"}
-    said = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=variables, capture_output=True, text=True, check=True
-    ).stdout
-    heaps = [name for name in registry.cards("variant") if name.startswith("heap")]
-    assert said == f"True {[*heaps, 'theirs']}\n"
-
-
 # Installed.
 
 
@@ -162,13 +143,6 @@ def without_compiled_modules(script: str) -> str:
 
 
 # What is not relied on, and what changes.
-
-
-def test_nothing_is_instantiated_by_hydra() -> None:
-    """Which targets it will resolve changes from version to version; the measured process resolves its own."""
-    refused = re.compile(r"\b(instantiate|hydra\.utils|get_method|get_class|get_object)\b")
-    found = {path.name: refused.findall(path.read_text()) for path in (CHECKOUT / "harness").rglob("*.py")}
-    assert not {name: words for name, words in found.items() if words}
 
 
 def test_what_a_later_hydra_warns_of_is_not_the_users_affair(monkeypatch: pytest.MonkeyPatch) -> None:
