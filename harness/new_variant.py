@@ -8,20 +8,20 @@ The stage starts as the definition under another name, so it conforms from the f
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
 import keyword
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
 from harness.common import registry
 from harness.common.console import Parser, tell
-from harness.common.errors import OK, UNMEASURED, Refusal, guarded
+from harness.common.errors import OK, UNMEASURED, WHOLE_FILES, Refusal, guarded
+from harness.common.files import write_whole
 
 TEMPLATES = {
     "variants/{}.py": "stage.py.txt",
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     about = "what it changes against the stage before"
     parser.add_argument("--about", default=about, help="one line for the card and the file (default: one to be edited)")
     options = parser.parse_args(arguments)
-    return guarded(lambda: _new_variant(options.name, options.about.strip().rstrip(".")), kept="nothing was written")
+    return guarded(lambda: _new_variant(options.name, options.about.strip().rstrip(".")), WHOLE_FILES)
 
 
 def _new_variant(name: str, about: str) -> int:
@@ -64,7 +64,8 @@ def _new_variant(name: str, about: str) -> int:
         raise Refusal(f"--about {about!r} is not one line of text without backslashes and triple quotes")
     places = [root / place.format(name) for place in TEMPLATES]
     _check_name(name, [*places, places[0].with_suffix("")])
-    write(dict(zip(places, _contents(name, about), strict=True)))
+    for path, content in zip(places, _contents(name, about), strict=True):
+        write_whole(path, content.encode(), "make its folder writable", UNMEASURED)
     tell("\n".join([*map(os.path.relpath, places), NEXT.format(name=name)]))
     return OK
 
@@ -93,19 +94,6 @@ def _contents(name: str, about: str) -> list[str]:
     }
     folder = Path(__file__).parent / "templates"
     return [Template((folder / name).read_text("utf-8")).substitute(values) for name in TEMPLATES.values()]
-
-
-def write(files: Mapping[Path, str]) -> None:
-    """Write all files or none; one that appeared in the meantime is not overwritten."""
-    with contextlib.ExitStack() as undo:
-        for path, content in files.items():
-            try:
-                with path.open("x", encoding="utf-8") as file:
-                    undo.callback(path.unlink)
-                    file.write(content)
-            except OSError as error:
-                raise Refusal(f"cannot write {path} ({error.strerror}); nothing was written", UNMEASURED) from error
-        undo.pop_all()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness import new_variant
 from harness.common import errors, registry
 from harness.new_variant import main
 
@@ -119,14 +118,6 @@ def test_a_name_that_cannot_be_used_is_refused(name: str, answer: str, capsys: p
 def test_an_about_that_breaks_a_docstring_is_refused(about: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["my_stage", "--about", about]) == errors.USAGE
     assert "is not one line of text" in capsys.readouterr().err
-
-
-def test_a_file_that_appears_in_the_meantime_stays(tmp_path: Path) -> None:
-    (tmp_path / "b").write_text("somebody's")
-    with pytest.raises(errors.Refusal, match=r"cannot write .*b \(File exists\); nothing was written"):
-        new_variant.write({tmp_path / "a": "mine", tmp_path / "b": "mine"})
-    assert [path.name for path in tmp_path.iterdir()] == ["b"]
-    assert (tmp_path / "b").read_text() == "somebody's"
 
 
 def test_an_installed_package_is_not_written_to(
