@@ -50,7 +50,7 @@ def python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_the_three_files_pass_everything(checkout: Path) -> None:
+def test_three_files_pass_everything_and_an_edit_is_judged(checkout: Path) -> None:
     about = "naive: drops the words that are 'done', \"all\" of them"
     made = python(checkout, "-m", "harness.new_variant", "my_stage", "--about", about)
     assert (made.returncode, made.stderr) == (errors.OK, "")
@@ -62,31 +62,19 @@ def test_the_three_files_pass_everything(checkout: Path) -> None:
         ["-m", "ruff", "check", *PLACES[::2]],
         ["-m", "ruff", "format", "--check", *PLACES[::2]],
         ["-m", "pytest", "-q", "-p", "no:cacheprovider", PLACES[2], PLACES[0]],
+        ["-m", "mypy", "--follow-imports=silent", "--cache-dir", "cache", *PLACES[::2]],
         ["-m", "harness", "--help", "all"],
     ):
         ended = python(checkout, *command)
         assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "my_stage" in ended.stdout
-
-
-@pytest.mark.slow
-def test_the_three_files_pass_mypy(checkout: Path) -> None:
-    assert python(checkout, "-m", "harness.new_variant", "my_stage").returncode == errors.OK
-    ended = python(checkout, "-m", "mypy", "--follow-imports=silent", "--cache-dir", "cache", *PLACES[::2])
-    assert ended.returncode == 0, ended.stdout
-
-
-@pytest.mark.slow
-def test_the_command_judges_what_is_edited(checkout: Path) -> None:
-    assert python(checkout, "-m", "harness.new_variant", "my_stage").returncode == errors.OK
-    conforming = python(checkout, "-m", "harness.conformance", "my_stage", "--tie-break", "greatest_bytes")
-    assert conforming.returncode == errors.OK, conforming.stdout
+    conformance = ["-m", "harness.conformance", "my_stage", "--tie-break", "greatest_bytes"]
+    assert python(checkout, *conformance).returncode == errors.OK
     stage = checkout / PLACES[0]
     right = "[merge_pair(word, pair, new_token) for word in words]"
     assert right in stage.read_text()
     stage.write_text(stage.read_text().replace(right, "[word for word in words]"))
-    edited = python(checkout, "-m", "harness.conformance", "my_stage", "--tie-break", "greatest_bytes")
-    assert edited.returncode == errors.MISMATCH
+    assert python(checkout, *conformance).returncode == errors.MISMATCH
 
 
 @pytest.mark.parametrize(
