@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from fetched import CONTENT, END, facts, url
 from local_server import Server, refuse
 from packaging.licenses import canonicalize_license_expression
@@ -73,13 +72,6 @@ def test_broken_card_breaks_no_other(capsys: pytest.CaptureFixture[str], monkeyp
 def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = command.main(arguments)
     return code, *capsys.readouterr()
-
-
-def test_info_prints_the_whole_card(capsys: pytest.CaptureFixture[str], cache_folder: Path) -> None:
-    code, shown, _ = ran(capsys, "info", "big_txt")
-    assert code == OK
-    assert yaml.safe_load(shown).items() >= registry.cards("data")["big_txt"].items()
-    assert f"{cache_folder}/corpora/big.txt, after python -m harness.corpora fetch big_txt" in shown
 
 
 def test_corpus_is_fetched_verified_and_found(
