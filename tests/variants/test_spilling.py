@@ -69,7 +69,6 @@ def test_damaged_runs_are_refused(tmp_path: Path, offsets: list[int]) -> None:
         one = file.fileno()
         writes: list[Callable[[], object]] = [
             lambda: _word_runs.write_run(*columns, one),
-            lambda: _word_runs.write_runs(*columns, 2, one),
             lambda: _word_runs.merge([columns], one, one, one),
         ]
         for write in writes:

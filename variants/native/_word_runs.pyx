@@ -32,9 +32,6 @@ cdef extern from * nogil:
         size_t size
 
     void write_one_run "word_runs::write_run"(const Table&, int file) except +raise_in_python
-    vector[size_t] write_all_runs "word_runs::write_runs"(
-        const Table&, size_t partitions, int file
-    ) except +raise_in_python
     void merge_tables "word_runs::merge"(
         const vector[Table]&, int data, int offsets, int counts
     ) except +raise_in_python
@@ -57,17 +54,6 @@ def write_run(data, offsets, counts, int file):
     cdef Table table = table_of(data, offsets, counts)
     with nogil:
         write_one_run(table, file)
-
-
-def write_runs(data, offsets, counts, size_t partitions, int file):
-    """Write a run for each partition of the words to `file`; returns where each ends, a multiple of eight."""
-    cdef Table table = table_of(data, offsets, counts)
-    cdef vector[size_t] stops
-    if not partitions:
-        raise ValueError("no partitions hold no words; say 1 or more")
-    with nogil:
-        stops = write_all_runs(table, partitions, file)
-    return list(stops)
 
 
 def merge(tables, int data, int offsets, int counts):

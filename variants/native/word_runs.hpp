@@ -1,7 +1,6 @@
 // Runs: word counts in the order of their bytes, and many of them merged into one table.
 //
-// A run is the number of words, their offsets, their counts, their bytes. Runs of the partitions of a table stand one behind
-// the other in one file.
+// A run is the number of words, their offsets, their counts, their bytes.
 #pragma once
 
 #include <sys/mman.h>
@@ -38,13 +37,6 @@ struct Table {
             throw std::invalid_argument("the words' offsets do not rise from 0 to the size of their bytes; count the words again");
     }
 };
-
-// Which partition a word belongs to, on every machine: FNV-1a, its high bits folded into the low ones.
-inline std::size_t partition_of(std::string_view word, std::size_t partitions) {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const char byte : word) hash = (hash ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3u;
-    return (hash ^ hash >> 32) % partitions;
-}
 
 // A word of a table, or of one of many, and the prefix that it is sorted by first.
 struct Place {
@@ -103,44 +95,19 @@ inline auto order_in(const Table* tables) {
     };
 }
 
-// Writes a run of the words at these places, which it sorts; returns its length in bytes.
-inline std::size_t write_sorted(const Table& table, std::vector<Place>& order, Output& output) {
+// Writes the table to the file as a run.
+inline void write_run(const Table& table, int file) {
+    std::vector<Place> order(table.words);
+    for (std::size_t i = 0; i < table.words; ++i) order[i] = place_of(table, i);
     std::sort(order.begin(), order.end(), order_in(&table));
+    Output output(file);
     output.put<std::uint64_t>(order.size());
     std::int64_t stop = 0;
     output.put(stop);
     for (const Place& place : order) output.put(stop += static_cast<std::int64_t>(table.word(place.word).size()));
     for (const Place& place : order) output.put(table.counts[place.word]);
     for (const Place& place : order) output.write(table.word(place.word).data(), table.word(place.word).size());
-    return 8 * (2 * order.size() + 2) + static_cast<std::size_t>(stop);
-}
-
-// Writes the table to the file as a run.
-inline void write_run(const Table& table, int file) {
-    std::vector<Place> order(table.words);
-    for (std::size_t i = 0; i < table.words; ++i) order[i] = place_of(table, i);
-    Output output(file);
-    write_sorted(table, order, output);
     output.flush();
-}
-
-// Writes a run for each partition, one behind the other at multiples of eight bytes; returns where each ends.
-inline std::vector<std::size_t> write_runs(const Table& table, std::size_t partitions, int file) {
-    std::vector<std::vector<Place>> orders(partitions);
-    for (std::size_t i = 0; i < table.words; ++i) {
-        const Place place = place_of(table, i);
-        orders[partition_of(table.word(i), partitions)].push_back(place);
-    }
-    Output output(file);
-    std::vector<std::size_t> stops;
-    std::size_t stop = 0;
-    for (auto& order : orders) {
-        const std::size_t length = write_sorted(table, order, output), padding = (8 - length % 8) % 8;
-        output.write("\0\0\0\0\0\0\0", padding);
-        stops.push_back(stop += length + padding);
-    }
-    output.flush();
-    return stops;
 }
 
 // Memory mapped from a file and read from front to back: without this, all of it would be resident in the end.
