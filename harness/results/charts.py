@@ -54,14 +54,13 @@ Groups = Sequence[Sequence[Row]]
 
 
 class ChartOptions(NamedTuple):
-    """What a chart shows besides its rows: a title, which seconds, and the variant that ratios are of."""
+    """What a chart shows besides its rows: which seconds, and the variant that ratios are of."""
 
-    title: str | None = None
     seconds: str = "training"
     relative_to: str | None = None
 
 
-def race(rows: Sequence[Row], options: ChartOptions) -> Chart:
+def race(rows: Sequence[Row], _: ChartOptions) -> Chart:
     """Total seconds from the fastest down on a linear axis; estimates that are far beyond it are named below."""
     trainers = one_task(rows, "race")
     measured = sorted((row for row in trainers if row.time.form in FINISHED), key=_seconds)
@@ -85,7 +84,7 @@ def race(rows: Sequence[Row], options: ChartOptions) -> Chart:
     notes += ["* It makes other merges, on purpose."] if any(row.by_design for row in drawn) else []
     axis = Axis("seconds from the text to the merges", 0, 1.3 * (_seconds(drawn[-1]) or 1.0))
     panel = Panel(axis, legend.labels, marks, bold=[] if best is None else [best])
-    return Chart(options.title or _race_title(ranked), legend.caption()[-1:], [*notes, *doubtful(legend)], [panel])
+    return Chart(_race_title(ranked), legend.caption()[-1:], [*notes, *doubtful(legend)], [panel])
 
 
 def _seconds(row: Row) -> float:
@@ -116,15 +115,14 @@ def _short(time: Time) -> str:
     return f"{SIGNS.get(time.form, '')}{f'{seconds:.2g} s' if seconds < 99.5 else duration_text(seconds)}"
 
 
-def phases(rows: Sequence[Row], options: ChartOptions) -> Chart:
+def phases(rows: Sequence[Row], _: ChartOptions) -> Chart:
     """Seconds stacked by phase on a linear axis, the total at each bar; a panel for each task."""
     alone = len({(row.name, *sorted(row.params.items())) for row in rows}) == 1
     groups: Groups = [rows] if alone else grouped(rows)
     legend = Legend(rows)
     spent = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
     return Chart(
-        options.title
-        or (_phases_title(legend) if len(groups) == 1 else "")
+        (_phases_title(legend) if len(groups) == 1 else "")
         or ("Counting words" if all(row.counting_only for row in rows) else "Where the time goes"),
         legend.caption(len(groups)),
         [*failures(legend), *doubtful(legend)],
@@ -184,7 +182,7 @@ def ladder(rows: Sequence[Row], options: ChartOptions) -> Chart:
         raise Refusal("ladder: no stage has a time; python -m harness experiment=ladder measures them", UNMEASURED)
     legend = Legend(stages)
     return Chart(
-        options.title or _ladder_title(groups, options.seconds),
+        _ladder_title(groups, options.seconds),
         legend.caption(len(groups)),
         ["N ×: as fast as the stage above.", *failures(legend, stages), *doubtful(legend)],
         panels_of(groups, functools.partial(_ladder_panel, quantity=options.seconds)),
@@ -220,7 +218,7 @@ def _ladder_panel(stages: Sequence[Row], number: int, title: str, quantity: str)
     return Panel(Axis("seconds", 0, 1.45 * longest), labels, marks, title)
 
 
-def dots(rows: Sequence[Row], options: ChartOptions) -> Chart:
+def dots(rows: Sequence[Row], _: ChartOptions) -> Chart:
     """Total seconds of each trainer as dots on a log axis, from the fastest down, times the fastest of ours."""
     trainers = one_task(rows, "dots", without=("tie_break", "counting"))
     drawn = [row for row in trainers if row.time.number is not None]
@@ -252,7 +250,7 @@ def dots(rows: Sequence[Row], options: ChartOptions) -> Chart:
     if ratios := [ratio.number for row in rivals if (ratio := ratio_of(row, base)) is not None]:
         claim += f", {ratio_text(min(ratios))} times as fast as the next" if min(ratios) > 1 else ""
     return Chart(
-        options.title or f"{panel_title(trainers, [trainers])}{tokens}{claim}",
+        f"{panel_title(trainers, [trainers])}{tokens}{claim}",
         Legend(drawn).caption()[-1:],
         _dots_notes(Legend(trainers), drawn),
         [Panel(Axis("seconds", low, high, log=True), ranked, marks, bold=[places[name] for name in ours])],
@@ -294,7 +292,7 @@ def paired(rows: Sequence[Row], options: ChartOptions) -> Chart:
     without = [label for lines, *_ in compared for label, _, comparison in lines if comparison.low is None]
     notes = ["Dots: blocks. Bar: 95 % interval of the median. Grey band: less than 1 % apart."]
     notes += [f"Too few blocks for an interval: {join_names(without)}."] if without else []
-    title = options.title or f"How many times the time of {' or '.join(dict.fromkeys(base for _, base, _ in compared))}"
+    title = f"How many times the time of {' or '.join(dict.fromkeys(base for _, base, _ in compared))}"
     panels = [_ratios_panel(number, *panel) for number, panel in enumerate(compared)]
     return Chart(title, Legend(rows).caption(len(groups)), notes, panels)
 

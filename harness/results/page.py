@@ -9,13 +9,14 @@ import base64
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.common.console import html_text, html_texts
 from harness.common.errors import Refusal
 from harness.common.sheet import STYLE, Sheet, html_document, html_table
-from harness.common.units import bytes_text, count_text
+from harness.common.units import bytes_text, counted_text
 from harness.records.file import command_of
 from harness.results.chart import Chart
 from harness.results.charts import ChartOptions, dots, phases, timed_rows
@@ -72,7 +73,7 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
     headlines = [headline(task) for task in tasks]
     title = headlines[0] if len(tasks) == 1 else f"{len(tasks)} tasks, {len(rows)} rows"
     legend = Legend(rows)
-    parts = _paragraphs(legend.caption()[-3:])
+    parts = _paragraphs(legend.caption(len(tasks)))
     if len(tasks) > 1:
         named = [f"{panel_title(task, tasks)}: {text}" for task, text in zip(tasks, headlines, strict=True)]
         more = len(named) - MOST_HEADLINES
@@ -124,10 +125,10 @@ def _charts(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
         kind = phases if any(len(row.seconds) > 1 for row in task) else dots
         title = panel_title(task, tasks) if len(tasks) > 1 else "Seconds from the file to the merges"
         try:
-            chart = kind(task, ChartOptions(title=title))
+            chart = kind(task, ChartOptions())
         except Refusal:
             continue  # no row of this task has a time
-        yield _figure(Chart(title, [], [], chart.panels, chart.key, chart.step, margin=chart.margin), f"task{number}")
+        yield _figure(chart._replace(title=title, caption=[], notes=[]), f"task{number}")
 
 
 def _figure(chart: Chart, name: str) -> str:
@@ -153,32 +154,23 @@ def _table(sheet: Sheet, rows: Sequence[Row]) -> list[str]:
         "total": [row.time.number for row in rows],
         "memory": [row.peak_rss_bytes for row in rows],
     }
-    keys = [
-        ["" if number is None else repr(number) for number in exact[column.heading]]
-        if column.heading in exact
-        else list(map(_number_in, column.cells))
-        for column in sheet.columns
-    ]
-    return [
-        '<input id="filter" type="search" placeholder="filter rows" aria-label="filter rows">',
-        *html_table(sheet, keys),
-    ]
+    numbers = [exact.get(column.heading) or map(_number_in, column.cells) for column in sheet.columns]
+    keys = [["" if number is None else repr(number) for number in column] for column in numbers]
+    search = '<input id="filter" type="search" placeholder="filter rows" aria-label="filter rows">'
+    return [search, *html_table(sheet, keys)]
 
 
-def _number_in(text: str) -> str:
+def _number_in(text: str) -> float | None:
     number = re.match(r"[~>×\s]*([\d,]*\.?\d+)", text)
-    return number[1].replace(",", "") if number else ""
+    return float(number[1].replace(",", "")) if number else None
 
 
 def _environments(rows: Sequence[Row]) -> Iterator[str]:
     """Every machine with its software, folded."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        environment = {"host": row.record.get("host"), **(row.record.get("environment") or {})}
-        groups.setdefault(json.dumps(environment, sort_keys=True, default=str), []).append(environment)
-    for environments in groups.values():
-        facts = "".join(f"<li>{fact}</li>" for fact in html_texts(_facts(environments[0])))
-        title = f"Environment of {count_text(len(environments))} {'row' if len(environments) == 1 else 'rows'}"
+    machines = [{"host": row.record.get("host"), **(row.record.get("environment") or {})} for row in rows]
+    for text, number in Counter(json.dumps(machine, sort_keys=True) for machine in machines).items():
+        facts = "".join(f"<li>{fact}</li>" for fact in html_texts(list(_facts(json.loads(text)))))
+        title = f"Environment of {counted_text(number, 'row')}"
         yield f"<details><summary>{title}</summary><ul>{facts}</ul></details>"
 
 

@@ -6,10 +6,11 @@ import functools
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text
+from harness.records.fields import FIELD
 from harness.results.chart import INK, Axis, Chart, Label, Line, Mark, Panel, look_of
 from harness.results.charts import ChartOptions, dots, ladder, log_range, paired, panels_of, phases, point_of, race
 from harness.results.legend import Legend, failures
@@ -22,90 +23,65 @@ FEWEST_POINTS = 3
 SPOKEN = {"training": "Training seconds", "total": "Total seconds", "cpu": "Processor seconds"}
 
 
-@dataclass(frozen=True)
-class Size:
-    """Something that grows: its axis, its symbol in an exponent, and the fields in which rows of a series differ."""
+class Size(NamedTuple):
+    """Something that grows: its axis, its symbol in an exponent, the field that it is, and how to measure more of it.
+
+    Rows of one series may differ in the fields `without`; `column` is its title in a table.
+    """
 
     name: str
     title: str
     symbol: str
-    of: Callable[[Row], int | None]
     field: str
+    column: str
     example: str
-    unit: str = "number"
     without: tuple[str, ...] = ()
 
     def text(self, size: int) -> str:
-        return bytes_text(size) if self.unit == "bytes" else count_text(size)
+        return bytes_text(size) if self is CORPUS else count_text(size)
 
 
 CORPUS = Size(
-    *("the size of the corpus", "corpus", "n"),
-    lambda row: row.corpus.get("bytes"),
-    *("data", "-m data.bytes=1MB,2MB,4MB", "bytes"),
+    *("the size of the corpus", "corpus", "n", "data.bytes", "data", "-m data.bytes=1MB,2MB,4MB"),
     # Superwords extend merges of the same text, so each size has merges of its own to extend.
     ("data.sha256", "extend"),
 )
 VOCABULARY = Size(
-    *("the size of the vocabulary", "vocabulary, tokens", "v"),
-    lambda row: row.record.get("vocab_size"),
-    *("vocab size", "-m vocab_size=1000,2000,4000"),
-    without=("vocab_size",),
+    *("the size of the vocabulary", "vocabulary, tokens", "v", "vocab_size", "vocab size"),
+    *("-m vocab_size=1000,2000,4000", ("vocab_size",)),
 )
-THREADS = Size(
-    *("the number of threads", "threads", "t"),
-    lambda row: row.record.get("threads"),
-    *("threads", "-m threads=1,2,4"),
-)
+THREADS = Size("the number of threads", "threads", "t", "threads", "threads", "-m threads=1,2,4")
 
 
-@dataclass(frozen=True)
-class Series:
-    """One variant over sizes: the rows in order of size, with their times."""
+class Series(NamedTuple):
+    """One variant over sizes: its rows in order of size with their times, and what those show."""
 
     name: str
-    points: tuple[tuple[int, Row, Time], ...]
+    points: Sequence[tuple[int, Row, Time]]
 
-    @property
-    def measured(self) -> list[tuple[int, float]]:
-        return [(size, time.number) for size, _, time in self.points if time.form in FINISHED and size and time.number]
-
-    def power(self) -> tuple[float, float] | None:
-        """The exponent and the seconds at size 1 of the power law; None if the points follow none."""
-        if len({size for size, _ in self.measured}) < FEWEST_POINTS:
-            return None
-        xs, ys = zip(*((math.log(size), math.log(seconds)) for size, seconds in self.measured), strict=True)
-        slope, height = statistics.linear_regression(xs, ys)
-        off = max(abs(y - height - slope * x) for x, y in zip(xs, ys, strict=True))
-        return (slope, math.exp(height)) if off <= math.log(1 + NEAR_THE_LINE) else None
-
-    def text(self, size: Size) -> str:
-        """The name with what the points show: an exponent, or the gain of threads."""
+    def shown(self, size: Size) -> tuple[str, list[tuple[float, float]]]:
+        """The name with an exponent or the gain of threads, and the ends of the line that this is a matter of."""
+        measured = [(at, time.number) for at, _, time in self.points if time.form in FINISHED and at and time.number]
+        if len(measured) < 2:
+            return self.name, []
         if size is not THREADS:
-            power = self.power()
-            return f"{self.name}  {size.symbol}^{power[0]:.2f}" if power is not None else self.name
-        if len(self.measured) < 2:
-            return self.name
-        (_, first), *others = self.measured
+            return self._power(measured, size.symbol)
+        (fewest, seconds), *others = measured
         threads, least = min(others, key=lambda point: point[1])
-        return f"{self.name}  {first / least:.2f} × with {threads}"
+        most = min(measured[-1][0], (self.points[0][1].record.get("environment") or {}).get("cores_usable") or fewest)
+        ends = [(float(fewest), seconds), (float(most), seconds * fewest / most)] if most > fewest else []
+        return f"{self.name}  {seconds / least:.2f} × with {threads}", ends
 
-    def lines(self, name: str, size: Size) -> Iterator[Line]:
-        """The power law; over threads the time divided by the threads, up to the cores of the machine."""
-        first, power = self.points[0][1], self.power()
-        colour = look_of(first.name).colour
-        if size is not THREADS:
-            if power is not None:
-                ends = [(float(at), power[1] * at ** power[0]) for at in (self.points[0][0], self.points[-1][0])]
-                yield Line(ends, colour, "--", name=f"fit-{name}", hover=self.text(size))
-            return
-        cores = (first.record.get("environment") or {}).get("cores_usable")
-        if cores and self.measured:
-            fewest, seconds = self.measured[0]
-            most = min(self.measured[-1][0], cores)
-            if most > fewest:
-                ends = [(float(fewest), seconds), (float(most), seconds * fewest / most)]
-                yield Line(ends, colour, ":", name=f"ideal-{name}")
+    def _power(self, measured: Sequence[tuple[int, float]], symbol: str) -> tuple[str, list[tuple[float, float]]]:
+        """The power law, if enough points follow one."""
+        xs, ys = zip(*((math.log(at), math.log(seconds)) for at, seconds in measured), strict=True)
+        if len(set(xs)) < FEWEST_POINTS:
+            return self.name, []
+        slope, height = statistics.linear_regression(xs, ys)
+        if max(abs(y - height - slope * x) for x, y in zip(xs, ys, strict=True)) > math.log(1 + NEAR_THE_LINE):
+            return self.name, []
+        ends = [(float(at), math.exp(height) * at**slope) for at in (self.points[0][0], self.points[-1][0])]
+        return f"{self.name}  {symbol}^{slope:.2f}", ends
 
 
 def along(size: Size) -> Callable[[Sequence[Row], ChartOptions], Chart]:
@@ -117,22 +93,20 @@ def _against(rows: Sequence[Row], options: ChartOptions, size: Size) -> Chart:
     groups = [(group, _series_of(group, options, size)) for group in grouped(rows, (*size.without, "tie_break"))]
     groups = [(group, series) for group, series in groups if series]
     if not groups:
-        sizes = sorted({number for row in rows if (number := size.of(row)) is not None})
-        texts = list(map(size.text, sizes))
+        sizes = sorted({row.values[size.field] for row in rows} - {None})
         raise Refusal(
-            f"{size.name}: no variant was measured at two, only at {', '.join(texts) or 'none'}; "
+            f"{size.name}: no variant was measured at two, only at {', '.join(map(size.text, sizes)) or 'none'}; "
             f"python -m harness {size.example} measures some",
             UNMEASURED,
         )
     drawn = [row for _, own in groups for series in own for _, row, _ in series.points]
     names = {row.name for row in drawn}
     tried = [row for group, _ in groups for row in group if row.name in names]
-    note = "N × with T: as fast as with the fewest threads. Dotted: the time divided by the threads."
-    if size is not THREADS:
-        power = f"the power law, if at least {FEWEST_POINTS} points follow one within 20 %."
-        note = f"{size.symbol}^x and its line: {power}"
+    note = f"{size.symbol}^x and its line: the power law, if at least {FEWEST_POINTS} points follow one within 20 %."
+    if size is THREADS:
+        note = "N × with T: as fast as with the fewest threads. Dotted: the time divided by the threads."
     return Chart(
-        options.title or f"{SPOKEN[options.seconds]} by {size.name}",
+        f"{SPOKEN[options.seconds]} by {size.name}",
         Legend(drawn).caption()[-1:],
         [note, *failures(Legend(tried), drawn)],
         [_panel(place, *group, [own for own, _ in groups], size) for place, group in enumerate(groups)],
@@ -142,31 +116,18 @@ def _against(rows: Sequence[Row], options: ChartOptions, size: Size) -> Chart:
 
 def _series_of(group: Sequence[Row], options: ChartOptions, size: Size) -> list[Series]:
     """The variants of a group that were measured at two sizes or more, the slowest at the largest size first."""
-    lines: dict[str, list[tuple[int, Row, Time]]] = {}
-    for row, name in zip(group, _names(group, size), strict=True):
-        number, time = size.of(row), row.times[options.seconds]
-        if number is not None and time.number is not None:
-            lines.setdefault(name, []).append((number, row, time))
-    several = [
-        Series(name, tuple(sorted(points, key=lambda point: point[0])))
-        for name, points in lines.items()
-        if len({number for number, *_ in points}) > 1
-    ]
-    return sorted(several, key=lambda series: -(series.points[-1][2].number or 0.0))
-
-
-def _names(group: Sequence[Row], size: Size) -> list[str]:
-    """A name for each row that is the same at every size."""
     legend = Legend(group)
-    ties: dict[str, set[str]] = {}
-    for row in group:
-        ties.setdefault(row.name, set()).add(str(row.record.get("tie_break")))
-    left_out = {size.field, "counting", "host", *(() if any(len(own) > 2 for own in ties.values()) else ["tie-break"])}
-    columns = {title: column.cells for title, column in legend.columns.items() if title not in left_out}
-    return [
-        ", ".join([name, *(f"{title} {texts[place]}" for title, texts in columns.items())])
-        for place, name in enumerate(legend.names)
-    ]
+    left_out = {size.column, *(FIELD[name].title for name in ("counting", "host", "tie_break"))}
+    columns = [column for title, column in legend.columns.items() if title not in left_out]
+    lines: dict[str, list[tuple[int, Row, Time]]] = {}
+    for place, (row, name) in enumerate(zip(group, legend.names, strict=True)):
+        at, time = row.values[size.field], row.times[options.seconds]
+        if at is not None and time.number is not None:
+            settings = [f"{column.heading} {column.cells[place]}" for column in columns]
+            lines.setdefault(", ".join([name, *settings]), []).append((at, row, time))
+    ordered = {name: sorted(points, key=lambda point: point[0]) for name, points in lines.items()}
+    several = [Series(name, points) for name, points in ordered.items() if points[0][0] < points[-1][0]]
+    return sorted(several, key=lambda series: -(series.points[-1][2].number or 0.0))
 
 
 def _panel(
@@ -176,18 +137,24 @@ def _panel(
     sizes = [at for at, *_ in points]
     marks = [mark for line, own in enumerate(series) for mark in _marks(f"{number}-{line}", own, size)]
     ends = [y for mark in marks if isinstance(mark, Line) for _, y in mark.points]
-    x = Axis(size.title, min(sizes) / 1.15, max(sizes) * 1.15, log=True, unit=size.unit)
+    unit = "bytes" if size is CORPUS else "number"
+    x = Axis(size.title, min(sizes) / 1.15, max(sizes) * 1.15, log=True, unit=unit)
     y = Axis("seconds", *log_range([*ends, *(each for *_, time in points for each in time[1:4])]), log=True)
     return Panel(x, y, marks, panel_title(group, groups, sizes=size is not CORPUS))
 
 
 def _marks(name: str, series: Series, size: Size) -> Iterator[Mark]:
-    yield from series.lines(name, size)
+    text, ends = series.shown(size)
+    colour = look_of(series.points[0][1].name).colour
+    if ends and size is THREADS:
+        yield Line(ends, colour, ":", name=f"ideal-{name}")
+    elif ends:
+        yield Line(ends, colour, "--", name=f"fit-{name}", hover=text)
     for place, (at, row, time) in enumerate(series.points):
         hover = f"{series.name}, {base_name(row)}, {size.title} {size.text(at)}: {time.text}"
         yield point_of(time, f"value-{name}-{place}", hover, at, time.number or 0.0, look_of(row.name), upright=True)
     last, row, time = series.points[-1]
-    yield Label(last, time.number or 0.0, series.text(size), look_of(row.name).colour)
+    yield Label(last, time.number or 0.0, text, look_of(row.name).colour)
 
 
 def memory(rows: Sequence[Row], options: ChartOptions) -> Chart:
@@ -202,7 +169,7 @@ def memory(rows: Sequence[Row], options: ChartOptions) -> Chart:
     drawn = [row for group in groups for row in group]
     sampled = [f"{SAMPLED} Several processes together, sampled."] if any(row.memory_is_sampled for row in drawn) else []
     return Chart(
-        options.title or f"{SPOKEN[options.seconds]} and peak memory",
+        f"{SPOKEN[options.seconds]} and peak memory",
         Legend(drawn).caption(len(groups)),
         ["Line: the best trade-offs of time and memory.", *sampled, *failures(Legend(rows), drawn)],
         panels_of(groups, functools.partial(_memory_panel, quantity=options.seconds)),
