@@ -291,14 +291,8 @@ def write(records: Records, folder: Path, output: Path) -> list[Path]:
 def stale(records: Records, folder: Path) -> list[Path]:
     """The files in the folder that are not what its records say."""
     with tempfile.TemporaryDirectory() as temporary:
-        fresh = write(records, folder, Path(temporary))
-        return [folder / path.name for path in fresh if not _is_same(folder / path.name, path)]
-
-
-def _is_same(old: Path, new: Path) -> bool:
-    if not old.exists():
-        return False
-    return old.read_bytes() == new.read_bytes() if new.name == PAGE else same_picture(old, new)
+        pairs = [(folder / path.name, path) for path in write(records, folder, Path(temporary))]
+        return [old for old, new in pairs if not (old.exists() and same_picture(old, new))]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

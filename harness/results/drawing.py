@@ -127,7 +127,7 @@ def _following(svg: str) -> str:
 
 
 def same_picture(one: Path, other: Path) -> bool:
-    """Whether two pictures have the same words, and the same named marks within half a point of each other."""
+    """Whether two SVGs have the same words and named marks within half a point; other files have to be equal."""
     try:
         (words, places), (other_words, other_places) = _content(one), _content(other)
     except ElementTree.ParseError:

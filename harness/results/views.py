@@ -139,15 +139,18 @@ class Match:
     right: Row
     differences: tuple[Difference, ...] = ()
 
-    @property
+    @cached_property
     def same_question(self) -> bool:
         """Whether the same merges were to be learned, so that merges that differ are a fault."""
         return not any(difference.field.decides_merges for difference in self.differences)
 
-    @property
+    @cached_property
+    def learned(self) -> bool:
+        return self.left.status == self.right.status == "ok" and not self.left.counting_only
+
+    @cached_property
     def merges_differ(self) -> bool:
-        learned = self.left.status == self.right.status == "ok" and not self.left.counting_only
-        return learned and self.same_question and self.left.digest != self.right.digest
+        return self.learned and self.same_question and self.left.digest != self.right.digest
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -166,7 +169,7 @@ class Match:
 class SideBySide:
     """Two sets of records by their names: the rows that belong together, and those that only one set has."""
 
-    names: tuple[str, str]
+    names: Sequence[str]
     matches: tuple[Match, ...]
     only_left: tuple[Row, ...]
     only_right: tuple[Row, ...]
@@ -175,8 +178,9 @@ class SideBySide:
     def wrong(self) -> bool:
         """Whether any merges are wrong, or any two rows of one task learned different merges."""
         paired = [row for match in self.matches for row in (match.left, match.right)]
-        every = [*paired, *self.only_left, *self.only_right]
-        return any(match.merges_differ for match in self.matches) or is_wrong(every)
+        return any(match.merges_differ for match in self.matches) or is_wrong(
+            [*paired, *self.only_left, *self.only_right]
+        )
 
     @property
     def differences(self) -> list[Difference]:
@@ -184,7 +188,7 @@ class SideBySide:
 
 
 def side_by_side(
-    left: Sequence[Record], right: Sequence[Record], names: tuple[str, str], allowed: Sequence[str] | None
+    left: Sequence[Record], right: Sequence[Record], names: Sequence[str], allowed: Sequence[str] | None
 ) -> SideBySide:
     """Match the rows of two sets. Raises Refusal if they are unlike in what is not allowed; no name allows all."""
     sets = matched(rows(left), rows(right), names)
@@ -192,7 +196,7 @@ def side_by_side(
     return sets
 
 
-def matched(left: Sequence[Row], right: Sequence[Row], names: tuple[str, str] = SIDES) -> SideBySide:
+def matched(left: Sequence[Row], right: Sequence[Row], names: Sequence[str] = SIDES) -> SideBySide:
     """Put the rows of one variant side by side, those alike in everything first.
 
     Two rows of different tasks are a match only if the variant has no match of one task.
@@ -204,20 +208,18 @@ def matched(left: Sequence[Row], right: Sequence[Row], names: tuple[str, str] = 
                 unlike = differences(row.record, other.record)
                 tasks = sum(not each.circumstance for each in unlike)
                 candidates.append((tasks, len(unlike) - tasks, ours, theirs, unlike))
-    pairs: dict[int, tuple[int, tuple[Difference, ...]]] = {}
+    pairs: dict[int, Match] = {}
     taken: set[int] = set()
-    joined: set[tuple[bool, str]] = set()
+    joined: set[str] = set()
     for tasks, _, ours, theirs, unlike in sorted(candidates, key=lambda candidate: candidate[:4]):
-        subject = (left[ours].counting_only, left[ours].name)
-        if ours in pairs or theirs in taken or (tasks and subject in joined):
-            continue
-        pairs[ours] = theirs, unlike
-        taken.add(theirs)
-        if not tasks:
-            joined.add(subject)
+        name = left[ours].name
+        if not (ours in pairs or theirs in taken or (tasks and name in joined)):
+            pairs[ours] = Match(left[ours], right[theirs], unlike)
+            taken.add(theirs)
+            joined |= set() if tasks else {name}
     return SideBySide(
         names,
-        tuple(Match(left[ours], right[theirs], unlike) for ours, (theirs, unlike) in sorted(pairs.items())),
+        tuple(pairs[ours] for ours in sorted(pairs)),
         tuple(row for place, row in enumerate(left) if place not in pairs),
         tuple(row for place, row in enumerate(right) if place not in taken),
     )
@@ -296,7 +298,7 @@ def _right_by_left(match: Match) -> str:
 def _merges_text(match: Match) -> str:
     if match.merges_differ:
         return f"{DIFFERENT} {match.left.digest}, {match.right.digest}"
-    if match.left.status != "ok" or match.right.status != "ok" or match.left.counting_only:
+    if not match.learned:
         return NOT_MEASURED
     return f"= {match.left.digest}" if match.same_question else "another task"
 
