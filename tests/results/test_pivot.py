@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from exploring import examples
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.common.errors import Refusal
-from harness.records.fields import value_text
 from harness.records.file import Record, read_records
 from harness.results.rows import rows
-from harness.results.views import fields_of, pivot_sheet
+from harness.results.views import pivot_sheet
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "records"
 FORMS = read_records([FOLDER / "forms.jsonl"])
@@ -116,31 +111,3 @@ def test_an_unknown_field_or_figure_is_answered_with_those_there_are(
 ) -> None:
     with pytest.raises(Refusal, match=text):
         pivot_sheet(rows(FORMS), named, value)
-
-
-VARIED = st.fixed_dictionaries(
-    {
-        "variant": st.sampled_from(["a", "b", "c"]),
-        "threads": st.sampled_from([1, 2, 16]),
-        "vocab_size": st.sampled_from([500, 1000]),
-        "tie_break": st.sampled_from(["greatest_bytes", "raw_bytes"]),
-    }
-)
-FIELDS = [("variant", "threads"), ("threads", "variant"), ("vocab_size", "tie_break"), ("data", "status")]
-
-
-@given(st.lists(VARIED, min_size=1, max_size=10), st.sampled_from(FIELDS), st.sampled_from(["total", "memory", "max"]))
-@examples(40)
-def test_each_row_is_in_the_cell_of_its_fields(changes: list[Record], named: tuple[str, str], value: str) -> None:
-    shown = rows([changed(HEAP, **change) for change in changes])
-    columns = pivot_sheet(shown, named, value).columns
-    fields = fields_of(shown)
-    down = [column for column in columns if column.heading in fields]
-    cells = {column.heading: column.cells for column in columns if column not in down}
-    assert len([cell for cell in itertools.chain(*cells.values()) if cell]) == len(shown)
-    lines = list(zip(*(column.cells for column in down), strict=True))
-    for place, row in enumerate(shown):
-        line = tuple(value_text(fields[column.heading][place]) for column in down)
-        across = fields[named[1]][place]
-        heading = f"{named[1]} {value_text(across)}" if isinstance(across, int) else value_text(across)
-        assert cells[heading][lines.index(line)].rstrip("?") == row.texts[value]
