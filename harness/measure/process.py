@@ -106,12 +106,15 @@ def measure_once(
     interpreter = job.get("interpreter") or sys.executable
     command = [*under, interpreter, "-c", START, "harness.worker"]
     with Sandbox() as sandbox, (sandbox.path / "stderr").open("a+b", buffering=0) as stderr:
-        if job.get("corpus") is not None:
+        words, corpus = job.get("words"), job.get("corpus")
+        if corpus is not None:
             sandbox.give_tables()
             if job.get("page_cache") == COLD:
-                drop(job["corpus"]["path"])
+                drop(corpus["path"])
         whole_job = {
-            **with_full_paths(job),
+            **job,
+            "words": words and os.path.abspath(words),  # noqa: PTH100
+            "corpus": corpus and {**corpus, "path": os.path.abspath(corpus["path"])},  # noqa: PTH100
             "memory_limit": limits.memory_bytes,
             "import_from": import_from() if places is None else list(places),
             "folder": str(sandbox.working),
@@ -136,16 +139,6 @@ def worker_environment(sandbox: Sandbox, places: Sequence[str] | None) -> dict[s
     here = [PACKAGES, os.environ.get("PYTHONPATH")]
     path = os.pathsep.join(filter(None, here if places is None else places[:1]))
     return {**os.environ, **sandbox.environment(), "PYTHONPATH": path}
-
-
-def with_full_paths(job: dict[str, Any]) -> dict[str, Any]:
-    """Return a job whose files have names that hold in any folder."""
-    words, corpus = job.get("words"), job.get("corpus")
-    return {
-        **job,
-        "words": words and os.path.abspath(words),  # noqa: PTH100
-        "corpus": corpus and {**corpus, "path": os.path.abspath(corpus["path"])},  # noqa: PTH100
-    }
 
 
 def import_from() -> list[str]:
@@ -223,11 +216,11 @@ class Supervision:
         try:
             answer = read_answer(self.folder, (self.work.get("num_merges") or 0) + MERGES_TOO_MANY)
         except BrokenAnswer as broken:
-            return self.over() or {"status": "error", "reason": f"its answer is invalid: {broken}"}
+            answer = {"status": "error", "reason": f"its answer is invalid: {broken}"}
         if answer is None:
             exit_code = -signal.SIGKILL if self.process.exit_code is None else self.process.exit_code
             memory_ran_out = exit_code == -signal.SIGKILL and killed_for_memory() > killed_before
-            return self.over() or without_answer(exit_code, memory_ran_out)
+            answer = without_answer(exit_code, memory_ran_out)
         digest = answer.pop("sha256", None)
         if self.stopped_by == "wall" and answer["status"] == "ok":
             return answer  # it finished in the moment it was asked to stop
@@ -244,9 +237,7 @@ class Supervision:
         return answer
 
     def over(self) -> Answer:
-        """Return the answer of a process that was over a limit; empty if it was not."""
-        if self.stopped_by is None:
-            return {}
+        """Return the answer of a process that was over a limit."""
         if self.stopped_by == "wall":
             return {"status": "timeout", "reason": f"over limits.wall={self.limits.wall_seconds:g} s"}
         limit = self.limits.memory_bytes or 0

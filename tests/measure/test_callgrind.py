@@ -35,24 +35,25 @@ def recorded(folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **
     return run_of(folder, [cell], measure=INSTRUCTIONS).records()[-1]
 
 
-def test_the_call_is_between_the_marks(tmp_path: Path) -> None:
-    for name, total in {"7.1": 5, "7.2": 302, "7": 6}.items():
+@pytest.mark.parametrize(
+    ("accounts", "count"),
+    [
+        ({"7.1": 5, "7.2": 302, "7": 6}, 302),
+        ({"7": 6}, "has not seen the call begin once"),
+        ({"7": 6, "7.1": 5, "7.2": 300, "7.3": 20}, "a trainer cannot call ctermid"),
+        ({"7.1": 5, "7.2": 302, "7": 6, "8": 6}, "several processes"),
+    ],
+)
+def test_the_call_is_between_the_marks_of_one_process(
+    tmp_path: Path, accounts: dict[str, int], count: int | str
+) -> None:
+    for name, total in accounts.items():
         account(tmp_path, name, total)
-    assert count_of_call(tmp_path) == 302
-
-
-def test_several_processes_or_no_marks_are_no_count(tmp_path: Path) -> None:
-    account(tmp_path, "7", 6)
-    with pytest.raises(ValueError, match="has not seen the call begin once"):
-        count_of_call(tmp_path)
-    account(tmp_path, "7.1", 5)
-    account(tmp_path, "7.2", 300)
-    account(tmp_path, "7.3", 20)
-    with pytest.raises(ValueError, match="a trainer cannot call ctermid"):
-        count_of_call(tmp_path)
-    account(tmp_path, "8", 6)
-    with pytest.raises(ValueError, match="several processes"):
-        count_of_call(tmp_path)
+    if isinstance(count, int):
+        assert count_of_call(tmp_path) == count
+    else:
+        with pytest.raises(ValueError, match=count):
+            count_of_call(tmp_path)
 
 
 def test_without_valgrind_the_reason_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,10 +28,15 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_a_second_timed_run_waits(messages: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with contextlib.ExitStack() as first:
-        first.enter_context(lock.timing())
-        monkeypatch.setattr(time, "sleep", lambda _: first.close())
+@pytest.mark.parametrize("concurrent", [[False], [True, True]])
+def test_a_timed_run_waits_for_one_like_it_and_until_no_concurrent_run_is_left(
+    messages: list[str], monkeypatch: pytest.MonkeyPatch, concurrent: list[bool]
+) -> None:
+    with contextlib.ExitStack() as others:
+        for each in concurrent:
+            others.enter_context(lock.timing(concurrent=each))
+        assert lock.is_concurrent() == any(concurrent)
+        monkeypatch.setattr(time, "sleep", lambda _: others.close())
         with lock.timing():
             assert not lock.is_concurrent()
     assert messages == ["another benchmark is running here; waiting (concurrent=true runs anyway)"]
@@ -66,17 +71,6 @@ def test_runs_beside_each_other_are_marked(tmp_path: Path) -> None:
         with lock.timing(concurrent=True):
             measure_task(Task(0, cells), session)
         assert [record["concurrent"] for record in session.log.records()] == [False, False, True]
-
-
-def test_a_run_waits_until_no_concurrent_run_is_left(messages: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with contextlib.ExitStack() as others:
-        others.enter_context(lock.timing(concurrent=True))
-        others.enter_context(lock.timing(concurrent=True))
-        assert lock.is_concurrent()
-        monkeypatch.setattr(time, "sleep", lambda _: others.close())
-        with lock.timing():
-            assert not lock.is_concurrent()
-    assert len(messages) == 1
 
 
 def test_untimed_runs_do_not_wait(tmp_path: Path) -> None:

@@ -402,9 +402,10 @@ def learns_while_its_answer_is_written(word_counts: WordCounts, num_merges: int)
     return []
 
 
+AFTER_ITS_CALL = r"0\.\d+ s of CPU time after its call; at most 0\.\d+ s is allowed"
 works_behind_its_call = first(
     lambda: when(json, "dumps", lambda: work(0.3)),
-    ends=rejected(r"0\.\d+ s of CPU time after its call; at most 0\.\d+ s is allowed", slow=True),
+    ends=rejected(AFTER_ITS_CALL, slow=True),
 )
 ORPHAN = """
 import os, subprocess, sys
@@ -730,6 +731,7 @@ def counter_that_loses_a_word(corpus: Corpus, meter: Meter = NULL_METER) -> Word
     return WordCounts.from_items(list(serial(corpus, meter).items())[1:])
 
 
+@trick(error("it returned dict, not WordCounts"))
 def counter_without_words(corpus: Corpus) -> Any:
     return {b"a": 1}
 
@@ -745,12 +747,14 @@ def when_words_are_written(instead: Callable[[Callable[..., Any], Path, WordCoun
     setattr(word_store, "write_columns", lambda folder, words: instead(write, folder, words))  # noqa: B010
 
 
+@trick(rejected("its words are not those that it had when its call returned"))
 def counter_that_counts_when_its_words_are_written(corpus: Corpus) -> WordCounts:
     """Returns columns that hold nothing yet."""
     when_words_are_written(lambda write, folder, _: write(folder, serial(corpus)))
     return WordCounts.from_columns([b"nix", b"nixes"], [0, 0])
 
 
+@trick(rejected(AFTER_ITS_CALL, slow=True))
 def counter_that_works_when_its_words_are_written(corpus: Corpus) -> WordCounts:
     when_words_are_written(lambda write, folder, words: [work(0.2), write(folder, words)])  # type: ignore[func-returns-value]
     return WordCounts.from_items((b"%d" % number, 1) for number in range(8000))
@@ -765,6 +769,7 @@ def counter_that_forges_its_manifest(corpus: Corpus) -> WordCounts:
     return serial(corpus)
 
 
+@trick(error(NO_ANSWER + "its offsets fall"))
 def counter_whose_offsets_fall(corpus: Corpus) -> WordCounts:
     return WordCounts(memoryview(b"lower"), memoryview(array("q", [0, 9, 5])), memoryview(array("Q", [2, 1])))
 
