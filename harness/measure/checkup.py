@@ -23,6 +23,7 @@ BYTES_TO_TOUCH = 256 << 20
 TIMES_AS_LONG = 3.0
 BUSY_LOAD = 0.25
 """Runnable processes by processors; an idle machine has next to none."""
+Facts = dict[str, Any]
 Reading = tuple[str, bool] | None
 """What was read, and whether it disturbs timing; None if the machine does not report it."""
 
@@ -47,12 +48,12 @@ def findings() -> list[Finding]:
     return found
 
 
-def load(facts: dict[str, Any]) -> Reading:
+def load(facts: Facts) -> Reading:
     minute, cores = psutil.getloadavg()[0], facts["cores_usable"]
     return f"{minute:.2f} processes on {cores} processors over the last minute", minute > BUSY_LOAD * cores
 
 
-def pressure(_: dict[str, Any]) -> Reading:
+def pressure(_: Facts) -> Reading:
     """Return the share of the last minute in which something waited for a processor, memory or a disk."""
     averages = {kind: re.search(r"^some .*?avg60=([\d.]+)", content(f"proc/pressure/{kind}")) for kind in machine.WAITS}
     shares = {kind: float(match[1]) / 100 for kind, match in averages.items() if match}
@@ -60,7 +61,7 @@ def pressure(_: dict[str, Any]) -> Reading:
     return (what, max(shares.values()) > MOST_PRESSURE / 4) if shares else None
 
 
-def steal(_: dict[str, Any]) -> Reading:
+def steal(_: Facts) -> Reading:
     """Return the share of the processors' time that the hypervisor gives to others: now, and since the start."""
     since_the_start = psutil.cpu_times()
     if not hasattr(since_the_start, "steal"):
@@ -71,22 +72,22 @@ def steal(_: dict[str, Any]) -> Reading:
     return what, max(now, ever) > 0.01
 
 
-def other_runs(_: dict[str, Any]) -> Reading:
+def other_runs(_: Facts) -> Reading:
     runs = is_concurrent("timing") or is_concurrent()
     return "another run is being timed" if runs else "none is being timed", runs
 
 
-def cores(facts: dict[str, Any]) -> Reading:
+def cores(facts: Facts) -> Reading:
     usable, total = facts["cores_usable"], facts["cores"]
     return f"{usable} of {total} may be used" if usable < total else f"{total}", usable < 4
 
 
-def is_not(name: str, good: str) -> Callable[[dict[str, Any]], Reading]:
+def is_not(name: str, good: str) -> Callable[[Facts], Reading]:
     """A check of a fact of the machine that has one good value."""
     return lambda facts: None if facts[name] == UNAVAILABLE else (facts[name], facts[name] != good)
 
 
-def container(facts: dict[str, Any]) -> Reading:
+def container(facts: Facts) -> Reading:
     """A quota of processor time stops a process in the middle; a limit of memory ends it."""
     quota, memory = facts["container"]["cpu_quota_cores"], facts["container"]["memory_bytes"]
     parts = [f"{quota:g} processors"] if quota is not None else []
@@ -94,18 +95,18 @@ def container(facts: dict[str, Any]) -> Reading:
     return ", ".join(parts) or "none", quota is not None
 
 
-def swap(_: dict[str, Any]) -> Reading:
+def swap(_: Facts) -> Reading:
     memory = psutil.swap_memory()
     what = f"{bytes_text(memory.used)} of {bytes_text(memory.total)} used" if memory.total else "none"
     return what, memory.used > 0
 
 
-def huge_pages(facts: dict[str, Any]) -> Reading:
+def huge_pages(facts: Facts) -> Reading:
     match = re.search(r"\[(\w+)\]", facts["transparent_huge_pages"])
     return (match[1], match[1] == "always") if match else None
 
 
-def free_memory(_: dict[str, Any]) -> Reading:
+def free_memory(_: Facts) -> Reading:
     """Memory that a virtual machine has given back to its host takes long to touch for the first time."""
     seconds = []
     for _again in range(2):
@@ -116,13 +117,13 @@ def free_memory(_: dict[str, Any]) -> Reading:
     return what, seconds[0] > TIMES_AS_LONG * seconds[1]
 
 
-def clock(_: dict[str, Any]) -> Reading:
+def clock(_: Facts) -> Reading:
     source = first_line("sys/devices/system/clocksource/clocksource0/current_clocksource")
     what = f"{source}; a lap of the meter costs {machine.clock_cost_seconds() * 1e9:.0f} ns"
     return None if source == UNAVAILABLE else (what, source in ("hpet", "acpi_pm"))
 
 
-CHECKS: dict[str, tuple[Callable[[dict[str, Any]], Reading], str]] = {
+CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
     "load": (load, "end what else runs, or set measure=careful, which waits for a quiet moment before each cell"),
     "pressure": (pressure, f"end what else runs; wall times of samples above {share_text(MOST_PRESSURE)} do not count"),
     "steal": (steal, "a machine of one's own, or another hour; compare within blocks only"),

@@ -424,16 +424,6 @@ def lets_an_orphan_work() -> None:
         between.stdout.readline()
 
 
-@trick(ok(cpu_seconds=0.2, slow=True))
-@first
-def lets_a_child_work() -> None:
-    """Returns before its child, which has worked, has been waited for."""
-    program = "import time; t = time.process_time\nwhile t() < 0.25: pass\nprint('done', flush=True); time.sleep(600)"
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    child.stdout.readline()
-
-
 @trick(ok(peak_rss_bytes=100 << 20, slow=True))
 @first
 def hides_its_memory() -> None:
