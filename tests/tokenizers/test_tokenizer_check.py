@@ -15,7 +15,7 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers import check as checking
-from harness.tokenizers.check import Part, check, parts_of
+from harness.tokenizers.check import Part, check, mixed_parts, parts_of
 from harness.tokenizers.folder import save
 
 
@@ -104,6 +104,18 @@ def test_a_text_is_cut_between_characters(monkeypatch: pytest.MonkeyPatch) -> No
     starts = [sum(len(before.content) for before in parts[:n]) for n in range(len(parts))]
     assert [each.start for each in parts] == starts
     assert all(each.content.decode() and len(each.content) <= 102 for each in parts)
+
+
+def test_mixed_text_is_the_same_for_the_same_seed_and_comes_back() -> None:
+    size = 8 * 2**16 - 5
+    text = b"".join(mixed_parts(3, size, SPECIALS))
+    assert (len(text), text) == (size, b"".join(mixed_parts(3, size, SPECIALS)))
+    for piece in ("<|e|>x", "<|endoftext|", "\r\n", "\u3000", "'LL", "ก", "א", "\u200d"):
+        assert piece.encode() in text
+    one = Tokenizer(learned("o200k", SPECIALS))
+    assert one.decode(one.encode(text[-70_000:])) == text[-70_000:]
+    with pytest.raises(UnicodeDecodeError):
+        text.decode()
 
 
 # The command

@@ -18,7 +18,6 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.tokenizers import model
-from harness.tokenizers.check import mixed_parts
 from harness.tokenizers.learned import Learned, join, join_by_heap
 from harness.tokenizers.model import Tokenizer, last_cut_of
 from variants.contract import Pair
@@ -160,22 +159,3 @@ def test_a_file_that_cannot_be_read_or_written_leaves_nothing(tmp_path: Path) ->
     with pytest.raises(Refusal, match="choose another place for the ids"):
         one.encode_file(tmp_path / "text", tmp_path / "text" / "ids.npy")
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
-
-
-# Generated text
-
-
-def test_mixed_text_is_the_same_for_the_same_seed_and_comes_back() -> None:
-    size = 8 * 2**16 - 5
-    parts = list(mixed_parts(3, size, SPECIALS))
-    assert parts == list(mixed_parts(3, size, SPECIALS))
-    assert parts[0] != next(mixed_parts(4, size, SPECIALS))
-    assert sum(map(len, parts)) == size
-    text = b"".join(parts[:7]).decode()
-    for piece in ("<|e|>x", "<|endoftext|", "\r\n", "\u3000", "'LL", "ก", "א", "\u200d"):
-        assert piece in text
-    with pytest.raises(UnicodeDecodeError):
-        parts[7].decode()
-    one = Tokenizer(learned("o200k", SPECIALS))
-    for part in (parts[0], parts[7][:5000]):
-        assert one.decode(one.encode(part)) == part

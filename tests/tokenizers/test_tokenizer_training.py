@@ -1,10 +1,10 @@
-"""Training from any source gives the merges of the definition; cuts equal shorter training; unused tokens are found."""
+"""Any source gives the merges of the definition; cuts equal shorter training; unused tokens and figures are found."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 from harness.common.errors import Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load, train
-from harness.tokenizers.learned import Learned, cut, last_merges
-from harness.tokenizers.statistics import times_made, unused
+from harness.tokenizers.learned import Learned, cut, last_merges, trained
+from harness.tokenizers.statistics import Figures, figures_of, sheet, times_made, unused
 from variants.contract import Corpus, TieBreak, WordCounts, vocab_of
 from variants.counting import documents
 from variants.counting.documents import DIVIDERS, count_documents
@@ -241,3 +241,31 @@ def test_made_counts_every_replacement(texts: list[str]) -> None:
     ids = {token: number for token, number in tokenizer.learned.token_ids().items() if len(token) > 1}
     emitted = Counter(number for text in texts for number in tokenizer.encode(text))
     assert times_made(emitted, ids, last_merges(merges, ids)) == {token: replaced[token] for token in ids}
+
+
+# Figures of a text
+
+MERGES = [(b" ", b"t"), (b"h", b"e"), (b" t", b"he")]
+
+
+def figures(blocks: Sequence[bytes]) -> Figures:
+    return figures_of("mine", Tokenizer(trained(MERGES, ["<|e|>"], PATTERNS["gpt2"])), "tale", blocks)
+
+
+def test_the_figures_are_those_of_the_text() -> None:
+    row = figures([b"a the the<|e|>\n", b"the cat"])
+    # a, " the" twice, the special token, the line end, t, he, " ", c, a, t
+    assert (row.bytes, row.words, row.tokens, row.special_tokens) == (22, 5, 11, 1)
+    assert (row.bytes_per_token, row.tokens_per_word) == (2, 11 / 5)
+    assert (row.used, row.vocabulary) == (8, 260)
+    assert row.longest[:2] == [b" the".hex(), b"he".hex()]
+    nothing = figures([])
+    assert (nothing.bytes_per_token, nothing.tokens_per_word, nothing.longest) == (None, None, [])
+    assert [column.cells[0] for column in sheet([nothing]).columns[4:6]] == ["-", "-"]
+
+
+@given(content=st.text("ab \n\t").map(str.encode), places=st.lists(st.integers(0, 40)))
+def test_words_are_counted_across_blocks(content: bytes, places: list[int]) -> None:
+    bounds = [0, *sorted(place for place in places if place <= len(content)), len(content)]
+    row = figures([content[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)])
+    assert (row.words, row.bytes) == (len(content.split()), len(content))
