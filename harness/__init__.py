@@ -50,8 +50,11 @@ def run(*overrides: str, **settings: Any) -> Records:
     from harness.common.files import temporary_folder
     from harness.results.frame import Records
     from harness.runs.compose import overrides_of
-    from harness.runs.plan import planned
-    from harness.runs.run import records_of
+    from harness.runs.plan import composed
+    from harness.runs.run import run_command
 
+    arguments = [*overrides, *overrides_of(settings)]
+    records: list[Any] = []
     with temporary_folder() as folder:
-        return Records(records_of(planned([*overrides, *overrides_of(settings)]), folder))
+        run_command(arguments, composed(arguments), folder, lambda own, _: records.extend(own))
+    return Records(records)

@@ -57,10 +57,15 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
 
 def planned(overrides: Sequence[str]) -> Plan:
     """The plan of what `python -m harness` would measure with these overrides. Raises Refusal as make_plan does."""
+    return make_plan(composed(overrides), overrides)
+
+
+def composed(overrides: Sequence[str]) -> list[Config]:
+    """The configurations of the overrides. Raises Refusal if they are a question to Hydra."""
     configs = compose(overrides)
     if configs is None:
         raise Refusal(f"{' '.join(overrides)} asks for information, so there is nothing to measure; leave that out")
-    return make_plan(configs, overrides)
+    return configs
 
 
 FILES = ("seeds", "protected")

@@ -10,8 +10,8 @@ from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.units import count_text
 from harness.runs.cells import Plan, Task
-from harness.runs.compose import Config, compose
-from harness.runs.plan import card_default, make_plan, show_plan
+from harness.runs.compose import Config
+from harness.runs.plan import card_default, composed, make_plan, show_plan
 
 if TYPE_CHECKING:
     from harness.records.file import Record
@@ -36,12 +36,19 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
     if plan.settings.plan_only:
         show_plan(plan)
         return OK
-    from harness.runs.blocks import session_of  # late: a plan is printed without it, and it is slow to import
+    from harness.runs.blocks import measure_task, session_of  # late: they are slow to import, and a plan needs neither
 
     records: list[Record] = []
     with session_of(plan, folder) as session:
         try:
-            measure_tasks(plan, session, records)
+            for task in plan.tasks:
+                if len(plan.tasks) > 1:
+                    say(f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {task_text(task)}")
+                try:
+                    records += measure_task(task, session)
+                except Refusal:
+                    records += session.log.records(task.number)
+                    raise
         finally:  # a full disk must not cost the table as well, nor an interruption that of the tasks before it
             merges = any(record["merges"] is not None for record in trained(records))
             if records and (session.any_words or merges):
@@ -52,31 +59,6 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
         code = MISMATCH if disagreements else UNMEASURED
         raise Refusal("; ".join(disagreements or sorted(session.uncounted)), code)
     return exit_code(records, disagreements)
-
-
-def records_of(plan: Plan, folder: Path) -> list[Record]:
-    """Measure all cells as one run; returns its records, which are stored as well."""
-    from harness.runs.blocks import session_of
-
-    records: list[Record] = []
-    with session_of(plan, folder) as session:
-        measure_tasks(plan, session, records)
-        session.log.finish()
-    return records
-
-
-def measure_tasks(plan: Plan, session: Session, records: list[Record]) -> None:
-    """Measure, prove and record task by task; `records` gets those of each task at its end, or at a full disk."""
-    from harness.runs.blocks import measure_task
-
-    for task in plan.tasks:
-        if len(plan.tasks) > 1:
-            say(f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {task_text(task)}")
-        try:
-            records += measure_task(task, session)
-        except Refusal:
-            records += session.log.records(task.number)
-            raise
 
 
 def task_text(task: Task) -> str:
@@ -164,12 +146,12 @@ def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     saved = (folder if config["save"] is None else Path(config["save"])) / FIRST
     records: list[Record] = []
-    first = make_plan(compose(first_arguments(arguments, config, saved)) or [], arguments)
+    first = make_plan(composed(first_arguments(arguments, config, saved)), arguments)
     code = run_plan(first, folder / "1", lambda own, _: records.extend(own))
     if code != OK:
         show(records, ["the first stage failed, so there is no second"])
         return code
-    second = compose([*arguments, f"extend={tokenizer_in(saved)}", "first_stage.pattern=null"]) or []
+    second = composed([*arguments, f"extend={tokenizer_in(saved)}", "first_stage.pattern=null"])
     return run_plan(make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines))
 
 

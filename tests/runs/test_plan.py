@@ -6,6 +6,7 @@ import contextlib
 import copy
 import io
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,6 @@ def composed_variant(name: str, names: Any = None, **changed: Any) -> dict[str, 
     return {"variant": {"name": name, "_target_": card.target, "params": params, **changed}, "variants": names}
 
 
-def selected(config: dict[str, Any], *said: str) -> list[tuple[str, dict[str, Any]]]:
-    return [(card.name, dict(card.params)) for card in variants_of(config, said)]
-
-
 def read(config: dict[str, Any], said: list[str]) -> tuple[Settings, list[TrainCell]]:
     return settings_of(config), cells_of(config, said)
 
@@ -72,80 +69,69 @@ def plain() -> dict[str, Any]:
 # ---- which variants
 
 
+STEADY, QUICK, THEIRS = (dict(card.params) for card in LISTED.values())
+
+
 @pytest.mark.usefixtures("listed")
-class TestVariants:
-    """The rules by which a configuration selects variants and gives them parameters."""
+@pytest.mark.parametrize(
+    ("config", "keys", "found"),
+    [
+        (composed_variant("steady"), [], {"steady": STEADY}),
+        (composed_variant("steady", ["quick"]), [], {"quick": QUICK}),
+        (composed_variant("steady", "all"), [], {"steady": STEADY, "quick": QUICK, "theirs": THEIRS}),
+        (composed_variant("steady", ["ours"]), [], {"steady": STEADY, "quick": QUICK}),
+        (composed_variant("steady", ["few", "steady", "ours", "quick"]), [], {"quick": QUICK, "steady": STEADY}),
+        # A parameter goes to those that take it, also if an experiment set it; any goes to other packages' trainers.
+        (
+            composed_variant("steady", "ours", params={"depth": 3}),
+            ["depth"],
+            {"steady": {**STEADY, "depth": 3}, "quick": QUICK},
+        ),
+        (composed_variant("steady", ["quick"], params={"on": False}), [], {"quick": {**QUICK, "on": False}}),
+        (composed_variant("steady", params={"share": 1}), [], {"steady": {**STEADY, "share": 1}}),
+        (composed_variant("theirs", params={"x": 1}), ["x"], {"theirs": {"x": 1}}),
+        # A target of one's own has the parameters that the command line sets, be they another's defaults.
+        (composed_variant("steady", _target_="mine:train"), [], {"mine:train": {}}),
+        (
+            composed_variant("steady", _target_="mine:train", params={"tree": {"leaf": 2}}),
+            ["depth", "tree.leaf"],
+            {"mine:train": {"depth": 1, "tree": {"leaf": 2}}},
+        ),
+    ],
+)
+def test_variants_are_selected_with_the_parameters_they_take(
+    config: dict[str, Any], keys: list[str], found: dict[str, Any]
+) -> None:
+    cards = variants_of(config, [f"variant.params.{key}" for key in keys])
+    assert [(card.name, dict(card.params)) for card in cards] == list(found.items())
 
-    def test_one_has_its_defaults(self) -> None:
-        assert selected(composed_variant("steady")) == [("steady", {"depth": 1, "share": 0.5})]
 
-    def test_a_list_wins_over_the_one(self) -> None:
-        assert [name for name, _ in selected(composed_variant("steady", ["quick"]))] == ["quick"]
-
-    @pytest.mark.parametrize(
-        ("names", "found"),
-        [
-            ("all", ["steady", "quick", "theirs"]),
-            (["ours"], ["steady", "quick"]),
-            ("few", ["quick"]),
-            (["few", "steady", "ours", "quick"], ["quick", "steady"]),
-        ],
-    )
-    def test_names_tags_and_all_each_once_in_the_order_said(self, names: Any, found: list[str]) -> None:
-        assert [name for name, _ in selected(composed_variant("steady", names))] == found
-
-    def test_a_parameter_goes_to_those_that_take_it(self) -> None:
-        config = composed_variant("steady", "ours", params={"depth": 3})
-        assert selected(config, "variant.params.depth") == [
-            ("steady", {"depth": 3, "share": 0.5}),
-            ("quick", {"kind": "c", "on": True}),
-        ]
-
-    def test_a_parameter_from_an_experiment_counts_though_it_was_not_said(self) -> None:
-        assert selected(composed_variant("steady", ["quick"], params={"on": False})) == [
-            ("quick", {"kind": "c", "on": False})
-        ]
-
-    def test_a_parameter_that_none_takes_is_refused_with_those_there_are(self) -> None:
-        with pytest.raises(Refusal, match=r"variant steady takes no parameter 'dept'; there are: depth, share"):
-            selected(composed_variant("steady", params={"dept": 3}))
-        with pytest.raises(Refusal, match="none of these variants takes no parameter 'dept'") as refused:
-            selected(composed_variant("steady", "ours", params={"dept": 3}))
-        assert "depth, kind, on, share" in str(refused.value)
-
-    @pytest.mark.parametrize(
-        ("name", "wrong"), [("depth", "deep"), ("depth", 1.5), ("depth", True), ("share", "half"), ("share", True)]
-    )
-    def test_a_parameter_of_another_type_is_refused(self, name: str, wrong: Any) -> None:
-        with pytest.raises(Refusal, match=f"variant.params.{name}=.* is .*; it takes"):
-            selected(composed_variant("steady", params={name: wrong}), f"variant.params.{name}")
-
-    def test_a_whole_number_does_for_a_share(self) -> None:
-        assert selected(composed_variant("steady", params={"share": 1}))[0][1]["share"] == 1
-
-    def test_a_target_of_ones_own_starts_with_no_parameters(self) -> None:
-        config = composed_variant("steady", _target_="mine:train")
-        assert selected(config) == [("mine:train", {})]
-        assert variants_of(config, [])[0].family == "mine"  # two functions of one module are one witness
-
-    def test_a_target_of_ones_own_gets_what_was_said_even_a_default(self) -> None:
-        config = composed_variant("steady", _target_="mine:train", params={"depth": 1, "tree": {"leaf": 2}})
-        assert selected(config, "variant.params.depth", "variant.params.tree.leaf") == [
-            ("mine:train", {"depth": 1, "tree": {"leaf": 2}})
-        ]
-        assert selected(config, "variant.params.dep") == [("mine:train", {"tree": {"leaf": 2}})]
-
-    def test_a_trainer_of_another_package_takes_any_parameter(self) -> None:
-        assert selected(composed_variant("theirs", params={"x": 1}), "variant.params.x") == [("theirs", {"x": 1})]
-
-    @pytest.mark.parametrize("names", [[], 3, {"a": 1}, [1], [["steady"]], True])
-    def test_what_is_no_list_of_names_is_refused(self, names: Any) -> None:
-        with pytest.raises(Refusal, match="names none; it is a list of names, all, or a tag"):
-            selected(composed_variant("steady", names))
-
-    def test_an_unknown_name_is_answered_with_names_and_tags(self) -> None:
-        with pytest.raises(Refusal, match=r"unknown variant 'stedy'; did you mean steady.* quick.* all.* few"):
-            selected(composed_variant("steady", ["stedy"]))
+@pytest.mark.usefixtures("listed")
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        (
+            composed_variant("steady", params={"dept": 3}),
+            "variant steady takes no parameter 'dept'; there are: depth, share",
+        ),
+        (
+            composed_variant("steady", "ours", params={"dept": 3}),
+            "none of these variants takes no parameter 'dept'; there are: depth, kind, on, share",
+        ),
+        *(
+            (composed_variant("steady", params={name: wrong}), f"variant.params.{name}={wrong!r} is ")
+            for name, wrong in [("depth", "deep"), ("depth", 1.5), ("depth", True), ("share", "half"), ("share", True)]
+        ),
+        *(
+            (composed_variant("steady", names), "names none; it is a list of names, all, or a tag")
+            for names in ([], 3, {"a": 1}, [["steady"]], True)
+        ),
+        (composed_variant("steady", ["stedy"]), "unknown variant 'stedy'; did you mean steady?"),
+    ],
+)
+def test_a_selection_that_cannot_be_meant_is_refused(config: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(Refusal, match=re.escape(sentence)):
+        variants_of(config, ["variant.params.depth", "variant.params.share"])
 
 
 # ---- which counter

@@ -169,11 +169,11 @@ def test_a_tokenizer_is_saved_at_once_and_trained_again_if_it_is_gone(
 ) -> None:
     saved = tmp_path / "saved"
     plan = Plan(make_tasks(three(tmp_path)), settings_for(tmp_path, save=saved))
-    assert killed_at(monkeypatch, 2, 1.0, lambda: run.records_of(plan, tmp_path / "jobs"))
+    assert killed_at(monkeypatch, 2, 1.0, lambda: run.run_plan(plan, tmp_path / "jobs", lambda *_: None))
     names = sorted(path.name for path in saved.iterdir())
     assert len(names) == 2
     (saved / names[0]).rename(tmp_path / "elsewhere")
-    run.records_of(plan, tmp_path / "jobs2")
+    run.run_plan(plan, tmp_path / "jobs2", lambda *_: None)
     assert len(list(saved.iterdir())) == 3
     assert sorted(Counter(record["variant"] for record in stored(tmp_path)).values()) == [1, 1, 2]
     again, before = saved / names[0] / "merges.txt", tmp_path / "elsewhere" / "merges.txt"
