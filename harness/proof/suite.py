@@ -251,7 +251,8 @@ class Child:
         for _ in range(FRESH_INPUTS):
             seed = secrets.randbits(64)
             fresh = fresh_input(seed, None if self.counter else self.request.tie_breaks[0])
-            self.line.send_bytes(b"%d" % seed)
+            with contextlib.suppress(OSError):  # the child is gone, which `receive` reports
+                self.line.send_bytes(b"%d" % seed)
             returned, want = str(self.receive()["returned"]), repr(fresh.defined())
             if returned != want:
                 return Outcome(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}", fresh)

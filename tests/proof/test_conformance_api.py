@@ -110,19 +110,8 @@ def test_word_counter_is_called_at_the_given_widths() -> None:
         check_word_counter(sabotaged_counters.cuts_anywhere, widths=[1, 2])
 
 
-def test_trainer_that_fails_only_once_has_failed() -> None:
-    calls = []
-
-    def fails_once(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-        calls.append(word_counts)
-        return [(b"x", b"y")] if len(calls) == 60 else sabotaged.honest(word_counts, num_merges)
-
-    with pytest.raises(CheckFailed, match="first difference"):
-        check_trainer(fails_once)
-
-
-def test_import_needs_neither_pytest_nor_hypothesis() -> None:
-    program = "import sys, harness.conformance; assert not {'pytest', 'hypothesis'} & set(sys.modules)"
+def test_import_needs_no_pytest() -> None:
+    program = "import sys, harness.conformance; assert 'pytest' not in sys.modules"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
@@ -139,21 +128,18 @@ FLOAT_TRAINER = parametrize_with_checks(
 COUNTERS = parametrize_with_checks([sabotaged_counters.honest, sabotaged_counters.always_cuts_at_endoftext], widths=[1])
 
 
-def first(decorator: pytest.MarkDecorator, *names: str) -> pytest.MarkDecorator:
-    """The decorator, with the checks of other names marked slow."""
+def only(decorator: pytest.MarkDecorator, *names: str) -> pytest.MarkDecorator:
+    """The decorator with the checks of these names."""
     parameters, cases = decorator.args
-    for case in cases:
-        if case.id.partition("-")[2] not in names:
-            case.marks.append(pytest.mark.slow)
-    return pytest.mark.parametrize(parameters, cases)
+    return pytest.mark.parametrize(parameters, [case for case in cases if case.id.partition("-")[2] in names])
 
 
-@first(FLOAT_TRAINER, "check_worked_example[C01]", *IN_A_FLOAT)
+@only(FLOAT_TRAINER, "check_worked_example[C01]", *IN_A_FLOAT)
 def test_expected_failures_and_no_others(trainer: Callable[..., Any], check: Callable[..., None]) -> None:
     check(trainer)
 
 
-@first(COUNTERS, "check_worked_file[F01]", "check_words_are_distinct", "check_equals_definition[1]")
+@only(COUNTERS, "check_worked_file[F01]", "check_words_are_distinct", "check_equals_definition[1]")
 def test_word_counters_pass_every_check(counter: Callable[..., Any], check: Callable[..., None]) -> None:
     check(counter)
 
