@@ -1,11 +1,8 @@
-"""Training that goes on from merges: worked examples, the definition against the heap, published lists, refusals."""
+"""Training that goes on from merges: what is refused, vetoes, and seeds."""
 
 from __future__ import annotations
 
-import functools
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,70 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_extensions import swapped_words
 
-from harness.common import registry
 from harness.proof.cases import merges_from
-from harness.tokenizers.learned import join, read_spelling, split
+from harness.tokenizers.learned import join, split
 from variants import flat, naive_extending, seg_status, vetoes
-from variants.contract import Corpus, Merge, TieBreak, WordCounts
-from variants.counting import native
+from variants.contract import Merge, TieBreak, WordCounts
 from variants.seeds import seeds
 
 Train = Callable[..., "Sequence[Merge]"]
-SHARED = next(
-    (each / "shared" for each in Path(__file__).resolve().parents if (each / "shared").is_dir()), Path("shared")
-)
-"""A folder beside the checkout that holds texts, and lists which the original program made of them; few have it."""
 TRAINERS: dict[str, Train] = {
     "naive_extending": naive_extending.train, "seg_status": seg_status.train, "flat": flat.train,
 }  # fmt: skip
 
 
 alphabet = st.sampled_from([b"a", b"b", b" ", b":", b"\xc3", "é".encode()])
-
-
-# ---- the lists that the original program made
-
-
-def spelled(file: Path) -> list[Merge]:
-    lines = file.read_text(encoding="utf-8").splitlines()
-    pairs = [line.split(" ") for line in lines if not line.startswith("#")]
-    return [(read_spelling(left), read_spelling(right)) for left, right in pairs]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "text", "size"), [("udhr", "multi_udhr.txt", 999_788), ("novels", "en_novels.txt", 999_555)]
-)
-def test_the_lists_of_the_original_are_reached_merge_for_merge(name: str, text: str, size: int, tmp_path: Path) -> None:
-    folder, corpus, beginning = SHARED / "superwords", SHARED / "corpora" / text, tmp_path / "beginning.txt"
-    if not (folder.is_dir() and corpus.is_file()):
-        pytest.skip(f"needs {folder} and {corpus}")
-    with corpus.open("rb") as file:
-        beginning.write_bytes(file.read(size))
-    words, pieces = (
-        native.native(Corpus(str(beginning), (), registry.cards("pattern")[pattern]["regex"]))
-        for pattern in ("superbpe_words", "superbpe")
-    )
-    first, both = spelled(folder / f"{name}.stage1.txt"), spelled(folder / f"{name}.txt")
-    train = functools.partial(flat.train, tie_break=TieBreak.HUGGINGFACE)
-    assert train(words, len(first)) == first
-    assert train(pieces, len(both), inherited=first, inheriting="met", veto=vetoes.superbpe) == both
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["whole.ja", "whole.emoji"])
-def test_the_lists_of_whole_characters_are_reached_merge_for_merge(name: str, tmp_path: Path) -> None:
-    file = SHARED / "family" / f"{name}.txt"
-    if not file.is_file():
-        pytest.skip(f"needs {file}")
-    head = json.loads(file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# "))
-    text = (SHARED / "corpora" / head["text"]["file"]).read_bytes()
-    (tmp_path / "text").write_bytes(text[head["text"]["offset"] :][: head["text"]["bytes"]])
-    words = native.native(Corpus(str(tmp_path / "text"), (), registry.cards("pattern")[head["pattern"]]["regex"]))
-    merges = spelled(file)
-    for train in TRAINERS.values():
-        learned = train(words, len(merges), tie_break=TieBreak(head["tie_break"]), veto=vetoes.named(head["veto"]))
-        assert learned == merges
 
 
 # ---- refusals

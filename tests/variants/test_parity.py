@@ -1,19 +1,14 @@
-"""Parity-aware BPE: worked cases, random tables against the definition, the original's lists, and where it hangs."""
+"""Parity-aware BPE: worked cases, random tables against the definition, and refusals."""
 
 from __future__ import annotations
 
-import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-from test_extending import SHARED, spelled
 
-from harness.common import registry
 from variants import heap, parity
-from variants.contract import Corpus, WordCounts
-from variants.counting import native
+from variants.contract import WordCounts
 
 
 def table(words: str) -> WordCounts:
@@ -86,27 +81,6 @@ def test_random_tables_give_the_defined_merges() -> None:
 def test_one_language_is_trained_as_ever() -> None:
     words = table("low:5, lower:2, widest:3, newest:6")
     assert [merge for merge, _ in parity.train([words], 20)] == heap.train(words, 20)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["parity.dev", "parity.ratio"])
-def test_the_lists_of_the_original_are_reached_merge_for_merge(name: str, tmp_path: Path) -> None:
-    file = SHARED / "family" / f"{name}.txt"
-    if not file.is_file():
-        pytest.skip(f"needs {file}")
-    head = json.loads(file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# "))
-
-    def words(text: dict[str, Any]) -> WordCounts:
-        content = (SHARED / "corpora" / text["file"]).read_bytes()
-        (tmp_path / "text").write_bytes(content[text["offset"] :][: text["bytes"]])
-        return native.native(Corpus(str(tmp_path / "text"), (), registry.cards("pattern")[head["pattern"]]["regex"]))
-
-    merges, (tables, dev) = spelled(file), ([words(text) for text in head[key] or ()] for key in ("train", "dev"))
-    tie_break, ratio = parity.TIE_BREAKS[head["tie_break"]], head.get("ratio") or ()
-    served = parity.train(tables, len(merges), dev=dev, ratio=ratio, tie_break=tie_break)
-    assert [merge for merge, _ in served] == merges
-    first = parity.naive(tables, 30, dev=dev, ratio=ratio, tie_break=tie_break)
-    assert first == served[:30]
 
 
 @pytest.mark.parametrize(
