@@ -95,7 +95,9 @@ def check_readable(path: Path) -> None:
         several = ", or data.path=[A,B] for several" if "," in str(path) else ""
         raise Refusal(f"{path} not found; name a file that exists{several}", UNMEASURED) from None
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
+        raise Refusal(
+            f"cannot read {path} ({reason(error)}); make it readable, or name another file", UNMEASURED
+        ) from error
 
 
 def digest_of(path: Path) -> str:

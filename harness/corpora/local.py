@@ -107,7 +107,7 @@ def files_below(folder: Path) -> list[Path]:
     for place, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = (Path(place, name) for name in names if not name.startswith("."))
-        files += [path for path in paths if path.is_file()]
+        files += [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - of a link that may not be followed
     if not files:
         raise Refusal(f"{folder} has no files; set data.path=FILE with one that exists", UNMEASURED)
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
@@ -154,7 +154,7 @@ def name_of(path: Any, members: Sequence[Any]) -> str:
         name = f"{members[0].name}+{len(members) - 1}"
     else:
         name = Path(path).resolve().name
-    return os.fsencode(name or "/").decode(errors="replace")
+    return os.fsencode(name).decode(errors="replace")
 
 
 def is_list(text: str) -> bool:
