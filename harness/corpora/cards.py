@@ -16,7 +16,7 @@ Card = Mapping[str, Any]
 OF_THE_COUNT = ("documents", "pre_tokens", "words")
 COUNTED_WITH = "gpt2"
 """The pattern that the facts of the count hold for."""
-ADVICE = "it is another file or damaged; remove it and fetch it again, or use it as your own file with data=file"
+ADVICE = "it is another file or damaged; remove it to get it again, or use it as your own file with data=file"
 GENERATOR = "generator"
 FETCHED = {
     "url": ("url", "file"),

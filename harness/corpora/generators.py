@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -21,7 +20,6 @@ import numpy as np
 from harness.common import files, registry
 from harness.common.errors import Refusal
 from harness.common.progress import bar
-from harness.corpora.files import digest_of
 from harness.corpora.language import (
     Bytes,
     Choice,
@@ -239,22 +237,15 @@ def parameters_of(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_file(card: Mapping[str, Any]) -> Path:
-    """The generated text of a card, made if missing or damaged."""
-    place = place_of(card)
-    text, digest = place / "text.txt", place / "sha256"
-    if digest.exists() and digest_of(text) == digest.read_text():
-        return text
-    shutil.rmtree(place, ignore_errors=True)
-    blocks = made(card["source"])
-    hasher, done = hashlib.sha256(), 0
-    with files.placing(place) as temporary, bar(f"making {card['name']}", *size_of(card["source"])) as show:
-        temporary.mkdir()
-        with (temporary / text.name).open("wb") as file:
+    """The generated text of a card, made if missing."""
+    text = files.cache_folder("generated", place_of(card).name) / "text.txt"
+    if not text.exists():
+        blocks = made(card["source"])
+        bar_of_text = bar(f"making {card['name']}", *size_of(card["source"]))
+        with files.placing(text) as temporary, temporary.open("wb") as file, bar_of_text as show:
             for block in blocks:
                 file.write(block)
-                hasher.update(block)
-                show(done := done + len(block))
-        (temporary / digest.name).write_text(hasher.hexdigest())
+                show(file.tell())
     return text
 
 

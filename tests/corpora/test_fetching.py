@@ -57,7 +57,7 @@ def test_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
     assert get(url(server)) == (place, [f"known is there, as its card says: {place}"])
     assert len(server.requests) == 1
     place.write_text("mine")  # another file in its place is not overwritten
-    with pytest.raises(Refusal, match=r"has bytes 4, its card says .*; remove it and fetch it again"):
+    with pytest.raises(Refusal, match=r"has bytes 4, its card says .*; remove it to get it again"):
         get(url(server))
     assert place.read_text() == "mine"
 

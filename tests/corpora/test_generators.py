@@ -155,8 +155,12 @@ def test_set_is_made_once_and_again_if_damaged(name: str, monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr(generators, "made", lambda _: pytest.fail("made a second time"))
         assert prepare(card_of(name), []) == first
-    for file in [first.path] if first.path.is_file() else sorted(first.path.iterdir()):
-        content = file.read_bytes()
-        file.write_bytes(bytes((content[0] ^ 1,)) + content[1:])
-        assert prepare(card_of(name), []).sha256 == CARDS[name]["facts"]["sha256"]
-        assert file.read_bytes() == content
+    file = first.path / "data" if first.table else first.path
+    content = file.read_bytes()
+    file.write_bytes(bytes((content[0] ^ 1,)) + content[1:])
+    if not first.table:  # tables of words are made again by themselves
+        with pytest.raises(Refusal, match=f"{file} has sha256 .*; it is another file or damaged; remove it"):
+            prepare(card_of(name), [])
+        file.unlink()
+    assert prepare(card_of(name), []).sha256 == CARDS[name]["facts"]["sha256"]
+    assert file.read_bytes() == content
