@@ -23,8 +23,6 @@ from harness.common.files import cache_folder
 from harness.corpora import prepare
 from harness.corpora.__main__ import main
 from harness.corpora.word_tables import write_parquet
-from harness.measure.process import Answer
-from harness.runs.words import counted_words
 from harness.worker import word_store
 from variants.contract import WordCounts
 
@@ -240,21 +238,6 @@ def test_file_holds_each_word_with_its_count(tmp_path: Path, book: str, capsys: 
     assert words_in(frequent) == {b" low": 2}
     digest = word_store.digest(WordCounts.from_items([(b" low", 2)]))
     assert capsys.readouterr().out == f"{frequent}: 1 words, 2 pre-tokens, sha256 of the counts {digest}\n"
-
-
-def test_words_are_counted_once_or_refused(book: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    overrides = ["data=file", book, "counting=serial"]
-    first = counted_words(overrides)
-
-    def failing(_: Any, output: Path, *__: Any) -> Answer:
-        output.mkdir(parents=True)
-        return {"status": "error", "reason": "counted a second time"}
-
-    monkeypatch.setattr("harness.runs.blocks.measure", failing)
-    assert counted_words(overrides) == first
-    with pytest.raises(Refusal, match="counted a second time") as refused:
-        counted_words([*overrides, "pattern=line"])
-    assert refused.value.exit_code == UNMEASURED
 
 
 def test_written_table_is_read_as_the_same_table(tmp_path: Path) -> None:
