@@ -105,12 +105,12 @@ def state(card: Card) -> str:
 
 def place_text(card: Card) -> str:
     """Where the file of a card is or will be, in words."""
-    command = "python -m harness.corpora {} " + card["name"]
-    here = state(card)
-    if here in ("yes", "no"):
-        return str(fetched_place(card)) + (f", after {command.format('fetch')}" if here == "no" else "")
-    made = f"made here when it is used; {command.format('path')} prints its place"
-    return made if here == "on use" else "yours, data.path=FILE"
+    name, here = card["name"], state(card)
+    if here == "yours":
+        return "yours, data.path=FILE"
+    if here == "on use":
+        return f"made here when it is used; python -m harness.corpora path {name} prints its place"
+    return f"{fetched_place(card)}" + f", after python -m harness.corpora fetch {name}" * (here == "no")
 
 
 # Generated sets
