@@ -52,7 +52,8 @@ class GuardedProcess:
         """Whether the guard ended before the harness let it: a trainer may have ended it, or the kernel for memory."""
         self.members: list[psutil.Process] = []
         self.peak_bytes = self.private_bytes = 0
-        self.is_sampled = False
+        self.is_sampled = sys.platform != "linux"
+        """Whether the peak of memory is of looks, and not the kernel's."""
         self.looked_at, self.is_over_memory = time.perf_counter(), False
         self.heard_at, self.late = time.perf_counter(), 0.0
         """When the harness listened last, and for how long something may have waited to be heard."""
@@ -169,8 +170,8 @@ class GuardedProcess:
         total = sum(sizes)
         figures = dict(re.findall(r"^(VmHWM|RssAnon):\s+(\d+) kB$", proc_text(f"{self.leader}/status"), re.MULTILINE))
         self.private_bytes = max(self.private_bytes, 1024 * int(figures.get("RssAnon", 0)))
-        self.is_sampled = self.is_sampled or len(sizes) > 1 or "VmHWM" not in figures
         if len(sizes) > 1:
+            self.is_sampled = True
             now = time.perf_counter()
             if now < self._shares_again_at and (limit is None or total <= limit):
                 return False
