@@ -110,15 +110,12 @@ def detectable(log_ratios: Sequence[float], blocks: int, seed: int = 0) -> float
     """
     draw = random.Random(seed)
     both = [*log_ratios, *(-ratio for ratio in log_ratios)]
-    needed = sorted(needed_shift(draw.choices(both, k=blocks)) for _ in range(DRAWS))
-    enough = needed[math.ceil(POWER * DRAWS) - 1]
+    needed = []
+    for _ in range(DRAWS):
+        low, high = interval(draw.choices(both, k=blocks))
+        needed.append(math.inf if low is None or high is None else max(-low, math.log1p(MARGIN) - high, 0.0))
+    enough = sorted(needed)[math.ceil(POWER * DRAWS) - 1]
     return None if math.isinf(enough) else math.expm1(enough)
-
-
-def needed_shift(log_ratios: Sequence[float]) -> float:
-    """Return what has to be added to the ratios so that a slow-down is found."""
-    low, high = interval(log_ratios)
-    return math.inf if low is None or high is None else max(-low, math.log1p(MARGIN) - high, 0.0)
 
 
 def parser() -> argparse.ArgumentParser:
