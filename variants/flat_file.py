@@ -55,40 +55,28 @@ def train(
 ) -> Sequence[Merge]:
     """Count the words of a corpus and learn merges. Raises what the counter and the trainer raise."""
     load()
+    how: dict[str, Any] = {"tie_break": tie_break, "min_count": min_count, "threads": threads}
     if inherited or not is_bounded(veto):
-        return extend(
-            corpus,
-            num_merges,
-            meter,
-            tie_break=tie_break,
-            min_count=min_count,
-            threads=threads,
-            inherited=inherited,
-            inheriting=inheriting,
-            veto=veto,
-        )
+        return extend(corpus, num_merges, meter, inherited, inheriting, veto, **how)
     check_inherited(inherited, inheriting, num_merges)
     word_counts = native(corpus, meter, threads=threads)
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     del word_counts  # so that the words' memory goes to the lists as soon as the text is laid out
-    return flat.train_on(
-        columns, num_merges, meter, tie_break=tie_break, min_count=min_count, threads=threads, veto=veto
-    )
+    return flat.train_on(columns, num_merges, meter, veto=veto, **how)
 
 
 def extend(
     corpus: Corpus,
     num_merges: int,
     meter: Meter,
-    *,
-    threads: int,
     inherited: Sequence[Merge],
     inheriting: str,
     veto: Veto | None,
-    **asked: Any,
+    **how: Any,
 ) -> Sequence[Merge]:
     """Go on from merges: pieces are encoded by them as they are read, and never all of the text is in memory."""
     columns: list[memoryview] = []
+    threads = how["threads"]
 
     def met(ids: Ids) -> Sequence[bool]:
         if not columns:
@@ -101,7 +89,7 @@ def extend(
     pieces = built("_flat").Pieces(ids)
     if not columns:  # else all words are here already, and a pipe cannot be read again
         in_parts(corpus, pieces, meter, threads=threads)
-    how = {"threads": threads, **asked, **extension_arguments(inheriting, veto)}
+    how.update(extension_arguments(inheriting, veto))
     return flat.train_compiled(columns, num_merges, meter, pieces=pieces, **how)
 
 

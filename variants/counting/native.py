@@ -165,7 +165,7 @@ class Scan:
             self.taker.begin(ranges)
             emptying = self.taker.take, max(PART_BYTES, before.st_size // PARTS) // ranges, True
         elif spill is not None:
-            emptying = spill.take, self.largest_table(ranges)
+            emptying = spill.take, int((self.memory or 0) * SHARE_OF_A_TABLE) // ranges
         self.meter.lap("read")
         start = time.perf_counter()
         columns, documents, done, (reading, handing_over), invalid, cut_off = _scanner.scan(
@@ -193,10 +193,6 @@ class Scan:
         word_counts = spill.merged(self.meter) if spill is not None and spill.runs else WordCounts(*columns)
         self.meter.lap("count")
         return word_counts
-
-    def largest_table(self, ranges: int) -> int:
-        """The bytes that the table of each range may have."""
-        return int((self.memory or 0) * SHARE_OF_A_TABLE) // ranges
 
     def bounds(self, file: BinaryIO, threads: int, smallest_range: int) -> list[int]:
         """Where ranges of about equal length begin and end, at places where a cut changes no word; [] for one range."""
