@@ -32,7 +32,7 @@ from harness.results.chart import (
     look_of,
 )
 from harness.results.legend import Legend, doubtful, failures, join_names
-from harness.results.ratios import factor_text, interval_text, is_slower, ratio_of
+from harness.results.ratios import Baseline, factor_text, interval_text, is_slower, ratio_of
 from harness.results.rows import (
     AT_LEAST,
     ESTIMATED,
@@ -288,7 +288,9 @@ def paired(rows: Sequence[Row], options: ChartOptions) -> Chart:
         if base is not None and (lines := _compared(group, base)):
             compared.append((lines, base.name, panel_title(group, groups) if len(groups) > 1 else ""))
     if not compared:
-        raise _no_pairs(rows, options.relative_to)
+        Baseline(rows, options.relative_to)  # refuses a name that no row has
+        text = "paired: no two rows ran together in two blocks or more; set measure=paired to measure ten"
+        raise Refusal(text, UNMEASURED)
     without = [label for lines, *_ in compared for label, _, comparison in lines if comparison.low is None]
     notes = ["Dots: blocks. Bar: 95 % interval of the median. Grey band: less than 1 % apart."]
     notes += [f"Too few blocks for an interval: {join_names(without)}."] if without else []
@@ -324,14 +326,6 @@ def _ratios_panel(number: int, lines: Lines, base: str, title: str) -> Panel:
         marks.append(Text(place, text))
     axis = Axis(f"times {base}", *log_range(reached, 1.04, 1.04), log=True)
     return Panel(axis, [label for label, *_ in lines], marks, title, band=(1 / (1 + MARGIN), 1 + MARGIN))
-
-
-def _no_pairs(rows: Sequence[Row], base: str | None) -> Refusal:
-    names = dict.fromkeys(row.name for row in rows if row.samples)
-    if base is not None and base not in names:
-        return Refusal(f"no time of {base!r} to compare with; there are: {', '.join(names) or 'none'}", UNMEASURED)
-    text = "paired: no two rows ran together in two blocks or more; set measure=paired to measure ten"
-    return Refusal(text, UNMEASURED)
 
 
 def tokenizers(figures: Sequence[Figures]) -> Chart:

@@ -210,17 +210,16 @@ def _drawn(chart: Chart) -> Figure:
     key_columns = max(1, int(room / (max((text_width(entry.text, SMALL) for entry in chart.key), default=0) + 0.5)))
     key_height = 0.17 * -(-len(chart.key) // key_columns) + (0.1 if chart.key else 0.0)
     above = EDGE + TITLE_HEIGHT * len(title) + LINE_HEIGHT * len(caption) + 0.06 + key_height
-    panels = [_with_short_names(panel) for panel in chart.panels]
+    panels, sizes, lefts, rights = zip(*(_sized(panel, chart) for panel in chart.panels), strict=True)
     titles = [_wrapped([panel.title], LABEL, room) if panel.title else [] for panel in panels]
     heights = [
-        (0.1 + LINE_HEIGHT * len(lines) if lines else 0.06, _height(panel, chart), 0.54 if panel.x.title else 0.3)
-        for panel, lines in zip(panels, titles, strict=True)
+        (0.1 + LINE_HEIGHT * len(lines) if lines else 0.06, size, 0.54 if panel.x.title else 0.3)
+        for panel, lines, size in zip(panels, titles, sizes, strict=True)
     ]
     below = LINE_HEIGHT * len(notes) + (0.12 if notes else 0.0)
     height = above + sum(map(sum, heights)) + below
     figure = Figure(figsize=(WIDTH, height), facecolor=CARD)
-    left = max(map(_room_left, panels), default=0.0)
-    right = chart.margin + max(map(_room_right, panels), default=0.0)
+    left, right = max(lefts), chart.margin + max(rights)
 
     def write(lines: Sequence[str], top: float, size: float, colour: str, step: float = LINE_HEIGHT) -> None:
         weight = "bold" if size == TITLE else "normal"
@@ -242,31 +241,20 @@ def _drawn(chart: Chart) -> Figure:
     return figure
 
 
-def _with_short_names(panel: Panel) -> Panel:
-    """The panel with names of lines that take no more than their share of the width."""
+def _sized(panel: Panel, chart: Chart) -> tuple[Panel, float, float, float]:
+    """The panel with its long names on several lines, its height, and the room for texts at its left and right."""
+    names = [
+        text_width(_series_text(each), SMALL) + 0.2 for each in panel.marks if isinstance(each, Label) and each.line
+    ]
+    margins = [text_width(each.text, SMALL) for each in panel.marks if isinstance(each, Text) and each.x is None]
+    right = max([*names, *margins], default=0.0)
     if isinstance(panel.y, Axis):
-        return panel
-    return panel._replace(y=["\n".join(_wrapped([name], LABEL, WIDEST_LABEL)) for name in panel.y])
-
-
-def _height(panel: Panel, chart: Chart) -> float:
-    if isinstance(panel.y, Axis):
-        return chart.height
-    lines = max((name.count("\n") for name in panel.y), default=0) + 1
-    return max(1, len(panel.y)) * max(chart.step, 0.16 * lines + 0.04)
-
-
-def _room_left(panel: Panel) -> float:
-    if isinstance(panel.y, Axis):
-        return 0.72
-    return max((text_width(name, LABEL) for name in panel.y), default=0.0) + 0.1
-
-
-def _room_right(panel: Panel) -> float:
-    labels = [mark for mark in panel.marks if isinstance(mark, Label) and mark.line]
-    names = [text_width(_series_text(label), SMALL) + 0.2 for label in labels]
-    margins = [text_width(mark.text, SMALL) for mark in panel.marks if isinstance(mark, Text) and mark.x is None]
-    return max([*names, *margins], default=0.0)
+        return panel, chart.height, 0.72, right
+    lines = [_wrapped([name], LABEL, WIDEST_LABEL) for name in panel.y]
+    step = max(chart.step, 0.16 * max(map(len, lines), default=1) + 0.04)
+    short = ["\n".join(texts) for texts in lines]
+    left = max((text_width(name, LABEL) for name in short), default=0.0) + 0.1
+    return panel._replace(y=short), max(1, len(lines)) * step, left, right
 
 
 def _series_text(label: Label) -> str:

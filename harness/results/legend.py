@@ -185,8 +185,8 @@ def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
 
 def all_notes(legend: Legend) -> list[str]:
     """Everything worth knowing about rows, for `--notes`."""
-    remarks = _grouped((remark, label) for row, label in _labelled(legend) for remark in _remarks(row))
-    more = [f"{remark}: {join_names(named)}." for remark, named in remarks.items()]
+    remarks = _by_text((remark, label) for row, label in _labelled(legend) for remark in _remarks(row))
+    more = [note for remark, named in remarks.items() for note in _note(remark, named)]
     return [*_conclusive(legend), *more, *_reasons(legend), *legend.details()]
 
 
@@ -200,52 +200,54 @@ def _labelled(legend: Legend, status: str | None = None) -> list[tuple[Row, str]
     return [(row, label) for row, label in pairs if status in (None, row.status)]
 
 
-def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def _note(text: str, names: Sequence[str]) -> list[str]:
+    return [f"{text}: {join_names(names)}."] if names else []
+
+
+def _by_text(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The labels of each text: rows of which the same is to be said are named together."""
     groups: dict[str, list[str]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
+    for text, label in pairs:
+        groups.setdefault(text, []).append(label)
     return groups
 
 
-def unfinished(rows: Sequence[Row]) -> Iterator[str]:
+def unfinished(rows: Sequence[Row]) -> list[str]:
     """A sentence for each run of these rows that has no end."""
-    for run in dict.fromkeys(row.record["run_id"] for row in rows if row.record.get("unfinished")):
-        yield f"R{unfinished_note(run)[1:]}."
+    runs = dict.fromkeys(row.record["run_id"] for row in rows if row.record.get("unfinished"))
+    return [f"R{unfinished_note(run)[1:]}." for run in runs]
 
 
 def failures(legend: Legend, drawn: Sequence[Row] = ()) -> list[str]:
     """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only if wrong."""
-    failed = [
-        (row, label)
-        for row, label in _labelled(legend)
-        if row.status == "mismatch" or (row.status != "ok" and row not in drawn)
-    ]
-    failed.sort(key=lambda pair: pair[0].status != "mismatch")
-    reasons = _grouped((failure_text(row), label) for row, label in failed)
+    labelled = _labelled(legend)
+    failed = [pair for pair in labelled if pair[0].status == "mismatch"]
+    failed += [pair for pair in labelled if pair[0].status not in ("ok", "mismatch") and pair[0] not in drawn]
+    reasons = _by_text((failure_text(row), label) for row, label in failed)
     return [f"{join_names(named)}: {reason}." for reason, named in reasons.items()]
 
 
-def doubtful(legend: Legend) -> Iterator[str]:
+def doubtful(legend: Legend) -> list[str]:
     """Whose merges contradict each other, or are not proved."""
     measured = _labelled(legend, "ok")
     disputed = [f"{label} ({row.digest})" for row, label in measured if row.disputed]
-    if disputed:
-        yield f"{UNPROVED_MARK} These differ in their merges, so not all are right: {join_names(disputed)}."
+    notes = _note(f"{UNPROVED_MARK} These differ in their merges, so not all are right", disputed)
     unproved = [(row, label) for row, label in measured if not row.proved and not row.by_design]
-    reasons = _grouped((one_line(row.identity.get("reason") or ""), label) for row, label in unproved)
-    for why, named in reasons.items():
-        yield f"{UNPROVED_MARK} Not proved{f' ({why})' if why else ''}: {join_names(named)}."
+    for why, named in _by_text((one_line(row.identity.get("reason") or ""), label) for row, label in unproved).items():
+        notes += _note(f"{UNPROVED_MARK} Not proved{f' ({why})' if why else ''}", named)
+    return notes
 
 
-def _exhausted(legend: Legend) -> Iterator[str]:
+def _exhausted(legend: Legend) -> list[str]:
     """That a text has fewer merges than requested; if rows made different numbers, a column has them."""
-    made = {(row.merges, row.requested_merges) for row in legend.rows if row.status == "ok"}
-    if len(made) == 1 and any(row.exhausted for row in legend.rows):
-        ((merges, requested),) = made
-        yield f"No pair was left after {count_text(merges or 0)} of {count_text(requested or 0)} merges."
+    made = {(row.merges or 0, row.requested_merges or 0) for row in legend.rows if row.status == "ok"}
+    if len(made) != 1 or not any(row.exhausted for row in legend.rows):
+        return []
+    ((merges, requested),) = made
+    return [f"No pair was left after {count_text(merges)} of {count_text(requested)} merges."]
 
 
-def _too_close(legend: Legend) -> Iterator[str]:
+def _too_close(legend: Legend) -> list[str]:
     """Rows of one task on one machine that cannot be ranked before the next slower one."""
     tasks: dict[Any, list[tuple[Row, str]]] = {}
     for row, label in _labelled(legend):
@@ -257,11 +259,10 @@ def _too_close(legend: Legend) -> Iterator[str]:
         for (row, label), (slower, other) in itertools.pairwise(sorted(task, key=lambda pair: pair[0].total or 0.0))
         if not is_slower(slower, row)
     ]
-    if close:
-        yield f"Too close to rank: {join_names(close)}."
+    return _note("Too close to rank", close)
 
 
-def _loading(legend: Legend) -> Iterator[str]:
+def _loading(legend: Legend) -> list[str]:
     """Who worked longer before its call than in it: on something prepared, or to load a large library."""
     worked = [
         f"{label} {spent:.1f} s"
@@ -269,18 +270,16 @@ def _loading(legend: Legend) -> Iterator[str]:
         if (spent := (row.record.get("witness") or {}).get("import_cpu_seconds") or 0.0)
         > max(MUCH_IMPORT_CPU_SECONDS, row.total or 0.0)
     ]
-    if worked:
-        yield f"Loading the module took longer than the total, which excludes it: {join_names(worked)}."
+    return _note("Loading the module took longer than the total, which excludes it", worked)
 
 
-def _busy(legend: Legend) -> Iterator[str]:
+def _busy(legend: Legend) -> list[str]:
     def is_disturbed(sample: Sample) -> bool:
         return sample.kept_waiting or (sample.steal is not None and sample.steal > MUCH_STEAL)
 
     counts = [(sum(map(is_disturbed, row.samples)), row, label) for row, label in _labelled(legend)]
     busy = [f"{label} in {number} of {len(row.samples)} runs" for number, row, label in counts if number]
-    if busy:
-        yield f"Machine busy, so wall times may be too long: {join_names(busy)}."
+    return _note("Machine busy, so wall times may be too long", busy)
 
 
 def _remarks(row: Row) -> Iterator[str]:

@@ -21,7 +21,6 @@ from harness.results.tables import NOT_COMPARABLE, memory_text
 
 DIFFERENT = "≠"
 SIDES = ("left", "right")
-MOST_DIFFERENCES = 3
 UNLIKE = tuple(field.unlike for field in COMPARED)
 """In what two sets can be unlike, by the names that `--unlike` takes."""
 Key = tuple[Any, ...]
@@ -247,15 +246,10 @@ def require_alike(sets: SideBySide, allowed: Collection[str] = ()) -> None:
 
 def _differences_text(unlike: Sequence[Difference]) -> str:
     """Each condition with both sides; the first few of one that differs in many ways."""
-    sides: dict[str, list[str]] = {}
+    sides: dict[str, dict[str, None]] = {}
     for each in unlike:
-        sides.setdefault(each.condition, []).append(f"{each.left} / {each.right}")
-    texts = []
-    for condition, pairs in sides.items():
-        once = list(dict.fromkeys(pairs))
-        rest = [f"and {len(once) - MOST_DIFFERENCES} more"] if len(once) > MOST_DIFFERENCES else []
-        texts.append(f"{condition} ({'; '.join(once[:MOST_DIFFERENCES] + rest)})")
-    return " and in ".join(texts)
+        sides.setdefault(each.condition, {})[f"{each.left} / {each.right}"] = None
+    return " and in ".join(f"{condition} ({join_names(list(pairs))})" for condition, pairs in sides.items())
 
 
 def comparison_sheet(sets: SideBySide) -> Sheet:

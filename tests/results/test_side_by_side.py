@@ -46,6 +46,8 @@ def test_rows_of_one_cell_are_a_match_and_others_are_alone() -> None:
     assert [(match.left.name, match.left.record["threads"]) for match in both.matches] == [("heap", 1), ("heap", 2)]
     assert unlike_in(both) == [[], []]
     assert [row.name for row in both.only_left] == ["naive"]
+    alone = sets_of([HEAP, changed(**ELSEWHERE)], [HEAP])
+    assert (len(alone.matches), len(alone.only_left)) == (1, 1)
     require_alike(both)
     both = sets_of([HEAP, changed(vocab_size=2000)], [HEAP, changed(vocab_size=4000), changed(**OTHER_TEXT)])
     assert unlike_in(both) == [[]]
