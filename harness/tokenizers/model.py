@@ -64,7 +64,7 @@ class Tokenizer:
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._longest_special = max(map(len, longest_first), default=0)
-        self._cache = _Cache(self)
+        self._cache: dict[str, tuple[int, ...]] = {}
 
     @property
     def vocab_size(self) -> int:
@@ -173,8 +173,19 @@ class Tokenizer:
             enough = max(WINDOW, 2 * len(waiting))
 
     def _plain(self, stretch: str) -> list[int]:
-        """The ids of text without special tokens."""
-        return list(chain.from_iterable(map(self._cache.__getitem__, self.pieces(stretch))))
+        """The ids of text without special tokens. Those of short pre-tokens are cached, for they recur."""
+        ids: list[int] = []
+        for piece in self.pieces(stretch):
+            cached = self._cache.get(piece)
+            if cached is None:
+                content = piece.encode(errors="surrogateescape")
+                cached = tuple(self.merged(content))
+                if len(content) <= LONGEST_CACHED:
+                    if len(self._cache) >= WORDS_CACHED:
+                        self._cache.clear()  # by now most of it is rare words
+                    self._cache[piece] = cached
+            ids += cached
+        return ids
 
     def pieces(self, stretch: str) -> Sequence[str]:
         """The pre-tokens, and between them what the pattern passes over, so that nothing is lost."""
@@ -197,23 +208,6 @@ class Tokenizer:
         if piece in self._whole:
             return [self._whole[piece]]
         return join([self._byte_ids[byte] for byte in piece], self._ranks, self._made)
-
-
-class _Cache(dict[str, Sequence[int]]):
-    """The tokens of earlier pre-tokens; cleared when it is full, because by then most of it is rare words."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__()
-        self.tokenizer = tokenizer
-
-    def __missing__(self, piece: str) -> Sequence[int]:
-        content = piece.encode(errors="surrogateescape")
-        ids = self.tokenizer.merged(content)
-        if len(content) <= LONGEST_CACHED:  # longer pieces hardly ever recur
-            if len(self) >= WORDS_CACHED:
-                self.clear()
-            self[piece] = tuple(ids)
-        return ids
 
 
 def _compiled(pattern: str) -> regex.Pattern[str]:
