@@ -128,7 +128,7 @@ def _described(path: Path) -> TokenizerFile:
         raise unusable(path, f"its schema is {content.get('schema')}, this program reads {SCHEMA}")
     try:
         digests = dict(content["files"])
-        special_tokens = {str(token["text"]): int(token["id"]) for token in content["special_tokens"]}
+        special_tokens = checked_ids({str(token["text"]): token["id"] for token in content["special_tokens"]})
         pattern = content["pattern"]["regex"]
         if not isinstance(pattern, str | None):
             raise TypeError(pattern)

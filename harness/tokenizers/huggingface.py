@@ -117,7 +117,7 @@ def split_by(file: Mapping[str, Any]) -> str | None:
 
 def _special_tokens(added: Any) -> dict[str, int]:
     try:
-        tokens = {str(token["content"]): int(token["id"]) for token in added}
+        tokens = checked_ids({str(token["content"]): token["id"] for token in added})
         particular = [
             (token["content"], key) for token in added for key in ("lstrip", "rstrip", "single_word") if token.get(key)
         ]

@@ -188,7 +188,7 @@ def read_json(content: bytes) -> dict[str, Any]:
 
 def checked_ids(ids: Any) -> dict[str, int]:
     """A mapping from spellings to ids. Raises ValueError for anything else."""
-    if not isinstance(ids, dict) or not all(type(number) is int for number in ids.values()):
+    if not isinstance(ids, dict) or not all(type(number) is int and 0 <= number < 1 << 32 for number in ids.values()):
         raise ValueError("it does not map tokens to ids")
     return ids
 

@@ -60,17 +60,23 @@ def pattern_of(pre_tokenizer: Any) -> str | None:
     if last.get("add_prefix_space", True):
         raise ValueError("it puts a blank before the text (add_prefix_space); ours never does")
     patterns = [_split(step) for step in steps[:-1]]
-    if len(steps) + last.get("use_regex", True) > 2 and any(step.get("invert") for step in steps):
-        raise ValueError("it drops text between two of its steps (invert); ours keeps all text")
     if last.get("use_regex", True):
         patterns.append(GPT2_PATTERN)
+    if len(patterns) > 1 and any(step.get("invert") for step in steps):
+        raise ValueError("it drops text between two of its steps (invert); ours keeps all text")
     return joined(patterns) if patterns else None
 
 
 def _steps(pre_tokenizer: Any) -> list[Any]:
-    if isinstance(pre_tokenizer, Mapping) and pre_tokenizer.get("type") == "Sequence":
-        return [step for each in pre_tokenizer.get("pretokenizers") or [] for step in _steps(each)]
-    return [] if pre_tokenizer is None else [pre_tokenizer]
+    waiting, steps = [pre_tokenizer], []
+    while waiting:
+        step = waiting.pop(0)
+        if isinstance(step, Mapping) and step.get("type") == "Sequence":
+            inner = step.get("pretokenizers")
+            waiting[:0] = inner if isinstance(inner, list) else [inner]
+        elif step is not None:
+            steps.append(step)
+    return steps
 
 
 def _split(step: Any) -> str:
