@@ -218,12 +218,12 @@ def reads_corpus(cell: TrainCell, answer: Answer) -> bool:
 
 def counted_from(record: Record, words: Words | None) -> Counted:
     """A counter's answer, from its record."""
-    seconds = {phase: spent for phase, spent in record["seconds"].items() if phase not in ("other", "total")}
-    answer = {name: record[name] for name in ("status", "reason", "cpu_seconds", "takes_threads", "tallies")}
-    answer["system_seconds"] = record.get("system_seconds")
-    answer |= {"seconds": seconds, "documents": record["data"].get("documents")}
-    if "other" in record["seconds"]:
-        answer["total"] = sum(seconds.values()) + record["seconds"]["other"]
+    seconds = {phase: spent for phase, spent in record["seconds"].items() if spent is not None and phase != "total"}
+    names = ("status", "reason", "cpu_seconds", "system_seconds", "takes_threads", "tallies")
+    answer = {**{name: record.get(name) for name in names}, "documents": record["data"].get("documents")}
+    if "other" in seconds:
+        answer["total"] = sum(seconds.values())
+    answer["seconds"] = {phase: spent for phase, spent in seconds.items() if phase != "other"}
     return Counted(answer, words)
 
 

@@ -116,23 +116,6 @@ def harness(tmp_path: Path) -> FrontDoor:
 # What a newcomer does.
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("my text, (odd) = ~ 中文 [red] it's.txt", "my text, (odd) = ~ 中文 [red] it's.txt"),
-        ("-leading dash.txt", "-leading dash.txt"),
-        ("caf\udce9.txt", "caf\ufffd.txt"),
-        ("a=b,c.txt", "a=b,c.txt"),
-    ],
-)
-def test_a_path_is_taken_literally(harness: FrontDoor, name: str, shown: str) -> None:
-    (harness.folder / "text.txt").rename(harness.folder / name)
-    said = harness(f"data.path={name}", SMALL)
-    assert (said.code, said.err) == (0, "")
-    assert said.trained()[0]["data"]["name"] == shown
-
-
 # What goes wrong in a trainer.
 
 

@@ -245,11 +245,6 @@ def test_the_default_pattern_is_the_contracts() -> None:
     assert registry.cards("pattern")["gpt2"]["regex"] == GPT2_PATTERN
 
 
-def test_settings_hold_for_the_command() -> None:
-    (only,) = compose(["repeat=3", "seed=7", "save=a b", "plan=true", "results=r"]) or []
-    assert settings_of(only.values) == Settings(Path("r"), Path("a b"), 3, 7, True, Preset("quick"))
-
-
 @pytest.mark.parametrize(
     ("arguments", "preset", "repeat"),
     [
@@ -329,13 +324,6 @@ def test_a_broken_card_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         registry.variants.__wrapped__()
 
 
-def test_a_card_may_say_no_more_than_its_name_and_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "variant").mkdir()
-    (tmp_path / "variant" / "mine.yaml").write_text("name: mine\n_target_: mine:train\n")
-    monkeypatch.setattr(registry, "conf_folder", lambda: tmp_path)
-    assert registry.variants.__wrapped__()["mine"] == VariantCard("mine", "mine:train")
-
-
 def test_variants_are_in_the_order_of_the_series() -> None:
     cards = [card for card in registry.variants().values() if card.part is not None]
     parts = [card.part or 0 for card in cards if not {"cython", "cpp"} & set(card.tags)]
@@ -394,14 +382,6 @@ def test_sizes_as_people_write_them(said: str | int, size: int) -> None:
 def test_what_is_no_size_is_refused(said: str) -> None:
     with pytest.raises(Refusal, match="is not a size; write a number"):
         parse_bytes(said, "data.bytes")
-
-
-def test_nothing_is_no_size_except_where_it_is_one() -> None:
-    with pytest.raises(Refusal, match=r"data\.bytes=0 is nothing"):
-        parse_bytes(0, "data.bytes")
-    with pytest.raises(Refusal, match="is nothing"):
-        parse_bytes("0.4", "data.bytes")
-    assert parse_bytes("0", "data.skip", smallest=0) == 0
 
 
 def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) -> None:

@@ -28,6 +28,7 @@ from workbench import (
     recorded_run,
     settings_for,
     unruly,
+    unruly_counter,
     wait_until,
 )
 
@@ -155,6 +156,16 @@ def test_an_unfinished_run_is_read_and_marked_by_every_command(
             assert command.main([*options, str(tmp_path / "results")]) == 0
         assert (capsys.readouterr().out.count(note), page.read_text().count(note)) == ((2, 1) if marked else (0, 0))
         recorded_run(tmp_path, three(tmp_path))
+
+
+def test_a_counter_that_failed_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+    reading, counter = reading_of(tmp_path), unruly_counter("counter_that_dies")
+    cells = [cell_of(reading, trainer, counter=counter) for trainer in (HEAP, NAIVE)]
+    assert killed_at(monkeypatch, 2, 0.0, lambda: recorded_run(tmp_path, cells))
+    recorded_run(tmp_path, cells)
+    found = Counter((record["cell"], record["status"]) for record in read_records([tmp_path / "results"]))
+    assert found == {("count", "killed"): 1, ("train", "killed"): 2}
 
 
 def test_words_that_are_gone_are_counted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
