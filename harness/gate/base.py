@@ -73,7 +73,7 @@ class Side:
 
     def digest(self, variant: VariantCard) -> str | None:
         """The digest of the code behind a variant on this side; None if it cannot be read."""
-        return machine.digest_at(variant.target, variant.params, tuple(self.places))
+        return machine.source_sha256(variant.target, variant.params, self.places)
 
 
 def linked(folder: Path, links: dict[str, Path]) -> Path:

@@ -297,26 +297,24 @@ def interpreter(path: str | None) -> Interpreter:
 # Digests of code
 
 
-def source_sha256(target: str, params: Mapping[str, Any] = MappingProxyType({})) -> str | None:
+def source_sha256(
+    target: str, params: Mapping[str, Any] = MappingProxyType({}), places: Iterable[str] = ()
+) -> str | None:
     """Return the digest of the code behind `package.module:function`; None if its module cannot be found.
 
-    A program that a parameter names, such as the `./train` of a command, belongs to the code.
+    It is looked for in these places, else where this process would. A program that a parameter names, such as the
+    `./train` of a command, belongs to the code.
     """
-    return digest_at(target, params, (*sys.path, os.getcwd(), str(CHECKOUT)))  # noqa: PTH109
-
-
-def digest_at(target: str, params: Mapping[str, Any], places: tuple[str, ...]) -> str | None:
-    """Return the digest of the code behind a target that is looked for in these places."""
     module = target.partition(":")[0]
-    files = closure(module, places)
+    files = closure(module, tuple(places) or (*sys.path, os.getcwd(), str(CHECKOUT)))  # noqa: PTH109
     if module not in files:
         return None
     lines = "".join(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n" for name in sorted(files))
-    digest = hashlib.sha256(lines.encode()).hexdigest()
+    digest = hashlib.sha256(lines.encode())
     programs = [path for value in params.values() if isinstance(value, str) for path in programs_in(value)]
     if programs:
-        return hashlib.sha256(b"".join([digest.encode(), *(path.read_bytes() for path in programs)])).hexdigest()
-    return digest
+        digest = hashlib.sha256(b"".join([digest.hexdigest().encode(), *(path.read_bytes() for path in programs)]))
+    return digest.hexdigest()
 
 
 def programs_in(command: str) -> list[Path]:
