@@ -304,6 +304,19 @@ def test_threads_cores_and_a_tie_break_reach_a_trainer(measured: Measure, tmp_pa
     assert unpacked((output / "merges").read_bytes()) == expected
 
 
+def test_no_file_of_the_tree_replaces_an_import_of_the_measured_process(
+    measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tmp_path / "tree"
+    (tree / "harness").mkdir(parents=True)
+    for name in ("json.py", "contextlib.py", "runpy.py", "sitecustomize.py", "harness/__init__.py"):
+        (tree / name).write_text("raise RuntimeError('replaced')\n")
+    (tree / "mine.py").write_text("from variants.heap import train\n")
+    monkeypatch.chdir(tree)
+    answer, _ = measured("mine:train")
+    assert (answer["status"], answer["reason"]) == ("ok", None)
+
+
 # The account beside an answer
 
 
