@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -50,9 +49,6 @@ def extra(module: str, what: str, group: str = "data") -> Any:
             f"a checkout python -m pip install -e '.[{group}]'",
             UNMEASURED,
         ) from error
-
-
-CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
