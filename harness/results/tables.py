@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.common.errors import Refusal
 from harness.common.sheet import Column, Sheet
-from harness.common.units import count_text, counted_text, ratio_text
+from harness.common.units import count_text, ratio_text
 from harness.results.legend import Legend, all_notes, is_outside_table, notes
 from harness.results.ratios import Baseline, times_of
 from harness.results.rows import NOT_MEASURED, SAMPLED, TALLIES, Row, measured_phases
@@ -175,20 +175,17 @@ def given_sheet(rows: Sequence[Row]) -> Sheet:
         if row.name in fed and not feeding:
             continue  # it was stopped before it could report, and another row of it has
         way = row.name, *(str(feeding.get(heading.replace(" ", "_").replace("-", "_")) or "-") for heading in headings)
-        ways.setdefault(way, set()).update(filter(None, [threads_of(row)]))
-    names = [", ".join([way[0], *_threads_text(sorted(threads))]) for way, threads in ways.items()]
+        takes_threads = row.record.get("takes_threads")
+        ways.setdefault(way, set()).update([] if takes_threads is None else [row.threads if takes_threads else 1])
+    names = [f"{way[0]}{_threads_text(sorted(threads))}" for way, threads in ways.items()]
     columns = [Column("trainer", names, figures=False)]
     columns += [Column(name, [way[place] for way in ways], figures=False) for place, name in enumerate(headings, 1)]
     return Sheet([], columns, ["" for _ in names], [])
 
 
-def threads_of(row: Row) -> int | None:
-    """How many of the run's threads it could use; None if nobody recorded that."""
-    takes, threads = row.record.get("takes_threads"), row.record.get("threads")
-    return None if takes is None or threads is None else (threads if takes else 1)
-
-
-def _threads_text(threads: Sequence[int]) -> list[str]:
-    if not threads:
-        return []
-    return [" and ".join([*map(count_text, threads[:-1]), counted_text(threads[-1], "thread")])]
+def _threads_text(threads: Sequence[int]) -> str:
+    """
+    >>> _threads_text([1, 2]), _threads_text([1]), _threads_text([])
+    (', 1 and 2 threads', ', 1 thread', '')
+    """
+    return f", {' and '.join(map(count_text, threads))} thread{'s' * (threads != [1])}" if threads else ""

@@ -98,6 +98,12 @@ def test_whatever_a_record_holds_is_text() -> None:
         assert "<table" in page(rows(read_records([RECORDS / f"{name}.jsonl"])))
 
 
+def test_counters_of_several_corpora_are_in_one_table() -> None:
+    counted = read_records([RECORDS / "counting.jsonl"])
+    again = [{**record, "data": {**record["data"], "name": "owt", "sha256": "cd" * 32}} for record in counted]
+    assert len(re.findall('<th scope="row"', page_of(*counted, *again))) == 2 * len(rows(counted))
+
+
 def test_a_page_may_fetch_nothing() -> None:
     content = page_of(measured("flat", 1.0))
     policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', content)[0]
