@@ -12,21 +12,14 @@ from typing import Any
 from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.progress import bar
-from harness.common.units import count_text
-from harness.proof.explain import (
-    TEXTS,
-    choices_json,
-    describe,
-    differences,
-    merge_text,
-    merges_are,
-    rest_text,
-    row_of,
-)
-from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Replay, replay
+from harness.common.units import count_text, times_text
+from harness.proof.checks import first_difference
+from harness.proof.prove import TEXTS, describe, merge_text
+from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Best, Replay, Step, replay
 from harness.runs.words import CorpusWords, add_words_arguments, corpus_words, is_variant, merges_of_variant
 from harness.tokenizers.merges_file import FORMS, MergesFile, read_merges_file
 from harness.worker.calling import OWN
+from harness.worker.merges_bytes import in_hex
 from variants.contract import Merge, TieBreak
 
 DESCRIPTION = f"""\
@@ -114,9 +107,30 @@ def compare(options: argparse.Namespace, file: MergesFile, words: CorpusWords, m
     return MISMATCH if different else OK
 
 
+def differences(a: Replay, b: Replay) -> Iterator[str]:
+    """Where two lists differ first, why, and how different they are in all; nothing if they are equal."""
+    mine, theirs = ([step.merge for step in replayed.steps] for replayed in (a, b))
+    if mine == theirs:
+        return
+    place = first_difference(mine, theirs)
+    yield f"first difference: merge {count_text(place + 1)}, {count_text(place)} equal before it"
+    for side, replayed in zip("AB", (a, b), strict=True):
+        if place < len(replayed.steps):
+            yield f"  {side} {describe(replayed.steps[place])}"
+        else:
+            yield f"  {side} has ended; {rest_text(replayed.rest)}"
+    made, others = ({left + right for left, right in merges} for merges in (mine, theirs))
+    merges = f"{len({*mine} & {*theirs}):,} of {len({*mine, *theirs}):,} merges"
+    yield f"in common: {merges}, {len(made & others):,} of {len(made | others):,} tokens"
+    if a.bytes:
+        change = 100 * (b.tokens / a.tokens - 1)
+        yield f"tokens per byte: A {a.tokens / a.bytes:.4f}, B {b.tokens / b.bytes:.4f} ({change:+.3f} %)"
+
+
 def faults(replayed: Replay) -> list[str]:
     wrong = replayed.faults
-    return [f"{merges_are(len(wrong))} not right, the first is merge {wrong[0].number}"] if wrong else []
+    number = "1 merge is" if len(wrong) == 1 else f"{count_text(len(wrong))} merges are"
+    return [f"{number} not right, the first is merge {wrong[0].number}"] if wrong else []
 
 
 def objections(replayed: Replay, words: CorpusWords) -> list[str]:
@@ -161,6 +175,13 @@ def report(path: Path, file: MergesFile, words: CorpusWords, replayed: Replay) -
         yield f"tokens per byte of the words: {replayed.tokens / replayed.bytes:.4f}"
 
 
+def rest_text(best: Best) -> str:
+    """The pair that remains to be merged next."""
+    if not best.count:
+        return "no pair is left"
+    return f"{merge_text(best.choices[TieBreak.GREATEST_BYTES])} is left with {times_text(best.count)}"
+
+
 def verdict(replayed: Replay, problems: Sequence[str]) -> str:
     if problems:
         return "WRONG"
@@ -192,6 +213,24 @@ def as_json(
         "bytes": replayed.bytes,
         "steps": [{**row_of(step), **({} if step.judgement == MAXIMUM else choices_json(step.best))} for step in steps],
     }
+
+
+def row_of(step: Step) -> dict[str, Any]:
+    left, right = in_hex(step.merge)
+    return {
+        "merge": step.number,
+        "left": left,
+        "right": right,
+        "judgement": step.judgement,
+        "count": step.count,
+        "greatest_count": step.best.count,
+        "tied": step.best.tied,
+        "right_under": [tie_break.value for tie_break in step.right_under],
+    }
+
+
+def choices_json(best: Best) -> dict[str, Any]:
+    return {"choices": {tie_break.value: in_hex(merge) for tie_break, merge in best.choices.items()}}
 
 
 if __name__ == "__main__":

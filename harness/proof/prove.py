@@ -13,10 +13,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.common.progress import bar
-from harness.common.units import count_text, times_text
+from harness.common.units import count_text, times_text, token_text
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, true_counts
-from harness.proof.explain import describe
-from harness.proof.true_counts import ALL_TIE_BREAKS, Replay, Step
+from harness.proof.true_counts import (
+    ALL_TIE_BREAKS,
+    DUPLICATE,
+    INHERITED,
+    MAXIMUM,
+    NOT_INHERITED,
+    TIE,
+    TOO_RARE,
+    UNKNOWN,
+    VETOED,
+    Replay,
+    Step,
+)
 from harness.worker.merges_bytes import MOST_BYTES_IN_A_RECORD, in_hex, merges_sha256
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Unavailable, Veto, WordCounts
 from variants.vetoes import limits_of
@@ -113,6 +124,62 @@ def is_right(words: WordCounts, listed: MergeList, tie_break: TieBreak, options:
 
 
 # A replay in words
+
+TEXTS = {
+    MAXIMUM: "the most frequent pair of its moment",
+    TIE: "one of several most frequent pairs",
+    WRONG: "less frequent than another pair",
+    TOO_RARE: "below min_count",
+    UNKNOWN: "of a token that no earlier merge makes",
+    DUPLICATE: "made before",
+    INHERITED: "inherited",
+    NOT_INHERITED: "in place of an inherited one",
+    VETOED: "vetoed, or spelling an inherited token again",
+}
+LONGEST_TOKEN = 40
+"""So many characters of a token are shown."""
+
+
+def describe(step: Step) -> str:
+    """One merge, with what was true of it.
+
+    >>> tied = {TieBreak.RAW_BYTES: (b"a", b"b"), TieBreak.GREATEST_BYTES: (b"c", b"d")}
+    >>> describe(Step(7, (b"a", b"b"), TIE, 3, true_counts.Best(3, 2, tied)))
+    "merge 7: b'a' + b'b', 3 times, as often as 1 other; right under raw_bytes; greatest_bytes takes b'c' + b'd'"
+    """
+    text, best = f"merge {step.number}: {merge_text(step.merge)}", step.best
+    if step.judgement in (MAXIMUM, TIE, WRONG, TOO_RARE):
+        text += f", {times_text(step.count)}"
+    if step.judgement not in (TIE, WRONG):
+        return f"{text}, {TEXTS[step.judgement]}"
+    if step.judgement == TIE:
+        text += f", as often as {count_text(best.tied - 1)} other{'s' if best.tied > 2 else ''}"
+        under = ", ".join(tie_break.value for tie_break in step.right_under)
+        text += f"; right under {under}" if under else ""
+    elif not best.count:
+        return f"{text}; no pair was left"
+    elif best.tied == 1:
+        most = next(iter(best.choices.values()))
+        return f"{text}; the most frequent is {merge_text(most)}, {times_text(best.count)}"
+    else:
+        text += f"; {count_text(best.tied)} pairs occur {times_text(best.count)}"
+    return f"{text}; {choices(step)}"
+
+
+def choices(step: Step) -> str:
+    """The choices of other tie-breaks, those of the same choice together."""
+    takers: dict[Merge, list[str]] = {}
+    for tie_break, merge in step.best.choices.items():
+        takers.setdefault(merge, []).append(tie_break.value)
+    takers.pop(step.merge, None)
+    return "; ".join(
+        f"{', '.join(names)} {'take' if len(names) > 1 else 'takes'} {merge_text(merge)}"
+        for merge, names in takers.items()
+    )
+
+
+def merge_text(merge: Merge) -> str:
+    return " + ".join(f"b{token_text(token, LONGEST_TOKEN)}" for token in merge)
 
 
 def identity_of(replayed: Replay, num_merges: int, by_design: str | None = None) -> Identity:

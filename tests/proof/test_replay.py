@@ -12,10 +12,9 @@ from hypothesis import strategies as some
 
 from harness.common import errors
 from harness.proof.counterexamples import TrainerCall
-from harness.proof.explain import differences
 from harness.proof.trainer_checks import ALPHABET, two_letter_word
 from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, TrueCounts, replay
-from harness.replay import main
+from harness.replay import differences, main
 from variants.contract import Merge, TieBreak, WordCounts
 
 Words = dict[bytes, int]
