@@ -54,12 +54,15 @@ def safe_place(corpus: Corpus, file: BinaryIO, size: int, target: int) -> int:
     if target <= 0 or target >= size:
         return max(0, min(target, size))
     if scanned(corpus):
+        native.check_built()
 
         def read(start: int, length: int) -> bytes:
             file.seek(start)
             return file.read(length)
 
-        place = scan_of(corpus).safe_place(read, target, size)
+        pattern = compiled(corpus.pattern) or b""
+        scan = Scan(corpus, NULL_METER, pattern, native.fastest_path(), native.BUFFER_BYTES, None)
+        place = scan.safe_place(read, target, size)
     else:
         tokens = processes.safe_to_cut([token.encode() for token in corpus.special_tokens])
         if not tokens:
@@ -77,13 +80,6 @@ def scanned(corpus: Corpus) -> bool:
     """
     unseen = corpus.replaces_errors and any(REPLACEMENT in token for token in corpus.special_tokens)
     return compiled(corpus.pattern) is not None and splits_documents(corpus.pattern) and not unseen
-
-
-def scan_of(corpus: Corpus) -> Scan:
-    native.check_built()
-    pattern, path = compiled(corpus.pattern), native.fastest_path()
-    assert pattern is not None
-    return Scan(corpus, NULL_METER, pattern, path, native.BUFFER_BYTES, None)
 
 
 def count_stream(corpus: Corpus, write: Callable[[BinaryIO], None], memory: int | None = None) -> WordCounts:
