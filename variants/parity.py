@@ -62,7 +62,7 @@ class Choice:
 
     def __post_init__(self) -> None:
         if not self.tables:
-            raise ValueError("there is no language; name one or more")
+            raise ValueError("no languages; pass one or more")
         if self.dev and self.ratio:
             raise ValueError("dev and ratio exclude each other; leave one out")
         for name, given in (("dev", self.dev), ("ratio", self.ratio)):

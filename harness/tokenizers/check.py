@@ -83,7 +83,7 @@ def version_of(name: str) -> str:
 
 def existing(path: Path) -> Path:
     if not path.is_file():
-        raise Refusal(f"there is no {path.name}", UNMEASURED)
+        raise Refusal(f"{path.name} not found", UNMEASURED)
     return path
 
 

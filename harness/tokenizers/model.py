@@ -110,7 +110,7 @@ class Tokenizer:
         try:
             return b"".join([self.vocab[number] for number in ids])
         except KeyError as error:
-            raise Refusal(f"there is no token {error}; the ids of this tokenizer are 0 to {max(self.vocab)}") from error
+            raise Refusal(f"token {error} not found; the ids of this tokenizer are 0 to {max(self.vocab)}") from error
 
     def decode_text(self, ids: Iterable[int], errors: Literal["strict", "replace"] = "strict") -> str:
         """The text of some ids. Raises Refusal if their bytes are not UTF-8, unless errors is `replace`."""

@@ -121,7 +121,7 @@ def test_invalid_texts_and_ids_are_refused() -> None:
     with pytest.raises(Refusal, match="character 1 of the text is a lone surrogate"):
         list(tokenizer.encode_iterable(["a", "b\ud800"]))
     for number in (999, -1):
-        with pytest.raises(Refusal, match=f"no token {number}; the ids of this tokenizer are 0 to 256"):
+        with pytest.raises(Refusal, match=f"token {number} not found; the ids of this tokenizer are 0 to 256"):
             tokenizer.decode([97, number])
     with pytest.raises(Refusal, match="not UTF-8 at byte 1"):
         tokenizer.decode_text([97, 255])
