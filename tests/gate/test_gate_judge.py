@@ -180,6 +180,8 @@ def test_markdown_loses_nothing(evidence: Evidence) -> None:
 def test_absent_variants_share_a_line(evidence: Evidence) -> None:
     add(evidence, ("identity", {"status": "skipped", "reason": "it breaks ties otherwise"}))
     assert any("breaks ties" in line for line in lines(judge(evidence)))
+    add(evidence, PROVED)
+    assert not any("breaks ties" in line for line in lines(judge(evidence)))  # it was measured elsewhere
     for number in range(3):
         add(evidence, ("note", {"variant": f"v{number}", "reason": f"v{number}, time: no Boost"}))
     assert "absent       v0, v1, v2: no Boost" in lines(judge(evidence))
