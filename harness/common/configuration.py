@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from harness.common import registry
@@ -165,27 +162,3 @@ def keys_beside(key: str, data: str = "") -> list[str]:
     if not isinstance(section, DictConfig):
         return [str(name) for name in schema]
     return [f"{above}.{name!s}" if above else str(name) for name in section]
-
-
-MORE_THAN_NAMED = re.compile(r"[*(]|experiment=|hydra|--config-dir|(?<!\S)-(c|i|sc|-cfg|-info|-shell-completion)\b")
-"""Arguments that may choose, or show, a variant that they do not name."""
-
-
-def register(arguments: Sequence[str]) -> None:
-    """Register the schema with Hydra, and the variants without a file: presets of families, and those of packages.
-
-    Only variants that the arguments may name are registered: all of them take longer than composing.
-    """
-    store = ConfigStore.instance()
-    if "schema.yaml" not in store.repo:
-        store.store(name="schema", node=HarnessConfig)
-    without_a_file = registry.presets()
-    for name, card in registry.announced().items():
-        if name not in without_a_file and not (registry.conf_folder() / "variant" / f"{name}.yaml").exists():
-            node = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
-            without_a_file[name] = node
-    command = " ".join(arguments)
-    everything = MORE_THAN_NAMED.search(command) is not None
-    for name, node in without_a_file.items():
-        if everything or name in command:
-            store.store(group="variant", name=name, node=node)

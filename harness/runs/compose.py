@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import hydra
 import hydra.errors
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, OverrideParseException
@@ -67,7 +68,7 @@ def compose(arguments: Sequence[str]) -> list[Config] | None:
     for value in values:
         check_names(value)
     overrides = list(map(prepared_value, with_own_data(values)))
-    configuration.register([*options, *overrides])
+    register([*options, *overrides])
     try:
         if any(option.partition("=")[0] in QUESTIONS for option in options):
             ask_hydra(options, overrides)
@@ -82,6 +83,30 @@ def compose(arguments: Sequence[str]) -> list[Config] | None:
     if not composed:
         raise Refusal(f"there is nothing to measure, no name matches; {HELP}")
     return composed
+
+
+MORE_THAN_NAMED = re.compile(r"[*(]|experiment=|hydra|--config-dir|(?<!\S)-(c|i|sc|-cfg|-info|-shell-completion)\b")
+"""Arguments that may choose, or show, a variant that they do not name."""
+
+
+def register(arguments: Sequence[str]) -> None:
+    """Register the schema with Hydra, and the variants without a file: presets of families, and those of packages.
+
+    Only variants that the arguments may name are registered: all of them take longer than composing.
+    """
+    store = ConfigStore.instance()
+    if "schema.yaml" not in store.repo:
+        store.store(name="schema", node=configuration.HarnessConfig)
+    without_a_file = registry.presets()
+    for name, card in registry.announced().items():
+        if name not in without_a_file and not (registry.conf_folder() / "variant" / f"{name}.yaml").exists():
+            node = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
+            without_a_file[name] = node
+    command = " ".join(arguments)
+    everything = MORE_THAN_NAMED.search(command) is not None
+    for name, node in without_a_file.items():
+        if everything or name in command:
+            store.store(group="variant", name=name, node=node)
 
 
 def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
