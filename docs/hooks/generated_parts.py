@@ -249,8 +249,8 @@ def file_word_cases() -> str:
     rows = []
     for case in counter_checks.FILE_CASES:
         found = f"an error at byte {case.invalid_at}" if case.invalid_at is not None else shown(case.words)
-        specials = " ".join(map(code, case.special_tokens)) or "none"
-        rows.append((case.name, code(short(case.content)) or "empty", specials, found, case.why))
+        specials = " ".join(map(code, case.call.special_tokens)) or "none"
+        rows.append((case.name, code(short(case.call.content)) or "empty", specials, found, case.why))
     return table(("case", "file", "special tokens", "words", "what it catches"), rows)
 
 

@@ -22,7 +22,7 @@ from harness.proof.checks import (
     words_text,
 )
 from harness.proof.counterexamples import CounterCall
-from variants.contract import COUNTING_PHASES, GPT2_PATTERN, InvalidText, Meter
+from variants.contract import COUNTING_PHASES, InvalidText, Meter
 
 SEEDS = 40
 MEBIBYTE = 1 << 20
@@ -67,12 +67,9 @@ def counter_checks(widths: Sequence[int] = WIDTHS) -> list[Check]:
     ]
 
 
-def calls(
-    widths: Sequence[int], count: Subject, content: bytes, special_tokens: tuple[str, ...] = SPECIAL, **options: Any
-) -> list[CounterCall]:
-    """A file, to be read at each width that the counter takes."""
-    taken = widths if accepts(count, "threads") else (None,)
-    return [CounterCall(content, special_tokens, width, **options) for width in taken]
+def at_widths(widths: Sequence[int], count: Subject, call: CounterCall) -> list[CounterCall]:
+    """The call at each width that the counter takes."""
+    return [replace(call, width=width) for width in (widths if accepts(count, "threads") else (None,))]
 
 
 def expect_invalid(count: Subject, call: CounterCall, offset: int, why: str) -> None:
@@ -102,13 +99,13 @@ def random_text(seed: int) -> tuple[str, tuple[str, ...]]:
 def check_equals_definition(widths: Sequence[int], seed: int, count: Subject) -> None:
     """One text at one width, in turn: many processes for each text would take minutes."""
     text, special_tokens = random_text(seed)
-    at_widths = calls(widths, count, text.encode(), special_tokens)
-    at_widths[seed % len(at_widths)].expect_definition(count)
+    calls = at_widths(widths, count, CounterCall(text.encode(), special_tokens))
+    calls[seed % len(calls)].expect_definition(count)
 
 
 def check_words_are_distinct(widths: Sequence[int], count: Subject) -> None:
     text, _ = random_text(1)
-    for call in calls(widths, count, (text + "<|e|>").encode() * 5):
+    for call in at_widths(widths, count, CounterCall((text + "<|e|>").encode() * 5, SPECIAL)):
         word_counts = call.words(count)
         words = list(word_counts)
         if len(set(words)) < len(words):
@@ -119,7 +116,7 @@ def check_words_are_distinct(widths: Sequence[int], count: Subject) -> None:
 
 def check_calls_are_independent(widths: Sequence[int], count: Subject) -> None:
     """Count another file of the same name, and the first again: no state may survive a call."""
-    call = calls(widths, count, b"ab cd<|e|>ab")[0]
+    call = at_widths(widths, count, CounterCall(b"ab cd<|e|>ab", SPECIAL))[0]
     with call.corpus() as corpus:
         other = replace(call, content=b"xy")
         for one in (call, other, call):
@@ -130,7 +127,7 @@ def check_calls_are_independent(widths: Sequence[int], count: Subject) -> None:
 def check_reports_counting_phases(widths: Sequence[int], count: Subject) -> None:
     if not accepts(count, "meter"):
         raise CheckSkipped("the counter takes no meter, so it reports no phases")
-    for call in calls(widths, count, b"ab cd<|e|>" * 20):
+    for call in at_widths(widths, count, CounterCall(b"ab cd<|e|>" * 20, SPECIAL)):
         start, meter = time.perf_counter(), Meter()
         call.words(count, meter)
         expect_phases(meter, PHASES, time.perf_counter() - start, "the counter")
@@ -140,7 +137,7 @@ def check_replacing_is_decoding_first(widths: Sequence[int], count: Subject) -> 
     bad = (b"\xff", b"\xe4\xb8", b"\xf0\x9f", b"\xed\xa0\x80", b"\xc0\x80")
     content = b"".join(b"ab" + sequence + b"<|e|>cd " + sequence for sequence in bad) + b"end\xe4"
     want = CounterCall(content.decode("utf-8", "replace").encode(), SPECIAL).defined()
-    for call in calls(widths, count, content, errors="replace"):
+    for call in at_widths(widths, count, CounterCall(content, SPECIAL, errors="replace")):
         call.expect(count, dict(want or ()), "the same file, decoded with errors=replace first, has these")
 
 
@@ -166,7 +163,7 @@ def words_of_large_file() -> dict[bytes, int]:
 
 
 def check_large_file_equals_definition(widths: Sequence[int], count: Subject) -> None:
-    for call in calls(widths, count, large_file()):
+    for call in at_widths(widths, count, CounterCall(large_file(), SPECIAL)):
         call.expect(count, words_of_large_file(), "the definition counts these")
 
 
@@ -175,7 +172,8 @@ def check_names_the_offset_far_into_a_file(widths: Sequence[int], count: Subject
     offset = len(content) - len(content) // 50
     while content[offset] & 0xC0 == 0x80:
         offset += 1
-    for call in calls(widths, count, content[:offset] + b"\xff" + content[offset:] + b"\xfe"):
+    damaged = CounterCall(content[:offset] + b"\xff" + content[offset:] + b"\xfe", SPECIAL)
+    for call in at_widths(widths, count, damaged):
         expect_invalid(count, call, offset, "the bad byte is near the end of a large file")
 
 
@@ -184,16 +182,13 @@ def check_names_the_offset_far_into_a_file(widths: Sequence[int], count: Subject
 
 @dataclass(frozen=True)
 class FileCase:
-    """A file's bytes and the words they must give; `invalid_at` is the byte offset to be named if there are none."""
+    """A call of a counter and the words it must give; `invalid_at` is the byte offset to be named if there are none."""
 
     name: str
-    content: bytes
-    special_tokens: tuple[str, ...]
+    call: CounterCall
     words: Mapping[bytes, int]
     why: str
     invalid_at: int | None = None
-    pattern: str | None = GPT2_PATTERN
-    errors: str = "strict"
 
 
 def file_case(row: Row) -> FileCase:
@@ -202,14 +197,13 @@ def file_case(row: Row) -> FileCase:
     special_tokens = tuple(token_from(token).decode() for token in options.pop("special", "").split(",") if token)
     if "pattern" in options:
         options["pattern"] = PATTERNS[options["pattern"]]
-    if "invalid_at" in options:
-        options["invalid_at"] = int(options["invalid_at"])
-    return FileCase(row.name, token_from(row.input), special_tokens, words_from(row.result), row.why, **options)
+    invalid_at = int(options.pop("invalid_at")) if "invalid_at" in options else None
+    call = CounterCall(token_from(row.input), special_tokens, **options)
+    return FileCase(row.name, call, words_from(row.result), row.why, invalid_at)
 
 
 def check_worked_file(widths: Sequence[int], case: FileCase, count: Subject) -> None:
-    options: dict[str, Any] = {"pattern": case.pattern, "errors": case.errors}
-    for call in calls(widths, count, case.content, case.special_tokens, **options):
+    for call in at_widths(widths, count, case.call):
         if case.invalid_at is None:
             call.expect(count, case.words, case.why)
         else:
@@ -269,11 +263,15 @@ first_of_two_invalid: ok<|e|>ok<|e|>ok<|e|>ok<|e|>ok<|e|>\xff<|e|>ok<|e|>ok<|e|>
     # the offset is that of the first bad byte in the file, in whatever order its parts are read
 """),
     ),
-    FileCase("F14", b"a" * 600, (), {b"a" * 600: 1}, "one word of 600 bytes, however many want a share of the file"),
+    FileCase(
+        "F14",
+        CounterCall(b"a" * 600, ()),
+        {b"a" * 600: 1},
+        "one word of 600 bytes, however many share the file",
+    ),
     FileCase(
         "special_across_4096",
-        b"a" * 4090 + b"<|endoftext|>b",
-        ("<|endoftext|>",),
+        CounterCall(b"a" * 4090 + b"<|endoftext|>b", ("<|endoftext|>",)),
         {b"a" * 4090: 1, b"b": 1},
         "a special token that lies across the end of a 4,096-byte window",
     ),

@@ -114,8 +114,8 @@ def test_merges_of_the_worked_files_are_right(name: str, rule: TieBreak | None, 
     trainer(name)
     path, checked = tmp_path / "text.txt", 0
     for case in (case for case in FILE_CASES if case.invalid_at is None):
-        path.write_bytes(case.content)
-        corpus = Corpus(str(path), case.special_tokens, case.pattern, case.errors, partial=True)
+        path.write_bytes(case.call.content)
+        corpus = Corpus(str(path), case.call.special_tokens, case.call.pattern, case.call.errors, partial=True)
         with contextlib.suppress(Unavailable):  # it knows no such pattern, or no special tokens
             agree(name, corpus, rule)
             checked += 1
