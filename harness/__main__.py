@@ -65,15 +65,12 @@ def command(arguments: Sequence[str]) -> int:
 def show(records: Sequence[Record], notes: Sequence[str]) -> None:
     """Print a table for each task, and the notes."""
     from harness.common.console import terminal_text
-    from harness.common.sheet import PatientConsole, print_sheet
+    from harness.common.sheet import PatientConsole, print_sheets
     from harness.results.rows import rows
     from harness.results.tables import tables
 
     console = PatientConsole()
-    for number, sheet in enumerate(tables(rows(records))):
-        if number:
-            console.print()
-        print_sheet(sheet, console)
+    print_sheets(tables(rows(records)), console)
     for note in notes:
         console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)
 

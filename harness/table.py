@@ -14,18 +14,18 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from harness.common.console import Parser, csv_text, json_text
 from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
-from harness.common.sheet import Sheet, print_sheet, sheet_to_latex, sheet_to_markdown, sheets_to_html
+from harness.common.sheet import Sheet, print_sheets, sheet_to_latex, sheet_to_markdown, sheets_to_html
 from harness.results.frame import frame_of
-from harness.results.rows import Row, is_wrong, rows
+from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
 from harness.results.tables import TableOptions, tables
 from harness.results.views import UNLIKE, comparison_sheet, pivot_sheet, side_by_side
@@ -33,7 +33,6 @@ from harness.results.views import UNLIKE, comparison_sheet, pivot_sheet, side_by
 if TYPE_CHECKING:
     import pandas as pd
 
-Records = Sequence[Mapping[str, Any]]
 FOR_PROGRAMS = ("csv", "json")
 """Formats in which each row has every field and figure, unrounded."""
 FORMATS = ("terminal", "markdown", "html", "latex", *FOR_PROGRAMS)
@@ -140,24 +139,12 @@ def in_order(rows: list[Row], sort: str | None) -> list[Row]:
     return rows
 
 
-def render(records: Records, console: Console, options: TableOptions | None = None) -> None:
-    """Print a table for each task."""
-    _print(tables(rows(records), options), console)
-
-
-def _print(sheets: Sequence[Sheet], console: Console) -> None:
-    for place, sheet in enumerate(sheets):
-        if place:
-            console.print()
-        print_sheet(sheet, console)
-
-
 def _text_of(sheets: Sequence[Sheet], options: argparse.Namespace) -> str:
     """What is to be written; nothing if the sheets went to the terminal."""
     if options.format != "terminal":
         return {"markdown": markdown, "html": html, "latex": latex}[options.format](sheets)
     page = io.StringIO()
-    _print(sheets, Console() if options.output is None else Console(file=page, force_terminal=False))
+    print_sheets(sheets, Console() if options.output is None else Console(file=page, force_terminal=False))
     return page.getvalue()
 
 

@@ -34,6 +34,14 @@ class Sheet(NamedTuple):
     notes: Sequence[str]
 
 
+def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
+    """Print one below the other, with a line between them."""
+    for place, sheet in enumerate(sheets):
+        if place:
+            console.print()
+        print_sheet(sheet, console)
+
+
 def print_sheet(sheet: Sheet, console: Console) -> None:
     """Print at full width where the console is no terminal, else within its width."""
     sheet = _for_a_terminal(sheet)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from harness.common.comparison import compare
 from harness.common.console import well_formed
-from harness.common.sheet import print_sheet, sheets_to_html_part
+from harness.common.sheet import print_sheets, sheets_to_html_part
 from harness.proof import UNPROVED, WRONG
 from harness.records.fields import value_at
 from harness.records.schema import PHASES
@@ -155,8 +155,7 @@ class Records(list[dict[str, Any]]):
         if not self.everything:
             return "no records"
         text = io.StringIO()
-        for sheet in tables(rows(self.everything)):
-            print_sheet(sheet, Console(file=text))
+        print_sheets(tables(rows(self.everything)), Console(file=text))
         return text.getvalue()
 
     def _repr_html_(self) -> str:

@@ -19,7 +19,6 @@ PROGRAMS: list[dict[str, Any]] = yaml.safe_load(SERIES.read_text())["programs"]
 
 
 CONF = SERIES.parent.parent.parent / "conf"
-README = SERIES.with_name("README.md")
 
 
 def test_every_claim_is_measured_by_the_experiments_of_the_series() -> None:

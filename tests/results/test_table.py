@@ -19,14 +19,15 @@ from rich.console import Console
 from shown import cells, explanations, to_csv, to_markdown
 
 from harness.common.errors import OK
+from harness.common.sheet import print_sheets
 from harness.records.file import read_records
 from harness.records.schema import BY_ITSELF
 from harness.results.frame import frame_of
 from harness.results.legend import Legend
 from harness.results.rows import is_wrong, rows
 from harness.results.selection import latest
-from harness.results.tables import TableOptions
-from harness.table import main, render
+from harness.results.tables import TableOptions, tables
+from harness.table import main
 
 RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
 FORMS, REPEATS, COUNTING, SWEEP = (
@@ -40,7 +41,7 @@ Record = dict[str, Any]
 def printed(records: Any, width: int = 80, terminal: bool = False, work: bool = False) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
-    render(records, console, TableOptions(work=work))
+    print_sheets(tables(rows(records), TableOptions(work=work)), console)
     return out.getvalue()
 
 
