@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "run"]
 
 
-def _told(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Ctrl-C while a command is still being imported, and guards nothing yet, is told in a word."""
+def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print one word for Ctrl-C while a command is still being imported."""
     if issubclass(kind, KeyboardInterrupt):
         sys.stderr.write("interrupted\n")
     else:
@@ -24,7 +24,7 @@ def _told(kind: type[BaseException], error: BaseException, trace: TracebackType 
 if sys.argv[:1] == ["-m"]:  # Python still looks for the module it was told to run: one of ours?
     _command = getattr(sys, "orig_argv", sys.argv)[-len(sys.argv)]
     if f"{_command}.".startswith(f"{__name__}."):
-        sys.excepthook = _told
+        sys.excepthook = _report
 
 
 def __getattr__(name: str) -> str:
