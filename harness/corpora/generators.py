@@ -228,8 +228,9 @@ def parameters_of(source: Mapping[str, Any]) -> dict[str, Any]:
     try:
         msgspec.convert(parameters, msgspec.defstruct("Parameters", types.items(), forbid_unknown_fields=True))
     except msgspec.ValidationError as error:
-        message = str(error).replace("`$.", "`data.source.")
-        raise Refusal(f"the generator {source['generator']} takes {', '.join(types)}: {message}") from error
+        problem, _, place = str(error).partition(" - at `$")
+        taken = f"the generator {source['generator']} takes {', '.join(types)}"
+        raise Refusal(f"data.source{place.rstrip('`')}: {problem[0].lower()}{problem[1:]}; {taken}") from error
     return parameters
 
 

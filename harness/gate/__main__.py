@@ -24,6 +24,7 @@ import msgspec
 from harness.common.console import Parser, json_text, tell
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded, reason
 from harness.common.files import write_whole
+from harness.common.registry import unknown
 from harness.gate.evidence import SUMMARY, VERDICT, Evidence, read_evidence
 from harness.gate.judge import (
     ABSENT,
@@ -115,6 +116,9 @@ def append(path: Path, text: str) -> None:
 def refuse_contradictions(options: argparse.Namespace) -> None:
     if options.head is not None and options.base is None:
         raise Refusal("--head is the Python of one environment; use --base for the one to compare it with")
+    for tier in [] if options.tiers is None else options.tiers.split(","):
+        if tier not in TIERS:
+            raise Refusal(unknown("tier", tier, TIERS))
     if options.no_base and "time" in (options.tiers or ""):
         raise Refusal("--no-base leaves nothing to compare times with; remove it, or time from --tiers")
     defaults = vars(_parser().parse_args([]))
