@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import io
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,40 +14,14 @@ from workbench import NAIVE, cell_of, cells, reading_of, settings_for
 
 from harness.common import registry
 from harness.common.errors import Refusal
-from harness.common.registry import VariantCard
 from harness.common.units import parse_bytes
 from harness.measure.process import Limits
 from harness.runs import plan
-from harness.runs.cells import Plan, Preset, Rule, Settings, TrainCell, make_tasks
+from harness.runs.cells import Plan, Preset, Rule, TrainCell, make_tasks
 from harness.runs.compose import compose
-from harness.runs.plan import affinity_of, cells_of, counter_of, limits_of, pattern_of, settings_of, variants_of
+from harness.runs.plan import affinity_of, cells_of, limits_of, pattern_of, settings_of
 from harness.runs.saving import folder_names
 from variants.contract import GPT2_PATTERN
-
-LISTED = {
-    "steady": VariantCard("steady", "pkg:steady", family="one", tags=("ours",), params={"depth": 1, "share": 0.5}),
-    "quick": VariantCard(
-        "quick", "pkg:quick", tags=("ours", "few"), counting="processes", params={"kind": "c", "on": True}
-    ),
-    "theirs": VariantCard("theirs", "other:train", tags=("external",)),
-}
-
-
-@pytest.fixture
-def listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A registry of three, so that the rules show without the variants there happen to be."""
-    monkeypatch.setattr(registry, "variants", lambda: LISTED)
-    monkeypatch.setattr(registry, "variant", LISTED.get)
-
-
-def composed_variant(name: str, names: Any = None, **changed: Any) -> dict[str, Any]:
-    card = LISTED[name]
-    params = {**card.params, **changed.pop("params", {})}
-    return {"variant": {"name": name, "_target_": card.target, "params": params, **changed}, "variants": names}
-
-
-def read(config: dict[str, Any], said: list[str]) -> tuple[Settings, list[TrainCell]]:
-    return settings_of(config), cells_of(config, said)
 
 
 @pytest.fixture
@@ -59,162 +31,63 @@ def book(tmp_path: Path) -> str:
     return f"data.path={path}"
 
 
-@pytest.fixture(scope="module")
-def plain() -> dict[str, Any]:
-    """What Hydra composes for a file of one's own when nothing else is said."""
-    (only,) = compose(["data=file"]) or []
-    return only.values
+# ---- which variants, which counter
 
 
-# ---- which variants
-
-
-STEADY, QUICK, THEIRS = (dict(card.params) for card in LISTED.values())
-
-
-@pytest.mark.usefixtures("listed")
 @pytest.mark.parametrize(
-    ("config", "keys", "found"),
+    ("arguments", "found"),
     [
-        (composed_variant("steady"), [], {"steady": STEADY}),
-        (composed_variant("steady", ["quick"]), [], {"quick": QUICK}),
-        (composed_variant("steady", "all"), [], {"steady": STEADY, "quick": QUICK, "theirs": THEIRS}),
-        (composed_variant("steady", ["ours"]), [], {"steady": STEADY, "quick": QUICK}),
-        (composed_variant("steady", ["few", "steady", "ours", "quick"]), [], {"quick": QUICK, "steady": STEADY}),
-        # A parameter goes to those that take it, also if an experiment set it; any goes to other packages' trainers.
-        (
-            composed_variant("steady", "ours", params={"depth": 3}),
-            ["depth"],
-            {"steady": {**STEADY, "depth": 3}, "quick": QUICK},
-        ),
-        (composed_variant("steady", ["quick"], params={"on": False}), [], {"quick": {**QUICK, "on": False}}),
-        (composed_variant("steady", params={"share": 1}), [], {"steady": {**STEADY, "share": 1}}),
-        (composed_variant("theirs", params={"x": 1}), ["x"], {"theirs": {"x": 1}}),
-        # A target of one's own has the parameters that the command line sets, be they another's defaults.
-        (composed_variant("steady", _target_="mine:train"), [], {"mine:train": {}}),
-        (
-            composed_variant("steady", _target_="mine:train", params={"tree": {"leaf": 2}}),
-            ["depth", "tree.leaf"],
-            {"mine:train": {"depth": 1, "tree": {"leaf": 2}}},
-        ),
+        (["variant=heap"], {"heap": {}}),
+        (["variant=heap", "variants=[naive]"], {"naive": {}}),
+        (["variants=[definition,heap,naive]"], {"naive": {}, "naive_extending": {}, "heap": {}}),
+        # A parameter goes to those that take it, also if it is another's default; any goes to other packages' trainers.
+        (["variants=[naive,heap]", "variant.params.push=grown"], {"naive": {}, "heap": {"push": "grown"}}),
+        (["variants=[heap,heap_opt]", "variant.params.push=all"], {"heap": {}, "heap_opt": {"push": "all"}}),
+        (["variant=seg_status", "variant.params.compress_threshold=1"], {"seg_status": {"compress_threshold": 1}}),
     ],
 )
 def test_variants_are_selected_with_the_parameters_they_take(
-    config: dict[str, Any], keys: list[str], found: dict[str, Any]
+    book: str, arguments: list[str], found: dict[str, Any]
 ) -> None:
-    cards = variants_of(config, [f"variant.params.{key}" for key in keys])
-    assert [(card.name, dict(card.params)) for card in cards] == list(found.items())
-
-
-@pytest.mark.usefixtures("listed")
-@pytest.mark.parametrize(
-    ("config", "sentence"),
-    [
-        (
-            composed_variant("steady", params={"dept": 3}),
-            "variant steady takes no parameter 'dept'; there are: depth, share",
-        ),
-        (
-            composed_variant("steady", "ours", params={"dept": 3}),
-            "none of these variants takes no parameter 'dept'; there are: depth, kind, on, share",
-        ),
-        *(
-            (composed_variant("steady", params={name: wrong}), f"variant.params.{name}={wrong!r} is ")
-            for name, wrong in [("depth", "deep"), ("depth", 1.5), ("depth", True), ("share", "half"), ("share", True)]
-        ),
-        *(
-            (composed_variant("steady", names), "names none; it is a list of names, all, or a tag")
-            for names in ([], 3, {"a": 1}, [["steady"]], True)
-        ),
-        (composed_variant("steady", ["stedy"]), "unknown variant 'stedy'; did you mean steady?"),
-    ],
-)
-def test_a_selection_that_cannot_be_meant_is_refused(config: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(Refusal, match=re.escape(sentence)):
-        variants_of(config, ["variant.params.depth", "variant.params.share"])
-
-
-# ---- which counter
-
-
-def test_the_counter_is_the_variants_own_unless_one_is_chosen(book: str) -> None:
-    own, chosen = cells(book, "variants=[naive,multiprocess]"), cells(book, "variant=naive", "counting=processes")
-    assert [(cell.count.counter.name, cell.counting_chosen) for cell in own] == [
-        ("native", False),
-        ("processes", False),
+    cards = [cell.variant for cell in cells(book, *arguments)]
+    usual = registry.variants()
+    assert [(card.name, dict(card.params)) for card in cards] == [
+        (name, {**usual[name].params, **changed}) for name, changed in found.items()
     ]
-    assert [(cell.count.counter.name, cell.counting_chosen) for cell in chosen] == [("processes", True)]
-
-
-def test_parameters_go_to_the_counter_whoever_named_it(book: str) -> None:
-    for arguments in (["variant=multiprocess"], ["variant=naive", "counting=processes"]):
-        (cell,) = cells(book, *arguments, "counting.params.smallest_range=7")
-        assert cell.count.counter.params == {"smallest_range": 7, "memory": None}
 
 
 @pytest.mark.parametrize(
-    ("composed", "own", "told"),
+    ("arguments", "name", "params"),
     [
-        ({"name": "own", "_target_": None, "params": {"x": 1}}, "serial", "counting=serial takes no parameter 'x'"),
-        ({"name": "own", "_target_": None, "params": {}}, "nonesuch", "unknown counting 'nonesuch'"),
+        ([], "mine:train", {}),
+        (["variant.params.push=all", "variant.params.tree.leaf=2"], "mine:train", {"push": "all", "tree": {"leaf": 2}}),
     ],
 )
-def test_a_counter_that_cannot_be_is_refused(composed: dict[str, Any], own: str, told: str) -> None:
-    with pytest.raises(Refusal, match=told):
-        counter_of(composed, own)
-
-
-def test_a_counter_may_be_named_by_its_target(book: str) -> None:
-    (cell,) = cells(book, "counting._target_=mine:count")
-    assert (cell.count.counter.name, cell.count.counter.target) == ("mine:count", "mine:count")
-
-
-# ---- what is refused
+def test_a_trainer_of_ones_own_has_the_parameters_of_the_command_line(
+    book: str, arguments: list[str], name: str, params: dict[str, Any]
+) -> None:
+    (cell,) = cells(book, f"variant._target_={name}", *arguments)
+    assert (cell.variant.name, dict(cell.variant.params)) == (name, params)
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("arguments", "counter", "chosen", "params"),
     [
-        ("vocab_size", 256, "the 256 bytes and the special tokens alone are 257"),
-        ("vocab_size", -1, "too small"),
-        ("threads", 0, "threads=0 is not possible; it is a number of 1 or more"),
-        ("threads", -2, "threads=-2 is not possible"),
-        ("min_count", 0, "min_count=0 is not possible"),
-        ("repeat", 0, "repeat=0 is not possible"),
-        ("tie_break", "first", "unknown tie_break 'first'; there are: greatest_bytes"),
-        ("errors", "ignore", "unknown errors 'ignore'; there are: strict, replace"),
-        ("special_tokens", [""], "special_tokens=\\[\\] for none"),
-        ("special_tokens", ["a", "", "b"], "empty token"),
-        ("special_tokens", ["a", "b", "a"], "holds 'a' twice"),
-        ("special_tokens", ["\udcff"], "is not UTF-8"),
-        ("pattern.regex", "(a", "is not a regular expression: missing \\)"),
-        ("pattern.regex", "(?L)(?a)x", "is not a regular expression"),
-        ("pattern.regex", "\udcff", "is not UTF-8"),
-        ("pattern.regex", "", "pattern.regex is empty"),
-        ("limits.wall", 0.0, "limits.wall=0 must be"),
-        ("limits.wall", float("nan"), "limits.wall=nan must be"),
-        ("limits.wall", float("inf"), "limits.wall=inf must be"),
-        ("limits.memory", "much", "limits.memory=much is not a size"),
-        ("data.documents", 0, "data.documents must be 1 or more"),
-        ("data.bytes", "0", "data.bytes=0 is nothing"),
-        ("data.skip", "-1", "data.skip=-1 is not a size"),
-        ("save", "", "save is empty"),
-        ("results", "", "results is empty"),
+        (["variant=naive"], "native", False, {}),
+        (["variant=multiprocess"], "processes", False, {}),
+        (["variant=naive", "counting=processes"], "processes", True, {}),
+        (["variant=multiprocess", "counting.params.smallest_range=7"], "processes", False, {"smallest_range": 7}),
+        (["counting=processes", "counting.params.smallest_range=7"], "processes", True, {"smallest_range": 7}),
+        (["counting._target_=mine:count"], "mine:count", True, {}),
     ],
 )
-def test_what_is_impossible_is_refused(plain: dict[str, Any], book: str, key: str, value: Any, told: str) -> None:
-    config = copy.deepcopy(plain)
-    config["data"]["path"] = book.partition("=")[2]
-    group, _, name = key.rpartition(".")
-    (config[group] if group else config)[name] = value
-    with pytest.raises(Refusal, match=told) as refused:
-        read(config, [key])
-    assert refused.value.exit_code == 2
-
-
-def test_a_very_deep_expression_is_refused() -> None:
-    with pytest.raises(Refusal, match="is not a regular expression"):
-        pattern_of({"name": "own", "regex": "(?:" * 5000 + ")" * 5000})
+def test_the_counter_is_the_variants_own_unless_one_is_chosen(
+    book: str, arguments: list[str], counter: str, chosen: bool, params: dict[str, Any]
+) -> None:
+    (cell,) = cells(book, *arguments)
+    usual = registry.counters()[counter].params if counter in registry.counters() else {}
+    assert (cell.count.counter.name, cell.counting_chosen) == (counter, chosen)
+    assert dict(cell.count.counter.params) == {**usual, **params}
 
 
 # ---- what is meant

@@ -34,14 +34,13 @@ from workbench import (
 
 from harness import report, table
 from harness.common.comparison import interval
-from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.records import __main__ as records
 from harness.records.file import FILE_NAME, Record, RecordFile, read_records
 from harness.runs import blocks, resume, run
 from harness.runs.cells import Block, Plan, Preset, Rule, TrainCell, make_tasks
 from harness.runs.jobs import Counted, Trained
-from harness.runs.plan import redacted_override, rule_of
+from harness.runs.plan import redacted_override
 from harness.runs.resume import RUNNING, blocks_needed, hold, pending, plan_key
 
 pytestmark = [pytest.mark.usefixtures("measured_once"), pytest.mark.xdist_group("one after the other")]
@@ -312,15 +311,6 @@ def test_blocks_needed_grow_with_the_noise(log_ratios: list[float], blocks: int)
 @pytest.mark.parametrize(("ratios", "far"), [([30] * 3, True), ([30] * 2, False), ([19] * 3, False)])
 def test_far_cells_are_measured_three_times(ratios: list[int], far: bool) -> None:
     assert resume.is_far(list(map(math.log, ratios))) == far
-
-
-@pytest.mark.parametrize(
-    ("precision", "most", "timed", "message"),
-    [(0.0, 20, True, "between 0 and 1"), (0.05, 5, True, "must be at least 6"), (0.05, 20, False, "of times")],
-)
-def test_an_impossible_precision_is_refused(precision: float, most: int, timed: bool, message: str) -> None:
-    with pytest.raises(Refusal, match=message):
-        rule_of(precision, 1, most, timed=timed)
 
 
 def precise(folder: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[Record]:
