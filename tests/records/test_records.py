@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import pyarrow.parquet
 import pytest
-from measured import append, measured, stored, wrong
+from measured import append, measured, stored
 from workbench import CHECKOUT, NAIVE, SUPPORT, cell_of, reading_of, run_of, unruly
 
 from harness import report, table
@@ -233,29 +233,12 @@ def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path
     assert [record["cpu_seconds"] for record in read_records([tmp_path])] == [1.0, 4.0]
 
 
-def test_a_device_that_is_full_is_a_sentence_too(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).symlink_to("/dev/full")
-    with pytest.raises(Refusal, match=r"\(No space left on device\)"):
-        RecordFile(tmp_path).append_lines([Block(run=RUN)])
-
-
 def test_a_results_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
     store = RecordFile(tmp_path / "results")
     store.path.unlink()
     store.path.parent.rmdir()
     append(store, [measured("heap", 1.0)])
     assert len(read_records([tmp_path / "results"])) == 1
-
-
-@pytest.mark.parametrize("kind", ["file", "under a file", "folder of that name"])
-def test_a_results_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
-    tmp_path: Path, kind: str
-) -> None:
-    (tmp_path / "file").write_text("here")
-    (tmp_path / "folder" / FILE_NAME).mkdir(parents=True)
-    place = {"file": "file", "under a file": "file/results", "folder of that name": "folder"}[kind]
-    with pytest.raises(Refusal, match="choose another folder with results=FOLDER"):
-        RecordFile(tmp_path / place)
 
 
 def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
@@ -424,17 +407,6 @@ def test_packed_records_are_read_like_plain_ones(
     assert "pack it with gzip -n afterwards" in capsys.readouterr().err
 
 
-def test_merge_adds_nothing_to_a_file_of_something_else(
-    made: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    append(RecordFile(tmp_path), made[:1])
-    page = tmp_path / "page.md"
-    page.write_text("# A page\n")
-    assert records.main(["merge", str(tmp_path), "--output", str(page)]) == 2
-    assert page.read_text() == "# A page\n"
-    assert "has no records that can be read; name another file" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b'{"schema": 2}\n' * 99, mtime=0)[:-20]])
 def test_a_broken_pack_of_records_is_a_sentence(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -500,36 +472,6 @@ def test_an_absent_library_is_answered_with_the_command_that_installs_it(
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
-        (["export", "FILE", "-o", "x.txt"], 2, "cannot tell a format from x.txt; end it with one of .parquet, .csv"),
-        (["export", "FILE", "-o", "FILE/x.csv"], 22, "name another file"),
-        (["export", "EMPTY", "-o", "x.csv"], 22, "no records in"),
-        (["merge", "FILE", "-o", "FILE/deep/x.jsonl"], 22, "cannot write records to"),
-        (["check", "missing.jsonl"], 22, "cannot read records from"),
-        (["check", "nowhere/"], 22, "cannot read records from"),
-    ],
-)
-def test_what_cannot_be_done_is_a_sentence(
-    made: list[Record],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    code: int,
-    sentence: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    stored(tmp_path / "FILE", made)
-    (tmp_path / "EMPTY").touch()
-    assert records.main(arguments) == code
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.count("\n") == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["EMPTY", "FILE"]
-
-
 def test_every_key_has_a_meaning() -> None:
     _, parts = msgspec.json.schema_components(KINDS)
     inner = {"Point", "PhaseSeconds", "Environment"}
@@ -541,8 +483,3 @@ def test_every_key_has_a_meaning() -> None:
     }
     assert len(keys) > 100
     assert [key for key, described in keys.items() if "description" not in described and key[1] != "kind"] == []
-
-
-def test_wrong_merges_have_their_reason_in_the_file(tmp_path: Path) -> None:
-    (found,) = read_records([stored(tmp_path / FILE_NAME, [wrong("heap")])])
-    assert (found["status"], found["identity"]["kind"], found["reason"]) == ("mismatch", "wrong", "differs")

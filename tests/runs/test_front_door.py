@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import re
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import CHECKOUT, SUPPORT, TEXT, heed_signals, is_running, processes_that_mention, wait_until
+from workbench import CHECKOUT, SUPPORT, TEXT, first_fast, heed_signals, is_running, processes_that_mention, wait_until
 
 from harness.common import errors
-from harness.records.file import read_records
+from harness.records.file import Record, read_records
 
 SMALL = "vocab_size=270"
-
-
-@dataclass
-class Said:
-    """What a command answered."""
-
-    code: int
-    out: str
-    err: str
-    folder: Path
-
-    def records(self, results: str = "results/local") -> list[dict[str, Any]]:
-        path = self.folder / results / "records.jsonl"
-        return read_records([path]) if path.exists() else []
-
-    def trained(self, results: str = "results/local") -> list[dict[str, Any]]:
-        return [record for record in self.records(results) if record["cell"] == "train"]
-
-    def refused(self) -> str:
-        """The one sentence of a refusal."""
-        assert self.code != 0
-        assert "Traceback" not in self.err
-        assert self.err.count("\n") == 1, self.err
-        return self.err.strip()
 
 
 FULL_AFTER = """
@@ -80,18 +56,15 @@ class FrontDoor:
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "harness", *arguments]
 
-    def __call__(self, *arguments: str, at: str = ".", given: str = "", **others: Any) -> Said:
+    def done(self, command: list[str], **others: Any) -> tuple[int, str, str]:
+        """The exit code, standard output and standard error of a command."""
         done = subprocess.run(
-            self.command(*arguments),
-            input=given,
-            cwd=self.folder / at,
-            env={**self.environment, **others},
-            capture_output=True,
-            timeout=120,
-            encoding="utf-8",
+            command, cwd=self.folder, env=self.environment, stderr=subprocess.PIPE, encoding="utf-8", **others
         )
-        assert list(self.temporary.iterdir()) == []
-        return Said(done.returncode, done.stdout, without_time_spent(done.stderr), self.folder / at)
+        return done.returncode, done.stdout, without_time_spent(done.stderr)
+
+    def records(self) -> list[Record]:
+        return read_records([self.folder / "results/local/records.jsonl"])
 
     def started(self, *arguments: str) -> subprocess.Popen[str]:
         """The same, not waited for."""
@@ -113,93 +86,56 @@ def harness(tmp_path: Path) -> FrontDoor:
     return FrontDoor(folder)
 
 
-# What a newcomer does.
-
-
-# What goes wrong in a trainer.
-
-
-# Input that is not what it should be.
-
-
 @pytest.mark.slow
 def test_a_full_disk_costs_the_records_but_not_the_table(harness: FrontDoor) -> None:
     """No file can grow beyond 8 kB, as on a disk that is full when one of three variants is recorded."""
     run = [sys.executable, "-c", FULL_AFTER, "8000", "data.path=text.txt", SMALL, "variants=heap,flat,naive"]
-    done = subprocess.run(run, cwd=harness.folder, env=harness.environment, capture_output=True, encoding="utf-8")
-    said = Said(done.returncode, done.stdout, without_time_spent(done.stderr), harness.folder)
-    assert said.code == 22
-    assert "(File too large); choose another folder" in said.refused()
-    assert 1 <= len(said.trained()) < said.out.count("identical") <= 3
+    code, out, err = harness.done(run, stdout=subprocess.PIPE)
+    assert code == 22
+    assert "(File too large); choose another folder" in err
+    assert err.count("\n") == 1
+    assert 1 <= sum(record["cell"] == "train" for record in harness.records()) < out.count("identical") <= 3
 
 
 # Where the output goes.
 
 
 @pytest.mark.parametrize(
-    ("target", "code"),
-    [pytest.param("variants.heap:train", 0, marks=pytest.mark.slow), ("unruly:returns_one_too_few", 21)],
+    ("arguments", "code", "measured"),
+    first_fast(
+        [
+            ((SMALL, "variant._target_=unruly:returns_one_too_few"), 21, 2),
+            ((SMALL, "variant._target_=variants.heap:train"), 0, 2),
+            (("plan=true",), 0, 0),
+            (("--help",), 0, 0),
+        ]
+    ),
 )
-def test_a_reader_that_leaves_early_changes_nothing(harness: FrontDoor, target: str, code: int) -> None:
+def test_a_reader_that_leaves_early_changes_nothing(
+    harness: FrontDoor, arguments: tuple[str, ...], code: int, measured: int
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        harness.command("data.path=text.txt", SMALL, f"variant._target_={target}"),
-        cwd=harness.folder,
-        env=harness.environment,
-        stdout=writing,
-        stderr=subprocess.PIPE,
-    )
+    ended, _, err = harness.done(harness.command("data.path=text.txt", *arguments), stdout=writing)
+    assert (ended, err) == (code, "")
     os.close(writing)
-    assert (done.returncode, without_time_spent(done.stderr.decode())) == (code, "")
-    assert (harness.folder / "results/local/records.jsonl").read_bytes().count(b'"kind":"measurement"') == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("argument", ["--help", "plan=true"])
-def test_a_reader_that_leaves_before_a_short_answer_is_no_fault(harness: FrontDoor, argument: str) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run(
-        harness.command("data.path=text.txt", argument),
-        cwd=harness.folder,
-        env=harness.environment,
-        stdout=writing,
-        stderr=subprocess.PIPE,
-    )
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert not measured or len(harness.records()) == measured
 
 
 @pytest.mark.slow
 def test_output_that_finds_no_room_is_a_sentence(harness: FrontDoor) -> None:
     with open("/dev/full", "wb") as full:  # noqa: PTH123
-        done = subprocess.run(
-            harness.command("data.path=text.txt", SMALL),
-            cwd=harness.folder,
-            env=harness.environment,
-            stdout=full,
-            stderr=subprocess.PIPE,
-        )
-    assert done.returncode == 22
-    assert done.stderr.startswith(b"cannot go on ([Errno 28] No space left on device)")
-    assert done.stderr.count(b"\n") == 1
+        code, _, err = harness.done(harness.command("data.path=text.txt", SMALL), stdout=full)
+    assert code == 22
+    assert err.startswith("cannot go on ([Errno 28] No space left on device)")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.slow
 def test_on_a_terminal_a_bar_shows_rate_and_time_left(harness: FrontDoor) -> None:
-    said = on_a_terminal(harness, "data.path=text.txt", SMALL, "variant._target_=unruly:shows_progress")
-    assert "[1/2] counting text.txt (native)" in said
-    assert "[2/2] unruly:shows_progress on text.txt" in said
-    assert re.search(r"[\d.]+ merges/s", said)
-    assert re.search(r"ETA 0:00:0\d", said)
-
-
-def on_a_terminal(harness: FrontDoor, *arguments: str) -> str:
-    """What standard error shows where it is a terminal, without the codes that place and colour it."""
     leader, follower = pty.openpty()
     with subprocess.Popen(
-        harness.command(*arguments),
+        harness.command("data.path=text.txt", SMALL, "variant._target_=unruly:shows_progress"),
         cwd=harness.folder,
         env={**harness.environment, "TERM": "xterm", "COLUMNS": "120"},
         stdin=follower,
@@ -208,17 +144,16 @@ def on_a_terminal(harness: FrontDoor, *arguments: str) -> str:
     ) as process:
         os.close(follower)
         shown = b""
-        while True:
-            try:
-                block = os.read(leader, 4096)
-            except OSError:  # the other side is closed
-                break
-            if not block:
-                break
-            shown += block
+        with contextlib.suppress(OSError):  # the other side is closed
+            while block := os.read(leader, 4096):
+                shown += block
     os.close(leader)
     assert process.returncode == 0
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+    said = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+    assert "[1/2] counting text.txt (native)" in said
+    assert "[2/2] unruly:shows_progress on text.txt" in said
+    assert re.search(r"[\d.]+ merges/s", said)
+    assert re.search(r"ETA 0:00:0\d", said)
 
 
 # Being ended.
@@ -250,7 +185,7 @@ def test_an_interruption_is_one_line_and_leaves_nothing_running(harness: FrontDo
     wait_until(lambda: not is_running(child), "the end of the trainer's child")
     wait_until(lambda: not processes_that_mention(str(harness.folder / "child")), "the end of every process of the run")
     assert list(harness.temporary.iterdir()) == []
-    recorded = Said(130, out, err, harness.folder).records()
+    recorded = harness.records()
     assert recorded[0]["cell"] == "count"
     assert all(each["variant"] == "unruly:takes_two" for each in recorded[1:])
 

@@ -121,20 +121,3 @@ def test_a_run_by_keywords_is_a_frame_and_a_table(tmp_path: Path, monkeypatch: p
     assert shown.startswith("<style>")
     assert "<body" not in shown
     assert all(name in shown for name in ("heap", "naive", "update"))
-
-
-def test_a_tokenizer_that_lies_there_is_left_alone_before_anything_is_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "book.txt").write_text("the cat sat on the mat. " * 9)
-    asked: dict[str, Any] = {"variants": ["heap", "naive"], "data_path": "book.txt", "vocab_size": 262, "save": "kept"}
-    run(**asked)
-    kept = {path: path.read_bytes() for path in (tmp_path / "kept").rglob("*.*") if path.is_file()}
-    stored = (tmp_path / "results" / "local" / "records.jsonl").read_bytes()
-    with pytest.raises(Refusal, match=r"kept/heap has a tokenizer already .*overwrite=true"):
-        run(**asked)
-    assert {path: path.read_bytes() for path in kept} == kept
-    assert (tmp_path / "results" / "local" / "records.jsonl").read_bytes() == stored
-    run(**{**asked, "vocab_size": 260, "overwrite": True})
-    assert kept[tmp_path / "kept" / "heap" / "vocab.json"] != (tmp_path / "kept" / "heap" / "vocab.json").read_bytes()
