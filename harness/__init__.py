@@ -21,14 +21,14 @@ def _report(kind: type[BaseException], error: BaseException, trace: TracebackTyp
         sys.__excepthook__(kind, error, trace)
 
 
-if sys.argv[:1] == ["-m"]:  # Python still looks for the module it was told to run: one of ours?
+if sys.argv[:1] == ["-m"]:  # Python still looks for the module of its -m: one of ours?
     _command = getattr(sys, "orig_argv", sys.argv)[-len(sys.argv)]
     if f"{_command}.".startswith(f"{__name__}."):
         sys.excepthook = _report
 
 
 def __getattr__(name: str) -> str:
-    """`__version__`, looked up when it is asked for: a measured process imports this package and never does."""
+    """`__version__`, looked up on first use: a measured process imports this package and never needs it."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 Veto = Callable[[bytes, bytes], bool]
-"""Whether the pair with these two halves may never be merged; it is told their bytes and nothing else."""
+"""Whether the pair with these two halves may never be merged; it gets their bytes and nothing else."""
 
 Pair = tuple[int, int]
 """Two adjacent token ids: bytes are 0-255, the n-th merge (from 0) makes token 256 + n."""
@@ -32,7 +32,7 @@ Pair = tuple[int, int]
 
 GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 GPT2_LINES_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|[^\S\n]*\n|[^\S\n]+(?!\S)|[^\S\n]+"
-"""The same on every line by itself."""
+"""The same, line by line."""
 
 COUNTING_PHASES = ("read", "count")
 TRAINING_PHASES = ("convert", "init", "copy", "max", "update")
@@ -40,7 +40,7 @@ PHASES = (*COUNTING_PHASES, *TRAINING_PHASES)
 """What a Meter's seconds are given to, in the order in which a run goes through them.
 
 They mean the same for all: init is everything before the first maximum; copy is only of the stages that copy all pairs
-before they look for the maximum. What is left of a run is "other", and is no trainer's to name.
+before they look for the maximum. The rest of a run is "other"; trainers do not report it.
 """
 
 
@@ -191,13 +191,13 @@ class Trainer(Protocol):
 class Extender(Protocol):
     """A trainer that can also go on from merges which are already made, and be kept from some pairs.
 
-    `inherited` are those merges, in the order in which they were learned. They are made first and stand first among the
+    `inherited` are those merges, in the order in which they were learned. They are made first and come first among the
     merges returned, which are up to `num_merges` with them. `inheriting` is `kept`, so that all of them stay, or `met`,
     so that those never met are dropped; extending.py has the definition. `veto` refuses pairs that it did not inherit;
     vetoes.py has some. `min_count` and ties are as ever. Raises ValueError for a list that cannot be inherited.
 
     So SuperBPE is trained (arXiv 2503.13423), and a tokenizer is extended by what new text needs. A trainer without
-    these keywords is not asked to extend.
+    these keywords cannot extend.
     """
 
     def __call__(
@@ -215,7 +215,7 @@ class Extender(Protocol):
 
 
 class FileTrainer(Protocol):
-    """Learns merges from a corpus by itself: a trainer that reads, splits and counts in its own way.
+    """Learns merges straight from a corpus: a trainer that reads, splits and counts in its own way.
 
     It is known by its first parameter, which is called `corpus`, and its second, `num_merges`; all else is as with a
     Trainer. What it cannot do, such as another tie-break than its own, it answers with Unavailable; one whose own is

@@ -1,7 +1,7 @@
-"""Cython: the heap stage compiled in five steps, each a variant of its own.
+"""Cython: the heap stage compiled in five steps, each a separate variant.
 
-Part 10 of the series. `fine_grained` (v8) has typed locals only, `no_copy` (v8_v2) reads the window of a merge where it
-stands in the word, `opt` (v8_v3) no longer collects the pairs of the windows, because only those whose count grew go
+Part 10 of the series. `fine_grained` (v8) has typed locals only, `no_copy` (v8_v2) reads the window of a merge in
+place in the word, `opt` (v8_v3) no longer collects the pairs of the windows, because only those whose count grew go
 into the heap, and `loop` (v8_v4) compiles the heap and the loop over merges too. All leave the containers to Python,
 and gain little: variants/native/_updates.pyx. `typed` is what part 10 names and leaves out: packed pairs, word ids,
 flat arrays and C++ containers, so that no Python object is touched by a merge and the GIL is free (_typed.pyx).

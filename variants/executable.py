@@ -1,10 +1,10 @@
 """Executable: a program in any language that reads words with their counts from a file and writes merges to another.
 
 `command` is what is run, without a shell, with {words}, {merges} and {num_merges} put in, or appended in this order
-where it has none of them; {tie_break}, {min_count} and {threads} are put in where they stand. A word is a line of its
+where it has none of them; {tie_break}, {min_count} and {threads} are put in where they occur. A word is a line of its
 count, a blank, and its bytes in hexadecimal digits; a merge is a line of its two tokens in hexadecimal digits, in the
 order of learning. Writing the one and reading the other is `convert`; what the program does in between it alone knows,
-so that shows as `other`. Merges that it writes as it goes show as progress, and count when it is told to stop.
+so that shows as `other`. Merges that it writes as it goes show as progress, and count if it is stopped.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def train(
 ) -> list[Merge]:
     """Let the program learn. Raises ValueError if it fails, and for merges that are none.
 
-    Raises Unavailable where there is no command, and where it has no place for a tie-break or a least count asked for.
+    Raises Unavailable without a command, and if it has no place for a requested tie-break or minimum count.
     """
     if not command:
         example = "variant.params.command='./train {words} {merges} {num_merges}'"
-        raise Unavailable(f"it runs a program of yours; say {example}")
-    for name, asked in (("tie_break", tie_break is not GREATEST_BYTES), ("min_count", min_count != 1)):
-        if asked and f"{{{name}}}" not in command:
+        raise Unavailable(f"it runs a program of yours; set {example}")
+    for name, needed in (("tie_break", tie_break is not GREATEST_BYTES), ("min_count", min_count != 1)):
+        if needed and f"{{{name}}}" not in command:
             raise Unavailable(f"the command takes no {{{name}}}, so it runs with the default only")
     folder = tempfile.mkdtemp(prefix="executable-", dir=existing(os.environ.get(JOB)))
     try:

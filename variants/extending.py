@@ -6,9 +6,9 @@ refuse some. Two ways to inherit:
 
 - `kept`: every inherited merge stays, whether its pair was met or not, so every old id stays what it was. What one
   expects of extending a tokenizer.
-- `met`: a merge is dropped, with its token, if one of its halves is no token then, or its pair was never met. A pair is
-  met that stood somewhere at the beginning, or after some inherited merge was made; being merged makes it unmet. One
-  that was met and was used up before its turn is kept, with a token that stands nowhere. What SuperBPE's trainer does
+- `met`: a merge is dropped, with its token, if one of its halves is not a token then, or its pair was never met. A pair
+  is met if it occurred at the start, or after some inherited merge was made; being merged makes it unmet. One that
+  was met and was used up before its turn is kept, with a token that occurs nowhere. What SuperBPE's trainer does
   (`trainer.rs` of its fork of tokenizers, on which its published lists rest).
 
 A token is spelled once. Two inherited merges that spell the same token are refused, and a pair that would spell an
@@ -48,8 +48,8 @@ def inherit(
 ) -> None:
     """Make the inherited merges one after the other; those that are not dropped are added to the vocabulary.
 
-    `standing` are the pairs that stand anywhere before. `merge` is told a pair and its new token, makes the merge
-    everywhere, and answers with pairs that stand after it, the new ones among them. Raises ValueError for a list that
+    `standing` are the pairs that occur before. `merge` gets a pair and its new token, makes the merge everywhere, and
+    returns pairs that occur after it, the new ones among them. Raises ValueError for a list that
     cannot be inherited.
     """
     met = set(standing)
@@ -72,7 +72,7 @@ def inherit(
 
 
 class Refused:
-    """The pairs that may not be merged: under the veto, or spelling an inherited token anew; each asked about once."""
+    """The pairs that may not be merged: under the veto, or spelling an inherited token again; each decided once."""
 
     def __init__(self, vocabulary: Vocabulary, veto: Veto | None) -> None:
         self.tokens = vocabulary.tokens

@@ -1,4 +1,4 @@
-"""How a trainer that reads by itself is given its work, for whoever compares it with others."""
+"""How a trainer that reads the corpus itself gets its work, for comparisons with others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 BY_THE_PATTERN = "itself, by the pattern"
 CUT_OUT = "cut out before; what lies between them is a document"
-FIRST_MET = "the pair that stands first in the text"
+FIRST_MET = "the pair that comes first in the text"
 SMALLEST_IDS = "the smallest ids, bytes numbered as they are"
 
 

@@ -1,8 +1,8 @@
-"""What flat is told of inherited merges and of a veto: ids for bytes, no merge that cannot be made, pieces cut.
+"""How flat gets inherited merges and a veto: ids for bytes, no merge that cannot be made, pieces cut.
 
 The compiled encoder wants merges whose halves are made before them, each token made once. A list that was learned is
 such a one. Under `met` others can be inherited too (extending.py): then a merge whose half no merge before it makes is
-left out here, and of two that spell one token it is first asked whether both are met.
+left out here, and for two that spell one token, whether both are met is decided first.
 """
 
 from __future__ import annotations
@@ -74,5 +74,5 @@ def cut_at(columns: Sequence[memoryview], singles: bytes) -> list[memoryview]:
 
 
 def extension_arguments(inheriting: str, veto: Veto | None) -> dict[str, Any]:
-    """What the compiled function is told beside the text, to go on from merges."""
+    """Arguments of the compiled function, in addition to the text, to go on from merges."""
     return {"dropping": inheriting == "met", "veto": limits_of(veto)}

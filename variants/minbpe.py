@@ -1,7 +1,7 @@
 """minbpe's algorithm, written afresh: every chunk of the text in its place, and every pair counted again at each merge.
 
 Against naive, equal chunks are not put together with a weight: what occurs a thousand times is counted and rewritten a
-thousand times. Among pairs of one count the one that is met first wins, which is the one that stands first in the text
+thousand times. Among pairs of one count the one that is met first wins, which is the one that comes first in the text
 as it is by then; that is none of the tie-breaks, which take other pairs here, as they do everywhere. tiktoken's
 educational trainer goes the same way. (Where both raise an error because no pair is left, this ends.)
 """

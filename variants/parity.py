@@ -6,13 +6,13 @@ The language that needs most tokens goes next, so that all come out alike. The r
    byte is out from the start.
 2. Languages still in are ranked by score, equal scores in the order given. The score is the weighted number of tokens
    of the dev words, or without dev of the training words; with ratios it is minus (start length / length) / ratio.
-3. The first goes next. With a `window` of the last W choices, a language that stands there n times is passed over
+3. The first goes next. With a `window` of the last W choices, a language that occurs there n times is passed over
    unless n / W <= alpha / (number of all languages); if all are, the last one goes.
 4. Its best pair is the most frequent in its own training words, ties by the tie-break. If that occurs fewer than
    max(1, min_count) times, the language is out for good, and nothing is noted. Otherwise the choice is noted, and the
    merge is made in all words of all languages, those for dev too.
 5. The first `together` merges go by the sum of all training counts, unnoted; without such a pair training ends.
-6. It ends after the merges asked for, or when all languages are out.
+6. It ends after the requested merges, or when all languages are out.
 
 `naive` is the definition and counts a table before every choice. `train` has each distinct word once, with its weights
 by language, and a lazily corrected heap for each language: in each alone, no count rises after its pair is born. The
@@ -168,7 +168,7 @@ def learn(
 
 
 class Recounted:
-    """Every table by itself, counted whenever it is asked about."""
+    """Each table separately, counted again at each question."""
 
     def __init__(
         self, tables: Sequence[WordCounts], dev: Sequence[WordCounts], vocabulary: Vocabulary, meter: Meter
@@ -182,8 +182,8 @@ class Recounted:
         return [sum(len(word) * weight for word, weight in zip(words, weights)) for words, weights in last]
 
     def best(self, language: int | None) -> BestPair:
-        asked = slice(0, self.languages) if language is None else slice(language, language + 1)
-        counts = count_pairs(list(chain(*self.tables[asked])), list(chain(*self.weights[asked])), self.meter)
+        chosen = slice(0, self.languages) if language is None else slice(language, language + 1)
+        counts = count_pairs(list(chain(*self.tables[chosen])), list(chain(*self.weights[chosen])), self.meter)
         pair = most_frequent_pair(counts, self.keys, self.meter) if counts else None
         return pair, 0 if pair is None else counts[pair]
 

@@ -1,6 +1,6 @@
 """A binary max-heap in plain Python: what the series used before it reached for the C one (part 9, v6).
 
-It stands here to be measured against `heapq`, which does the same in C. Only the two operations the trainer needs.
+It is here to be measured against `heapq`, which does the same in C. Only the two operations the trainer needs.
 """
 
 from __future__ import annotations

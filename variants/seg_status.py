@@ -188,7 +188,7 @@ class PositionedPairs:
             self.forget(pair)
 
     def merge(self, pair: TokenPair, meter: Meter) -> list[TokenPair]:
-        """Join `pair` wherever it still stands, left to right; returns the pairs born of it that can be chosen."""
+        """Join `pair` wherever it still occurs, left to right; returns the pairs born of it that can be chosen."""
         left, right = pair
         token = left + right
         left_length, right_length, length = len(left), len(right), len(token)

@@ -1,8 +1,8 @@
-"""Vetoes: which pairs may not be merged, told from the bytes of their two halves.
+"""Vetoes: which pairs may not be merged, decided by the bytes of their two halves.
 
 Where text is hardly cut into pieces, something else has to keep tokens from growing over everything. A veto refuses a
 pair for good: it is never merged, takes up no place in the vocabulary, and its halves may still merge with others. As
-it sees bytes alone, a pair is refused from the moment it first stands anywhere. Several combine: what any refuses is
+it sees bytes alone, a pair is refused from the moment it first occurs. Several combine: what any refuses is
 refused.
 """
 

@@ -1,4 +1,4 @@
-"""The steps that two or more stages share, each as plain as it can be said."""
+"""The steps that two or more stages share, each as plain as it can be written."""
 
 from __future__ import annotations
 

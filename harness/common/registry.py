@@ -251,7 +251,7 @@ def resolve(target: str) -> Callable[..., Any]:
 
 
 def read_card(file: Path) -> dict[str, Any]:
-    """A card in a file of its own. Raises Refusal if it is not YAML."""
+    """A card from a file. Raises Refusal if it is not YAML."""
     return copy.deepcopy(_card(file, file.stat().st_mtime_ns))
 
 

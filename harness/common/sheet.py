@@ -43,7 +43,7 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
 
 
 def print_sheet(sheet: Sheet, console: Console) -> None:
-    """Print at full width where the console is no terminal, else within its width."""
+    """Print at full width if the console is not a terminal, else within its width."""
     sheet = _for_a_terminal(sheet)
     _print_lines([*sheet.caption, ""] if sheet.caption else [], console)
     if sheet.columns:
@@ -164,7 +164,7 @@ class PatientConsole(Console):
 
 
 # A page needs nothing else: no script, no font, no file beside it. All rules of style hold below one class, so that a
-# `<section>` can be put into another page with its `<style>`. What a colour says is said by a sign or a word as well,
+# `<section>` can be put into another page with its `<style>`. Whatever a colour says, a sign or a word says as well,
 # headings are headings to a screen reader, and a table wider than the page can be scrolled by keyboard.
 
 _CLASSES = {"red": "wrong", "dim": "unmeasured", "yellow": "unconfirmed"}

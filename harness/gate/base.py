@@ -139,7 +139,7 @@ def installed_at(interpreter: str, package: str) -> Path:
 def base_side(targets: Sequence[str], base: BaseRule, folder: Path) -> Iterator[Side]:
     """The targets' code where the working tree departs from the base.
 
-    Raises NoBase if there is no such commit, and Refusal if it cannot be checked out or built.
+    Raises NoBase if the commit does not exist, and Refusal if it cannot be checked out or built.
     """
     places = located_here(targets)
     root = repository_of(places)

@@ -172,7 +172,7 @@ def new_evidence(path: Path, question: Question) -> Evidence:
     try:
         make_results_folder(path.parent)
         path.write_text(_line(question), errors="backslashreplace")
-        for name in (VERDICT, SUMMARY):  # of samples that are no more
+        for name in (VERDICT, SUMMARY):  # of samples that were deleted
             path.with_name(name).unlink(missing_ok=True)
     except OSError as error:
         raise Refusal(f"cannot write to {path.parent} ({reason(error)}); {ELSEWHERE}", UNMEASURED) from error
@@ -228,12 +228,12 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
 
 
 def accept(before: Snapshot, corpora: Mapping[str, dict[str, Any]], evidence: Evidence) -> Snapshot:
-    """The snapshot with the measured tallies in place of its own, except those of wrong merges."""
+    """The snapshot with the measured tallies in place of the stored ones, except those of wrong merges."""
     merges = [each for each in evidence.of(Merges) if each.identity is not None and each.identity.kind == WRONG]
     wrong = {(each.variant, each.corpus) for each in merges}
     counters = {name: dict(entries) for name, entries in before.counters.items()}
     for each in evidence.of(Tallies):
-        if each.corpus is None:  # there is no such variant any more
+        if each.corpus is None:  # the variant was removed
             del counters[each.variant]
         elif each.tallies and (each.variant, each.corpus) not in wrong:
             counters.setdefault(each.variant, {})[each.corpus] = each.tallies

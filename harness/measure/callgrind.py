@@ -115,7 +115,7 @@ def count_of_call(output: Path) -> int:
 
 
 def last_words(output: Path) -> str:
-    """Return what valgrind said when it could not go on, behind a semicolon; nothing if it said nothing."""
+    """Return valgrind's last message after a semicolon, or an empty string."""
     try:
         lines = (output / "valgrind.log").read_text(errors="replace").split("\n")
     except OSError:

@@ -128,7 +128,7 @@ CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
     "pressure": (pressure, f"end what else runs; wall times of samples above {share_text(MOST_PRESSURE)} do not count"),
     "steal": (steal, "a machine of one's own, or another hour; compare within blocks only"),
     "other runs": (other_runs, "wait for it; two timed runs at once disturb each other"),
-    "processors": (cores, "the harness and the system need one besides the measured; threads above that share one"),
+    "processors": (cores, "the harness and the system need one beyond the measured; threads above that share one"),
     "clock rate": (is_not("governor", "performance"), "sudo cpupower frequency-set -g performance"),
     "turbo": (
         is_not("turbo", "off"),

@@ -72,7 +72,7 @@ def measure(
 ) -> Answer:
     """Run one job and return its answer; `options` are those of measure_once.
 
-    A rejected job runs once more, and the second answer stands: a disturbed machine can contradict an honest trainer
+    A rejected job runs once more, and the second answer counts: a disturbed machine can contradict an honest trainer
     once, and a trainer that hides work does so every time.
     """
     concurrent = is_concurrent()
@@ -223,7 +223,7 @@ class Supervision:
             answer = without_answer(exit_code, memory_ran_out)
         digest = answer.pop("sha256", None)
         if self.stopped_by == "wall" and answer["status"] == "ok":
-            return answer  # it finished in the moment it was asked to stop
+            return answer  # it finished just as the limit was reached
         if self.stopped_by is not None:
             return {**answer, **self.over()}
         if answer["status"] == "stopped":

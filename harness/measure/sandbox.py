@@ -88,7 +88,7 @@ class Sandbox:
 
 def touch_memory(job: Mapping[str, Any]) -> None:
     """Touch and free as much memory as a call on such a job may take, so that it does not wait for the host."""
-    room = int(SHARE_OF_ROOM * available_memory())  # so that nobody lacks memory because of it
+    room = int(SHARE_OF_ROOM * available_memory())  # other processes keep enough memory
     touch(min(LEAST_TOUCHED + TOUCHED_FOR_A_BYTE * bytes_read(job), MOST_TOUCHED, room))
 
 

@@ -245,7 +245,7 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="python -m harness.records",
         description="Join, check and export files of records.",
-        epilog="A folder stands for its records.jsonl (or .jsonl.gz), or, if it has none, for all of those below it."
+        epilog="A folder means its records.jsonl (or .jsonl.gz) or, without one, all those below it."
         "\n\nexit code: 0; 2 for a usage error; 22 if a line is broken (check) or there is nothing to read.",
     )
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")

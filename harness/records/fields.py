@@ -128,10 +128,10 @@ def _params_beside(record: Record, other: Record) -> str:
 
 
 def _extended(record: Record) -> str:
-    """By name, with the beginning of the digest where the name says too little."""
+    """Its name, or the first letters of its digest, and its number of merges."""
     merges = record.get("extend_merges")
-    told = "" if merges is None else f", {count_text(merges)} merges"
-    return f"{record.get('extend_name') or str(record['extend'])[:8]}{told}"
+    number = "" if merges is None else f", {count_text(merges)} merges"
+    return f"{record.get('extend_name') or str(record['extend'])[:8]}{number}"
 
 
 def _machine(record: Record) -> str:
@@ -173,13 +173,13 @@ def _field(name: str, key: str = "", **what: Any) -> Field:
 
 
 def _decisive(name: str, title: str, **what: Any) -> Field:
-    """A field besides the corpus that decides the merges."""
+    """A field other than the corpus that decides the merges."""
     options = {"sentence": f"{title} {{}}", **what}
     return _field(name, title=title, decides_merges=True, names_cell=True, unlike=name, **options)
 
 
-def _asked_besides(name: str, title: str, usual: str, text: Callable[[Record], str], **what: Any) -> Field:
-    """A field that decides the merges and is seldom asked: where a record has nothing it is as usual, and unsaid."""
+def _optional(name: str, title: str, usual: str, text: Callable[[Record], str], **what: Any) -> Field:
+    """A field that decides the merges and is seldom set: without it a record has the usual value, unshown."""
     return Field(
         name,
         lambda record: record.get(name) or usual,
@@ -213,16 +213,16 @@ FIELDS: tuple[Field, ...] = (
     _decisive("errors", "errors", sentence=_errors_text, other_work="errors treated otherwise"),
     _decisive("tie_break", "tie-break"),
     _decisive("min_count", "min_count", figure=True, other_work="another min_count"),
-    _asked_besides("extend", "extends", "none", _extended, other_work="other merges inherited"),
-    _asked_besides(
+    _optional("extend", "extends", "none", _extended, other_work="other merges inherited"),
+    _optional(
         "inherited",
         "inherited",
         "kept",
         lambda record: str(record["inherited"]),
         other_work="merges inherited otherwise",
     ),
-    _asked_besides("seeds", "seeds", "none", lambda record: shortened(str(record["seeds"])), other_work="other seeds"),
-    _asked_besides(
+    _optional("seeds", "seeds", "none", lambda record: shortened(str(record["seeds"])), other_work="other seeds"),
+    _optional(
         "veto",
         "veto",
         "none",
@@ -281,7 +281,7 @@ COLUMNS = tuple(field for field in FIELDS if field.title)
 DECISIVE = tuple(field for field in FIELDS if field.decides_merges)
 """What decides which merges are right."""
 WORK = tuple(field for field in FIELDS if field.other_work)
-"""What, besides the corpus, decides how much there is to do: times of one work are there to be compared."""
+"""Everything except the corpus that decides how much there is to do: only times of the same work can be compared."""
 COMPARED = (FIELD["host"], *(field for field in FIELDS if field.unlike and field.name != "host"))
 """In what two sets of records can be unlike, the machine first."""
 _CELL = tuple(field for field in FIELDS if field.names_cell)

@@ -183,7 +183,7 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
 
     cell: CellKey
     task: Annotated[Whole, doc("the number of the task in its run: cells of one task share blocks")] = 0
-    place: Annotated[Whole, doc("where it comes among the task's cells, as they were asked for")] = 0
+    place: Annotated[Whole, doc("its place among the task's cells, in the requested order")] = 0
     role: Annotated[Literal["count", "train"], doc("a word counter or a trainer; `cell` in a record")]
     run_key: Annotated[str, doc("names the work: equal for measurements of the same thing in any run")] = ""
     variant: Annotated[str | None, doc("the trainer's name; null for a counter")] = None
@@ -191,7 +191,7 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
     params: Annotated[dict[str, Any], doc("the parameters of the variant, or of the counter; all of them")] = {}
     counting: Annotated[str, doc("the counter's name; `itself` for a trainer that reads the file")]
     counting_chosen: Annotated[bool, doc("whether the user named the counter, not the variant")] = False
-    threads: Annotated[Whole | None, doc("the width asked for, of counter and trainer")] = None
+    threads: Annotated[Whole | None, doc("requested number of threads, of counter and trainer")] = None
     takes_threads: Annotated[bool | None, doc("whether it can use more than one")] = None
     data: Annotated[Data, doc("the corpus")]
     pattern: Annotated[str | None, doc("the pattern's name, or its text")] = None
@@ -201,7 +201,7 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
     words_sha256: Annotated[Digest | None, doc("of the counted words: equal for counters that agree")] = None
     tie_break: Annotated[str | None, doc("which of several equally frequent pairs is merged")] = None
     min_count: Annotated[Whole | None, doc("the count below which no pair is merged")] = None
-    vocab_size: Annotated[Whole | None, doc("what was asked for, special tokens included")] = None
+    vocab_size: Annotated[Whole | None, doc("requested size, special tokens included")] = None
     extend: Annotated[Digest | None, doc("of the merges that training continued from, as `merges_sha256`")] = None
     extend_name: Annotated[str | None, doc("the file or folder that they were read from")] = None
     extend_merges: Annotated[Whole | None, doc("how many they were")] = None

@@ -54,7 +54,7 @@ Groups = Sequence[Sequence[Row]]
 
 
 class ChartOptions(NamedTuple):
-    """What a chart shows besides its rows: which seconds, and the variant that ratios are of."""
+    """What a chart shows apart from its rows: which seconds, and the variant that ratios are of."""
 
     seconds: str = "training"
     relative_to: str | None = None

@@ -205,7 +205,7 @@ def _note(text: str, names: Sequence[str]) -> list[str]:
 
 
 def _by_text(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The labels of each text: rows of which the same is to be said are named together."""
+    """The labels of each text, so that rows with the same note share it."""
     groups: dict[str, list[str]] = {}
     for text, label in pairs:
         groups.setdefault(text, []).append(label)

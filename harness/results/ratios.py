@@ -1,4 +1,4 @@
-"""How rows compare: the ratio of two times with its interval, who is slower, and what is no comparison at all.
+"""How rows compare: the ratio of two times with its interval, who is slower, and what cannot be compared.
 
 Every table, chart and page has its ratios from here, so that they agree.
 """

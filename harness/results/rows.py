@@ -102,7 +102,7 @@ class Row:
         self.params = {name: value if isinstance(value, str) else json.dumps(value) for name, value in params.items()}
         """Those of the trainer or the counter, each as it would be given on the command line."""
         self.work: Key = tuple([self.values[field.name] for field in WORK])
-        """What, besides the corpus, decides how much there was to do."""
+        """Everything except the corpus that decides how much there was to do."""
         self.corpus: Mapping[str, Any] = record.get("data") or {}
         self.question = (self.corpus.get("sha256"), *self.work, self.counting_only)
         """The task, whichever way ties went: times of one task can be compared."""
@@ -243,18 +243,18 @@ def rows(records: Sequence[Record]) -> list[Row]:
     made = [_row(cell) for cell in cells]
     answers: dict[Key, set[str]] = {}
     for row in made:
-        if (asked := _asked(row)) is not None:
-            answers.setdefault(asked, set()).add(row.digest)
+        if (question := _question(row)) is not None:
+            answers.setdefault(question, set()).add(row.digest)
     # Records of several runs may be joined, and then rows of one task contradict each other.
     for place, row in enumerate(made):
-        digests = answers.get(_asked(row) or (), ())
+        digests = answers.get(_question(row) or (), ())
         if len(digests) > 1:
             made[place] = _row(cells[place], tuple(sorted(digests)))
     return [row for row in made if not row.counting_only] or made
 
 
-def _asked(row: Row) -> Key | None:
-    """Everything that decides which merges are right; None if no others have to come to the same."""
+def _question(row: Row) -> Key | None:
+    """Everything that decides which merges are right; None if no other row must have the same merges."""
     if row.status != "ok" or row.counting_only or row.record.get("tie_break") == OWN:
         return None
     return tuple([row.values[field.name] for field in DECISIVE])

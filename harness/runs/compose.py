@@ -152,7 +152,7 @@ def enumerated(overrides: Sequence[str], sweep: bool, loader: ConfigLoader) -> l
     fixed = [str(override.input_line) for override in parsed if not override.is_sweep_override()]
     params: dict[str, Any] = {}
     if chosen := [override for override in fixed if override.startswith(("experiment=", "hydra."))]:
-        own = hydra.compose(CONFIG, chosen, return_hydra_config=True).hydra  # an experiment may be a sweep by itself
+        own = hydra.compose(CONFIG, chosen, return_hydra_config=True).hydra  # an experiment may itself be a sweep
         sweep = sweep or own.mode == RunMode.MULTIRUN
         params = own.sweeper.params or {}
     if not sweep:

@@ -23,7 +23,7 @@ PARTS = tuple(2**power for power in range(10, 0, -1))
 POINTS = 3
 EXPONENT_DOUBT, LEVEL_DOUBT = 0.5, 1.3
 SECONDS_TO_START = 0.25
-"""What a process takes besides the call."""
+"""What a process takes in addition to the call."""
 MOST_CONTINUED, UPPER_BITS, CONTINUES = 3, 0xC0, 0x80
 """UTF-8: how many bytes may follow the first of a character, and what their two upper bits are."""
 BYTES_AT_ONCE = 1 << 22

@@ -48,7 +48,7 @@ class Extension:
         return [self.sha256, self.inheriting, self.veto]
 
     def keywords(self) -> dict[str, Any]:
-        """What a replay is told."""
+        """Keyword arguments of a replay."""
         veto: Veto | None = vetoes.named(self.veto)
         return {"inherited": self.merges, "inheriting": self.inheriting, "veto": veto}
 

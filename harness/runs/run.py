@@ -71,7 +71,7 @@ def task_text(task: Task) -> str:
 def exit_code(records: Sequence[Record], disagreements: Sequence[str]) -> int:
     """MISMATCH before UNMEASURED before OK.
 
-    A variant that cannot run here, and one whose total is extrapolated, is no fault unless there is no other.
+    A variant that cannot run here, and one whose total is extrapolated, is a fault only if there is no other.
     """
     statuses = {record["status"] for record in trained(records)}
     if "mismatch" in statuses or disagreements:

@@ -164,7 +164,7 @@ class Measured:
         offered = self.offered(trainer)
         self.from_file = reads_corpus(trainer)
         if self.from_file and self.job["corpus"] is None:
-            raise Unavailable("it reads text by itself, and here are only words with their counts")
+            raise Unavailable("it reads text, and there are only words with their counts here")
         given = self.corpus() if self.from_file else word_store.read(Path(self.job["words"]))[0]
         leading = [given, self.job["num_merges"]]
         positional, keywords = arguments_for(trainer, leading, self.meter, offered, self.job["params"])
@@ -283,7 +283,7 @@ class Measured:
             time.sleep(SECONDS_BETWEEN_LOOKS)
             if stop_by is None and os.path.exists(self.output / STOP):  # noqa: PTH110 - this runs beside the call
                 self.meter.stopping = True
-                stop_by = clock() + (SECONDS_TO_STOP if self.meter.asked else 0)
+                stop_by = clock() + (SECONDS_TO_STOP if self.meter.has_polled else 0)
             if os.getppid() != self.parent:
                 os.killpg(0, signal.SIGKILL)
             if stop_by is not None and clock() >= stop_by:

@@ -144,14 +144,14 @@ def shortened(text: str) -> str:
 
 
 class StoppableMeter(Meter):
-    """A meter that can ask a native trainer to stop: `asked` if it has been consulted, `refused` if it said stop."""
+    """A meter that can stop a native trainer: `has_polled` once it was called, `refused` once it answered stop."""
 
     stopping = False
-    asked = False
+    has_polled = False
     refused = False
 
     def progress(self, done: int) -> bool:
-        self.asked = True
+        self.has_polled = True
         self.refused = self.refused or self.stopping
         super().progress(int(done))
         return not self.stopping

@@ -129,7 +129,7 @@ def test_every_place_is_filled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "error", "message"),
     [
-        ("", Unavailable, r"say variant.params.command='./train \{words\} \{merges\} \{num_merges\}'"),
+        ("", Unavailable, r"set variant.params.command='./train \{words\} \{merges\} \{num_merges\}'"),
         (
             "./no_such_program",
             ValueError,

@@ -1,4 +1,4 @@
-"""Which classes every character belongs to, asked of the installed `regex` and kept under its version.
+"""Which classes every character belongs to, taken from the installed `regex` and cached under its version.
 
 The compiled scanner must agree with `regex` on every code point, whatever version of Unicode that knows, so its tables
 are made from `regex` itself. That takes a fifth of a second, once: the tables lie in the cache folder afterwards.
@@ -60,7 +60,7 @@ def cache_folder() -> Path:
 
 
 def classes_of_all() -> bytearray:
-    """One byte for every code point; a surrogate is no character and is in no class."""
+    """One byte for every code point; a surrogate is not a character and has no class."""
     classes = bytearray(sys.maxunicode + 1)
     for first, stop in ((0, 0xD800), (0xE000, sys.maxunicode + 1)):
         text = "".join(map(chr, range(first, stop)))

@@ -117,7 +117,7 @@ def fastest_path() -> str:
 
 
 def before_the_clock() -> None:
-    """Make the tables of Unicode's classes, once on a machine, or read them: that is no work on any corpus."""
+    """Make the tables of Unicode's classes, once on a machine, or read them: that is not work on a corpus."""
     character_classes()
 
 
@@ -215,7 +215,7 @@ class Scan:
     def safe_place(self, read: Callable[[int, int], bytes], target: int, limit: int) -> int | None:
         """The first safe place for a cut between `target` and `limit`; `read(start, length)` reads of the text.
 
-        It depends on the text and on `target` alone, so whoever asks for the same one is told the same.
+        It depends on the text and on `target` alone, so equal questions get equal answers.
         """
         around = max(map(len, self.specials), default=0) + 8  # what must be seen on either side of a cut
         position = target

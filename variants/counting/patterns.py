@@ -37,7 +37,7 @@ class Slots(NamedTuple):
     contraction: int = NO_CONTRACTION
     """`'s` and its like: none, in lower case, in either case (then U+017F is an s, too), or in either case of ASCII."""
     behind: bool = False
-    """A contraction belongs to the word that it stands right behind, once; else it is the first alternative."""
+    """A contraction belongs to the word directly before it, once; else it is the first alternative."""
     prefix: bool = False
     """A word may begin with `[^\\r\\n\\p{L}\\p{N}]`; else with a blank."""
     cased: bool = False

@@ -204,7 +204,7 @@ def count_range(corpus: Corpus, number: int, start: int, stop: int) -> Table:
 
 
 def result_of(future: Future[Table], scanned: Any, meter: Meter) -> Table:
-    """What the future holds, with the progress of all told while it is waited for."""
+    """The future's result; the progress of all is reported while it waits."""
     while True:
         meter.progress(sum(scanned[:-1]))
         if wait([future], timeout=0.1).done:

@@ -93,7 +93,7 @@ class Overflow:
         self.known = self.bytes_of_words = 0
 
     def is_full(self) -> bool:
-        """Whether it is time to spill; only words that came since it was last asked are looked at."""
+        """Whether it is time to spill; only words added since the last call are looked at."""
         new = islice(reversed(self.words), len(self.words) - self.known)
         self.bytes_of_words += sum(map(sys.getsizeof, new))
         self.known = len(self.words)

@@ -23,7 +23,7 @@ def built(module: str) -> Any:
 
 
 def loading(*modules: str, optional: Iterable[str] = ()) -> Callable[[], None]:
-    """A variant's `before_the_clock()`: loads the compiled modules that it calls, which is no work on any corpus.
+    """A variant's `before_the_clock()`: loads the compiled modules that it calls, which is not work on a corpus.
 
     Those that are `optional`, by their whole names, may be missing until they are called.
     """

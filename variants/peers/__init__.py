@@ -1,6 +1,6 @@
 """Outside trainers under the contract of a file trainer, each fed as its authors mean it to be fed.
 
-What they all need is said here once: finding the package, refusing what it cannot do, and the text as it takes it. The
+What they share is written here once: finding the package, refusing what it cannot do, and the text as it takes it. The
 merges of a peer are its own. Where it has one of the contract's tie-breaks they must be identical to everybody's, and
 any other question is refused, because an answer to it would only look like a comparison. Where its own is none of
 these, the default of `tie_break` is None, and its merges are replayed against the true counts instead.
@@ -30,7 +30,7 @@ DIVIDERS = [chr(code) for code in range(0xE000, 0xE020)]
 
 
 def installed(package: str) -> Any:
-    """The package, or None where it is not installed: importing it is no part of what is measured."""
+    """The package, or None where it is not installed: importing it is not measured."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # some greet
             return importlib.import_module(package)
@@ -39,7 +39,7 @@ def installed(package: str) -> Any:
 
 
 class Peer:
-    """An outside trainer, its package (None where that is not installed), and what it can be asked.
+    """An outside trainer, its package (None where that is not installed), and what it supports.
 
     `own` are its tie-breaks among the contract's; `ties` says in words which of equally frequent pairs it takes.
     """
@@ -66,7 +66,7 @@ class Peer:
         self.ways = way_in, pre_tokens, special_tokens, ties
 
     def check(self, corpus: Corpus, tie_break: TieBreak | None, min_count: int) -> None:
-        """Raise Unavailable, with what to do, where the package is absent or lacks what is asked."""
+        """Raise Unavailable, with what to do, if the package is missing or lacks a needed feature."""
         if self.package is None:
             raise Unavailable(f"{self.name} is not installed; python -m pip install -e '.[peers]' installs it")
         if not self.own and tie_break is not None:
@@ -108,7 +108,7 @@ def wait_for_other_threads() -> None:
 
 
 def any_other_computes() -> bool:
-    """Whether a thread besides this one runs, or would if it had a processor."""
+    """Whether another thread runs, or would if it had a processor."""
     for thread in glob.glob("/proc/self/task/*/stat"):  # noqa: PTH207
         with contextlib.suppress(OSError), open(thread, "rb") as file:  # noqa: PTH123
             number, _, rest = file.read().partition(b" ")

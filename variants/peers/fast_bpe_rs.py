@@ -22,7 +22,7 @@ def train(
     min_count: int = 1,
     threads: int = 1,
 ) -> list[Merge]:
-    """Train on the documents of a corpus. Raises Unavailable where the package is absent or lacks what is asked.
+    """Train on the documents of a corpus. Raises Unavailable if the package is missing or lacks a needed feature.
 
     In a run of one token of odd length it does not replace from the left, so that its counts are wrong from there on.
     """

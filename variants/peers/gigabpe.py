@@ -39,7 +39,7 @@ def train(
     min_count: int = 1,
     threads: int = 1,
 ) -> list[Merge]:
-    """Train on a file. Raises Unavailable where the package is absent or lacks what is asked.
+    """Train on a file. Raises Unavailable if the package is missing or lacks a needed feature.
 
     Its alphabet is that of the bytes that it meets, so that a vocabulary for all 256 has room for more merges, which
     are left out here.

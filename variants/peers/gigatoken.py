@@ -32,7 +32,7 @@ def train(
     min_count: int = 1,
     threads: int = 1,
 ) -> list[Merge]:
-    """Train on a file. Raises Unavailable where the package is absent or lacks what is asked.
+    """Train on a file. Raises Unavailable if the package is missing or lacks a needed feature.
 
     When no pair is left it goes on with pairs that are not there, so that its merges are then wrong.
     """

@@ -34,7 +34,7 @@ def train(
     min_count: int = 1,
     threads: int = 1,
 ) -> list[Merge]:
-    """Train on the documents of a corpus. Raises Unavailable where the package is absent or lacks what is asked."""
+    """Train on the documents of a corpus. Raises Unavailable if the package is missing or lacks a needed feature."""
     PEER.check(corpus, tie_break, min_count)
     tokenizers = PEER.package
     if not hasattr(tokenizers, "trainers"):

@@ -38,9 +38,9 @@ def train(
     min_count: int = 1,
     threads: int = 1,
 ) -> list[Merge]:
-    """Train on a file. Raises Unavailable where the package is absent or lacks what is asked.
+    """Train on a file. Raises Unavailable if the package is missing or lacks a needed feature.
 
-    The vocabulary holds its characters besides the bytes, so that there is room for fewer merges than asked for.
+    The vocabulary holds its characters as well as the bytes, so there is room for fewer merges than requested.
     """
     PEER.check(corpus, tie_break, min_count)
     model = io.BytesIO()

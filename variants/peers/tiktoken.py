@@ -22,7 +22,7 @@ def train(
     tie_break: TieBreak | None = None,
     min_count: int = 1,
 ) -> list[Merge]:
-    """Train on a corpus as one string. Raises Unavailable where the package is absent or lacks what is asked.
+    """Train on a corpus as one string. Raises Unavailable if the package is missing or lacks a needed feature.
 
     When no pair is left it raises ValueError.
     """

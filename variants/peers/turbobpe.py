@@ -21,7 +21,7 @@ def train(
     min_count: int = 1,
     batch_size: int = 10,
 ) -> list[Merge]:
-    """Train on a corpus as one string. Raises Unavailable where the package is absent or lacks what is asked."""
+    """Train on a corpus as one string. Raises Unavailable if the package is missing or lacks a needed feature."""
     PEER.check(corpus, tie_break, min_count)
     text, pattern = whole_text(PEER.name, corpus)
     tokenizer = PEER.package.RegexTokenizer(pattern)
