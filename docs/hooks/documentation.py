@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 
 def on_config(config: Any) -> Any:
-    """Link to the repository, whose address is said once, in pyproject.toml."""
+    """Link to the repository, whose address is in pyproject.toml only."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
     config["repo_url"], config["repo_name"] = project["urls"]["Repository"], "Repository"
     return config
@@ -27,7 +27,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every file outside docs/ that a page links to."""
     from mkdocs.structure.files import File, InclusionLevel
 
-    # MkDocs finds what stands beside a hook only while it imports the hook; griffe imports its extension later.
+    # MkDocs finds modules next to a hook only while it imports the hook; griffe imports its extension later.
     sys.path.append(str(Path(__file__).parent))
     docs = Path(config["docs_dir"])
     pages = [path for path in sorted(docs.rglob("*.md")) if files.get_file_from_path(path.relative_to(docs).as_posix())]

@@ -69,8 +69,8 @@ def variants(tag: str = "") -> str:
     whole = []
     for card in listed:
         if GRID not in card.tags:
-            said = f"{card.about}; {parameters(card.params)}" if card.params else card.about
-            whole.append((code(card.name), said, str(card.part or ""), ", ".join(card.tags)))
+            about = f"{card.about}; {parameters(card.params)}" if card.params else card.about
+            whole.append((code(card.name), about, str(card.part or ""), ", ".join(card.tags)))
     return table(("name", "what it is; its parameters with their defaults", "part", "tags"), whole)
 
 
@@ -84,8 +84,8 @@ def data_sets() -> str:
     rows = []
     for name, card in registry.cards("data").items():
         size = (card.get("facts") or {}).get("bytes")
-        told = (card["about"], card.get("language", ""), card.get("licence", ""))
-        rows.append((code(name), *told, f"{size:,}" if size else "", str(card.get("vocab_size", ""))))
+        texts = (card["about"], card.get("language", ""), card.get("licence", ""))
+        rows.append((code(name), *texts, f"{size:,}" if size else "", str(card.get("vocab_size", ""))))
     return table(("name", "what it is", "language", "licence", "bytes", "vocab_size"), rows)
 
 
@@ -98,8 +98,8 @@ def cards(group: str) -> str:
     """A group's files: the name, what the card says of itself, and what it sets."""
     rows = []
     for name, card in registry.cards(group).items():
-        said = {key: each for key, each in card.items() if key not in ("name", "about")}
-        rows.append((code(name), str(card.get("about", "")), parameters(said)))
+        settings = {key: each for key, each in card.items() if key not in ("name", "about")}
+        rows.append((code(name), str(card.get("about", "")), parameters(settings)))
     return table(("name", "what it is", "sets"), rows)
 
 
@@ -118,9 +118,9 @@ def experiments() -> str:
 
 
 def defaults() -> str:
-    """The file of everything that can be said, with its comments."""
-    said, _, _ = (registry.conf_folder() / "config.yaml").read_text().partition("\nhydra:")
-    return f"```yaml\n{said.rstrip()}\n```"
+    """The file of all settings, with its comments."""
+    settings, _, _ = (registry.conf_folder() / "config.yaml").read_text().partition("\nhydra:")
+    return f"```yaml\n{settings.rstrip()}\n```"
 
 
 def keys(section: str) -> str:
@@ -132,11 +132,11 @@ def variant_parameters(name: str) -> str:
     """A variant's parameters with what its module's docstring says of each."""
     card = registry.variants()[name]
     text = inspect.getdoc(importlib.import_module(card.target.partition(":")[0])) or ""
-    said = {
+    descriptions = {
         found[1]: " ".join(found[2].split())
         for found in re.finditer(r"^- `(\w+)`: (.*?)(?=^- |\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
     }
-    return table(("parameter", "what it does"), [(code(each), said.get(each, "")) for each in card.params])
+    return table(("parameter", "what it does"), [(code(each), descriptions.get(each, "")) for each in card.params])
 
 
 def file(path: str) -> str:
@@ -182,8 +182,8 @@ def parser_of(module: str) -> argparse.ArgumentParser:
     ):
         try:
             importlib.import_module(module).main([])
-        except Seen as told:
-            return told.parser
+        except Seen as caught:
+            return caught.parser
     raise LookupError(f"{module}.main reads no arguments")
 
 
@@ -255,7 +255,7 @@ def file_word_cases() -> str:
 
 
 def tie_breaks() -> str:
-    """Each rule with what the contract says of it, which stands below it there."""
+    """Each rule with its description, which follows it in the contract."""
     source = inspect.getsource(TieBreak)
     rows = [
         (code(found[1]), " ".join(found[2].split()))

@@ -39,7 +39,7 @@ def with_brackets(markdown: str) -> str:
 
 
 def links(markdown: str) -> Iterator[str]:
-    """The targets of a page's links to files, without their anchors; what stands in fenced code is no link."""
+    """The targets of a page's links to files, without their anchors; fenced code is left out."""
     for text in outside_code(markdown):
         for link in LINK.finditer(text):
             target = link["target"].partition("#")[0]
