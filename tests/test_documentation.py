@@ -61,14 +61,14 @@ def test_the_configuration_page_names_every_card() -> None:
 
 def test_the_commands_page_holds_the_help_of_every_command() -> None:
     page = text(DOCS / "reference/commands.md")
-    told = set(re.findall(r"^## python -m (\S+)", page, re.MULTILINE))
+    headings = set(re.findall(r"^## python -m (\S+)", page, re.MULTILINE))
     with_options = {
         ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__main__")
         for path in REPOSITORY.glob("harness/**/*.py")
         if 'if __name__ == "__main__":' in text(path) and "Parser(" in text(path)
     }
     assert with_options
-    assert with_options <= told
+    assert with_options <= headings
     assert "--relative-to" in page
     assert "### harness.corpora fetch\n" in page
 
@@ -175,7 +175,7 @@ def test_a_search_finds_pages_of_a_site_that_was_opened_from_its_folder(site: Pa
         assert not [address for address in browser.requests() if address.startswith("http")]
 
 
-def test_what_is_said_to_be_prevented_or_detected_has_its_test() -> None:
+def test_each_documented_prevention_or_detection_has_its_test() -> None:
     page = (REPOSITORY / "docs" / "explanation" / "measuring.md").read_text()
     named = set(re.findall(r"`(test_\w+)`", page))
     there = {

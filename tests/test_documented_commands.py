@@ -20,7 +20,7 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCK = re.compile(
-    r"(?:^<!-- (?P<mark>file|not run|model|program)(?:: (?P<said>[^>]+))? -->\n)?"
+    r"(?:^<!-- (?P<mark>file|not run|model|program)(?:: (?P<argument>[^>]+))? -->\n)?"
     r"^```(?P<language>\w+)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -42,10 +42,10 @@ MADE = (".git", ".venv", "build", "dist", "site", "local", "__pycache__", ".*_ca
 
 
 class Block(NamedTuple):
-    """A block of code of a page, and what the page says of it."""
+    """A block of code of a page, with its mark and the mark's argument."""
 
     mark: str | None
-    said: str | None
+    argument: str | None
     language: str
     code: str
 
@@ -73,12 +73,12 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_what_a_page_does_not_run_it_gives_a_reason_for(page: Path) -> None:
-    said = [block.said for block in blocks(page) if block.mark == "not run"]
-    assert [reason for reason in said if reason not in REASONS] == []
+    reasons = [block.argument for block in blocks(page) if block.mark == "not run"]
+    assert [reason for reason in reasons if reason not in REASONS] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_mark_of_a_page_stands_before_a_block(page: Path) -> None:
+def test_every_mark_of_a_page_precedes_a_block(page: Path) -> None:
     marks = re.findall(r"^<!-- (?:file|not run|model|program)\b.*-->$", page.read_text(), re.MULTILINE)
     assert len(marks) == sum(block.mark is not None for block in blocks(page))
 
@@ -89,9 +89,9 @@ def test_what_a_page_shows_runs(page: Path, checkout: Path) -> None:
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for block in blocks(page):
         if block.mark == "file":
-            assert block.said is not None
-            (checkout / block.said).parent.mkdir(parents=True, exist_ok=True)
-            (checkout / block.said).write_text(block.code)
+            assert block.argument is not None
+            (checkout / block.argument).parent.mkdir(parents=True, exist_ok=True)
+            (checkout / block.argument).write_text(block.code)
         if block.mark is not None or block.language not in RUN:
             continue
         command = (

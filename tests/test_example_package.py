@@ -63,7 +63,7 @@ MEASURED = ["data.path=book.txt", "vocab_size=270", "concurrent=true", "results=
 
 
 @pytest.mark.slow
-def test_it_is_measured_and_proved_and_stands_in_the_table(shell: Shell) -> None:
+def test_it_is_measured_proved_and_shown_in_the_table(shell: Shell) -> None:
     shown = shell.python("-m", "harness", "variants=[heap,example]", *MEASURED)
     records = read_records([shell.folder / "r"])
     trained = {record["variant"]: record for record in records if record["cell"] == "train"}

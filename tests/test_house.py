@@ -144,11 +144,11 @@ def project() -> dict[str, Any]:
 @pytest.fixture
 def build(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What setup.py hands to setuptools."""
-    said: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     monkeypatch.chdir(REPOSITORY)
-    monkeypatch.setattr(setuptools, "setup", said.update)
+    monkeypatch.setattr(setuptools, "setup", settings.update)
     runpy.run_path("setup.py")
-    return said
+    return settings
 
 
 def test_the_build_names_every_package_that_is_there(build: dict[str, Any]) -> None:
@@ -206,7 +206,7 @@ def test_nothing_names_a_place_on_a_machine_or_a_package_index() -> None:
     found = []
     for name in project_files():
         content = (REPOSITORY / name).read_text(errors="replace")
-        may_name = re.search(r"\.(?:org|com|io|net)\b", content.lower())  # that is soon told, and few files do
+        may_name = re.search(r"\.(?:org|com|io|net)\b", content.lower())  # a quick test that few files pass
         matches = [*PACKAGE_INDEX.finditer(content)] if may_name else []
         if name.endswith((".md", ".yaml", ".yml", ".json", ".jsonl", ".csv")):
             matches += PLACE_ON_A_MACHINE.finditer(content)

@@ -78,7 +78,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 class Named(NamedTuple):
-    """What stands anywhere in a file: modules that it imports, and texts."""
+    """The names in a file: modules that it imports, and texts."""
 
     modules: tuple[str, ...]
     texts: frozenset[str]
@@ -148,8 +148,8 @@ def test_the_rooms_are_those_that_have_a_floor_and_few() -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_says_what_it_is_for(room: str) -> None:
-    said = ast.get_docstring(ast.parse((REPOSITORY / "harness" / room / "__init__.py").read_text())) or ""
-    assert re.search(r"^In: .*Out: ", said, re.MULTILINE | re.DOTALL), f"{room} does not say what comes in and goes out"
+    doc = ast.get_docstring(ast.parse((REPOSITORY / "harness" / room / "__init__.py").read_text())) or ""
+    assert re.search(r"^In: .*Out: ", doc, re.MULTILINE | re.DOTALL), f"{room} does not say what comes in and goes out"
 
 
 @pytest.mark.parametrize("path", sources("harness/*.py"), ids=named)

@@ -1,4 +1,4 @@
-"""What people install: said once, complete, released by workflows that take nothing on trust and need no secret."""
+"""What users install: described once, complete, released by workflows that take nothing on trust and need no secret."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_wheels_are_for_the_pythons_of_the_readme() -> None:
     assert (REPOSITORY / script).is_file()
 
 
-def test_one_address_is_said_everywhere() -> None:
+def test_all_files_give_the_same_address() -> None:
     address = PROJECT["project"]["urls"]["Repository"]
     assert all(url.startswith(address) for url in PROJECT["project"]["urls"].values())
     assert yaml.safe_load(text("CITATION.cff"))["repository-code"] == address

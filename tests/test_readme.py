@@ -93,7 +93,7 @@ def test_the_records_of_the_sweep_hold_no_wrong_merges_and_name_no_place_of_a_ma
     assert [path for path in CHECKOUT.glob("results/sweep/*.svg") if path.stat().st_size > 200_000] == []
 
 
-def test_a_stale_page_is_told_and_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stale_page_is_reported_and_rewritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     table = "python -m harness.table tests/fixtures/records/sweep.jsonl --format markdown"
     page.write_text(f"before\n<!-- BEGIN one: {table} -->\nold\n<!-- END one -->\nafter\n")
@@ -105,7 +105,7 @@ def test_a_stale_page_is_told_and_mended(tmp_path: Path, capsys: pytest.CaptureF
     assert main([str(page), "--check"]) == 0
 
 
-def test_a_stale_picture_is_told_and_drawn_anew(
+def test_a_stale_chart_is_reported_and_redrawn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = CHECKOUT / "tests/fixtures/records/sweep.jsonl"

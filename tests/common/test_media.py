@@ -1,4 +1,4 @@
-"""Whatever stands in a record: no terminal obeys it, no spreadsheet reckons it, no page takes it for its own."""
+"""Whatever a record holds, no terminal obeys it, no spreadsheet evaluates it, and no page renders it as markup."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def path(tmp_path: Path) -> str:
 )
 def test_no_control_sequence_reaches_a_reader(form: list[str], path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert table.main([path, *form]) == 0
-    said = capsys.readouterr()
-    assert "calc" in said.out
-    assert OBEYED.search(said.out + said.err) is None
-    assert not any(line.lstrip().startswith(("new |", "::")) for line in said.out.splitlines())
+    printed = capsys.readouterr()
+    assert "calc" in printed.out
+    assert OBEYED.search(printed.out + printed.err) is None
+    assert not any(line.lstrip().startswith(("new |", "::")) for line in printed.out.splitlines())
 
 
 def test_a_table_of_markdown_keeps_its_lines(path: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +72,7 @@ def test_no_cell_of_csv_is_a_formula(
     assert OBEYED.search(text) is None
 
 
-def test_a_broken_line_is_told_without_what_it_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_line_is_reported_without_its_content(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = stored(tmp_path / "r.jsonl", [measured("heap", 1.0)])
     path.write_text(path.read_text().replace('"threads":1', f'"threads":{json.dumps(HOSTILE)}'))
     assert table.main([str(tmp_path / "r.jsonl")]) == 22
@@ -119,15 +119,15 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
     except SystemExit as ended:
         code = ended.code
     assert code in (2, 22), code
-    said = capfd.readouterr()
-    assert said.err
-    assert OBEYED.search(said.out + said.err) is None
-    assert not [line for line in (said.out + said.err).splitlines() if line.lstrip().startswith("::")]
-    assert "##[" not in said.out + said.err
+    printed = capfd.readouterr()
+    assert printed.err
+    assert OBEYED.search(printed.out + printed.err) is None
+    assert not [line for line in (printed.out + printed.err).splitlines() if line.lstrip().startswith("::")]
+    assert "##[" not in printed.out + printed.err
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())))
-def test_every_medium_has_what_was_said_and_nothing_that_is_obeyed(text: str) -> None:
+def test_no_medium_holds_anything_that_is_obeyed(text: str) -> None:
     for written in (terminal_text(text), markdown_text(text), html_text(text), csv_text(text)):
         assert OBEYED.search(written) is None
         written.encode()

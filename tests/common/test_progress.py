@@ -1,4 +1,4 @@
-"""What is told of work that goes on: in a log, where there is no terminal, and of where the time went."""
+"""Progress output: in a log, without a terminal, and the summary of where the time went."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_log_reports_long_work_at_doubling_times(
 
 
 def test_a_bar_can_be_drawn_at_any_moment_between_reading_and_merging(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rich draws from a thread of its own: between the reset of a task and what is told of it next."""
+    """Rich draws from its own thread: also between the reset of a task and its next update."""
     reset = Progress.reset
 
     def drawn_at_once(self: Progress, *message: Any, **fields: Any) -> None:

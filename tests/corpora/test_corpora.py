@@ -121,7 +121,7 @@ def test_changed_file_is_noticed(book: Path, monkeypatch: pytest.MonkeyPatch, ch
     monkeypatch.setattr(corpus_files, "SECONDS_TO_SETTLE", -1)
     corpus = prepare(card(book), [END])
     assert corpus.is_unchanged()
-    time.sleep(0.02)  # longer than the kernel's clock stands still
+    time.sleep(0.02)  # longer than a tick of the kernel's clock
     change(book)
     assert not corpus.is_unchanged()
 

@@ -51,7 +51,7 @@ def wheel(members: Mapping[str, bytes]) -> bytes:
 
 @pytest.fixture
 def index(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """The server as a package index, and pip told to ask no other."""
+    """The server as a package index, and pip configured to use no other."""
     for name in list(os.environ):
         if name.startswith("PIP_"):
             monkeypatch.delenv(name)

@@ -57,7 +57,7 @@ def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(repository
         departure(repository, ["gone", "lost"])
 
 
-def test_shallow_clone_is_told_how_to_get_its_base(repository: Path, tmp_path: Path) -> None:
+def test_shallow_clone_is_refused_with_how_to_get_its_base(repository: Path, tmp_path: Path) -> None:
     (repository / "mine.py").write_text("from variants.heap_opt import train\n")
     commit_all(repository)
     shallow = tmp_path / "shallow"

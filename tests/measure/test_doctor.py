@@ -160,7 +160,7 @@ def test_no_run_measures_nothing(capsys: pytest.CaptureFixture[str], monkeypatch
 
 
 @pytest.mark.slow
-def test_an_aa_run_reports_what_is_told_apart_also_beside_another_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_aa_run_reports_its_resolution_also_beside_another_run(capsys: pytest.CaptureFixture[str]) -> None:
     small = ["--set", "data.bytes=50kB", "--set", "vocab_size=300"]
     with process.timing():
         assert doctor.main([*small, "--repeat", "12", "--set", "concurrent=true"]) == OK

@@ -49,7 +49,7 @@ def trained(records: list[dict[str, Any]], variant: str) -> dict[str, Any]:
     return found
 
 
-# What stands in a record.
+# The content of a record.
 
 
 def test_every_key_that_people_script_against_is_there(records: list[dict[str, Any]]) -> None:
@@ -102,12 +102,12 @@ def test_a_record_names_no_place_host_or_variable_of_this_machine(
     records: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     text = json.dumps(records, ensure_ascii=False)
-    told = json.dumps([{name: each[name] for name in ("reason", "stderr_tail")} for each in records])
-    assert "missing.bin" in told
-    assert "in raises" in told
+    reasons = json.dumps([{name: each[name] for name in ("reason", "stderr_tail")} for each in records])
+    assert "missing.bin" in reasons
+    assert "in raises" in reasons
     for private in (str(CHECKOUT), str(tmp_path.parent), sys.prefix, os.uname().nodename, "an-environment-variable"):
         assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", text)
-    assert not re.search(r"(?<![\w.~>/])/(?:[\w.-]+/)+", told)
+    assert not re.search(r"(?<![\w.~>/])/(?:[\w.-]+/)+", reasons)
 
 
 def test_the_digest_of_the_merges_can_be_made_by_anyone(records: list[dict[str, Any]]) -> None:
@@ -121,7 +121,7 @@ def test_the_digest_of_the_merges_can_be_made_by_anyone(records: list[dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("told", "kept"),
+    ("text", "expected"),
     [
         ("/elsewhere/deep/down/book.txt: gone", "book.txt: gone"),
         ('File "/opt/odd/module.py", line 3', 'File "module.py", line 3'),
@@ -132,8 +132,8 @@ def test_the_digest_of_the_merges_can_be_made_by_anyone(records: list[dict[str, 
         (None, None),
     ],
 )
-def test_places_become_names(tmp_path: Path, told: str | None, kept: str | None) -> None:
-    assert without_paths(told, reading_of(tmp_path)) == kept
+def test_places_become_names(tmp_path: Path, text: str | None, expected: str | None) -> None:
+    assert without_paths(text, reading_of(tmp_path)) == expected
 
 
 @pytest.mark.parametrize("prefix", ["v", "variants/heap"])
@@ -142,9 +142,9 @@ def test_a_place_is_no_part_of_a_longer_name(prefix: str, tmp_path: Path, monkey
     folder = tmp_path / "a folder, with (odd) = 名字"
     folder.mkdir()
     reading = reading_of(folder, name="my text.txt")
-    told = f"{CHECKOUT}/variants/heap.py, {CHECKOUT}/variants/heap-old, {CHECKOUT}/{prefix}/lib, {reading.file.path}: x"
+    text = f"{CHECKOUT}/variants/heap.py, {CHECKOUT}/variants/heap-old, {CHECKOUT}/{prefix}/lib, {reading.file.path}: x"
     kept = "./variants/heap.py, ./variants/heap-old, <python>/lib, my text.txt: x"
-    assert without_paths(told, reading) == kept
+    assert without_paths(text, reading) == kept
 
 
 def test_the_commit_of_a_project_that_we_are_only_installed_in_is_not_ours(

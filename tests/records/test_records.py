@@ -138,11 +138,11 @@ def test_a_line_that_is_broken_costs_only_itself(
         file.write(line + b"\n\n")
     append(store, [measured("naive", 2.0)])
     assert [record["variant"] for record in read_records([tmp_path])] == ["heap", "naive"]
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert complaint in told
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert complaint in printed
     place = "" if b'"schema": 1' in line else ", line 5"
-    assert told.startswith(f"{store.path}{place}: skipped")
+    assert printed.startswith(f"{store.path}{place}: skipped")
 
 
 def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: Path) -> None:
@@ -257,16 +257,16 @@ def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
         assert [each["block"] for each in found if each["run_id"] == run] == [n for n in range(50) for _ in "ab"]
 
 
-def test_what_is_not_a_file_of_records_is_told_and_nothing_is_waited_for(tmp_path: Path) -> None:
+def test_what_is_not_a_file_of_records_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "sparse").touch()
     os.truncate(tmp_path / "sparse", LONGEST_LINE + 5)
-    for name, said in (
+    for name, message in (
         ("loop", "symbolic links"),
         ("nothing", "python -m harness makes some"),
     ):
-        with pytest.raises(Refusal, match=said):
+        with pytest.raises(Refusal, match=message):
             list(read_lines(tmp_path / name))
     assert list(read_lines(tmp_path / "sparse")) == [(1, "longer than 64 MiB, the limit for a line")]
     with pytest.raises(Refusal, match="is a pipe"):
@@ -288,7 +288,7 @@ FORMS: tuple[list[str], ...] = (
 
 
 def places_in(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a line at which something stands."""
+    """Every place in a line that holds a value."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, part in parts:
         yield (*place, name)
@@ -348,11 +348,11 @@ def test_check_names_every_broken_line_and_ends_with_22(tmp_path: Path, capsys: 
     spoilt = measurement.replace('"status":"ok"', '"status":"fine"')
     path.write_text("\n".join([run, cell, proof, spoilt, '{"kind": "ru', "", measurement[:-1] + ',"new_key":1}', ""]))
     assert records.main(["check", str(tmp_path)]) == 22
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == f"{path}, line 4: status: invalid enum value 'fine'"
-    assert said[1].startswith(f"{path}, line 5: ")
-    assert said[2] == f"{path}: run 2026-11-21T11:20 was interrupted: run the same command to finish it"
-    assert said[3] == "6 lines in 1 file, 2 of them broken"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{path}, line 4: status: invalid enum value 'fine'"
+    assert lines[1].startswith(f"{path}, line 5: ")
+    assert lines[2] == f"{path}: run 2026-11-21T11:20 was interrupted: run the same command to finish it"
+    assert lines[3] == "6 lines in 1 file, 2 of them broken"
 
 
 def test_check_of_good_records_ends_with_0(
@@ -378,9 +378,9 @@ def test_merge_doubles_nothing_and_loses_nothing(
     command = ["merge", str(left), str(tmp_path / "deep"), "--output", str(together)]
     assert records.main(command) == 0
     assert read_records([together]) == read_records([tmp_path / "whole.jsonl"])
-    said = capsys.readouterr()
-    assert f"{right}, line {len(whole) + 1}: skipped" in said.err
-    assert f"{together}: 0 records before, {len(made)} added, " in said.out
+    printed = capsys.readouterr()
+    assert f"{right}, line {len(whole) + 1}: skipped" in printed.err
+    assert f"{together}: 0 records before, {len(made)} added, " in printed.out
     before = together.read_bytes()
     assert records.main(command) == 0
     assert together.read_bytes() == before

@@ -70,7 +70,7 @@ def test_a_ratio_has_its_interval_from_six_blocks_on() -> None:
 
 
 def test_the_headline_says_who_leads_and_by_how_much() -> None:
-    def told(*tables: tuple[float, float]) -> str:
+    def line(*tables: tuple[float, float]) -> str:
         made = [
             record
             for size, (ours, theirs) in enumerate(tables, 1000)
@@ -79,8 +79,8 @@ def test_the_headline_says_who_leads_and_by_how_much() -> None:
         return headline(sections(rows(made)))
 
     first = "**ours** is fastest in 2 of 2 tables; the next one takes 3.00 to 4.00 times as long."
-    assert told((1.0, 3.0), (1.0, 4.0)) == first
-    assert told((1.0, 3.0), (4.0, 1.0), (1.0, 3.0)).endswith(
+    assert line((1.0, 3.0), (1.0, 4.0)) == first
+    assert line((1.0, 3.0), (4.0, 1.0), (1.0, 3.0)).endswith(
         "**slow** is fastest in 1 of 3 tables; the next one takes 4.00 times as long."
     )
     assert headline(sections(rows(timed("ours", 1.0)))) == ""

@@ -1,4 +1,4 @@
-"""What was asked is said in one table: a field that stands there is known to everything that reads records."""
+"""The settings are listed in one table: everything that reads records knows each field in it."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def book(tmp_path: Path) -> str:
 @example("\\'")
 @example("".join(map("".join, itertools.product(MEANT_IN_QUOTES, repeat=2))))
 @examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text_said_is_the_text_that_is_meant(text: str) -> None:
+def test_any_text_reaches_the_configuration_unchanged(text: str) -> None:
     arguments = [f"{name}={text}" for name in ("data.path", "save", "results", "pattern.regex")]
     config = composed(*arguments, f"special_tokens=<{text}>", f"variant.params.texts=[{quoted(text)},{quoted('a')}]")
     assert [config["data"]["path"], config["save"], config["results"], config["pattern"]["regex"]] == [text] * 4
@@ -118,7 +118,7 @@ def test_an_interpolation_is_not_resolved_and_null_is_null(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("said", "tokens"),
+    ("text", "tokens"),
     [
         ("[]", []),
         ("[ ]", []),
@@ -137,13 +137,13 @@ def test_an_interpolation_is_not_resolved_and_null_is_null(monkeypatch: pytest.M
         ("[a\nb]", ["a\nb"]),
     ],
 )
-def test_special_tokens_as_people_write_them(said: str, tokens: list[str]) -> None:
-    assert special_tokens(said) == tokens
+def test_special_tokens_as_people_write_them(text: str, tokens: list[str]) -> None:
+    assert special_tokens(text) == tokens
 
 
-@pytest.mark.parametrize("said", ["[PAD],[CLS]", "['a'],['b']", r"['it\'s']", "['a' b]", "['a]", "[']"])
-def test_special_tokens_that_cannot_be_told_apart_are_refused(said: str) -> None:
-    assert "write [A,B]" in refusal_of(f"special_tokens={said}")
+@pytest.mark.parametrize("text", ["[PAD],[CLS]", "['a'],['b']", r"['it\'s']", "['a' b]", "['a]", "[']"])
+def test_ambiguous_special_tokens_are_refused(text: str) -> None:
+    assert "write [A,B]" in refusal_of(f"special_tokens={text}")
 
 
 def test_null_is_not_taken_for_a_special_token() -> None:
@@ -178,7 +178,7 @@ def test_experiments_can_be_swept(book: str) -> None:
 
 @pytest.fixture
 def logging_as_before() -> Iterator[None]:
-    """Undo what Hydra sets up when it is asked for information; a process of its own would not notice."""
+    """Undo what Hydra sets up when it shows information; a separate process would not notice."""
     before = logging.root.handlers[:], logging.root.level
     yield
     logging.root.handlers[:], logging.root.level = before
@@ -230,7 +230,7 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["nonsense"], "'nonsense' is not of the form NAME=VALUE"),
         (["sotu"], "did you mean data=sotu?"),
@@ -298,9 +298,9 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
         (["measure=proof", "measure.precision=0.05"], "measure.precision is of times"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_one_sentence(arguments: list[str], told: str, book: str) -> None:
+def test_invalid_arguments_are_refused_in_one_sentence(arguments: list[str], message: str, book: str) -> None:
     own = [] if any(argument.startswith("data") for argument in arguments) else [book]
-    assert told in refusal_of(*own, *arguments)
+    assert message in refusal_of(*own, *arguments)
 
 
 def test_parsers_and_arguments_are_left_as_they_were() -> None:

@@ -112,10 +112,10 @@ def test_a_trainer_that_is_stopped_is_extrapolated_and_its_merges_are_proved(tmp
     (record,) = [each for each in run.records() if each["variant"] == "merges_slowly"]  # and not once in each block
     assert (record["status"], record["merges"], record["seconds"]["total"]) == ("extrapolated", None, None)
     assert record["identity"]["kind"] == "identical"
-    told = record["extrapolated"]
-    assert told["merges_done"] == record["merges_done"] < 2000
-    assert told["low_seconds"] <= seconds * 1.2
-    assert told["high_seconds"] >= seconds
+    extrapolated = record["extrapolated"]
+    assert extrapolated["merges_done"] == record["merges_done"] < 2000
+    assert extrapolated["low_seconds"] <= seconds * 1.2
+    assert extrapolated["high_seconds"] >= seconds
     assert Splitter().lines(record)
     assert exit_code(run.records(), []) == 0
     assert exit_code([record], []) == 22

@@ -89,7 +89,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
     ours["added_tokens"][0]["id"] = len(vocab)
     ours["model"]["vocab"] = {**vocab, "<|endoftext|>": len(vocab)}
     (tmp_path / "tokenizer.json").write_text(json.dumps(ours), encoding="utf-8")
-    said = [
+    overrides = [
         "variant=flat",
         "data.path=book.txt",
         "pattern=superbpe",
@@ -97,7 +97,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
         f"extend={tmp_path}",
         f"save={tmp_path / 'new'}",
     ]
-    assert main(said) == errors.OK
+    assert main(overrides) == errors.OK
     saved = read_tokenizer(tmp_path / "new").learned
     assert saved.special_tokens == {"<|endoftext|>": len(vocab)}
     assert [number for number, token in saved.vocab.items() if token == b" t"] == [vocab["Ġt"]]
@@ -105,7 +105,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("overrides", "sentence"),
     [
         (["variant=incremental", "extend=first"], "variant=incremental does not support extend=; these do: "),
         (["variant=incremental", "veto=superbpe"], "variant=incremental does not support veto=; these do: "),
@@ -138,59 +138,59 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
     ],
 )
 def test_what_cannot_be_extended_is_refused_with_a_sentence(
-    made: Path, said: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    made: Path, overrides: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (made / "wrong.txt").write_text("ab c\na b\n", encoding="utf-8")
-    assert main(["data.path=book.txt", "measure=proof", *said]) == errors.USAGE
-    told = capsys.readouterr().err
-    assert sentence in told
-    assert told.count("\n") == 1
+    assert main(["data.path=book.txt", "measure=proof", *overrides]) == errors.USAGE
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert printed.count("\n") == 1
 
 
 def test_seeds_and_protected_tokens_are_learned_recorded_and_found_again(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (made / "seeds").write_text('" the"\n"\\n"\n" of"\n', encoding="utf-8")
-    asked = ["seeds=seeds", "protected=[' the',o]", "veto=[whole_characters,bytes:6]", "vocab_size=285"]
-    said = ["variants=naive_extending,flat_file", "data.path=book.txt", "measure=proof", *asked, "save=seeded"]
-    assert main(said) == errors.OK
+    extension = ["seeds=seeds", "protected=[' the',o]", "veto=[whole_characters,bytes:6]", "vocab_size=285"]
+    overrides = ["variants=naive_extending,flat_file", "data.path=book.txt", "measure=proof", *extension, "save=seeded"]
+    assert main(overrides) == errors.OK
     by_definition, flat = read_records([made / "results/local"])[-2:]
     assert by_definition["merges_sha256"] == flat["merges_sha256"]
     assert flat["identity"]["kind"] == "identical"
     veto = "[whole_characters,bytes:6,protected:20746865.6f]"
     assert (flat["seeds"], flat["extend_merges"], flat["veto"]) == ("seeds", 5, veto)
-    assert set(asked) < set(flat["overrides"])
+    assert set(extension) < set(flat["overrides"])
     merges = read_merges_file(made / "seeded/flat_file").merges
     assert {b" the", b" of"} < {left + right for left, right in merges[:5]}
     assert not [merge for merge in merges[5:] if {b" the", b"o"} & set(merge) or len(b"".join(merge)) > 6]
     monkeypatch.chdir(made)
-    replayed = [str(made / "seeded/flat_file"), "data.path=book.txt", *asked]
+    replayed = [str(made / "seeded/flat_file"), "data.path=book.txt", *extension]
     assert replay_command.main(replayed) == errors.OK
     assert replay_command.main([*replayed, "veto=bytes:2"]) == errors.MISMATCH
 
 
 def test_a_list_is_replayed_with_what_it_inherited(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = [str(made / "second/seg_status"), "data.path=book.txt", "pattern=superbpe", "extend=first", "vocab_size=295"]
-    assert replay_command.main([*said, "veto=superbpe"]) == errors.OK
+    args = [str(made / "second/seg_status"), "data.path=book.txt", "pattern=superbpe", "extend=first", "vocab_size=295"]
+    assert replay_command.main([*args, "veto=superbpe"]) == errors.OK
     assert "       23  inherited" in capsys.readouterr().out
-    assert replay_command.main([*said, "veto=bytes:4"]) == errors.MISMATCH
+    assert replay_command.main([*args, "veto=bytes:4"]) == errors.MISMATCH
     assert "vetoed, or spelling an inherited token again" in capsys.readouterr().out
 
 
-def test_every_way_to_depart_from_what_was_inherited_is_told() -> None:
+def test_every_departure_from_inherited_merges_is_reported() -> None:
     words = WordCounts.from_items([(b"abcd: e", 3), (b"xy", 2)])
-    asked: dict[str, Any] = {
+    extension: dict[str, Any] = {
         "inherited": [(b"a", b"b"), (b"q", b"r"), (b"x", b"y")],
         "inheriting": "met",
         "veto": vetoes.superbpe,
     }
-    right = naive_extending.train(words, 20, **asked)
-    assert [step.judgement for step in replay(words, right, **asked).steps][:2] == [INHERITED, INHERITED]
-    assert replay(words, right, **asked).tie_breaks[0] is TieBreak.GREATEST_BYTES
-    assert not replay(words, right, **asked).stops_too_early(20)
+    right = naive_extending.train(words, 20, **extension)
+    assert [step.judgement for step in replay(words, right, **extension).steps][:2] == [INHERITED, INHERITED]
+    assert replay(words, right, **extension).tie_breaks[0] is TieBreak.GREATEST_BYTES
+    assert not replay(words, right, **extension).stops_too_early(20)
     swapped = [right[1], right[0], *right[2:]]
-    assert [step.judgement for step in replay(words, swapped, **asked).faults] == [NOT_INHERITED, NOT_INHERITED]
-    assert replay(words, [*right[:2], (b":", b" ")], **asked).faults[0].judgement == VETOED
+    assert [step.judgement for step in replay(words, swapped, **extension).faults] == [NOT_INHERITED, NOT_INHERITED]
+    assert replay(words, [*right[:2], (b":", b" ")], **extension).faults[0].judgement == VETOED
 
 
 def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path) -> None:
@@ -203,18 +203,18 @@ def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path) -
 # ---- two stages in one command
 
 
-def two_stages(made: Path, patch: pytest.MonkeyPatch, *said: str) -> int:
+def two_stages(made: Path, patch: pytest.MonkeyPatch, *overrides: str) -> int:
     patch.chdir(made)
     patch.setenv("BPE_HARNESS_CACHE", str(made / "cache"))
-    return main(["experiment=superbpe", "data.path=book.txt", "measure=proof", *said])
+    return main(["experiment=superbpe", "data.path=book.txt", "measure=proof", *overrides])
 
 
 def test_one_command_trains_both_stages_and_one_table_shows_them(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "250")
-    said = ["vocab_size=300", "first_stage.vocab_size=275", f"results={tmp_path}", f"save={tmp_path / 'saved'}"]
-    assert two_stages(made, monkeypatch, *said) == errors.OK
+    overrides = ["vocab_size=300", "first_stage.vocab_size=275", f"results={tmp_path}", f"save={tmp_path / 'saved'}"]
+    assert two_stages(made, monkeypatch, *overrides) == errors.OK
     first, second = (each for each in read_records([tmp_path]) if each["cell"] == "train")
     assert (first["pattern"], first["vocab_size"], first["extend"], first["veto"]) == (
         "superbpe_words",
@@ -233,7 +233,7 @@ def test_one_command_trains_both_stages_and_one_table_shows_them(
     assert len(read_merges_file(tmp_path / "saved").merges) > len(before) == 18
 
 
-def test_the_first_stage_is_half_of_the_whole_if_nothing_is_said() -> None:
+def test_the_first_stage_is_half_of_the_whole_by_default() -> None:
     config = {"first_stage": {"pattern": "line", "vocab_size": None}, "vocab_size": 1000, "special_tokens": []}
     arguments = ["experiment=superbpe", "vocab_size=1000", "pattern.partial=true", "data.path=a", "-m"]
     assert first_arguments(arguments, config, Path("x")) == [
@@ -243,21 +243,21 @@ def test_the_first_stage_is_half_of_the_whole_if_nothing_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("overrides", "sentence"),
     [
         (["extend=first"], "the second stage extends the first; leave out extend="),
         (["plan=true"], "the second stage is planned when the first is there; leave out plan=true"),
         (["-m", "threads=1,2"], "two stages are one run after the other"),
     ],
 )
-def test_what_two_stages_cannot_be_asked_is_refused_with_a_sentence(
+def test_unsupported_settings_of_two_stages_are_refused(
     made: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    said: list[str],
+    overrides: list[str],
     sentence: str,
 ) -> None:
-    assert two_stages(made, monkeypatch, *said) == errors.USAGE
+    assert two_stages(made, monkeypatch, *overrides) == errors.USAGE
     assert sentence in capsys.readouterr().err
 
 
@@ -267,6 +267,6 @@ def test_a_first_stage_that_fails_is_shown_and_there_is_no_second(
     (made / "failing.py").write_text("def train(word_counts, num_merges):\n    raise ValueError('cannot')\n")
     monkeypatch.syspath_prepend(str(made))
     monkeypatch.setenv("PYTHONPATH", str(made))
-    said = ["variant._target_=failing:train", "vocab_size=300", f"results={tmp_path}"]
-    assert two_stages(made, monkeypatch, *said) == errors.UNMEASURED
+    overrides = ["variant._target_=failing:train", "vocab_size=300", f"results={tmp_path}"]
+    assert two_stages(made, monkeypatch, *overrides) == errors.UNMEASURED
     assert "the first stage failed, so there is no second" in capsys.readouterr().out

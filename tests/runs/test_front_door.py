@@ -149,11 +149,11 @@ def test_on_a_terminal_a_bar_shows_rate_and_time_left(harness: FrontDoor) -> Non
                 shown += block
     os.close(leader)
     assert process.returncode == 0
-    said = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
-    assert "[1/2] counting text.txt (native)" in said
-    assert "[2/2] unruly:shows_progress on text.txt" in said
-    assert re.search(r"[\d.]+ merges/s", said)
-    assert re.search(r"ETA 0:00:0\d", said)
+    screen = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+    assert "[1/2] counting text.txt (native)" in screen
+    assert "[2/2] unruly:shows_progress on text.txt" in screen
+    assert re.search(r"[\d.]+ merges/s", screen)
+    assert re.search(r"ETA 0:00:0\d", screen)
 
 
 # Being ended.
@@ -214,12 +214,12 @@ def test_when_the_command_is_killed_its_worker_ends_itself_and_its_children(harn
     wait_until(lambda: not processes_that_mention(str(harness.folder / "child")), "the end of every process of the run")
 
 
-def test_ctrl_c_while_a_command_is_being_imported_is_told_in_a_word(tmp_path: Path) -> None:
+def test_ctrl_c_while_a_command_is_imported_prints_one_word(tmp_path: Path) -> None:
     (tmp_path / "rich.py").write_text("raise KeyboardInterrupt\n")  # what harness.table imports among the first
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "harness.table"],
         env={"PYTHONPATH": f"{tmp_path}:{CHECKOUT}"},
         capture_output=True,
         text=True,
     )
-    assert (said.returncode, said.stderr) == (-signal.SIGINT, "interrupted\n")
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "interrupted\n")

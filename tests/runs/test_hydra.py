@@ -55,10 +55,10 @@ def completed(tmp_path: Path, another_package: Path) -> Complete:
     variables = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{another_package}"}
 
     def ask(line: str) -> list[str]:
-        asked = ["bash", "--norc", "-c", ASK, "bash", str(command.parent), line]
-        said = subprocess.run(asked, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
-        assert said.stderr == ""
-        return said.stdout.split()
+        command_line = ["bash", "--norc", "-c", ASK, "bash", str(command.parent), line]
+        done = subprocess.run(command_line, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        return done.stdout.split()
 
     return ask
 
@@ -84,7 +84,7 @@ def test_a_shell_completes_the_names_of_variants(completed: Complete) -> None:
         ("bpe-harness nonesuch.x", []),
     ],
 )
-def test_a_shell_completes_what_can_be_said(completed: Complete, line: str, offered: list[str]) -> None:
+def test_a_shell_completes_overrides(completed: Complete, line: str, offered: list[str]) -> None:
     assert completed(line) == offered
 
 
@@ -119,18 +119,18 @@ def test_an_installed_wheel_finds_its_configuration_from_anywhere(tmp_path: Path
     (elsewhere / "text.txt").write_text("low lower lowest " * 50)
     variables = {**os.environ, "PYTHONPATH": str(installed), "BPE_HARNESS_CACHE": str(tmp_path / "cache")}
 
-    def said(*arguments: str) -> str:
+    def output(*arguments: str) -> str:
         ran = subprocess.run(arguments, cwd=elsewhere, env=variables, capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stderr) == (0, "")
         return ran.stdout
 
-    where = said(
+    where = output(
         sys.executable, "-c", "import harness.common.registry; print(harness.common.registry.conf_folder())"
     ).strip()
     assert Path(where) == installed / "harness" / "conf"
-    assert "name: heap" in said(sys.executable, "-m", "harness", "--cfg", "job")
-    assert "heap" in said(sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260", "counting=serial")
-    assert "name: naive" in said(str(installed / "bin" / "bpe-harness"), "variant=naive", "--cfg", "job")
+    assert "name: heap" in output(sys.executable, "-m", "harness", "--cfg", "job")
+    assert "heap" in output(sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260", "counting=serial")
+    assert "name: naive" in output(str(installed / "bin" / "bpe-harness"), "variant=naive", "--cfg", "job")
     assert sorted(path.name for path in elsewhere.iterdir()) == ["results", "text.txt"]
 
 

@@ -1,4 +1,4 @@
-"""From what was said to cells: which variants with which parameters, and what is refused before measuring."""
+"""From overrides to cells: which variants with which parameters, and what is refused before measuring."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_affinity_is_a_list_of_cores_that_there_are(monkeypatch: pytest.MonkeyPa
             affinity_of(nothing)
 
 
-def test_memory_is_limited_by_what_is_free_unless_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_limited_by_what_is_free_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "available_memory", lambda: 10 * 10**9 + 5)
     assert limits_of({"wall": None, "memory": None}).memory_bytes == 8 * 10**9
     assert limits_of({"wall": 2.5, "memory": "2GB"}) == Limits(2.5, 2 * 10**9)
@@ -181,7 +181,7 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("name: [", "broken.yaml is not YAML"),
         ("- a\n- b\n", "broken.yaml is not a mapping"),
@@ -189,11 +189,11 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
         ("name: broken\n", "and `_target_: package.module:function`"),
     ],
 )
-def test_a_broken_card_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, told: str) -> None:
+def test_a_broken_card_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, message: str) -> None:
     (tmp_path / "variant").mkdir()
     (tmp_path / "variant" / "broken.yaml").write_text(content)
     monkeypatch.setattr(registry, "conf_folder", lambda: tmp_path)
-    with pytest.raises(Refusal, match=told):
+    with pytest.raises(Refusal, match=message):
         registry.variants.__wrapped__()
 
 
@@ -206,7 +206,7 @@ def test_variants_are_in_the_order_of_the_series() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
         ("nonesuch:train", "cannot import 'nonesuch:train'"),
         ("variants.naive:nonesuch", "cannot import"),
@@ -218,11 +218,11 @@ def test_variants_are_in_the_order_of_the_series() -> None:
     ],
 )
 def test_a_target_that_is_no_function_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, message: str
 ) -> None:
     (tmp_path / "broken_on_import.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(Refusal, match=told):
+    with pytest.raises(Refusal, match=message):
         registry.resolve(target)
 
 
@@ -230,7 +230,7 @@ def test_a_target_that_is_no_function_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("said", "size"),
+    ("text", "size"),
     [
         ("4000000", 4_000_000),
         (4_000_000, 4_000_000),
@@ -245,16 +245,16 @@ def test_a_target_that_is_no_function_is_refused(
         ("9007199254740993", 9007199254740993),
     ],
 )
-def test_sizes_as_people_write_them(said: str | int, size: int) -> None:
-    assert parse_bytes(said, "data.bytes") == size
+def test_sizes_as_people_write_them(text: str | int, size: int) -> None:
+    assert parse_bytes(text, "data.bytes") == size
 
 
 @pytest.mark.parametrize(
-    "said", ["", "MB", "-1", "1e6", "1,000", "0x10", "1 000", "1TBB", "1.MB", ".5GB", "inf", "nan", "9" * 5000]
+    "text", ["", "MB", "-1", "1e6", "1,000", "0x10", "1 000", "1TBB", "1.MB", ".5GB", "inf", "nan", "9" * 5000]
 )
-def test_what_is_no_size_is_refused(said: str) -> None:
+def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(Refusal, match="is not a size; write a number"):
-        parse_bytes(said, "data.bytes")
+        parse_bytes(text, "data.bytes")
 
 
 def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) -> None:

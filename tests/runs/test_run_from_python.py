@@ -66,7 +66,7 @@ def test_values_arrive_as_they_were_given() -> None:
         ({"tie_break": object()}, "a number, True, False"),
     ],
 )
-def test_what_cannot_be_said_is_refused(settings: dict[str, Any], answer: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], answer: str) -> None:
     with pytest.raises(Refusal, match=re.escape(answer)):
         compose(overrides_of(settings))
 

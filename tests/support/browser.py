@@ -67,15 +67,15 @@ class Page:
         ActionChains(self.driver).send_keys(*keys).perform()
 
     def console(self) -> list[str]:
-        """What the console has said since it was asked last."""
+        """The console's messages since the last call."""
         return [f"{line['level']}: {line['message']}" for line in self.driver.get_log("browser")]
 
     def requests(self) -> list[str]:
-        """The address of everything that was asked for since this was asked last."""
+        """The addresses requested since the last call."""
         import json
 
-        said = [json.loads(line["message"])["message"] for line in self.driver.get_log("performance")]
-        return [each["params"]["request"]["url"] for each in said if each["method"] == "Network.requestWillBeSent"]
+        events = [json.loads(line["message"])["message"] for line in self.driver.get_log("performance")]
+        return [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
 
 
 @contextlib.contextmanager

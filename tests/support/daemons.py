@@ -1,4 +1,4 @@
-"""Trainers with a daemon of their own: orphaned, in another session, without their environment, it works if asked."""
+"""Trainers with a daemon that is orphaned, in another session and without their environment, and works on request."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ listening.bind("\\0" + sys.argv[1])
 listening.listen()
 print(os.getpid(), flush=True)
 while True:
-    asked, _ = listening.accept()
+    connection, _ = listening.accept()
     until = time.process_time() + 0.25
     while time.process_time() < until:
         sum(range(1000))
-    asked.sendall(b".")
-    asked.close()
+    connection.sendall(b".")
+    connection.close()
 """
 ORPHANING = f"""
 import os, subprocess, sys

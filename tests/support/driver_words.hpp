@@ -28,7 +28,7 @@ struct CaseWords {
     native::Words columns() const { return {bytes.data(), bytes.size(), offsets.data(), counts.data(), counts.size()}; }
 };
 
-// The rules of a vetoes.Limits that need not be asked: four numbers, then the protected tokens, their number first.
+// The rules of a vetoes.Limits that need no call: four numbers, then the protected tokens, their number first.
 template <class Veto>
 void read_veto(std::istream& file, Veto& veto) {
     std::size_t tokens = 0;

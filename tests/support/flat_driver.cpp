@@ -1,7 +1,7 @@
 // Trains tables read from a file and prints the merges: flat without Python, to be compiled with sanitizers.
 //
 // A case is a line of numbers (words, num_merges, min_count, tie-break, threads, four bits of switches, guess scale,
-// whether it extends, 2 from pieces that two threads take; if so whether merges are dropped, whether a veto is asked,
+// whether it extends, 2 from pieces that two threads take; if so whether merges are dropped, whether a veto is called,
 // its rules, and the inherited merges, their number first), then its words. With a second argument, that many threads train
 // all cases, each for itself. A line of token ids is printed for every case.
 #include <cstdio>
@@ -26,7 +26,7 @@ struct Case {
     std::vector<flat::Merge> inherited;
 };
 
-// The veto that is asked: no token of which the left half is the longer.
+// The veto that is called: no token of which the left half is the longer.
 int longer_left(void*, flat::Bytes left, flat::Bytes right) { return left.size > right.size; }
 
 std::vector<Case> read_cases(const char* path) {
@@ -40,10 +40,10 @@ std::vector<Case> read_cases(const char* path) {
         file >> options.num_merges >> options.min_count >> tie_break >> options.threads >> switches >>
             options.guess_scale >> one.extends;
         if (one.extends) {
-            bool asked = false;
+            bool calls_veto = false;
             std::size_t inherited = 0;
-            file >> one.drops >> asked;
-            if (asked) one.veto.ask = longer_left;
+            file >> one.drops >> calls_veto;
+            if (calls_veto) one.veto.ask = longer_left;
             read_veto(file, one.veto);
             file >> inherited;
             one.inherited.resize(inherited);

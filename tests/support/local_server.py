@@ -55,7 +55,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def ranges(self) -> list[str | None]:
-        """The range that each request asked for."""
+        """The range in each request."""
         return [headers.get("Range") for headers in self.requests]
 
 
@@ -124,7 +124,7 @@ def refuse(code: int, **headers: str) -> Behaviour:
 
 
 def another_range(request: Request) -> None:
-    """Answer with the beginning, whatever was asked for."""
+    """Answer with the beginning, whatever was requested."""
     content = request.server.content
     request.answer(206, content, {"Content-Range": f"bytes 0-{len(content) - 1}/{len(content)}"})
 

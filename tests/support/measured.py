@@ -86,7 +86,7 @@ def wrong(variant: str, **changes: Any) -> Record:
 
 
 def append(store: RecordFile, records: Iterable[Record]) -> None:
-    """Append records as lines; what the file says already is not said again."""
+    """Append records as lines; lines that the file has already are not repeated."""
     splitter = Splitter()
     for _, line in read_lines(store.path) if store.path.is_file() else ():
         if not isinstance(line, str):

@@ -35,7 +35,7 @@ class MeasuredOnce:
         # Trainers that tests bring along may do anything, and whoever is run in another way is the test's subject.
         if named or job.get("interpreter") or not job["target"].startswith("variants."):
             return measure(job, output, limits, on_progress, **named)
-        key = asked(job, limits)
+        key = digest_of(job, limits)
         if key not in self.answers:
             answer = measure(job, output, limits, on_progress)
             if answer["status"] != "ok":
@@ -47,16 +47,16 @@ class MeasuredOnce:
         return copy.deepcopy(self.answers[key])
 
 
-def asked(job: dict[str, Any], limits: Limits) -> str:
-    """All that a job says, by a digest: where files lie is replaced by what is in them."""
-    said = {**job, "limits": limits}
+def digest_of(job: dict[str, Any], limits: Limits) -> str:
+    """The digest of a job, with the content of its files in place of their paths."""
+    content = {**job, "limits": limits}
     if job.get("corpus") is not None:
-        content = hashlib.sha256(Path(job["corpus"]["path"]).read_bytes()).hexdigest()
-        said["corpus"] = {**job["corpus"], "path": content}
+        digest = hashlib.sha256(Path(job["corpus"]["path"]).read_bytes()).hexdigest()
+        content["corpus"] = {**job["corpus"], "path": digest}
     if "words" in job:
         columns = [(Path(job["words"]) / name).read_bytes() for name, _ in word_store.COLUMNS]
-        said["words"] = [hashlib.sha256(column).hexdigest() for column in columns]
-    return hashlib.sha256(json.dumps(said, sort_keys=True, default=dataclasses.asdict).encode()).hexdigest()
+        content["words"] = [hashlib.sha256(column).hexdigest() for column in columns]
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=dataclasses.asdict).encode()).hexdigest()
 
 
 def hand_out(measured: MeasuredOnce, patch: pytest.MonkeyPatch) -> None:

@@ -652,7 +652,7 @@ def stops_when_told(word_counts: WordCounts, num_merges: int, meter: Meter = NUL
 
 
 def stops_too_late(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    """Is told to stop, and by then has everything."""
+    """Stops only when it has learned everything."""
     while meter.progress(num_merges):
         time.sleep(0.02)
     return honest(word_counts, num_merges)
@@ -673,7 +673,7 @@ def steps_by_address() -> None:
 
 @first
 def frees_many_small_blocks() -> None:
-    """The C library keeps such blocks apart, and joins them all when a large one is asked for."""
+    """The C library keeps such blocks apart, and joins them all when a large one is requested."""
     library = ctypes.CDLL(None)
     library.malloc.restype = ctypes.c_void_p
     library.free.argtypes = [ctypes.c_void_p]

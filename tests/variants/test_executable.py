@@ -43,7 +43,7 @@ def program(folder: Path, source: str, name: str = "program") -> str:
 
 
 def python(folder: Path, source: str) -> str:
-    """A program in Python of which `source` has the words in `words`, writes to `merges`, and is asked for `number`."""
+    """A program in Python of which `source` has the words in `words`, writes to `merges`, and learns `number`."""
     head = f"#!{sys.executable}\nimport sys\nwords, merges, number = open(sys.argv[1]), sys.argv[2], int(sys.argv[3])\n"
     return program(folder, head + source)
 
@@ -145,23 +145,23 @@ def test_a_command_that_cannot_be_run_says_why(command: str, error: type[Excepti
         train(WORDS, 3, command=command)
 
 
-@pytest.mark.parametrize("asked", [{"tie_break": TieBreak.RAW_BYTES}, {"min_count": 2}])
-def test_what_a_command_has_no_place_for_is_not_run_with_something_else(asked: dict[str, Any]) -> None:
-    (name,) = asked
+@pytest.mark.parametrize("options", [{"tie_break": TieBreak.RAW_BYTES}, {"min_count": 2}])
+def test_an_option_without_a_place_in_the_command_is_refused(options: dict[str, Any]) -> None:
+    (name,) = options
     with pytest.raises(Unavailable, match=rf"takes no {{{name}}}, so it runs with the default only"):
-        train(WORDS, 3, command="./train", **asked)
+        train(WORDS, 3, command="./train", **options)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "override",
     [
         "variant.params.command=./t {words} {merges} {num_merges}",
         "variant.params.command='./t {words} {merges} {num_merges}'",
         "++variant.params.command='./t {words} {merges} {num_merges}'",
     ],
 )
-def test_places_in_braces_come_through_hydra(said: str) -> None:
-    (composed,) = compose(["variant=executable", said]) or []
+def test_places_in_braces_come_through_hydra(override: str) -> None:
+    (composed,) = compose(["variant=executable", override]) or []
     assert composed.values["variant"]["params"]["command"] == "./t {words} {merges} {num_merges}"
 
 

@@ -32,7 +32,7 @@ WORDS = WordCounts.from_items([(b"abcd", 2)])
 
 
 @pytest.mark.parametrize(
-    ("inherited", "asked", "sentence"),
+    ("inherited", "options", "sentence"),
     [
         (
             [(b"ab", b"c")],
@@ -46,10 +46,10 @@ WORDS = WordCounts.from_items([(b"abcd", 2)])
 )
 @pytest.mark.parametrize("train", TRAINERS.values(), ids=TRAINERS)
 def test_what_cannot_be_inherited_is_refused_with_a_sentence(
-    train: Train, inherited: Sequence[Merge], asked: dict[str, Any], sentence: str
+    train: Train, inherited: Sequence[Merge], options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match="^" + regex.escape(sentence, special_only=False)):
-        train(WORDS, **{"num_merges": 9, "inherited": inherited, **asked})
+        train(WORDS, **{"num_merges": 9, "inherited": inherited, **options})
 
 
 @pytest.mark.parametrize(

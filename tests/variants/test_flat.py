@@ -392,12 +392,12 @@ time.sleep(0.1)
 
 
 @pytest.mark.slow
-def test_each_allocation_that_fails_is_told_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_each_failed_allocation_is_reported_and_nothing_leaks(tmp_path: Path) -> None:
     functions = ("malloc", "calloc", "realloc", "posix_memalign")
     wrapped = [f"-Wl,--wrap={function}" for function in functions]
     program = sanitized("failing_driver.cpp", "address,undefined", tmp_path, *wrapped)
-    told = {**os.environ, "ASAN_OPTIONS": "alloc_dealloc_mismatch=0"}  # `new` is the driver's own, by malloc
-    ended = subprocess.run([program], capture_output=True, text=True, env=told, check=False)
+    environment = {**os.environ, "ASAN_OPTIONS": "alloc_dealloc_mismatch=0"}  # `new` is the driver's own, by malloc
+    ended = subprocess.run([program], capture_output=True, text=True, env=environment, check=False)
     assert (ended.stderr, ended.returncode) == ("", 0), ended.stdout
 
 

@@ -132,7 +132,7 @@ def test_words_are_passed_in_each_way(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"hash_map": "robin"}, "hash_map is 'robin'; it is one of std, dense, boost, absl"),
         ({"hash": "fast"}, "hash is 'fast'; it is one of weak, boost, strong, absl"),
@@ -146,8 +146,8 @@ def test_words_are_passed_in_each_way(words: str) -> None:
         ({"chunk": 2**31}, "chunk is 2147483648; it is 1 or more, and below"),
     ],
 )
-def test_what_does_not_exist_is_answered_with_what_does(wrong: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_unknown_values_are_refused_with_the_known_ones(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         cpp.train(many_words(), 1, **wrong)
 
 
@@ -169,7 +169,7 @@ def test_a_point_that_was_not_compiled_is_answered_with_the_nearest_and_where_to
         ("_grid_openmp", {"maximum": "openmp_lock"}, "libgomp"),
     ],
 )
-def test_what_is_absent_is_told_with_how_to_get_it(
+def test_a_missing_library_is_reported_with_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, module: str, point: dict[str, Any], package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, f"variants.native.{module}", None)
@@ -178,7 +178,7 @@ def test_what_is_absent_is_told_with_how_to_get_it(
         cpp.train(many_words(), 1, **point)
 
 
-def test_a_build_for_another_interpreter_is_told_from_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_for_another_interpreter_is_not_reported_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "variants.native._grid", None)
     monkeypatch.setattr(sys.implementation, "cache_tag", "pypy39")
     with pytest.raises(Unavailable, match=r"is built for cpython-.* and this is pypy39; only Python stages run under"):

@@ -386,7 +386,7 @@ def driver(folder: Path, *flags: str, compiler: str = "g++") -> Path:
 
 
 def scanned(program: Path, texts: Iterable[tuple[bytes, bool]], *before: str, path: str = "") -> tuple[list[str], str]:
-    """The digests that the driver prints, one for each text, and what is said beside. True: scanned in one piece."""
+    """The digests that the driver prints, one for each text, and its messages. True: scanned in one piece."""
     tables, listed = program.parent / "classes", program.parent / "contents"
     tables.write_bytes(b"".join(character_classes.character_classes()))
     with listed.open("wb") as file:

@@ -169,7 +169,7 @@ WORDS = regex.compile((CARDS["o200k"] or "").replace("(?i:'s|'t|'re|'ve|'m|'ll|'
 
 
 def second_stage(text: str) -> Iterator[str]:
-    """What the expression matches stands alone, and so does each stretch between two matches."""
+    """Each match of the expression is a piece, and so is each stretch between two matches."""
     for line in LINES.findall(text):
         at = 0
         for match in ALONE.finditer(line):

@@ -141,7 +141,7 @@ def test_rustbpe_makes_no_merge_of_a_pair_that_occurs_two_thousand_million_times
 # Lines: what a default leaves out in silence.
 
 
-def test_sentencepiece_leaves_out_lines_of_over_4192_bytes_unless_it_is_told_otherwise(tmp_path: Path) -> None:
+def test_sentencepiece_leaves_out_lines_of_over_4192_bytes_by_default(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, "xy" * 3000 + "\n" + "ab ab ab cd ce cf\n" * 9)
     assert (b"x", b"y") in learn(sentencepiece, corpus, 40)
     model = tmp_path / "model"

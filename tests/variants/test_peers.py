@@ -166,7 +166,7 @@ def test_the_baseline_takes_the_pairs_that_tiktoken_takes(tmp_path: Path, docume
     assert not want or train(corpus, len(want)) == want
 
 
-def test_the_first_of_equals_is_the_one_that_stands_first_in_the_text(tmp_path: Path) -> None:
+def test_ties_go_to_the_pair_that_comes_first_in_the_text(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("zbacab")
     assert minbpe.train(Corpus(str(path)), 2) == [(b"z", b"b"), (b"zb", b"a")]
@@ -204,7 +204,7 @@ def test_gigabpe_makes_other_merges_of_the_whole_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("train", "corpus", "asked", "said"),
+    ("train", "corpus", "options", "message"),
     [
         (huggingface.train, {}, {"tie_break": TieBreak.GREATEST_BYTES}, "set tie_break=huggingface"),
         (rustbpe.train, {}, {"tie_break": TieBreak.HUGGINGFACE}, "set tie_break=raw_bytes"),
@@ -221,13 +221,17 @@ def test_gigabpe_makes_other_merges_of_the_whole_text(tmp_path: Path) -> None:
         (sentencepiece.train, {"errors": "replace"}, {}, "leave out errors=replace"),
     ],
 )
-def test_what_a_peer_cannot_be_asked_is_told(
-    train: Callable[..., Any], corpus: dict[str, Any], asked: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+def test_unsupported_settings_of_a_peer_are_refused(
+    train: Callable[..., Any],
+    corpus: dict[str, Any],
+    options: dict[str, Any],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in MODULES:
         monkeypatch.setattr(module.PEER, "package", object())  # refused before the package is looked at
-    with pytest.raises(Unavailable, match=said):
-        train(Corpus(__file__, **corpus), 5, **asked)
+    with pytest.raises(Unavailable, match=message):
+        train(Corpus(__file__, **corpus), 5, **options)
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -291,8 +295,8 @@ def test_each_peer_has_a_card_that_only_it_answers_to() -> None:
 )
 def test_each_peer_says_how_it_is_fed(card: registry.VariantCard) -> None:
     module = sys.modules[registry.resolve(card.target).__module__]
-    said = module.feeding(Corpus(__file__), **card.params)
-    assert all(said[: Feeding._fields.index("by_design")]), "only what need not be said of each may be left out"
+    feeding = module.feeding(Corpus(__file__), **card.params)
+    assert all(feeding[: Feeding._fields.index("by_design")]), "only the last fields may be left out"
 
 
 def test_the_patterns_that_adapters_know_are_those_of_the_cards() -> None:

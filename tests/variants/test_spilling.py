@@ -243,7 +243,7 @@ def open_runs(process: int) -> list[str]:
     return [line for line in maps if "/spilled/" in line and line.endswith("(deleted)")]
 
 
-# What is said
+# Messages
 
 
 @pytest.mark.parametrize("counting", first_fast(["serial", "native", "processes", "own"]))

@@ -66,7 +66,7 @@ def test_the_parallel_maximum_is_the_maximum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("train", "wrong", "told"),
+    ("train", "wrong", "message"),
     [
         (seg_status.train, {"compress_threshold": 1.5}, "share from 0 to 1"),
         (seg_status.train, {"compress_threshold": -0.1}, "share from 0 to 1"),
@@ -78,9 +78,9 @@ def test_the_parallel_maximum_is_the_maximum() -> None:
     ],
 )
 def test_impossible_parameters_are_refused_with_what_is_possible(
-    train: Train, wrong: dict[str, Any], told: str
+    train: Train, wrong: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         train(english(1), 3, **wrong)
 
 
