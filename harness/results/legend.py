@@ -17,7 +17,7 @@ from harness.results.ratios import is_slower
 from harness.results.rows import MOST_UNSURE, NOT_MEASURED, SAMPLED, UNPROVED_MARK, Row
 from variants.contract import GREATEST_BYTES
 
-MOST_NOTES, MOST_NAMED = 3, 8
+MOST_NOTES, MOST_NAMED = 3, 4
 MUCH_SPREAD, MUCH_STEAL, MUCH_IMPORT_CPU_SECONDS = 0.2, 0.05, 1.0
 DEFAULTS = {
     "pattern": "gpt2",
@@ -341,7 +341,7 @@ def failure_text(row: Row) -> str:
 def join_names(names: Sequence[str]) -> str:
     """
     >>> join_names(["a", "b"]), join_names([str(number) for number in range(20)])
-    ('a; b', '0; 1; 2; 3; 4; 5; 6; 7; and 12 more')
+    ('a; b', '0; 1; 2; 3; and 16 more')
     """
     rest = len(names) - MOST_NAMED
     return "; ".join([*names[:MOST_NAMED], f"and {rest} more"] if rest > 1 else names)

@@ -96,7 +96,7 @@ def test_three_lines_at_most() -> None:
     records = [measured(name, {}, status="error", reason=name) for name in "abcdef"]
     assert explanations(records) == ["a: error: a.", "b: error: b.", "4 more notes: see --notes."]
     same = [measured(name, {}, status="error", reason="one reason") for name in "abcdef"]
-    assert explanations(same) == ["a; b; c; d; e; f: error: one reason."]
+    assert explanations(same) == ["a; b; c; d; and 2 more: error: one reason."]
 
 
 def test_warm_up_is_in_no_figure_but_wrong_merges_in_it_count() -> None:
