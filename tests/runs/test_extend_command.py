@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness import replay as replay_command
 from harness.__main__ import main
 from harness.common import errors
-from harness.proof.true_counts import INHERITED, NOT_INHERITED, VETOED, replay
 from harness.records.file import read_records
-from harness.runs.run import first_arguments
 from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.learned import trained
 from harness.tokenizers.merges_file import read_merges_file
-from variants import naive_extending, vetoes
-from variants.contract import GPT2_PATTERN, TieBreak, WordCounts
+from variants.contract import GPT2_PATTERN
 
 pytestmark = [
     pytest.mark.usefixtures("measured_once"),
@@ -107,22 +103,13 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        (["variant=incremental", "extend=first"], "variant=incremental does not support extend=; these do: "),
         (["variant=incremental", "veto=superbpe"], "variant=incremental does not support veto=; these do: "),
-        (["extend=first", "vocab_size=275"], "extend=first has 23 merges, and vocab_size leaves room for 18; set"),
         (["extend=first", "special_tokens=[]"], "set special_tokens=['<|endoftext|>']"),
-        (["extend=nothing"], "cannot read nothing (No such file or directory); name a file of merges"),
         (["extend=wrong.txt"], "inherited merge 1 needs the token b'ab', which no merge before it makes"),
         (["extend=first", "inherited=all"], "unknown inherited 'all'; there are: kept, met"),
         (["veto=superbp"], "unknown veto 'superbp'; did you mean superbpe?"),
-        (["veto=[bytes:4,whole_character]"], "unknown veto 'whole_character'; did you mean whole_characters?"),
         (["variant=heap", "protected=[the]"], "variant=heap does not support veto=; these do: "),
         (["variant=heap", "seeds=[the]"], "variant=heap does not support seeds=; these do: "),
-        (
-            ["seeds=[the one]"],
-            "the seed 'the one' is cut by pattern=gpt2 ('the', ' one'), so no text gives it; leave it",
-        ),
-        (["seeds=['']"], "seeds=['']: a seed has zero bytes; leave it out"),
         (["protected=['']"], "a protected token has zero bytes; leave it out"),
         (["seeds=[<|endoftext|>]"], "the seed '<|endoftext|>' holds a special token, so no text gives it; leave it"),
         (["seeds=[the]", "vocab_size=258"], "seeds=[the] take 2 merges, and vocab_size leaves room for 1; set vocab_"),
@@ -134,6 +121,9 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
             ["experiment=superbpe", "seeds=[the]"],
             "the second stage extends the first; leave out extend= and seeds=, or",
         ),
+        (["experiment=superbpe", "extend=first"], "the second stage extends the first; leave out extend="),
+        (["experiment=superbpe", "plan=true"], "the second stage is planned when the first is there; leave out plan="),
+        (["experiment=superbpe", "-m", "threads=1,2"], "two stages are one run after the other"),
         (["veto=no_such_module:veto"], "veto=no_such_module:veto: No module named 'no_such_module'"),
     ],
 )
@@ -177,22 +167,6 @@ def test_a_list_is_replayed_with_what_it_inherited(made: Path, capsys: pytest.Ca
     assert "vetoed, or spelling an inherited token again" in capsys.readouterr().out
 
 
-def test_every_departure_from_inherited_merges_is_reported() -> None:
-    words = WordCounts.from_items([(b"abcd: e", 3), (b"xy", 2)])
-    extension: dict[str, Any] = {
-        "inherited": [(b"a", b"b"), (b"q", b"r"), (b"x", b"y")],
-        "inheriting": "met",
-        "veto": vetoes.superbpe,
-    }
-    right = naive_extending.train(words, 20, **extension)
-    assert [step.judgement for step in replay(words, right, **extension).steps][:2] == [INHERITED, INHERITED]
-    assert replay(words, right, **extension).tie_breaks[0] is TieBreak.GREATEST_BYTES
-    assert not replay(words, right, **extension).stops_too_early(20)
-    swapped = [right[1], right[0], *right[2:]]
-    assert [step.judgement for step in replay(words, swapped, **extension).faults] == [NOT_INHERITED, NOT_INHERITED]
-    assert replay(words, [*right[:2], (b":", b" ")], **extension).faults[0].judgement == VETOED
-
-
 def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path) -> None:
     old = read_tokenizer(made / "first").learned
     merges = read_merges_file(made / "first").merges[:-1]
@@ -203,18 +177,16 @@ def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path) -
 # ---- two stages in one command
 
 
-def two_stages(made: Path, patch: pytest.MonkeyPatch, *overrides: str) -> int:
-    patch.chdir(made)
-    patch.setenv("BPE_HARNESS_CACHE", str(made / "cache"))
-    return main(["experiment=superbpe", "data.path=book.txt", "measure=proof", *overrides])
+TWO_STAGES = ["experiment=superbpe", "data.path=book.txt", "measure=proof"]
 
 
+@pytest.mark.usefixtures("made")
 def test_one_command_trains_both_stages_and_one_table_shows_them(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "250")
-    overrides = ["vocab_size=300", "first_stage.vocab_size=275", f"results={tmp_path}", f"save={tmp_path / 'saved'}"]
-    assert two_stages(made, monkeypatch, *overrides) == errors.OK
+    said = ["vocab_size=300", "first_stage.vocab_size=275", f"results={tmp_path}", f"save={tmp_path / 'saved'}"]
+    assert main([*TWO_STAGES, *said]) == errors.OK
     first, second = (each for each in read_records([tmp_path]) if each["cell"] == "train")
     assert (first["pattern"], first["vocab_size"], first["extend"], first["veto"]) == (
         "superbpe_words",
@@ -233,40 +205,14 @@ def test_one_command_trains_both_stages_and_one_table_shows_them(
     assert len(read_merges_file(tmp_path / "saved").merges) > len(before) == 18
 
 
-def test_the_first_stage_is_half_of_the_whole_by_default() -> None:
-    config = {"first_stage": {"pattern": "line", "vocab_size": None}, "vocab_size": 1000, "special_tokens": []}
-    arguments = ["experiment=superbpe", "vocab_size=1000", "pattern.partial=true", "data.path=a", "-m"]
-    assert first_arguments(arguments, config, Path("x")) == [
-        *("experiment=superbpe", "data.path=a", "-m", "pattern=line", "vocab_size=500", "save=x"),
-        *("inherited=kept", "veto=none", "first_stage.pattern=null"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("overrides", "sentence"),
-    [
-        (["extend=first"], "the second stage extends the first; leave out extend="),
-        (["plan=true"], "the second stage is planned when the first is there; leave out plan=true"),
-        (["-m", "threads=1,2"], "two stages are one run after the other"),
-    ],
-)
-def test_unsupported_settings_of_two_stages_are_refused(
-    made: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    overrides: list[str],
-    sentence: str,
-) -> None:
-    assert two_stages(made, monkeypatch, *overrides) == errors.USAGE
-    assert sentence in capsys.readouterr().err
-
-
 def test_a_first_stage_that_fails_is_shown_and_there_is_no_second(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (made / "failing.py").write_text("def train(word_counts, num_merges):\n    raise ValueError('cannot')\n")
     monkeypatch.syspath_prepend(str(made))
     monkeypatch.setenv("PYTHONPATH", str(made))
-    overrides = ["variant._target_=failing:train", "vocab_size=300", f"results={tmp_path}"]
-    assert two_stages(made, monkeypatch, *overrides) == errors.UNMEASURED
+    said = ["variant._target_=failing:train", "vocab_size=1000", f"results={tmp_path}"]
+    assert main([*TWO_STAGES, *said]) == errors.UNMEASURED
     assert "the first stage failed, so there is no second" in capsys.readouterr().out
+    (first,) = (record for record in read_records([tmp_path]) if record["cell"] == "train")
+    assert first["vocab_size"] == 500  # half of the whole, as nothing else was wanted
