@@ -22,6 +22,7 @@ from workbench import (
     Measured,
     cell_of,
     first_fast,
+    pretend_to_train,
     reading_of,
     recorded_run,
     run_of,
@@ -30,7 +31,6 @@ from workbench import (
     unruly_counter,
 )
 
-from harness.common import registry
 from harness.common.errors import OK, Refusal
 from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.corpora import Part
@@ -121,19 +121,10 @@ def test_tasks_are_measured_one_by_one_and_resumed(tmp_path: Path, monkeypatch: 
 
     def shown(stop_after: int = -1) -> list[Record]:
         """The records at the end; nothing is really trained, and trainer `stop_after` interrupts the run."""
-        started, records = itertools.count(), []
-
-        def train(cell: TrainCell, block: Block, counted: dict[str, Counted], *_: Any) -> Trained:
-            if next(started) == stop_after:
-                raise KeyboardInterrupt
-            answer: dict[str, Any] = {"status": "ok", "reason": None, "total": 1.0, "cpu_seconds": 1.0, "seconds": {}}
-            return Trained(cell, block, blocks.now(), answer, counted[cell.count.key], [])
-
+        records: list[Record] = []
         with monkeypatch.context() as patched:
-            patched.setattr(blocks, "train", train)
-            patched.setattr(blocks, "prove_merges", lambda *_: None)
-            show = lambda own, _: records.extend(trained(own))  # noqa: E731
-            assert run.run_plan(plan, tmp_path / "jobs", show) == OK
+            pretend_to_train(patched, stop_after=stop_after)
+            assert run.run_plan(plan, tmp_path / "jobs", lambda own, _: records.extend(trained(own))) == OK
         return records
 
     def counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
@@ -240,15 +231,27 @@ def test_without_times_words_in_the_cache_are_enough(tmp_path: Path) -> None:
     assert [record["cell"] for record in records] == ["train"]
 
 
-def test_a_counter_over_the_limit_is_not_run_again_and_nothing_is_trained(tmp_path: Path) -> None:
-    slow = unruly_counter("counter_that_stops_when_told")
-    measured = run_of(tmp_path, [cell_of(reading_of(tmp_path), counter=slow, limits=BRIEF)], repeat=2)
-    assert [(each["cell"], each["status"]) for each in measured.records()] == [
-        ("count", "timeout"),
-        ("train", "timeout"),
-    ]
-    (reason,) = measured.session.uncounted
-    assert reason.startswith("counting text.txt with counting=counter_that_stops_when_told was over limits.wall=0.3 s;")
+@pytest.mark.parametrize(
+    ("name", "limits", "repeat", "status", "reason"),
+    [  # over the limit, it is not run again in the second block
+        (
+            "counter_that_stops_when_told",
+            BRIEF,
+            2,
+            "timeout",
+            "counting text.txt with counting=counter_that_stops_when_told was over limits.wall=0.3 s;",
+        ),
+        ("counter_that_dies", None, 1, "killed", "its process was ended by SIGKILL"),
+    ],
+)
+def test_after_a_counter_that_fails_nothing_is_trained(
+    tmp_path: Path, name: str, limits: Limits | None, repeat: int, status: str, reason: str
+) -> None:
+    cell = cell_of(reading_of(tmp_path), counter=unruly_counter(name), limits=limits)
+    measured = run_of(tmp_path, [cell], repeat=repeat)
+    assert [(each["cell"], each["status"]) for each in measured.records()] == [("count", status), ("train", status)]
+    (found,) = measured.session.uncounted
+    assert reason in found
 
 
 def test_a_cache_that_is_emptied_during_a_run_costs_time_only(
@@ -321,13 +324,6 @@ def test_wrong_words_in_the_cache_do_not_reject_an_honest_counter(tmp_path: Path
     measured = run_of(tmp_path, [cell_of(cell.reading, counter=ANOTHER_COUNTER)])
     assert code(measured) == 0
     assert measured.records()[1]["merges_sha256"] == good[1]["merges_sha256"]
-
-
-def test_without_words_the_reasons_are_reported(tmp_path: Path) -> None:
-    measured = run_of(tmp_path, [cell_of(reading_of(tmp_path), counter=unruly_counter("counter_that_dies"))])
-    (reason,) = measured.session.uncounted
-    assert "its process was ended by SIGKILL" in reason
-    assert by_variant(measured.records())["heap"]["status"] == "killed"
 
 
 def test_words_of_a_file_that_changes_are_not_kept(tmp_path: Path) -> None:
@@ -412,7 +408,3 @@ def test_a_file_trainer_skips_a_table_of_words(tmp_path: Path) -> None:
     answer = measure(job, tmp_path / "output", Limits())
     reason = "it reads text, and there are only words with their counts here"
     assert (answer["status"], answer["reason"]) == ("skipped", reason)
-
-
-def cards_that_read() -> list[str]:
-    return [card.target for card in registry.variants().values() if "from_file" in card.tags]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import signal
 import tempfile
@@ -15,11 +16,13 @@ import pytest
 
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.process import Limits, OnProgress, Supervision
+from harness.measure.process import Answer, Limits, OnProgress, Supervision
 from harness.records.file import Record, RunLog
+from harness.runs import blocks
 from harness.runs.blocks import Session, measure_task, now, session_of
-from harness.runs.cells import CountCell, Plan, Preset, Reading, Settings, TrainCell, make_tasks
+from harness.runs.cells import Block, CountCell, Plan, Preset, Reading, Settings, TrainCell, make_tasks
 from harness.runs.compose import compose
+from harness.runs.jobs import Counted, Trained
 from harness.runs.plan import cells_of
 from variants.contract import Corpus
 
@@ -120,6 +123,23 @@ def recorded_run(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> M
         measure_task(plan.tasks[0], session)
         session.log.finish()
     return Measured(plan, session)
+
+
+def pretend_to_train(
+    patch: pytest.MonkeyPatch, seconds: Callable[[str, int], float] = lambda *_: 1.0, stop_after: int | None = None
+) -> None:
+    """Let a run take as long as `seconds` says of a variant and a block, and be interrupted at trainer `stop_after`."""
+    started = itertools.count()
+
+    def train(cell: TrainCell, block: Block, counted: dict[str, Counted], *_: Any) -> Trained:
+        if next(started) == stop_after:
+            raise KeyboardInterrupt
+        took = seconds(cell.variant.name, block.number)
+        answer: Answer = {"status": "ok", "reason": None, "total": took, "cpu_seconds": took, "seconds": {}}
+        return Trained(cell, block, now(), answer, counted[cell.count.key], [])
+
+    patch.setattr(blocks, "train", train)
+    patch.setattr(blocks, "prove_merges", lambda *_: None)
 
 
 class LimitsInWaiting:
