@@ -322,23 +322,6 @@ def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> N
             assert report.main([str(path), "--output", str(target.with_suffix(".html"))]) in (0, 2, 21, 22)
 
 
-@pytest.mark.slow
-def test_two_hundred_thousand_records_of_one_cell_take_a_bounded_part_of_memory(tmp_path: Path) -> None:
-    """What they share is kept once: 20,000 stand for them here."""
-    number = 20_000
-    one = {**measured("heap", 1.0), "environment": {"cpu": "x" * 2000}}
-    code = (
-        "import resource, sys; from harness.table import main; main(['--columns', 'variant,total', sys.argv[1]]);"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
-    peaks = []
-    for blocks in (1, number):
-        path = stored(tmp_path / "r.jsonl", [{**one, "block": block, "cpu_seconds": 1.0} for block in range(blocks)])
-        ended = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-        peaks.append(1024 * int(ended.stdout.split()[-1]))
-    assert (peaks[1] - peaks[0]) / number < 5000, "more than 1 GB for 200,000 records"
-
-
 # The command.
 
 
