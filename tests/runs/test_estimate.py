@@ -132,12 +132,12 @@ def test_what_is_stopped_is_extrapolated_by_runs_on_beginnings_and_its_merges_ar
     run = run_of(tmp_path, [cell, cell_of(reading, num_merges=merges)], repeat=2)
     (record,) = [each for each in run.records() if each["variant"] == name]  # and not once in each block
     assert (record["status"], record["merges"], record["seconds"]["total"]) == ("extrapolated", None, None)
-    told = record["extrapolated"]
-    assert told["low_seconds"] <= seconds + doubt
-    assert told["high_seconds"] >= seconds
+    estimated = record["extrapolated"]
+    assert estimated["low_seconds"] <= seconds + doubt
+    assert estimated["high_seconds"] >= seconds
     if name == "merges_slowly":
         assert record["identity"]["kind"] == "identical"
-        assert told["merges_done"] == record["merges_done"] < merges
+        assert estimated["merges_done"] == record["merges_done"] < merges
     assert Splitter().lines(record)
     assert exit_code(run.records(), []) == 0
     assert exit_code([record], []) == 22

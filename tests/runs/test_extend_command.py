@@ -185,8 +185,8 @@ def test_one_command_trains_both_stages_and_one_table_shows_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "250")
-    said = ["vocab_size=300", "first_stage.vocab_size=275", f"results={tmp_path}", f"save={tmp_path / 'saved'}"]
-    assert main([*TWO_STAGES, *said]) == errors.OK
+    overrides = ["vocab_size=300", "first_stage.vocab_size=275", f"results={tmp_path}", f"save={tmp_path / 'saved'}"]
+    assert main([*TWO_STAGES, *overrides]) == errors.OK
     first, second = (each for each in read_records([tmp_path]) if each["cell"] == "train")
     assert (first["pattern"], first["vocab_size"], first["extend"], first["veto"]) == (
         "superbpe_words",
@@ -211,8 +211,8 @@ def test_a_first_stage_that_fails_is_shown_and_there_is_no_second(
     (made / "failing.py").write_text("def train(word_counts, num_merges):\n    raise ValueError('cannot')\n")
     monkeypatch.syspath_prepend(str(made))
     monkeypatch.setenv("PYTHONPATH", str(made))
-    said = ["variant._target_=failing:train", "vocab_size=1000", f"results={tmp_path}"]
-    assert main([*TWO_STAGES, *said]) == errors.UNMEASURED
+    overrides = ["variant._target_=failing:train", "vocab_size=1000", f"results={tmp_path}"]
+    assert main([*TWO_STAGES, *overrides]) == errors.UNMEASURED
     assert "the first stage failed, so there is no second" in capsys.readouterr().out
     (first,) = (record for record in read_records([tmp_path]) if record["cell"] == "train")
     assert first["vocab_size"] == 500  # half of the whole, as nothing else was wanted
