@@ -162,8 +162,8 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
 def _require_one_task(section: Section, folder: Path) -> None:
     if names := unlike(section.rows, without=("tie_break", "counting")):
         raise Refusal(
-            f"the records of {section.title} in {folder} are unlike in {' and '.join(names.values())}, and a ratio is "
-            "of one machine and one question; remove older records, or keep each in a folder of its own"
+            f"the records of {section.title} in {folder} differ in {' and '.join(names.values())}, and a ratio is "
+            "of one machine and one question; remove older records, or keep each in its own folder"
         )
 
 
@@ -228,7 +228,7 @@ def _notes(section: Section) -> list[str]:
     for place in section.places:
         row = place.first
         if row.status == "ok" and row.by_design:
-            reason = one_line(str(row.identity.get("reason") or "").rpartition("; ")[0] or "it says so itself")
+            reason = one_line(str(row.identity.get("reason") or "").rpartition("; ")[0] or "no reason recorded")
             own = f"; identical on its own words ({row.identity['of_own_words']})" if is_right_on_its_words(row) else ""
             notes.append(f"{row.name}: other merges on purpose: {reason}{own}.")
         elif row.status == "ok" and not row.confirmed:

@@ -95,7 +95,7 @@ def measure(overrides: Sequence[str], repeat: int) -> list[dict[str, Any]]:
     with temporary_folder() as folder:
         records = run(*overrides, repeat=repeat, results=folder)
     if len(records) != repeat:
-        raise Refusal(f"an A/A run is of one cell, and these are {len(records) // repeat}; name one variant and corpus")
+        raise Refusal(f"an A/A run is of one cell, and these are {len(records) // repeat}; pass one variant and corpus")
     for record in records:
         if record["status"] != "ok":
             name, reason = record["variant"], f"{record['status']}: {record['reason']}"

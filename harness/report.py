@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(arguments: argparse.Namespace) -> int:
     if arguments.output.suffix.lower() not in (".html", ".htm"):
-        raise Refusal(f"cannot write a page into {arguments.output}; name a file that ends in .html")
+        raise Refusal(f"cannot write a page into {arguments.output}; pass a file that ends in .html")
     shown = chosen_rows(arguments)
     write_whole(arguments.output, page(shown, arguments.relative_to).encode())
     tell(f"wrote {arguments.output}")

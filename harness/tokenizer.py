@@ -279,7 +279,7 @@ def _numbers(ids: str) -> Sequence[int]:
             return np.load(ids).tolist()  # type: ignore[no-any-return]
         except (OSError, ValueError) as error:
             why = reason(error) if isinstance(error, OSError) else error
-            raise Refusal(f"cannot read {ids} ({why}); name an array of ids", UNMEASURED) from error
+            raise Refusal(f"cannot read {ids} ({why}); pass an array of ids", UNMEASURED) from error
     numbers = (sys.stdin.read() if ids == "-" else ids).split()
     if wrong := [number for number in numbers if not number.lstrip("-").isdecimal()]:
         raise Refusal(f"{wrong[0]!r} is not an id; write whole numbers with blanks between them")
@@ -367,7 +367,7 @@ def _data(data: str, overrides: Sequence[str]) -> CorpusFile:
         raise Refusal(f"{wrong[0]!r} is not of the form NAME=VALUE")
     file = only_cell([*data_override(data), *overrides])[0].reading.file
     if file.table:
-        raise Refusal(f"{file.name} is a table of words, not a text; name a text")
+        raise Refusal(f"{file.name} is a table of words, not a text; pass a text")
     return file
 
 

@@ -118,7 +118,7 @@ def train_file(
     """From a file to (vocabulary, merges) by the shortest way: the compiled counter, then `train`.
 
     `vocab_size` is the final size, the 256 bytes and the special tokens included; the vocabulary is smaller if no pair
-    is left before. `special_tokens` may be one token by itself, or None for none. `pattern` is a regular expression for
+    is left before. `special_tokens` may be a single token, or None for none. `pattern` is a regular expression for
     pre-tokens, None takes the raw bytes between special tokens. `errors="replace"` reads bytes that are not UTF-8 as
     U+FFFD.
     Raises ValueError for a size that is too small, other `errors`, or special tokens that are empty or repeated,

@@ -93,10 +93,10 @@ def check_readable(path: Path) -> None:
             pass
     except FileNotFoundError:
         several = ", or data.path=[A,B] for several" if "," in str(path) else ""
-        raise Refusal(f"{path} not found; name a file that exists{several}", UNMEASURED) from None
+        raise Refusal(f"{path} not found; pass a file that exists{several}", UNMEASURED) from None
     except OSError as error:
         raise Refusal(
-            f"cannot read {path} ({reason(error)}); make it readable, or name another file", UNMEASURED
+            f"cannot read {path} ({reason(error)}); make it readable, or pass another file", UNMEASURED
         ) from error
 
 
@@ -148,7 +148,7 @@ def state_of(path: Path) -> str:
 
 
 def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
-    """The slice that data.skip, data.bytes and data.documents select, as a file of its own; without them the whole.
+    """The slice that data.skip, data.bytes and data.documents select, as a separate file; without them the whole.
 
     A slice starts at the first document's end at or past `skip` bytes. It has at most `bytes` bytes and ends with the
     last document, or else the last line, that ends in the last tenth of them; or else with a character. An empty slice

@@ -153,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     base("--against", metavar="COMMIT", help="the base is where HEAD departs from this (default: the main branch)")
     base("--against-variant", metavar="NAME", help="the base is another variant, in the same code")
     base("--base", metavar="PYTHON", help="the base is what this environment has installed")
-    base("--no-base", action="store_true", help="there is no base, as at a first commit: measure what needs none")
+    base("--no-base", action="store_true", help="measure only what needs no base, as for a first commit")
     add("--head", metavar="PYTHON", help="with --base: the environment that is gated (default: this one)")
     add("--accept", action="store_true", help="write the measured counts of work into the snapshot")
     add("--advisory", action="store_true", help="report everything, and exit with 0")

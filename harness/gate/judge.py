@@ -155,13 +155,13 @@ def tally_findings(observed: lines_of.Tallies) -> Iterator[Finding]:
     """One variant's counts of work on one corpus against the snapshot."""
     name, corpus, counted, expected = observed.variant, observed.corpus, observed.tallies, observed.expected
     if counted is None:
-        state, message = DRIFT, "in the snapshot, but there is no such variant; --accept removes it"
+        state, message = DRIFT, "in the snapshot, but the variant does not exist; --accept removes it"
     elif expected is None and not counted:
         state, message = ABSENT, "the trainer counts nothing of its work"
     elif expected is None and observed.snapshot:
         state, message = DRIFT, "not in the snapshot of counts of work; --accept adds it"
     elif expected is None:
-        state, message = ABSENT, "there is no snapshot of counts of work; --accept writes one"
+        state, message = ABSENT, "no snapshot of counts of work; --accept writes one"
     elif observed.other_corpus:
         state, message = DRIFT, "the snapshot was counted on another corpus; --accept replaces its counts"
     elif counted == expected:

@@ -118,7 +118,7 @@ class Gate:
     def base(self, head: Side, base: Side | None, sampler: Sampler) -> Iterator[Side | None]:
         """The base, if a tier needs it and there is one; else the evidence says why not."""
         if self.options.no_base:
-            note_no_base(sampler, ABSENT, "there is no base, by --no-base")
+            note_no_base(sampler, ABSENT, "no base, because of --no-base")
         if self.options.no_base or self.options.accept or not {"work", "time"} & set(self.card.tiers):
             yield None
             return

@@ -159,7 +159,7 @@ def failure_of(error: BaseException, call: str) -> CheckFailed:
 def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) -> None:
     """Raise CheckFailed if `meter` was given other phases, seconds below zero, or more than the `wall` time there was.
 
-    Raises CheckSkipped if there are no phases at all.
+    Raises CheckSkipped without any phases.
     """
     if not meter.seconds:
         raise CheckSkipped(f"{who} reports no phases; all its time will show as other")

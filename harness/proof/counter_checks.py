@@ -229,7 +229,7 @@ F09: ab__<|e|>__cd -> ab __ _ _cd | special=<|e|>
     # blanks before a special token are at the end of their document, blanks after it are not
 F10: 一二一二\xef\xbc\x8c一二 -> 一二一二 \xef\xbc\x8c 一二  # text without blanks: letters and punctuation beyond ASCII
 F11: good_\xff_bad -> | invalid_at=5  # invalid UTF-8 is an error, never a smaller table
-F12_empty:  -> | special=<|e|>  # an empty file has no words, and is no error
+F12_empty:  -> | special=<|e|>  # an empty file has no words, and is not an error
 F12_only_special: <|e|><|e|> -> | special=<|e|>  # special tokens never enter the counts
 F13: e\xcc\x81e\xcc\x81 -> e*2 \xcc\x81*2  # a combining accent is not a letter, and nothing is normalised
 F15: I'll_DON'T_don't -> I 'll _DON ' T _don 't  # contractions are cut off in lower case only

@@ -64,13 +64,13 @@ def check(paths: Sequence[Path]) -> int:
 def merge(paths: Sequence[Path], output: Path) -> int:
     """Append to `output` every line that it does not have yet, each once."""
     if output.suffix == ".gz":
-        raise Refusal(f"cannot add to {output}, which is packed; name a .jsonl, and pack it with gzip -n afterwards")
+        raise Refusal(f"cannot add to {output}, which is packed; pass a .jsonl, and pack it with gzip -n afterwards")
     folder, name = (output, FILE_NAME) if output.is_dir() or not output.suffix else (output.parent, output.name)
     target = folder / name
     existing = [file for file in {*files_in(folder), target} if file.exists() and file.name.startswith(name)]
     already = dict(sound_lines(existing))
     if not already and target.is_file() and target.stat().st_size:
-        raise Refusal(f"{target} is there and has no records that can be read; name another file")
+        raise Refusal(f"{target} exists and has no readable records; pass another file")
     given = list(sound_lines(files_below(paths)))
     fresh = {encoded: line for encoded, line in given if encoded not in already}
     RecordFile(folder, name).append_lines(list(fresh.values()))
@@ -122,7 +122,7 @@ def files_below(paths: Sequence[Path]) -> list[Path]:
 
 def write(records: Sequence[Record], path: Path, form: str) -> None:
     """Write a file, whole or not at all. Raises Refusal if it cannot be written."""
-    with whole_file(path, "name another file", UNMEASURED) as part:
+    with whole_file(path, "pass another file", UNMEASURED) as part:
         if form == "parquet":
             write_parquet(records, part)
         else:

@@ -67,7 +67,7 @@ _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 def check_suffix(path: Path) -> None:
     if path.suffix.lower() not in (".svg", ".png"):
-        raise Refusal(f"cannot draw into {path}; name a file that ends in .svg or .png")
+        raise Refusal(f"cannot draw into {path}; pass a file that ends in .svg or .png")
 
 
 def save(chart: Chart, path: Path) -> None:

@@ -81,7 +81,7 @@ def compose(arguments: Sequence[str]) -> list[Config] | None:
     except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
         raise Refusal(sentence(error, chosen_data(arguments))) from error
     if not composed:
-        raise Refusal(f"there is nothing to measure, no name matches; {HELP}")
+        raise Refusal(f"nothing to measure: no name matches; {HELP}")
     return composed
 
 
@@ -270,7 +270,7 @@ def check_names(argument: str) -> None:
     if not equals:
         raise Refusal(f"{key!r} is not of the form NAME=VALUE; {guess(key) or HELP}")
     if key == "variants" and not value:
-        raise Refusal("variants is empty; name one or more, such as variants=naive,heap")
+        raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
     if key in ("variant.params", "counting.params"):
         raise Refusal(f"{key} is set one by one, as {key}.NAME=VALUE")
     if key in GROUPS and key != "experiment" and value.startswith("["):
@@ -299,9 +299,9 @@ def existing(group: str) -> list[str]:
 
 def unknown_name(group: str, name: str) -> str:
     if group == "data" and registry.looks_like_a_file(name):
-        return f"there is no data set {name!r}; for a file set data.path={name}"
+        return f"unknown data set {name!r}; for a file set data.path={name}"
     if group == "variant" and ":" in name:
-        return f"there is no variant {name!r}; for a trainer of yours set variants={name}"
+        return f"unknown variant {name!r}; for a trainer of yours set variants={name}"
     return registry.unknown(group, name, existing(group))
 
 

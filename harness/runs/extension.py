@@ -132,7 +132,7 @@ def tokens_in(setting: str, value: str) -> list[bytes]:
             written = Path(value).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "not UTF-8"
-            raise Refusal(f"cannot read {setting}={value} ({why}); name a file or write a list [A,B]") from error
+            raise Refusal(f"cannot read {setting}={value} ({why}); pass a file or write a list [A,B]") from error
     tokens = []
     for line in filter(str.strip, written):
         try:

@@ -64,7 +64,7 @@ def composed(overrides: Sequence[str]) -> list[Config]:
     """The configurations of the overrides. Raises Refusal if they are a question to Hydra."""
     configs = compose(overrides)
     if configs is None:
-        raise Refusal(f"{' '.join(overrides)} asks for information, so there is nothing to measure; leave that out")
+        raise Refusal(f"{' '.join(overrides)} only shows information; leave it out to measure")
     return configs
 
 
@@ -173,7 +173,7 @@ def affinity_of(affinity: Any) -> tuple[int, ...] | None:
     usable = os.sched_getaffinity(0)
     if missing := sorted(set(cores) - usable):
         names = ", ".join(map(str, sorted(usable)))
-        raise Refusal(f"affinity={affinity}: there is no core {missing[0]} for this process; there are: {names}")
+        raise Refusal(f"affinity={affinity}: core {missing[0]} is not available to this process; available: {names}")
     return tuple(sorted(set(cores)))
 
 
@@ -245,7 +245,7 @@ def checked_special_tokens(tokens: Sequence[str]) -> tuple[str, ...]:
         if not token:
             raise Refusal("special_tokens holds an empty token; leave it out, or set special_tokens=[] for none")
         if token in tokens[:number]:
-            raise Refusal(f"special_tokens holds {token!r} twice; name each once")
+            raise Refusal(f"special_tokens holds {token!r} twice; pass each once")
         try:
             token.encode()
         except UnicodeEncodeError as error:

@@ -136,7 +136,7 @@ FIRST = "first_stage"
 def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show) -> int:
     """Run the first stage, then the second on top of it, and show the records of both. Returns the exit code."""
     if len(configs) > 1:
-        raise Refusal("two stages are one run after the other; name one data set and one value of everything")
+        raise Refusal("two stages are one run after the other; pass one data set and one value of everything")
     config = configs[0].values
     if config["extend"] is not None or config["seeds"] != "none":
         raise Refusal(
@@ -149,7 +149,7 @@ def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path
     first = make_plan(composed(first_arguments(arguments, config, saved)), arguments)
     code = run_plan(first, folder / "1", lambda own, _: records.extend(own))
     if code != OK:
-        show(records, ["the first stage failed, so there is no second"])
+        show(records, ["the first stage failed; the second was skipped"])
         return code
     second = composed([*arguments, f"extend={tokenizer_in(saved)}", "first_stage.pattern=null"])
     return run_plan(make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines))

@@ -118,7 +118,7 @@ def data_override(data: str | None) -> list[str]:
     if data not in registry.cards("data") and Path(data).exists():
         return [f"data.path={data}"]
     if registry.looks_like_a_file(data):
-        raise Refusal(f"there is no file {data}, and no data set of that name")
+        raise Refusal(f"{data} is neither a file nor a data set")
     return [f"data={data}"]
 
 
@@ -131,10 +131,10 @@ def is_variant(name: str) -> bool:
     if ":" in name:
         return True
     if registry.looks_like_a_file(name):
-        raise Refusal(f"there is no file of merges {name}, and no variant of that name")
+        raise Refusal(f"{name} is neither a file of merges nor a variant")
     raise Refusal(
         f"{registry.unknown('variant', name, registry.variants())}; a function of your own is written "
-        "package.module:function, and there is no file of merges of that name"
+        "package.module:function, and a file of merges must exist"
     )
 
 

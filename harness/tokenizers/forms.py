@@ -83,7 +83,7 @@ def read_tokenizer(path: Path | str, pattern: Pattern = ..., special_tokens: Spe
     if file.suffix == ".json":
         return TokenizerFile(parse(file, huggingface.read_tokenizer_json), huggingface.FILE)
     raise Refusal(
-        f"{file} is not a tokenizer; name a folder with {VOCAB} and {MERGES}, a {huggingface.FILE}, or a file of ranks "
+        f"{file} is not a tokenizer; pass a folder with {VOCAB} and {MERGES}, a {huggingface.FILE}, or a file of ranks "
         f"that ends with {RANKS_ENDING}"
     )
 
@@ -101,7 +101,7 @@ def file_of(path: Path, options: bool) -> Path:
     if has_gpt2 or not rank_files:
         return path / VOCAB
     if len(rank_files) > 1:
-        raise Refusal(f"{path} has {len(rank_files)} files of ranks; name one of them")
+        raise Refusal(f"{path} has {len(rank_files)} files of ranks; pass one of them")
     return rank_files[0]
 
 
@@ -109,7 +109,7 @@ def _of_gpt2(folder: Path, pattern: str | None, special_tokens: SpecialTokens) -
     ids = parse(folder / VOCAB, read_ids)
     for text in special_tokens or ():
         if text not in ids:
-            raise Refusal(f"{folder / VOCAB} has no special token {text!r}; name those that it has")
+            raise Refusal(f"{folder / VOCAB} has no special token {text!r}; pass those that it has")
     return of_gpt2_files(folder, {text: ids[text] for text in special_tokens or ()}, pattern)
 
 

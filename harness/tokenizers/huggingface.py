@@ -1,7 +1,7 @@
 """tokenizer.json, Hugging Face's form of a tokenizer: written so that it gives our ids, read if it means the same.
 
 Four things must be right, or the file loads and silently encodes otherwise: the pattern is an isolated Split by a Regex
-before a ByteLevel without a pattern of its own; merges are pairs, so that blanks in tokens survive; special tokens are
+before a ByteLevel without its own pattern; merges are pairs, so that blanks in tokens survive; special tokens are
 in the vocabulary as well as in added_tokens, which are otherwise renumbered; `ignore_merges` is false.
 
 tokenizers 1.0 compiles only the patterns that it knows by their text. `_STEPS` has the equal spellings that it loads.

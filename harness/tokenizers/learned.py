@@ -110,7 +110,7 @@ def check_special_tokens(special_tokens: Iterable[str]) -> None:
     """Raises Refusal for a special token that is empty, repeated, or not UTF-8."""
     texts = list(special_tokens)
     if not all(texts) or len(set(texts)) < len(texts):
-        raise Refusal(f"special tokens {texts} contain an empty or repeated one; name each once")
+        raise Refusal(f"special tokens {texts} contain an empty or repeated one; pass each once")
     for text in texts:
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise Refusal(f"special token {text!r} is not UTF-8; leave it out")

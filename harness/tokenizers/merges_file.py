@@ -44,7 +44,7 @@ def read_merges_file(path: Path) -> MergesFile:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({reason(error)}); name a file of merges") from error
+        raise Refusal(f"cannot read {path} ({reason(error)}); pass a file of merges") from error
     content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
     form, read = _form_of(path, content)
     try:
@@ -57,7 +57,7 @@ def _in_folder(folder: Path) -> Path:
     for name in IN_A_FOLDER:
         if (folder / name).is_file():
             return folder / name
-    raise Refusal(f"{folder} holds none of {', '.join(IN_A_FOLDER)}; name a file of merges")
+    raise Refusal(f"{folder} holds none of {', '.join(IN_A_FOLDER)}; pass a file of merges")
 
 
 def _form_of(path: Path, content: bytes) -> tuple[str, Callable[[bytes], list[Merge]]]:

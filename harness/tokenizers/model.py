@@ -253,7 +253,7 @@ def blocks_of(path: Path, on_progress: Callable[[int], None] = lambda _: None) -
                 done += len(block)
                 on_progress(done)
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({reason(error)}); name a file that can be read", UNMEASURED) from error
+        raise Refusal(f"cannot read {path} ({reason(error)}); pass a file that can be read", UNMEASURED) from error
 
 
 def _array(batches: Iterable[list[int]], dtype: str, output: Path | None) -> np.ndarray[Any, Any]:

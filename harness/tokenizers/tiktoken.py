@@ -93,7 +93,7 @@ def of_package(name: str) -> Learned:
     except Exception as error:  # whatever its way to the network raises
         raise Refusal(
             f"tiktoken cannot get the ranks of {name} here ({type(error).__name__}); set TIKTOKEN_CACHE_DIR to a "
-            "folder that has them, or name a file of ranks",
+            "folder that has them, or pass a file of ranks",
             UNMEASURED,
         ) from error
     return of_ranks(encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str)

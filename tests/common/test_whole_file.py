@@ -29,8 +29,8 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_else_does(tmp_path: Path)
     path = tmp_path / "file"
     path.write_bytes(b"old")
     with (
-        pytest.raises(Refusal, match=r"cannot write .*file \(No space left on device\); say another$") as refused,
-        whole_file(path, "say another", UNMEASURED) as part,
+        pytest.raises(Refusal, match=r"cannot write .*file \(No space left on device\); pass another$") as refused,
+        whole_file(path, "pass another", UNMEASURED) as part,
     ):
         full_after(part, b"ne")
     assert refused.value.exit_code == UNMEASURED

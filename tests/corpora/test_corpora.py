@@ -74,7 +74,7 @@ def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
     (tmp_path / "circle").symlink_to("circle")
     os.mkfifo(tmp_path / "pipe")
     sentences: list[tuple[str, list[Path | str]]] = [
-        ("not found; name a file that exists", [tmp_path / "nonesuch", tmp_path / "lost", "~/nonesuch"]),
+        ("not found; pass a file that exists", [tmp_path / "nonesuch", tmp_path / "lost", "~/nonesuch"]),
         ("that exists, or data.path=[A,B] for several", [tmp_path / "a,b"]),
         ("cannot read", [tmp_path / "circle", book / "inside", tmp_path / ("x" * 5000)]),
         ("is not a plain file", [tmp_path / "pipe", Path("/dev/null")]),

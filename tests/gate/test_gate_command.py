@@ -78,7 +78,7 @@ def test_accepting_again_reports_the_changes(card: Path, capsys: pytest.CaptureF
     assert run(card, "heap", "--accept") == 0
     assert "heap on letters, update/pair_updates: 2" in capsys.readouterr().out
     assert run(card, "heap", "--tiers", "identity,work", "--no-base") == 0
-    assert "; instructions were not compared: there is no base, by --no-base" in headline(capsys)
+    assert "; instructions were not compared: no base, because of --no-base" in headline(capsys)
     assert run(card, "heap", "--tiers", "identity,work", "--against", "unknown") == 22
     text = headline(capsys)
     assert text.startswith("gate: could not measure; 2 of 3 checks passed; instructions were not compared: ")
@@ -172,7 +172,7 @@ def test_headline_says_that_times_were_not_compared(
     assert run(card, "mine:train", "--tiers", "identity,time") == 22
     assert "; times were not compared: HEAD is the first commit here; pass --no-base " in headline(capsys)
     assert run(card, "mine:train", "--no-base") == 0
-    assert "times were not compared: there is no base, by --no-base" in headline(capsys)
+    assert "times were not compared: no base, because of --no-base" in headline(capsys)
 
 
 # Usage

@@ -208,7 +208,7 @@ def test_wrong_trainer_by_its_target_is_compared(
         (["tie_break=own"], "tie_break=own is a trainer's own; pass the tie-break of these merges"),
         (["vocab_size=3"], "vocab_size=3 is too small"),
         (["--against", "no_such"], "unknown variant 'no_such'"),
-        (["--against", "no_such.txt"], "there is no file of merges no_such.txt"),
+        (["--against", "no_such.txt"], "no_such.txt is neither a file of merges nor a variant"),
         (["--against", "heap", "--format", "json"], "--against has no JSON; leave --format out"),
     ],
 )

@@ -121,7 +121,7 @@ def test_a_table_is_of_one_machine_and_one_task(
     records = [*timed("ours", 1.0), *timed("ours", 0.5, threads=2, **change)]
     stored(tmp_path / "records.jsonl", records)
     assert main([str(tmp_path)]) == USAGE
-    assert f"are unlike in {name}, and a ratio is of one machine" in capsys.readouterr().err
+    assert f"differ in {name}, and a ratio is of one machine" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["records.jsonl"]
 
 

@@ -254,7 +254,7 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
         (["vocab_size=few"], "vocab_size=few must be a whole number; "),
         (["tie_break=a!b"], "'tie_break=a!b' cannot be read; put quotes round the value, as in \"tie_break='a!b'\""),
         (["pattern=("], "'pattern=(' cannot be read; put quotes round the value, as in \"pattern='('\"; for an expr"),
-        (["variants="], "variants is empty; name one or more, such as variants=naive,heap"),
+        (["variants="], "variants is empty; set one or more, such as variants=naive,heap"),
         (["variant=naive,heap"], "variant is one name; for several set variants=naive,heap"),
         (["variant=[naive,heap]"], "variants=A,B"),
         (["data=[owt,stdlib]"], "-m data=A,B"),

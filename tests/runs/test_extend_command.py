@@ -115,7 +115,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
         (["seeds=[the]", "vocab_size=258"], "seeds=[the] take 2 merges, and vocab_size leaves room for 1; set vocab_"),
         (["seeds=[the]", "extend=first"], "seeds= are kept and stand first; leave out extend= and inherited=met, or"),
         (["seeds=[the]", "tie_break=own"], "seeds= need a tie-break; set tie_break=greatest_bytes"),
-        (["seeds=nowhere"], "cannot read seeds=nowhere (No such file or directory); name a file or write a list [A,B]"),
+        (["seeds=nowhere"], "cannot read seeds=nowhere (No such file or directory); pass a file or write a list [A,B]"),
         (["seeds=wrong.txt"], 'seeds=wrong.txt: ab c is not a JSON string such as "mov"; write \\\\ for a backslash'),
         (
             ["experiment=superbpe", "seeds=[the]"],
@@ -213,6 +213,6 @@ def test_a_first_stage_that_fails_is_shown_and_there_is_no_second(
     monkeypatch.setenv("PYTHONPATH", str(made))
     overrides = ["variant._target_=failing:train", "vocab_size=1000", f"results={tmp_path}"]
     assert main([*TWO_STAGES, *overrides]) == errors.UNMEASURED
-    assert "the first stage failed, so there is no second" in capsys.readouterr().out
+    assert "the first stage failed; the second was skipped" in capsys.readouterr().out
     (first,) = (record for record in read_records([tmp_path]) if record["cell"] == "train")
     assert first["vocab_size"] == 500  # half of the whole, as nothing else was wanted

@@ -1,4 +1,4 @@
-"""The whole command, as people call it: in a process of its own, in a folder of its own."""
+"""The whole command, as people call it: in its own process and folder."""
 
 from __future__ import annotations
 

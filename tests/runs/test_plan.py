@@ -138,7 +138,7 @@ def test_affinity_is_a_list_of_cores_that_there_are(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2}, raising=False)
     assert affinity_of(2) == affinity_of([2, 2]) == (2,)
     assert affinity_of([2, 0]) == (0, 2)
-    with pytest.raises(Refusal, match="there is no core 1 for this process; there are: 0, 2"):
+    with pytest.raises(Refusal, match="core 1 is not available to this process; available: 0, 2"):
         affinity_of([0, 1])
     for nothing in ([], "all", [True], ["0"]):
         with pytest.raises(Refusal, match="names no cores"):

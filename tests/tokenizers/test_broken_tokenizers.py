@@ -73,7 +73,7 @@ def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
         (ours, ("manifest.json", '"special_tokens"', '"s"'), {}, "it lacks digests, special tokens or a pattern"),
         (gpt2, (), {}, "lacks its pattern; give the pattern and the special tokens"),
         (gpt2, (), {"pattern": None}, "'<.endoftext.>' is not a byte, no merge makes it"),
-        (gpt2, (), {**GPT2, "special_tokens": ["<|e|>"]}, "no special token '<.e.>'; name those"),
+        (gpt2, (), {**GPT2, "special_tokens": ["<|e|>"]}, "no special token '<.e.>'; pass those"),
         (gpt2, (), {**GPT2, "pattern": "("}, "is not a regular expression"),
         (gpt2, ("merges.txt", "t h", "t h\r"), GPT2, "line 2 is not a merge"),
         (gpt2, ("merges.txt", "t h", "t 一"), GPT2, "line 2 is not a merge: 't 一'"),

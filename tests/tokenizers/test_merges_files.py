@@ -66,7 +66,7 @@ def test_the_content_decides_the_form(tmp_path: Path, content: str, form: str) -
 
 
 def test_a_folder_is_read_by_what_it_holds(tmp_path: Path) -> None:
-    with pytest.raises(Refusal, match=r"holds none of merges.txt, tokenizer.json; name a file of merges"):
+    with pytest.raises(Refusal, match=r"holds none of merges.txt, tokenizer.json; pass a file of merges"):
         read_merges_file(tmp_path)
     written(tmp_path, SPELLED, "tokenizer.json")
     with pytest.raises(Refusal, match=r"tokenizer.json: it is not a JSON object with model.merges"):

@@ -189,7 +189,7 @@ def test_a_merge_that_looks_like_a_header_is_noted_and_loaded(tmp_path: Path) ->
     [
         ([(b"a", b"b"), (b"ab", b"c"), (b"b", b"c"), (b"a", b"bc")], [], "two merges make the same token"),
         ([(b"a", b"bc")], [], "merge 1 joins 'bc', which nothing makes"),
-        ([], ["x", "x"], "or repeated one; name each once"),
+        ([], ["x", "x"], "or repeated one; pass each once"),
         ([], [""], "contain an empty or repeated one"),
         ([], ["\ud800"], "is not UTF-8"),
     ],

@@ -172,9 +172,9 @@ def test_the_most_complete_form_of_a_folder_is_read(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
     assert read_tokenizer(tmp_path, GPT2_PATTERN, one.special_tokens).form == "ranks"
     (tmp_path / "more.tiktoken").write_bytes(b"")
-    with pytest.raises(Refusal, match="has 2 files of ranks; name one"):
+    with pytest.raises(Refusal, match="has 2 files of ranks; pass one"):
         load(tmp_path)
-    with pytest.raises(Refusal, match=r"is not a tokenizer; name a folder with vocab.json and merges.txt"):
+    with pytest.raises(Refusal, match=r"is not a tokenizer; pass a folder with vocab.json and merges.txt"):
         load(__file__)
 
 

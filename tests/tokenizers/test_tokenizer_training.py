@@ -120,7 +120,7 @@ def failing() -> Iterator[str]:
         (["a"], {"vocab_size": 256}, Refusal, "has no room for 256 bytes and 1 special token"),
         (["a"], {"vocab_size": "32k"}, TypeError, "vocab_size is str, not int"),
         (["a"], {"tie_break": "greatest"}, Refusal, "did you mean greatest_bytes"),
-        (["a"], {"special_tokens": ["x", "x"]}, Refusal, "name each once"),
+        (["a"], {"special_tokens": ["x", "x"]}, Refusal, "pass each once"),
         (["a"], {"threads": 0}, Refusal, "threads=0 is not possible"),
     ],
 )
