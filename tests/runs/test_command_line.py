@@ -110,11 +110,32 @@ def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
     assert found[0].values["special_tokens"] == ["a,b"]
 
 
-def test_an_interpolation_is_not_resolved_and_null_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "key", "value"),
+    [
+        (["data.path=${oc.env:SECRET}"], "data.path", "${oc.env:SECRET}"),
+        (["save=null", "pattern.regex=null"], "save", None),
+        *(
+            (["variants=" + names, *rest], "variants", ["naive", "heap"])
+            for names, *rest in [("naive,heap",), ("[naive,heap]",), ("[naive, heap]",), ("[naive,", "heap]")]
+        ),
+        *(([f"vocab_size={size}"], "vocab_size", 10_000) for size in ("10k", "1e4", "10_000", "0.01M")),
+        # A path alone is a file of its own, and so with an experiment that chooses no data.
+        (["+data.path=book.txt"], "data.name", "file"),
+        (["data=owt", "data.path=book.txt"], "data.name", "owt"),
+        (["experiment=ladder", "data.path=book.txt"], "data.name", "file"),
+        (["experiment=issue_1400", "data.path=book.txt"], "data.name", "big_txt"),
+        (["experiment=issue_1400", "data=file", "data.path=book.txt"], "data.name", "file"),
+    ],
+)
+def test_overrides_mean_what_people_write(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], key: str, value: Any
+) -> None:
     monkeypatch.setenv("SECRET", "leaked")
-    assert composed("data.path=${oc.env:SECRET}")["data"]["path"] == "${oc.env:SECRET}"
-    assert composed("save=null", "pattern.regex=null")["save"] is None
-    assert quoted("${x}") == r"'\${x}'"
+    found: Any = composed(*arguments)
+    for name in key.split("."):
+        found = found[name]
+    assert found == value
 
 
 @pytest.mark.parametrize(
@@ -146,25 +167,6 @@ def test_ambiguous_special_tokens_are_refused(text: str) -> None:
     assert "write [A,B]" in refusal_of(f"special_tokens={text}")
 
 
-def test_null_is_not_taken_for_a_special_token() -> None:
-    assert "special_tokens=[] for no special tokens" in refusal_of("special_tokens=null")
-
-
-# ---- data.path without data
-
-
-def test_a_path_alone_is_a_file_of_its_own(book: str) -> None:
-    assert composed(f"+{book}")["data"]["name"] == "file"
-    assert composed("data=owt", book)["data"]["name"] == "owt"
-
-
-@pytest.mark.slow
-def test_a_path_goes_with_an_experiment_that_chooses_no_data(book: str) -> None:
-    assert composed("experiment=ladder", book)["data"]["name"] == "file"
-    assert composed("experiment=issue_1400", book)["data"]["name"] == "big_txt"
-    assert composed("experiment=issue_1400", "data=file", book)["data"]["name"] == "file"
-
-
 # ---- options, sweeps, names
 
 
@@ -193,19 +195,6 @@ def test_hydra_still_answers_what_only_it_knows(
 ) -> None:
     assert compose([*arguments, book]) is None
     assert capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["variants=naive,heap"], ["variants=[naive,heap]"], ["variants=[naive, heap]"], ["variants=[naive,", "heap]"]],
-)
-def test_a_list_of_variants_needs_no_brackets(arguments: list[str]) -> None:
-    assert composed(*arguments)["variants"] == ["naive", "heap"]
-
-
-@pytest.mark.parametrize("size", ["10k", "1e4", "10_000", "0.01M"])
-def test_a_vocabulary_size_is_read_as_people_write_it(size: str) -> None:
-    assert composed(f"vocab_size={size}")["vocab_size"] == 10_000
 
 
 @pytest.mark.parametrize("group", ["variant", "data", "counting", "pattern"])
@@ -267,6 +256,7 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
         (["variants=[naive,nonesuch]"], "unknown variant 'nonesuch'"),
         (["variant._target_=null"], "variant._target_=null"),
         (["results=null"], "results=null"),
+        (["special_tokens=null"], "special_tokens=[] for no special tokens"),
         (["variant.params.dept=3"], "variant heap takes no parameter 'dept'; there are: heap, push"),
         (["variants=[naive,heap]", "variant.params.dept=3"], "none of these variants takes no parameter 'dept'"),
         (["variant.params.push=3"], "variant.params.push=3 is int; it takes str, by default 'all'"),

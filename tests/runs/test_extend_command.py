@@ -12,6 +12,7 @@ from harness import replay as replay_command
 from harness.__main__ import main
 from harness.common import errors
 from harness.records.file import read_records
+from harness.tokenizer import load
 from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.learned import trained
 from harness.tokenizers.merges_file import read_merges_file
@@ -60,20 +61,14 @@ def test_what_was_extended_is_proved_recorded_and_found_again(made: Path) -> Non
     assert {"extend=first", "veto=superbpe"} < set(extended["overrides"])
 
 
-def test_the_old_tokens_keep_their_ids_and_superwords_come_behind_them(made: Path) -> None:
+def test_the_old_tokens_keep_their_ids_and_hugging_face_encodes_alike(made: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
     old, new = (read_tokenizer(made / folder).learned for folder in ("first", "second/seg_status"))
     assert {number: new.vocab[number] for number in old.vocab} == old.vocab
     assert b" of the" in [token for number, token in new.vocab.items() if number not in old.vocab]
-
-
-def test_hugging_face_encodes_with_equal_ids(made: Path) -> None:
-    tokenizers = pytest.importorskip("tokenizers")
     theirs = tokenizers.Tokenizer.from_file(str(made / "second/seg_status/tokenizer.json"))
-    from harness.tokenizer import load
-
-    ours = load(made / "second/seg_status")
     for text in (TEXT, "by the way: of the 12345 worlds  and\r\n\r\nmore!!\n", "x"):
-        assert theirs.encode(text, add_special_tokens=False).ids == ours.encode(text)
+        assert theirs.encode(text, add_special_tokens=False).ids == load(made / "second/seg_status").encode(text)
 
 
 def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def completed(tmp_path: Path) -> Complete:
         ("bpe-harness nonesuch.x", []),
     ],
 )
-def test_a_shell_completes_what_can_be_said(completed: Complete, line: str, offered: list[str]) -> None:
+def test_a_shell_completes_names_and_overrides(completed: Complete, line: str, offered: list[str]) -> None:
     assert sorted(completed(line)) == offered
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import NAIVE, cell_of, cells, reading_of, settings_for
+from workbench import cell_of, cells, reading_of
 
+from harness.__main__ import main
 from harness.common import registry
-from harness.common.errors import Refusal
+from harness.common.errors import OK, Refusal
 from harness.common.units import parse_bytes
 from harness.measure.process import Limits
 from harness.runs import plan
-from harness.runs.cells import Plan, Preset, Rule, TrainCell, make_tasks
+from harness.runs.cells import Preset
 from harness.runs.compose import compose
 from harness.runs.plan import affinity_of, cells_of, limits_of, pattern_of, settings_of
 from harness.runs.saving import folder_names
@@ -265,42 +263,28 @@ def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) ->
 # ---- plan=true
 
 
-def shown(cells: Sequence[TrainCell], folder: Path, **settings: Any) -> list[str]:
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        plan.show_plan(Plan(make_tasks(cells), settings_for(folder, **settings)))
-    return printed.getvalue().splitlines()
-
-
-def test_a_plan_has_a_line_for_each_counter_and_trainer_and_a_summary(tmp_path: Path) -> None:
-    reading = reading_of(tmp_path)
-    counting, heap, _, _, summary = shown(
-        [cell_of(reading), cell_of(reading, NAIVE), cell_of(reading, num_merges=20)], tmp_path
-    )
-    assert counting == "counting text.txt (serial, threads=1), once in every block"
-    assert heap == "heap on text.txt (237 bytes), 10 merges, counting=serial, threads=1"
-    assert summary == "3 cells in 2 tasks, 1 block; nothing was run (plan=true)"
-
-
 @pytest.mark.parametrize(
-    ("wall", "settings", "summary"),
+    ("arguments", "parts"),
     [
         (
-            60,
-            {"repeat": 2, "measure": Preset("paired", warm_up=1)},
-            "2 blocks after 1 of warm-up, trainers at most 3",
+            ["-m", "variant=heap,naive", "vocab_size=270,280", "counting=serial"],
+            [
+                "counting book.txt (serial, threads=1), once in every block",
+                "heap on book.txt (17 bytes), 13 merges, counting=serial, threads=1",
+                "4 cells in 2 tasks, 1 block; nothing was run (plan=true)",
+            ],
         ),
-        (60, {}, "1 block, trainers at most 2 min by limits.wall;"),  # a minute to estimate it
-        (None, {}, "1 block; nothing was run"),
-        (
-            None,
-            {"measure": Preset("p", precision=Rule(0.05)), "repeat": 6},
-            "6 to 20 blocks, as many as ratios within",
-        ),
+        (["measure=paired", "repeat=2", "limits.wall=60"], ["2 blocks after 1 of warm-up, trainers at most 3 min"]),
+        (["limits.wall=60"], ["1 block, trainers at most 2 min by limits.wall;"]),  # a minute to estimate it
+        (["measure=precise"], ["6 to 20 blocks after 1 of warm-up, as many as ratios within"]),
     ],
 )
-def test_a_plan_says_how_long_it_can_take(tmp_path: Path, wall: float | None, settings: Any, summary: str) -> None:
-    cell = cell_of(reading_of(tmp_path), limits=Limits(wall_seconds=wall))
-    assert f"1 cell in 1 task, {summary}" in shown([cell], tmp_path, **settings)[-1]
+def test_a_plan_has_a_line_for_each_counter_and_trainer_and_says_how_long_it_can_take(
+    book: str, arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([book, "plan=true", *arguments]) == OK
+    printed = capsys.readouterr().out
+    assert [part for part in parts if part not in printed] == []
 
 
 def test_folders_of_tokenizers_have_names_of_their_own(tmp_path: Path) -> None:

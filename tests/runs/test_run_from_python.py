@@ -24,7 +24,7 @@ def composed(**settings: Any) -> dict[str, Any]:
     return one.values
 
 
-def test_a_keyword_is_an_override_with_an_underscore_for_each_dot_and_arrives_as_it_was_given() -> None:
+def test_values_arrive_unchanged_with_an_underscore_for_each_dot() -> None:
     special_tokens = ("<|a,b|>", "it's", 'say "x"', "[", "${HOME}", "ö")
     config = composed(special_tokens=special_tokens, data_path=["a, b.txt", "c.txt"], pattern_regex="'a'|(?:b,c)=[d]")
     assert config["special_tokens"] == list(special_tokens)
