@@ -109,7 +109,7 @@ def _number(language: str, value: str) -> float:
 def _words(language: str, file: str, corpus: Corpus) -> WordCounts:
     words, _ = counted_file([file], corpus, 1, False)
     if not len(words):
-        raise Refusal(f"{language}={file} has no words; leave the language out or name another text")
+        raise Refusal(f"{language}={file} has no words; leave the language out or pass another text")
     return words
 
 

@@ -55,7 +55,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 UNCHANGED = "nothing was changed"
 WHOLE_FILES = "the files that were written are whole"
 RECORDED = "what was measured before is recorded, run the same command again for the rest"
-asked_to_end: list[int] = []
+end_signals: list[int] = []
 
 
 def guarded(do: Callable[[], int], kept: str = RECORDED) -> int:
@@ -85,7 +85,7 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
         try:
             return do()
         except BaseException:
-            if asked_to_end:  # whatever a library turned it into
+            if end_signals:  # whatever a library turned it into
                 raise KeyboardInterrupt from None
             raise
     except Refusal as refusal:
@@ -103,7 +103,7 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
 
 def interrupt(number: int, _: FrameType | None) -> None:
     """Treat any request to end as an interruption; later ones must not interrupt the cleanup."""
-    asked_to_end.append(number)
+    end_signals.append(number)
     for ending in ENDING:
         signal.signal(ending, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -29,7 +29,7 @@ from types import MappingProxyType
 from typing import Any
 
 from harness.common.console import say
-from harness.common.errors import UNMEASURED, Refusal, asked_to_end
+from harness.common.errors import UNMEASURED, Refusal, end_signals
 from harness.common.units import BytesRead, bytes_text
 from harness.measure.guarded import GuardedProcess
 from harness.measure.machine import content
@@ -168,7 +168,7 @@ class Supervision:
         while self.process.exit_code is None:
             self.hear(self.process.watch(self.limits.memory_bytes), on_progress)
             now = time.perf_counter()
-            if asked_to_end:  # only the main thread gets a signal, and this may be another
+            if end_signals:  # only the main thread gets a signal, and this may be another
                 raise KeyboardInterrupt
             if self.process.is_over_memory:
                 self.stopped_by = "memory"

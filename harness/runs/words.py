@@ -53,7 +53,7 @@ def only_cell(overrides: Sequence[str]) -> tuple[TrainCell, Settings]:
     """The one cell that these overrides make, and their settings. Raises Refusal if they read several corpora."""
     plan = planned(overrides)
     if len({cell.reading.key for cell in plan.cells}) != 1:
-        raise Refusal("name one data set at a time, read in one way")
+        raise Refusal("pass one data set at a time, read in one way")
     return plan.cells[0], plan.settings
 
 

@@ -132,7 +132,7 @@ def test_a_merge_is_a_pair_of_bytes(wrong: Any) -> None:
     ("trainer", "at", "status", "merges"),
     [
         ("hangs_after_some_merges", 5, "timeout", 5),
-        ("stops_when_told", 3, "timeout", 3),
+        ("stops_on_request", 3, "timeout", 3),
         pytest.param("stops_too_late", NUM_MERGES, "ok", NUM_MERGES, marks=slow),
     ],
 )
@@ -220,7 +220,7 @@ def test_an_interruption_ends_measurements_in_every_thread(
 ) -> None:
     """Python interrupts the main thread alone."""
     interrupts: list[int] = []
-    monkeypatch.setattr(process, "asked_to_end", interrupts)
+    monkeypatch.setattr(process, "end_signals", interrupts)
     with ThreadPoolExecutor() as threads:
         measuring = threads.submit(measured, "leaves_a_child_and_hangs")
         wait_until(lambda: bool(started_in(tmp_path)), "a trainer that has started its child")

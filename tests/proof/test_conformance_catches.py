@@ -60,7 +60,7 @@ CAUGHT_TRAINERS = {
     "raises_at_exhaustion": "[C12]",
     "one_merge_too_few": "check_stops_at_num_merges",
     "merges_before_it_asks_whether_to": "check_stops_at_num_merges",
-    "leaves_rare_words_out_when_few_merges_are_asked": "check_stops_at_num_merges",
+    "leaves_rare_words_out_when_few_merges_are_wanted": "check_stops_at_num_merges",
     "ignores_min_count": "[min_count_2]",
     "min_count_must_be_passed": "[min_count_is_reached] check_min_count[0]",
     "replaces_a_column_of_its_input": "check_leaves_input_alone",

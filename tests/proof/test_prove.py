@@ -183,7 +183,7 @@ def test_cells_of_other_tie_breaks_and_minimal_counts_are_proved_separately(
     assert (code, {record["identity"]["kind"] for record in records.values()}) == (OK, {IDENTICAL})
 
 
-@pytest.mark.parametrize("trainer", first_fast(["stops_when_told", "hangs_after_some_merges"]))
+@pytest.mark.parametrize("trainer", first_fast(["stops_on_request", "hangs_after_some_merges"]))
 def test_merges_of_a_stopped_run_are_proved(tmp_path: Path, trainer: str) -> None:
     cell = cell_of(reading_of(tmp_path), unruly(trainer), limits=Limits(wall_seconds=0.6))
     code, records, _ = proved(tmp_path, cell)

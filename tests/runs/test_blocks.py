@@ -235,11 +235,11 @@ def test_without_times_words_in_the_cache_are_enough(tmp_path: Path) -> None:
     ("name", "limits", "repeat", "status", "reason"),
     [  # over the limit, it is not run again in the second block
         (
-            "counter_that_stops_when_told",
+            "counter_that_stops_on_request",
             BRIEF,
             2,
             "timeout",
-            "counting text.txt with counting=counter_that_stops_when_told was over limits.wall=0.3 s;",
+            "counting text.txt with counting=counter_that_stops_on_request was over limits.wall=0.3 s;",
         ),
         ("counter_that_dies", None, 1, "killed", "its process was ended by SIGKILL"),
     ],

@@ -193,7 +193,7 @@ def test_an_interruption_is_one_line_and_leaves_nothing_running(harness: FrontDo
 def test_an_interruption_that_a_library_takes_for_an_error_is_still_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(errors, "asked_to_end", [signal.SIGINT])
+    monkeypatch.setattr(errors, "end_signals", [signal.SIGINT])
 
     def interrupted_inside_a_library() -> int:
         try:

@@ -61,7 +61,7 @@ def reading(keep: Callable[[list[tuple[bytes, int]], int, int], list[tuple[bytes
 one_merge_too_many = learning(lambda num_merges: num_merges and num_merges + 1)
 one_merge_too_few = learning(lambda num_merges: num_merges - 1)
 merges_before_it_asks_whether_to = learning(lambda num_merges: max(num_merges, 1))
-leaves_rare_words_out_when_few_merges_are_asked = reading(
+leaves_rare_words_out_when_few_merges_are_wanted = reading(
     lambda words, num_merges, _: [(word, count) for word, count in words if count > 2 or num_merges > 4], honest
 )
 loses_words_when_threads_do_not_divide_them = reading(

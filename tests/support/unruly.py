@@ -644,7 +644,7 @@ def waits_to_be_ended(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     return honest(word_counts, num_merges)
 
 
-def stops_when_told(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+def stops_on_request(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
     """Asks whether to go on, as native code does, and returns what it has when it is not to."""
     while meter.progress(3):
         time.sleep(0.02)
@@ -710,7 +710,7 @@ def trains_from_a_file(
 # Counters
 
 
-def counter_that_stops_when_told(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
+def counter_that_stops_on_request(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
     """Returns the words it has when it is not to go on, which are not all."""
     while meter.progress(1):
         time.sleep(0.02)
