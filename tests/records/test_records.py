@@ -338,15 +338,6 @@ def test_check_names_every_broken_line_and_ends_with_22(tmp_path: Path, capsys: 
     assert lines[3] == "6 lines in 1 file, 2 of them broken"
 
 
-def test_check_of_good_records_ends_with_0(
-    made: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    number = len(stored(tmp_path / FILE_NAME, made).read_text().splitlines())
-    (tmp_path / "empty.jsonl").write_text("")
-    assert records.main(["check", str(tmp_path), str(tmp_path / "empty.jsonl")]) == 0
-    assert capsys.readouterr().out == f"{number} lines in 2 files, none broken\n"
-
-
 def test_merge_doubles_nothing_and_loses_nothing(
     made: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
