@@ -34,9 +34,9 @@ CEILINGS = {
     "records": 1_350,
     "runs": 2_760,
     "results": 3_190,
-    "gate": 1_900,
+    "gate": 1_910,
     "commands": 2_040,
-    "tests": 22_530,
+    "tests": 22_070,
 }
 """Lines of Python in each room, in the commands at the root, and in the tests: what a reader has to carry."""
 LONGEST_STAGE = 100
