@@ -37,7 +37,12 @@ SETS = {
         "tie_break=own",
         *TEN_SECONDS,
     ],
-    "ties": ["variants=flat,cython_typed", "tie_break=greatest_bytes,raw_bytes,huggingface,smallest_ids", *TEN_SECONDS],
+    "ties": [
+        "-m",
+        "variant=flat",
+        "tie_break=greatest_bytes,raw_bytes,huggingface,smallest_bytes",
+        "repeat=3",
+    ],
     "switches": ["experiment=flat_ablation", "repeat=3"],
 }
 """What is run on each text: the overrides by the set's name."""
