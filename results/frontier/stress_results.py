@@ -14,8 +14,7 @@ from pathlib import Path
 
 from harness.common.units import count_text
 from harness.records.file import read_records
-from harness.results.chart import OURS, Axis, Chart, Entry, Look, Mark, Panel
-from harness.results.chart import look_of as usual_look
+from harness.results.chart import Axis, Chart, Entry, Mark, Panel, look_of
 from harness.results.charts import log_range, point_of
 from harness.results.drawing import save
 from harness.results.rows import Row, rows
@@ -82,10 +81,6 @@ def ratios_text(row: Row, base: Row) -> str:
     )
     ratios = sorted(seconds[block] / base_seconds[block] for block in seconds)
     return f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
-
-
-def look_of(name: str) -> Look:
-    return Look(OURS) if name == FASTEST else usual_look(name)
 
 
 def title_of(row: Row) -> str:
