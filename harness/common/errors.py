@@ -39,6 +39,12 @@ def reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
+def wrong_value(error: object) -> tuple[str, str]:
+    """Return what msgspec found wrong, and the key of the value; the key is empty for the whole."""
+    what, _, place = str(error).partition(" - at `$")
+    return what, place.strip("`.")
+
+
 def extra(module: str, what: str, group: str = "data") -> Any:
     """Import a module of the extra `group`. Raises Refusal, with the command that installs it, if it is missing."""
     try:

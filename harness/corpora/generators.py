@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from harness.common import files, registry
-from harness.common.errors import Refusal
+from harness.common.errors import Refusal, wrong_value
 from harness.common.progress import bar
 from harness.corpora.language import (
     Bytes,
@@ -228,9 +228,10 @@ def parameters_of(source: Mapping[str, Any]) -> dict[str, Any]:
     try:
         msgspec.convert(parameters, msgspec.defstruct("Parameters", types.items(), forbid_unknown_fields=True))
     except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at `$")
+        what, key = wrong_value(error)
+        place = f"data.source.{key}" if key else "data.source"
         taken = f"the generator {source['generator']} takes {', '.join(types)}"
-        raise Refusal(f"data.source{place.rstrip('`')}: {problem[0].lower()}{problem[1:]}; {taken}") from error
+        raise Refusal(f"{place}: {what[0].lower()}{what[1:]}; {taken}") from error
     return parameters
 
 

@@ -21,7 +21,7 @@ from yaml import YAMLError
 
 from harness.common import registry
 from harness.common.comparison import Comparison, compare
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, wrong_value
 from harness.common.units import one_line
 from harness.gate.evidence import Block
 from harness.measure.callgrind import MOST_LAYOUTS
@@ -154,7 +154,8 @@ def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequenc
     except ConfigKeyError as error:
         problem = f"unknown key {error.full_key!r}"
     except msgspec.ValidationError as error:
-        problem = str(error).replace(" - at `$.", " for `")
+        what, key = wrong_value(error)
+        problem = f"{what} for `{key}`" if key else what
     except (OmegaConfBaseException, YAMLError) as error:
         problem = one_line(str(error))
     raise Refusal(f"{source}: {problem}; conf/gate/usual.yaml explains every key")

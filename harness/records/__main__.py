@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from harness.common.console import Parser, csv_text, say, tell, well_formed
+from harness.common.console import Parser, csv_text, tell, well_formed
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import whole_file
 from harness.common.units import counted_text
@@ -34,6 +34,7 @@ from harness.records.file import (
     files_in,
     read_lines,
     read_records,
+    sound_lines,
     unfinished_note,
 )
 from harness.records.schema import KINDS, Line, Measurement
@@ -68,10 +69,10 @@ def merge(paths: Sequence[Path], output: Path) -> int:
     folder, name = (output, FILE_NAME) if output.is_dir() or not output.suffix else (output.parent, output.name)
     target = folder / name
     existing = [file for file in {*files_in(folder), target} if file.exists() and file.name.startswith(name)]
-    already = dict(sound_lines(existing))
+    already = dict(encoded_lines(existing))
     if not already and target.is_file() and target.stat().st_size:
         raise Refusal(f"{target} exists and has no readable records; pass another file")
-    given = list(sound_lines(files_below(paths)))
+    given = list(encoded_lines(files_below(paths)))
     fresh = {encoded: line for encoded, line in given if encoded not in already}
     RecordFile(folder, name).append_lines(list(fresh.values()))
     before, added, read = (
@@ -82,14 +83,9 @@ def merge(paths: Sequence[Path], output: Path) -> int:
     return OK
 
 
-def sound_lines(paths: Iterable[Path]) -> Iterator[tuple[bytes, Line]]:
+def encoded_lines(paths: Iterable[Path]) -> Iterator[tuple[bytes, Line]]:
     """The lines of files, each with its usual spelling; broken ones are reported and skipped."""
-    for path in paths:
-        for number, line in read_lines(path):
-            if isinstance(line, str):
-                say(f"{path}, line {number}: skipped, {line}")
-            else:
-                yield msgspec.json.encode(line), line
+    return ((msgspec.json.encode(line), line) for path in paths for _, line in sound_lines(path))
 
 
 def export(paths: Sequence[Path], output: Path, named: str | None) -> int:

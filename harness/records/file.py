@@ -13,7 +13,6 @@ import io
 import itertools
 import json
 import os
-import re
 import shlex
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 
 from harness.common.console import say, well_formed
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, wrong_value
 from harness.common.files import make_results_folder
 from harness.common.units import counted_text
 from harness.records.schema import (
@@ -237,11 +236,10 @@ def _complaint(error: str) -> str:
     for form, words in _FORMS.items():
         error = error.replace(f"`str` matching regex {form.__metadata__[0].pattern!r}", words)  # type: ignore[attr-defined]
     error = error.replace(" | null", "")
-    match = re.fullmatch(r"(.*?)(?: - at `\$?\.?(.*)`)?", error, re.DOTALL)
-    assert match is not None
-    what = match[1].replace("`", "")
+    what, key = wrong_value(error)
+    what = what.replace("`", "")
     what = what if what.startswith("JSON") else f"{what[:1].lower()}{what[1:]}"
-    return f"{match[2]}: {what}" if match[2] else what
+    return f"{key}: {what}" if key else what
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -260,20 +258,29 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
     records: list[Record] = []
     for path in map(Path, paths):
         for file in files_in(path) if path.is_dir() else [path]:
-            joined, old = Joined(), 0
-            for number, line in read_lines(file):
-                complaint = line if isinstance(line, str) else joined.add(line)
-                if complaint == OLD:
-                    old += 1
-                elif complaint is not None:
-                    say(f"{file}, line {number}: skipped, {complaint}")
-            if old:
-                say(f"{file}: skipped {counted_text(old, 'line')}; each is {OLD}")
+            joined = Joined()
+            for number, line in sound_lines(file):
+                if (missing := joined.add(line)) is not None:
+                    say(f"{file}, line {number}: skipped, {missing}")
             records += [
                 record if record["run_id"] in joined.ended else {**record, "unfinished": True}
                 for record in joined.whole()
             ]
     return records
+
+
+def sound_lines(path: Path) -> Iterator[tuple[int, Line]]:
+    """The lines of a file that are not broken, with their numbers; the others are reported and skipped."""
+    old = 0
+    for number, line in read_lines(path):
+        if not isinstance(line, str):
+            yield number, line
+        elif line == OLD:
+            old += 1
+        else:
+            say(f"{path}, line {number}: skipped, {line}")
+    if old:
+        say(f"{path}: skipped {counted_text(old, 'line')}; each is {OLD}")
 
 
 def unfinished_note(run: str) -> str:
@@ -386,7 +393,7 @@ class RunLog:
         self.about["attempt"] = self.attempt = 1 + max((record["attempt"] for record in self.joined.records), default=0)
 
     def add(self, record: Mapping[str, Any], closes: tuple[int, bool] | None = None) -> None:
-        """Put a measurement on disk with its proof; it may close its block, of which it is the last."""
+        """Put a measurement on disk with its proof; `closes` names the block that it completes."""
         lines = self.splitter.lines({**record, **self.about})
         if closes is not None:
             number, warm_up = closes
