@@ -40,9 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def chart_of(trainers: list[Row]) -> Chart:
     """A line for each text, a dot for each trainer, in the order of flat_file's seconds."""
-    texts: dict[str, list[Row]] = {}
-    for row in trainers:
-        texts.setdefault(title_of(row), []).append(row)
+    texts = by_text(trainers)
     names = sorted(texts, key=lambda text: min(row.time.number or 0.0 for row in texts[text]))
     marks: list[Mark] = []
     for place, text in enumerate(names):
@@ -63,11 +61,7 @@ def chart_of(trainers: list[Row]) -> Chart:
 def switches_table(variants: list[Row]) -> list[str]:
     """Lines of a Markdown table: a text in each, a switch in each column."""
     lines = [f"| text | {' | '.join(f'without {switch}' for switch in SWITCHES)} |", "|---|---:|---:|---:|"]
-    texts: dict[str, list[Row]] = {}
-    for row in variants:
-        if not row.counting_only:
-            texts.setdefault(title_of(row), []).append(row)
-    for text, own in texts.items():
+    for text, own in by_text(variants).items():
         (base,) = (row for row in own if all(row.params[switch] == "true" for switch in SWITCHES))
         others = [next(row for row in own if row.params[switch] == "false") for switch in SWITCHES]
         lines.append(f"| {text} | {' | '.join(ratios_text(row, base) for row in others)} |")
@@ -81,6 +75,15 @@ def ratios_text(row: Row, base: Row) -> str:
     )
     ratios = sorted(seconds[block] / base_seconds[block] for block in seconds)
     return f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+
+
+def by_text(trainers: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows of each text, without those of word counters."""
+    texts: dict[str, list[Row]] = {}
+    for row in trainers:
+        if not row.counting_only:
+            texts.setdefault(title_of(row), []).append(row)
+    return texts
 
 
 def title_of(row: Row) -> str:
