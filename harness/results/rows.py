@@ -118,7 +118,7 @@ class Row:
         own_words = str(self.identity.get("of_own_words") or "")
         self.other_merges = self.by_design and not own_words.startswith(IDENTICAL)
         """Whether it differs by design, and not only because its words do."""
-        # A cell that only counts has no merges to prove; its word counts are checked by whoever uses them.
+        # A cell that only counts has no merges to prove.
         self.proved = is_ok and (self.counting_only or all(_kind_of(each) in (IDENTICAL, UP_TO_TIES) for each in right))
         self.confirmed = self.proved and not self.disputed
         self.doubt = UNPROVED_MARK if is_ok and not self.confirmed and not self.by_design else ""
