@@ -73,7 +73,7 @@ class PatternConfig:
 
 @dataclass
 class MeasureConfig:
-    """How cells are run: conf/measure/NAME.yaml; `quiet` is how long to wait for a quiet machine.
+    """How cells are run: conf/measure/NAME.yaml.
 
     With a `precision`, the wanted width of ratios, there are from `repeat` to `most` blocks.
     """
@@ -83,7 +83,6 @@ class MeasureConfig:
     kind: str = "time"
     repeat: int = 1
     warm_up: int = 0
-    quiet: float = 0.0
     precision: float | None = None
     most: int = 20
 
@@ -139,7 +138,6 @@ class HarnessConfig:
     overwrite: bool = False
     concurrent: bool = False
     affinity: Any = None
-    page_cache: str = "warm"
 
 
 CARDS_OWN = ("data.source", "data.facts")

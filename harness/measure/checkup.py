@@ -124,7 +124,7 @@ def clock(_: Facts) -> Reading:
 
 
 CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
-    "load": (load, "end what else runs, or set measure=careful, which waits for a quiet moment before each cell"),
+    "load": (load, "end what else runs, or set measure=careful, which measures thirty blocks"),
     "pressure": (pressure, f"end what else runs; wall times of samples above {share_text(MOST_PRESSURE)} do not count"),
     "steal": (steal, "a machine of one's own, or another hour; compare within blocks only"),
     "other runs": (other_runs, "wait for it; two timed runs at once disturb each other"),

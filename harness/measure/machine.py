@@ -21,7 +21,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 import timeit
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -46,9 +45,6 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 MEASURED = ("variants", "harness", "conf", "pyproject.toml")
 """A change in any of these is a change of what is measured."""
 WAITS = ("cpu", "memory", "io")
-SECONDS_OF_A_LOOK = 0.5
-QUIET_SHARE = 0.02
-"""The share of a look during which some task waited, up to which a machine is called quiet."""
 BATCHES, LAPS = 9, 1000
 OLDEST = (3, 9)
 """The oldest Python that the worker and the Python stages run under."""
@@ -232,21 +228,6 @@ def difference(before: Totals, after: Totals) -> Totals:
 def pressure(kind: str) -> float | None:
     match = re.search(r"^some .*total=(\d+)", content(f"proc/pressure/{kind}"), re.MULTILINE)
     return int(match[1]) / 1e6 if match else None
-
-
-def wait_until_quiet(longest: float) -> bool:
-    """Return True as soon as next to nothing waits for a processor, False after `longest` seconds or if unknown."""
-    until = time.monotonic() + longest
-    while longest:  # without time to wait, the machine counts as quiet
-        before = pressure("cpu")
-        if before is None:
-            return False
-        time.sleep(SECONDS_OF_A_LOOK)
-        if (pressure("cpu") or 0.0) - before <= QUIET_SHARE * SECONDS_OF_A_LOOK:
-            return True
-        if time.monotonic() >= until:
-            return False
-    return True
 
 
 @functools.cache

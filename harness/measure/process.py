@@ -33,7 +33,7 @@ from harness.common.errors import UNMEASURED, Refusal, end_signals
 from harness.common.units import BytesRead, bytes_text
 from harness.measure.guarded import GuardedProcess
 from harness.measure.machine import content
-from harness.measure.sandbox import COLD, PACKAGES, Limits, Sandbox, drop, touch_memory
+from harness.measure.sandbox import PACKAGES, Limits, Sandbox, touch_memory
 from harness.measure.witness import (
     MERGES_TOO_MANY,
     Answer,
@@ -109,8 +109,6 @@ def measure_once(
         words, corpus = job.get("words"), job.get("corpus")
         if corpus is not None:
             sandbox.give_tables()
-            if job.get("page_cache") == COLD:
-                drop(corpus["path"])
         whole_job = {
             **job,
             "words": words and os.path.abspath(words),  # noqa: PTH100
@@ -129,7 +127,7 @@ def measure_once(
         supervision.account.closed_at = time.perf_counter()
         answer = supervision.answer(killed_before)
         hand_over(answer, sandbox.job, output)
-        answer.update(stderr_tail=process.tail(), affinity=job.get("affinity"), page_cache=job.get("page_cache"))
+        answer.update(stderr_tail=process.tail(), affinity=job.get("affinity"))
     supervision.check(answer, timed=not under)
     return answer
 

@@ -1,4 +1,4 @@
-"""What a measured process finds: fresh folders of its own, memory that was just freed, a warm or cold page cache.
+"""What a measured process finds: fresh folders of its own and memory that was just freed.
 
 What a trainer leaves in its working folder, its home, or where temporary files and caches go is gone when the next one
 starts, so nothing is answered from a file of an earlier run. Files elsewhere are out of scope.
@@ -12,13 +12,10 @@ import mmap
 import os
 import shutil
 import site
-import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
 from harness.measure.machine import available_memory
 
@@ -38,8 +35,6 @@ PLACES = {
     CACHE_VARIABLE: "harness",
 }
 WORKING, JOB = "work", "job"
-WARM, COLD = "warm", "cold"
-TRIES, SECONDS_BETWEEN_TRIES = 20, 0.05
 LEAST_TOUCHED, TOUCHED_FOR_A_BYTE, MOST_TOUCHED = 64 << 20, 48, 1 << 30
 SHARE_OF_ROOM = 0.25
 
@@ -109,33 +104,3 @@ def bytes_read(job: Mapping[str, Any]) -> int:
     with contextlib.suppress(OSError):
         return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
     return 0
-
-
-# A cold page cache: what a process reads comes from the disk, not from memory that an earlier read filled.
-
-
-def drop(path: str) -> None:
-    """Have the kernel forget what it holds of a file, so the next reader waits for the disk; this needs no root.
-
-    Raises Refusal if that cannot be done or confirmed: some file systems are memory, and what is mapped stays.
-    """
-    if shutil.which("fincore") is None:
-        raise Refusal("page_cache=cold needs Linux with fincore (util-linux); leave it out here", UNMEASURED)
-    for _ in range(TRIES):
-        with Path(path).open("rb") as file:
-            os.fsync(file.fileno())  # what is not on the disk yet cannot be forgotten
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        if not bytes_in_memory(path):
-            return
-        time.sleep(SECONDS_BETWEEN_TRIES)  # another processor may still have pages on a list of its own
-    raise Refusal(
-        f"page_cache=cold: {path} stays in memory, or is not yours to look at; put a copy of your own on a disk (no "
-        "tmpfs), and end what has mapped it",
-        UNMEASURED,
-    )
-
-
-def bytes_in_memory(path: str) -> int:
-    """Return how much of a file the kernel holds, in whole pages; of another user's file it says everything."""
-    command = ["fincore", "--bytes", "--noheadings", "--output", "RES", path]  # of util-linux
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from harness.common.units import bytes_text, count_text, counted_text
-from harness.measure.sandbox import COLD, WARM
 
 Record = Mapping[str, Any]
 Key = tuple[Any, ...]
@@ -248,9 +247,9 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "page_cache",
-        lambda record: record.get("page_cache") or WARM,
+        lambda record: record.get("page_cache") or "warm",
         "page cache",
-        lambda record: f"page cache {COLD}" if record.get("page_cache") == COLD else "",
+        lambda record: "page cache cold" if record.get("page_cache") == "cold" else "",
         names_cell=True,
         unlike="page_cache",
     ),

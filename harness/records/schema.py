@@ -213,7 +213,10 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
     interpreter: Annotated[str | None, doc("the Python that ran it")] = None
     limits: Annotated[Limits | None, doc("what the process was allowed")] = None
     affinity: Annotated[list[Whole] | None, doc("the cores that measured processes kept to; null for all")] = None
-    page_cache: Annotated[str | None, doc("`cold`: the corpus was dropped from memory before the start")] = None
+    page_cache: Annotated[
+        str | None,
+        doc("`cold`: the corpus was dropped from memory; written by old versions"),
+    ] = None
     precision: Annotated[Precision | None, doc("with `measure.precision`: how precise a ratio is wanted")] = None
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from harness.common import registry
 from harness.common.progress import Display, bar
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora.cards import counted_otherwise
-from harness.measure.machine import environment, host, interpreter, machine, python, source_sha256, wait_until_quiet
+from harness.measure.machine import environment, host, interpreter, machine, python, source_sha256
 from harness.measure.process import Answer, measure, timing
 from harness.proof import BY_DESIGN
 from harness.records.file import Record, RunLog
@@ -59,7 +59,6 @@ class Session:
     notes: list[str] = field(default_factory=list)
     display: Display = field(default_factory=lambda: Display(1))
     processes: int = 0
-    busy_starts: int = 0
     any_words: bool = False
     uncounted: dict[str, None] = field(default_factory=dict)
     """Why counters counted no words."""
@@ -194,7 +193,6 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
         if wrong := wrong_facts(cell.reading, words, None):
             return Counted({"status": "error", "reason": wrong})
         return Counted({"status": "ok", "reason": None}, words)
-    settle_down(session)
     started = now()
     counted = run_counter(f"counting {cell.reading.file.name} ({cell.counter.name})", cell, session)
     common = {**common_facts(cell.counter, task, session), "concurrent": is_concurrent(counted.answer, session)}
@@ -291,7 +289,6 @@ def train(cell: TrainCell, block: Block, counted_by: dict[str, Counted], task: T
     if runs_under.status:
         failed = {"status": runs_under.status, "reason": runs_under.reason}
         return Trained(cell, block, started, failed, counted)
-    settle_down(session)
     started = now()
     job = train_job(cell, cell.variant, counted.words.folder, cell.interpreter)
     answer, merges = run_trainer(cell, job, session)
@@ -429,12 +426,6 @@ def without_times(record: Record, session: Session) -> Record:
         return record
     untimed = {"seconds": dict.fromkeys(record["seconds"]), "cpu_seconds": None, "system_seconds": None}
     return {**record, **untimed, **({"curve": None} if "curve" in record else {})}
-
-
-def settle_down(session: Session) -> None:
-    """Wait for a quiet machine as long as the preset says, and count the measurements that started without one."""
-    quiet_seconds = session.settings.measure.quiet_seconds
-    session.busy_starts += quiet_seconds > 0 and not wait_until_quiet(quiet_seconds)
 
 
 def is_concurrent(answer: Answer, session: Session) -> bool:

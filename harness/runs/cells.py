@@ -19,7 +19,7 @@ import regex
 from harness.common import files
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.sandbox import WARM, Limits
+from harness.measure.sandbox import Limits
 from harness.worker import word_store
 from variants.contract import Corpus
 
@@ -92,13 +92,11 @@ class CountCell:
     limits: Limits
     affinity: tuple[int, ...] | None = None
     """The cores that it is kept to, in order; None for all that this process may use."""
-    page_cache: str = WARM
 
     @functools.cached_property
     def key(self) -> str:
         """Names the measurement on whichever corpus: the counter, its parameters and its threads."""
-        parts = [self.counter.name, self.counter.target, dict(self.counter.params), self.threads]
-        return digest(parts + ([] if self.page_cache == WARM else [self.page_cache]))
+        return digest([self.counter.name, self.counter.target, dict(self.counter.params), self.threads])
 
 
 @dataclass(frozen=True)
@@ -163,8 +161,6 @@ class Preset(NamedTuple):
     name: str
     kind: str = "time"
     warm_up: int = 0
-    quiet_seconds: float = 0.0
-    """The longest wait for a quiet machine before each cell."""
     precision: Rule | None = None
     """None: a fixed number of blocks."""
 

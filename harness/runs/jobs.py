@@ -58,7 +58,6 @@ def _job(kind: str, card: CounterCard | VariantCard, cell: CountCell) -> dict[st
         "params": dict(card.params),
         "threads": cell.threads,
         "affinity": None if cell.affinity is None else list(cell.affinity),
-        "page_cache": cell.page_cache,
         "corpus": None if cell.reading.file.table else asdict(cell.reading.corpus),
     }
 
@@ -186,7 +185,7 @@ def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block) -> 
 
 AS_ANSWERED = (
     *("takes_threads", "tallies", "peak_rss_bytes", "peak_private_bytes", "witness", "disturbance", "laps"),
-    *("affinity", "page_cache", "limits", "last_phase"),
+    *("affinity", "limits", "last_phase"),
 )
 """Keys of a record that are those of an answer."""
 

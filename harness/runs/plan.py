@@ -21,7 +21,7 @@ from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.common.units import counted_text, duration_text, parse_bytes
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
-from harness.measure.sandbox import COLD, WARM, Limits
+from harness.measure.sandbox import Limits
 from harness.runs.cells import (
     KINDS,
     CountCell,
@@ -116,8 +116,6 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
     check_choices({"measure.kind": (measure["kind"], KINDS)})
     check_least({"repeat": repeat})
     check_least({"measure.warm_up": measure["warm_up"]}, 0)
-    if not 0 <= measure["quiet"] < math.inf:
-        raise Refusal(f"measure.quiet={measure['quiet']:g} must be a number of seconds, 0 or more")
     rule = rule_of(measure["precision"], repeat, measure["most"], timed=measure["kind"] == "time")
     for name in ("results", "save"):
         if config[name] == "":
@@ -127,7 +125,7 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
         save=Path(config["save"]) if config["save"] is not None else None,
         repeat=repeat if rule is None else rule.fewest,
         plan_only=config["plan"],
-        measure=Preset(measure["name"], measure["kind"], measure["warm_up"], measure["quiet"], rule),
+        measure=Preset(measure["name"], measure["kind"], measure["warm_up"], rule),
         affinity=affinity_of(config["affinity"]),
         **{name: config[name] for name in ("seed", "rerun", "overwrite", "concurrent", "tokens")},
     )
@@ -190,7 +188,6 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
         raise Refusal(f"threads={threads} must be a whole number, or all")
     check_least({"threads": threads, "min_count": config["min_count"]})
     choices = {"tie_break": [*(tie_break.value for tie_break in TieBreak), OWN], "errors": ["strict", "replace"]}
-    choices["page_cache"] = [WARM, COLD]
     check_choices({name: (config[name], allowed) for name, allowed in choices.items()})
     special_tokens = checked_special_tokens(card_default(config, "special_tokens"))
     vocab_size = card_default(config, "vocab_size")
@@ -222,7 +219,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
         counter = GIVEN if file.table else counter_of(config["counting"], own)
         return TrainCell(
             variant,
-            CountCell(reading, counter, threads, limits, affinity, config["page_cache"]),
+            CountCell(reading, counter, threads, limits, affinity),
             counter_named,
             vocab_size,
             config["tie_break"],

@@ -93,11 +93,6 @@ def notes(plan: Plan, session: Session, records: Sequence[Record]) -> list[str]:
     cells = {cell.key: cell for task in plan.tasks for cell in task.cells}
     lines = [remark for cell in cells.values() for remark in cell.reading.file.remarks]
     lines += [*session.notes, *session.disagreements]
-    if session.busy_starts:
-        lines.append(
-            f"{session.busy_starts} measurements started while the machine was busy, or its load was not visible; wait "
-            "for a quiet hour, or see python -m harness.doctor"
-        )
     for record in records:
         name, cell = record["data"]["name"], cells.get(record["run_key"])
         if cell is not None and cell.num_merges and record["data"].get("words") == 0:

@@ -121,7 +121,7 @@ def test_the_default_pattern_is_the_contracts() -> None:
     [
         ([], Preset("quick"), 1),
         (["measure=paired"], Preset("paired", warm_up=1), 10),
-        (["measure=careful", "repeat=40"], Preset("careful", warm_up=1, quiet_seconds=20), 40),
+        (["measure=careful", "repeat=40"], Preset("careful", warm_up=1), 40),
         (["measure=proof"], Preset("proof", kind="proof"), 1),
         (["measure=paired", "measure.warm_up=0"], Preset("paired"), 10),
     ],

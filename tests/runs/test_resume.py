@@ -365,7 +365,7 @@ def test_other_cells_code_settings_or_machines_are_another_plan(
         {"repeat": 2},
         {"seed": 1},
         {"measure": Preset("other")},
-        {"measure": Preset("quick", quiet_seconds=1)},
+        {"measure": Preset("quick", warm_up=1)},
         {"affinity": (0,)},
         {"concurrent": True},
         {"machine": "n"},
