@@ -288,9 +288,8 @@ LastCut = Callable[[str, int, int], int]
 
 def last_cut_of(pattern: str | None) -> LastCut | None:
     """How to cut texts that this pattern splits; None if no safe cut is known."""
-    try:
-        slots = patterns.slots_of(pattern)
-    except patterns.NotOfFamily:
+    slots = patterns.slots_of(pattern)
+    if slots is None:
         return None
     if slots.lines or slots.split in (patterns.LINE, patterns.SUPERBPE):
         return _after_line_end

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from harness.common import registry
 from harness.common.errors import Refusal, reason
 from harness.tokenizers.learned import read_json
 from variants.contract import GPT2_PATTERN
-from variants.counting.patterns import NotOfFamily, slots_of
+from variants.counting.patterns import slots_of
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
@@ -127,10 +126,10 @@ def joined(patterns: Sequence[str]) -> str:
         most = int(numbers[1] or (numbers[0] == r"\p{N}"))  # 0: any; then the last step divides them
         expression = f"{numbers[0] if most else own[1]}|{last[: own.start()]}{last[own.end() :]}"
         expression = expression.replace(r"(?!\S)", r"(?![^\s\p{N}])")
-        with suppress(NotOfFamily):
-            slots = slots_of(last)
+        slots = slots_of(last)
+        if slots is not None and not 0 < slots.digits < most:
             same = slots._replace(digits=most or slots.digits, blank_numbers=False, numbers_apart=True)
-            if slots_of(expression) == same and not 0 < slots.digits < most:
+            if slots_of(expression) == same:
                 return expression
     raise ValueError(
         f"it splits by {len(patterns)} patterns one after another; that is one expression only for numbers before a "

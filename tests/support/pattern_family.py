@@ -9,9 +9,8 @@ from variants.counting import patterns
 from variants.counting.patterns import Slots
 
 CONTRACTIONS = {
-    patterns.EXACT: ("'(?:[sdmt]|ll|ve|re)", "'s|'t|'re|'ve|'m|'ll|'d", "(?:'(?:ve|[stmd]|re|ll))"),
-    patterns.FOLDED: ("'(?i:[sdmt]|ll|ve|re)", "(?i:'s|'t|'re|'ve|'m|'ll|'d)"),
-    patterns.ASCII_FOLDED: ("'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])",),
+    kind: [spelling for spelling, of in patterns.CONTRACTIONS.items() if of == kind]
+    for kind in (patterns.EXACT, patterns.FOLDED, patterns.ASCII_FOLDED)
 }
 TRAILS = {patterns.NO_TRAIL: "", patterns.NEWLINES: r"[\r\n]*", patterns.NEWLINES_AND_SLASHES: r"[\r\n/]*"}
 

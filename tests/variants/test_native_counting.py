@@ -118,7 +118,9 @@ def test_every_code_point_has_the_classes_that_regex_gives_it() -> None:
 
 
 NEIGHBOURS = (("a", "B"), ("1", " "), (" ", "'s"), ("'", "!"))
-EXPRESSIONS = [pattern for pattern in COMPILED if pattern and slots_of(pattern).split in (FAMILY, SUPERBPE)]
+EXPRESSIONS = [
+    pattern for pattern in COMPILED if (slots := slots_of(pattern)) is not None and slots.split in (FAMILY, SUPERBPE)
+]
 
 
 @pytest.mark.parametrize("last", [0x400, pytest.param(sys.maxunicode + 1, marks=pytest.mark.slow)])

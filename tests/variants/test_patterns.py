@@ -1,4 +1,4 @@
-"""Patterns of the published family are read in any spelling, and what is not of it is refused by its part."""
+"""Patterns of the published family are read in their published spellings; any other is left to regex."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench import first_fast
 from harness.common import registry
 from variants.contract import Corpus
 from variants.counting import patterns
-from variants.counting.patterns import NotOfFamily, compiled, slots_of
+from variants.counting.patterns import compiled, slots_of
 from variants.counting.pretokenize import pre_tokens
 
 pytest.importorskip("variants.native._scanner")
@@ -28,71 +28,47 @@ from scanned_texts import PATHS, PIECES, expect_definition
 MEMBERS = all_slots()
 CARDS = {name: card["regex"] for name, card in registry.cards("pattern").items()}
 FOLDED = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
-CL100K = rf"[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SPACES}"
-WHOLE_TAIL = slots_of(CARDS["gpt4"])._replace(whole_tail=True)
-PUBLISHED = {
-    "gpt2": (
-        r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
-        r"(?: ?\p{L}+|'(?:[sdmt]|ll|ve|re)| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-    ),
-    "llama3": (CARDS["gpt4"], CARDS["olmo"]),
-    "qwen2": (
-        rf"{FOLDED}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SPACES}",
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
-    ),
-}
-LLAMA3, QWEN2 = slots_of(CARDS["llama3"]), slots_of(CARDS["qwen2"])
-OTHERS = {
+CL100K = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+GPT2, GPT4, LLAMA3, QWEN2 = (patterns.slots_of(CARDS[name]) for name in ("gpt2", "gpt4", "llama3", "qwen2"))
+assert GPT2 is not None and GPT4 is not None and LLAMA3 is not None and QWEN2 is not None  # noqa: PT018
+MARKED = CARDS["qwen2"].replace(r"\p{L}+", r"[\p{L}\p{M}]+").replace(r"\s\p{L}", r"\s\p{L}\p{M}")
+SPELLINGS = {
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": GPT2,
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s": GPT2,
+    CARDS["gpt4"]: LLAMA3,
+    CARDS["olmo"]: LLAMA3,
+    CARDS["qwen2"].replace(r"\p{N}|", r"\p{N}{1}|"): QWEN2,
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+": QWEN2,
     CL100K: LLAMA3._replace(contraction=patterns.NO_CONTRACTION),
-    CL100K.replace("|", f"|{FOLDED}|", 1): LLAMA3._replace(contraction=patterns.NO_CONTRACTION),
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s": WHOLE_TAIL,
-    r"'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+$|\s*[\r\n]|\s+(?!\S)|\s": WHOLE_TAIL._replace(contraction=patterns.ASCII_FOLDED),
-    CARDS["qwen2"].replace(r"\p{L}+", r"[\p{L}\p{M}]+").replace(r"\s\p{L}", r"\s\p{L}\p{M}"): QWEN2._replace(
-        marks=True
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s": GPT4._replace(whole_tail=True),
+    CARDS["gpt4"].replace("'(?i:[sdmt]|ll|ve|re)", "'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])"): GPT4._replace(
+        contraction=patterns.ASCII_FOLDED
     ),
+    MARKED: QWEN2._replace(marks=True),
     CARDS["qwen2"].replace(r"\p{N}]+[\r\n]*", r"\p{N}\r\n]+"): QWEN2._replace(trail=patterns.NO_TRAIL),
 }
-REFUSED = {
-    r"\w+|\W+": r"\\w",
-    r"(?x)\p{L}+": r"'\(\?x\)",
-    "": "an empty alternative",
-    CL100K.replace("?\\p{L}", "?+[\\p{L}\\p{M}]").replace("[^\\s\\p{L}", "[^\\s\\p{L}\\p{M}"): "a possessive prefix",
-    CARDS["o200k"].replace("]*", "]*+", 1): "a word",
-    CL100K.replace(r"\s*[", r"\s*+["): "spaces",
-    CL100K.replace(r"\s+(?", r"\s++(?"): "spaces",
-    CL100K.replace("{1,3}", "{1,10}"): "words of 10 numbers",
-    CL100K.replace("{1,3}", "{2,3}"): "words without a prefix",
-    CL100K.replace("{1,3}", "{1,3}?"): "a lazy quantifier",
-    CL100K.replace(r"\p{L}+", r"[\p{L}&&[^\p{Lu}]]+"): "a set operation",
-    CL100K.replace(r"\p{L}+", r"\p{Han}+"): r"\\p\{Han\}",
-    CL100K.replace(r"|\s+(", r"|\d+|\s+("): r"\\d",
-    CL100K.replace(r"\p{L}+", r"\p{L}+(?=x)"): r"'\(\?=x",
-    r" ?[^\s\p{L}\p{N}]+| ?\p{L}+| ?\p{N}+|\s+(?!\S)|\s+": "the order",
-    rf"(?:1)|{CL100K}": "contractions",
-    rf"(?:'s|'t)|{CL100K}": "contractions",
-    rf"{FOLDED}|{CARDS['o200k']}": "contractions in two places",
-    rf"[a-z]+|{CL100K}": "a range",
-}
+OTHERS = [
+    *("", r"\w+|\W+", rf"(?x){CL100K}", rf"[a-z]+|{CL100K}", rf"(?:'s|'t)|{CL100K}", f"{FOLDED}|{CARDS['o200k']}"),
+    MARKED.replace(r"\p{N}]?", r"\p{N}]?+"),  # the prefix may be a mark, and would keep it
+    CARDS["o200k"].replace("]*", "]*+", 1),
+    CL100K.replace(r"\s*[", r"\s*+["),
+    CL100K.replace(r"\s+(?", r"\s++(?"),
+    *(CL100K.replace("{1,3}", width) for width in ("{1,10}", "{2,3}", "{1,3}?", "{3}")),
+    *(CL100K.replace(r"\p{L}+", letters) for letters in (r"[\p{L}&&[^\p{Lu}]]+", r"\p{Han}+", r"\p{L}+(?=x)")),
+    CL100K.replace(r"|\s+(", r"|\d+|\s+("),
+    r" ?[^\s\p{L}\p{N}]+| ?\p{L}+| ?\p{N}+|\s+(?!\S)|\s+",
+]
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_spellings_of_one_pattern_are_read_alike(name: str) -> None:
-    assert {slots_of(each) for each in PUBLISHED[name]} == {slots_of(CARDS[name])}
-
-
-@pytest.mark.parametrize(("expression", "slots"), OTHERS.items(), ids=range(len(OTHERS)))
+@pytest.mark.parametrize(("expression", "slots"), SPELLINGS.items(), ids=range(len(SPELLINGS)))
 def test_published_spellings_have_their_slots(expression: str, slots: patterns.Slots) -> None:
     assert slots_of(expression) == slots
 
 
-@pytest.mark.parametrize(("expression", "part"), REFUSED.items(), ids=range(len(REFUSED)))
-def test_what_is_not_of_the_family_is_refused_by_its_part(expression: str, part: str) -> None:
-    with pytest.raises(NotOfFamily, match=part):
-        slots_of(expression)
+@pytest.mark.parametrize("expression", OTHERS, ids=range(len(OTHERS)))
+def test_what_is_not_of_the_family_is_left_to_regex(expression: str) -> None:
+    assert slots_of(expression) is None
     assert compiled(expression) is None
 
 
@@ -142,22 +118,16 @@ def test_every_member_splits_a_mixed_text_as_regex_does(tmp_path: Path, path: st
         expect_definition(tmp_path / "text", text, (), spelling(slots, chance), instructions=path)
 
 
-@examples(100)
-@given(st.text(alphabet="()[]{}|?*+\\pLNs^'$!:i,13 -&/rn", max_size=40))
-def test_any_expression_is_read_or_refused(expression: str) -> None:
-    slots = compiled(expression)
-    if slots is not None:
-        regex.compile(expression)
-
-
-@examples(100)
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(CARDS)), st.data())
-def test_a_character_more_or_less_is_refused_or_means_what_regex_says(name: str, data: st.DataObject) -> None:
+def test_a_character_more_or_less_is_unknown_or_splits_as_regex_does(
+    tmp_path: Path, name: str, data: st.DataObject
+) -> None:
     expression = CARDS[name] or ""
     at = data.draw(st.integers(0, len(expression)))
     changed = expression[:at] + data.draw(st.sampled_from(("", "+", "?", "\\", "|", " "))) + expression[at + 1 :]
     if compiled(changed) is not None:
-        regex.compile(changed)
+        expect_definition(tmp_path / "text", "".join(PIECES).encode(), (), changed)
 
 
 # The patterns of SuperBPE, each one expression, cut as the original does in several steps, line by line.

@@ -1,6 +1,6 @@
 """Counting by a compiled scanner: the definition's words at the speed of the memory rather than of an interpreter.
 
-The published family of patterns in any spelling (see patterns.py), SuperBPE's, `line`, `document` and `bytes` have a
+The published family of patterns (see patterns.py), SuperBPE's, `line`, `document` and `bytes` have a
 compiled form; any other is counted by `serial`, with the tally `fell_back_to_regex` to tell so. Classes of
 characters come from the installed `regex`. Words are in the order of their first occurrence at every width, as `serial`
 has them.
