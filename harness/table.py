@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from harness.common.console import Parser, csv_text, json_text
+from harness.common.console import Parser, frame_to_csv, json_text
 from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Sheet, print_sheets, sheet_to_latex, sheet_to_markdown, sheets_to_html
@@ -122,7 +122,7 @@ def _command(options: argparse.Namespace) -> int:
     ordered = in_order(chosen_rows(options), options.sort)
     if options.format in FOR_PROGRAMS:
         frame = frame_of(ordered, options.relative_to)
-        _deliver(csv(frame) if options.format == "csv" else as_json(frame), options)
+        _deliver(frame_to_csv(frame) if options.format == "csv" else as_json(frame), options)
     elif options.pivot is not None:
         sheet = pivot_sheet(ordered, options.pivot, options.value or "total", options.relative_to)
         _deliver(_text_of([sheet], options), options)
@@ -166,14 +166,6 @@ def html(sheets: Sequence[Sheet]) -> str:
 
 def latex(sheets: Sequence[Sheet]) -> str:
     return "\n".join(map(sheet_to_latex, sheets))
-
-
-def csv(table: pd.DataFrame) -> str:
-    texts = table.select_dtypes(include=["string", "object"]).columns
-    harmless = table.assign(
-        **{name: [csv_text(cell) if isinstance(cell, str) else cell for cell in table[name]] for name in texts}
-    )
-    return str(harmless.rename(columns=csv_text).to_csv(index=False, lineterminator="\n"))
 
 
 def as_json(table: pd.DataFrame) -> str:

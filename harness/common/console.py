@@ -16,7 +16,10 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _COMMAND = re.compile(r"(?<!\S):(?=:)|#(?=#\[)")
@@ -89,6 +92,14 @@ def csv_text(text: str) -> str:
     """
     harmless = f"'{text}" if text.startswith(_FORMULA) else text
     return "\n".join(map(_escaped, harmless.split("\n")))
+
+
+def frame_to_csv(frame: pd.DataFrame) -> str:
+    """A data frame as CSV without its index, headings and texts as `csv_text`."""
+    harmless = frame.rename(columns=csv_text)
+    texts = harmless.select_dtypes(["string", "object"]).map(csv_text, "ignore")
+    harmless[texts.columns] = texts
+    return str(harmless.to_csv(index=False, lineterminator="\n"))
 
 
 def latex_text(text: str) -> str:

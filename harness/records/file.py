@@ -6,51 +6,42 @@ readers report and skip. A record is a measurement joined with its run, its cell
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import gzip
 import io
-import itertools
-import json
 import os
 import shlex
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from harness.common.console import say, well_formed
 from harness.common.errors import UNMEASURED, Refusal, wrong_value
 from harness.common.files import make_results_folder
-from harness.common.units import counted_text
 from harness.records.schema import (
     DECODER,
     PHASES,
     SCHEMA,
     Block,
     Cell,
-    Digest,
     End,
     Identity,
     Line,
     Measurement,
-    Moment,
     Proof,
     Run,
-    Token,
 )
 from variants.contract import COUNTING_PHASES
 
 FILE_NAME = "records.jsonl"
 PACKED = f"{FILE_NAME}.gz"
 """The same file packed by gzip: complete, and not appended to."""
-LONGEST_LINE = 64 << 20
 Record = dict[str, Any]
 """A measured process with all that is recorded of it: run, cell, measurement and proof as one mapping."""
 KindOfLine = TypeVar("KindOfLine", bound=Line)
-_FORMS = {Digest: "64 hexadecimal digits", Moment: "a time in ISO 8601 with its time zone", Token: "hexadecimal digits"}
 _AS_GIVEN = ("params", "environment")
 """Keys whose values are written as they are; elsewhere null is the same as a missing key, and floats are rounded."""
 _DECIMALS = 12
@@ -65,8 +56,6 @@ class RecordFile:
         self.path = folder / name
         try:
             make_results_folder(folder)
-            if self.path.is_fifo():
-                raise OSError(errno.EINVAL, f"{name} is a pipe")
             with self.path.open("ab"):
                 pass
         except OSError as error:
@@ -178,7 +167,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield from ((number, decoded(text)) for number, text in _texts(file))
+            yield from ((number, decoded(text)) for number, text in enumerate(file, 1) if not text.isspace())
     except OSError as error:
         reason = error.strerror or error
         raise Refusal(
@@ -188,58 +177,18 @@ def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
         raise Refusal(f"{path} is cut short or broken ({error}); fetch it again", UNMEASURED) from error
 
 
-def _texts(file: BinaryIO | gzip.GzipFile) -> Iterator[tuple[int, bytes | None]]:
-    """The lines that are not blank by their number; None for one that is longer than any record."""
-    for number in itertools.count(1):
-        text = file.readline(LONGEST_LINE)
-        if len(text) == LONGEST_LINE:
-            while text and not text.endswith(b"\n"):
-                text = file.readline(LONGEST_LINE)
-            yield number, None
-        elif not text:
-            return
-        elif not text.isspace():
-            yield number, text
+def decoded(text: bytes) -> Line | str:
+    """A line, or what is wrong with it, the key first.
 
-
-OLD = "a record of schema 1, which an earlier version wrote; measure it again with python -m harness"
-
-
-def decoded(text: bytes | None) -> Line | str:
-    """A line, or what is wrong with it in a sentence."""
-    if text is None:
-        return f"longer than {LONGEST_LINE >> 20} MiB, the limit for a line"
+    >>> decoded(b'{"kind": "end", "run": 7}')
+    'run: expected str, got int'
+    """
     try:
         return DECODER.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        return _schema_of(text) or _complaint(str(error))
-
-
-def _schema_of(text: bytes) -> str | None:
-    """What to do about a line of another schema; None for any other mistake."""
-    try:
-        value = json.loads(text)
-        schema = value.get("schema")
-    except (ValueError, AttributeError, RecursionError):
-        return None
-    if type(schema) is int and schema > SCHEMA:
-        return f"schema {schema} is newer than {SCHEMA}, the schema of this version; update bpe-harness"
-    return OLD if schema == 1 and "kind" not in value else None
-
-
-def _complaint(error: str) -> str:
-    """What msgspec complains of, the key first.
-
-    >>> _complaint("Expected `int`, got `str` - at `$.vocab_size`")
-    'vocab_size: expected int, got str'
-    """
-    for form, words in _FORMS.items():
-        error = error.replace(f"`str` matching regex {form.__metadata__[0].pattern!r}", words)  # type: ignore[attr-defined]
-    error = error.replace(" | null", "")
-    what, key = wrong_value(error)
-    what = what.replace("`", "")
-    what = what if what.startswith("JSON") else f"{what[:1].lower()}{what[1:]}"
-    return f"{key}: {what}" if key else what
+        what, key = wrong_value(error)
+        what = what.replace("`", "").replace(" | null", "")
+        return f"{key}: {what[:1].lower()}{what[1:]}" if key else what
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -271,16 +220,11 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
 
 def sound_lines(path: Path) -> Iterator[tuple[int, Line]]:
     """The lines of a file that are not broken, with their numbers; the others are reported and skipped."""
-    old = 0
     for number, line in read_lines(path):
-        if not isinstance(line, str):
-            yield number, line
-        elif line == OLD:
-            old += 1
-        else:
+        if isinstance(line, str):
             say(f"{path}, line {number}: skipped, {line}")
-    if old:
-        say(f"{path}: skipped {counted_text(old, 'line')}; each is {OLD}")
+        else:
+            yield number, line
 
 
 def unfinished_note(run: str) -> str:

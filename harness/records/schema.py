@@ -127,21 +127,9 @@ class Extrapolated(TypedDict, total=False):
     merges_done: Annotated[Whole, doc("how many merges were made before the limit")]
 
 
-class PhaseSeconds(TypedDict, total=False):
-    """Seconds by phase in a point of a curve."""
-
-    read: Number
-    count: Number
-    convert: Number
-    init: Number
-    copy: Number
-    max: Number
-    update: Number
-
-
 class Point(TypedDict):
     merges: Whole
-    seconds: PhaseSeconds
+    seconds: dict[str, Number]
     total: Number
 
 

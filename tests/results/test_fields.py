@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow
 import pytest
 from measured import measured
 
-from harness.records.__main__ import described_types
 from harness.records.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, WORK, Field, cell_of, differences
-from harness.records.file import Splitter
 from harness.results.legend import Legend
 from harness.results.ratios import Baseline, Ratio, incomparable
 from harness.results.rows import MEASURED, rows
@@ -71,14 +68,6 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
 def test_what_decides_merges_names_a_cell_and_is_compared() -> None:
     assert set(WORK) < set(DECISIVE) <= {field for field in COMPARED if field.names_cell}
     assert {field.name for field in COLUMNS} >= {field.name for field in WORK}
-
-
-def test_fields_are_keys_of_a_record() -> None:
-    of_the_environment = {"cpu", "commit"}
-    keys = {name for name, _ in described_types(pyarrow)} | {"cell", "params", "data"}
-    renamed = {"data": "data.name", "limits.wall": "limits.wall_seconds", "limits.memory": "limits.memory_bytes"}
-    assert {renamed.get(field.name, field.name) for field in FIELDS} - of_the_environment <= keys
-    assert Splitter().lines({**HEAP, "seconds": {"update": 1.0, "total": 1.0}})
 
 
 def test_system_time_is_the_median_of_the_timed_runs() -> None:

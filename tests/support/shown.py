@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness import table
+from harness.common.console import frame_to_csv
 from harness.results.frame import frame_of
 from harness.results.rows import Row, rows
 from harness.results.tables import TableOptions, tables
@@ -20,7 +21,7 @@ def to_markdown(records: Records, *, sort: str = "appearance", **options: Any) -
 
 
 def to_csv(records: Records, *, sort: str = "appearance", relative_to: str | None = None) -> str:
-    return table.csv(frame_of(ordered(records, sort), relative_to))
+    return frame_to_csv(frame_of(ordered(records, sort), relative_to))
 
 
 def to_html(records: Records, **options: Any) -> str:
