@@ -1,4 +1,4 @@
-"""Records as a table: on the terminal, as Markdown, HTML or LaTeX, and as CSV or JSON for other programs.
+"""Records as a table: on the terminal, as Markdown or HTML, and as CSV or JSON for other programs.
 
     python -m harness.table                        the latest run in results/local; --all shows every run
     python -m harness.table a.jsonl b --phases     joined from a file and a folder, with the seconds of each phase
@@ -23,7 +23,7 @@ from rich.console import Console
 from harness.common.console import Parser, frame_to_csv, json_text
 from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
-from harness.common.sheet import Sheet, print_sheets, sheet_to_latex, sheet_to_markdown, sheets_to_html
+from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown, sheets_to_html
 from harness.results.frame import frame_of
 from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 FOR_PROGRAMS = ("csv", "json")
 """Formats in which each row has every field and figure, unrounded."""
-FORMATS = ("terminal", "markdown", "html", "latex", *FOR_PROGRAMS)
-_ENDINGS = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html", ".tex": "latex"}
+FORMATS = ("terminal", "markdown", "html", *FOR_PROGRAMS)
+_ENDINGS = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
 _EXCLUSIVE = {
     "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases"),
     "pivot": ("work", "columns", "phases"),
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add_record_arguments(parser)
     add("--format", choices=FORMATS, help="(default: what --output ends with, else terminal)")
-    add("--output", metavar="FILE", type=Path, help="write to this file (.md .html .tex .csv .json, else text)")
+    add("--output", metavar="FILE", type=Path, help="write to this file (.md .html .csv .json, else text)")
     add("--phases", action="store_true", help="the seconds of each phase, spread and CPU time")
     add("--work", action="store_true", help="a second table: how many times each variant did what")
     add("--notes", action="store_true", help="everything worth knowing about the rows below the table")
@@ -142,7 +142,7 @@ def in_order(rows: list[Row], sort: str | None) -> list[Row]:
 def _text_of(sheets: Sequence[Sheet], options: argparse.Namespace) -> str:
     """What is to be written; nothing if the sheets went to the terminal."""
     if options.format != "terminal":
-        return {"markdown": markdown, "html": html, "latex": latex}[options.format](sheets)
+        return markdown(sheets) if options.format == "markdown" else html(sheets)
     page = io.StringIO()
     print_sheets(sheets, Console() if options.output is None else Console(file=page, force_terminal=False))
     return page.getvalue()
@@ -162,10 +162,6 @@ def markdown(sheets: Sequence[Sheet]) -> str:
 
 def html(sheets: Sequence[Sheet]) -> str:
     return sheets_to_html(sheets, next((line for sheet in sheets for line in sheet.caption), "Records"))
-
-
-def latex(sheets: Sequence[Sheet]) -> str:
-    return "\n".join(map(sheet_to_latex, sheets))
 
 
 def as_json(table: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Printing, and escaping for each medium: terminal, Markdown, HTML, CSV, LaTeX, JSON.
+"""Printing, and escaping for each medium: terminal, Markdown, HTML, CSV, JSON.
 
 Names, messages and parameters come from anyone's files and records. In every medium, control characters (C0 and C1),
 marks of direction, lone surrogates and the commands of hosted build logs are escaped: `::name::`, `##[name]`.
@@ -24,17 +24,6 @@ if TYPE_CHECKING:
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _COMMAND = re.compile(r"(?<!\S):(?=:)|#(?=#\[)")
 _LINE_ENDS = str.maketrans(dict.fromkeys("\n\r\t\v\f", " "))
-_LATEX = {
-    **{letter: f"\\{letter}" for letter in "#$%&_{}"},
-    "\\": r"\textbackslash{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "≠": r"$\neq$",
-    "×": r"$\times$",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -100,15 +89,6 @@ def frame_to_csv(frame: pd.DataFrame) -> str:
     texts = harmless.select_dtypes(["string", "object"]).map(csv_text, "ignore")
     harmless[texts.columns] = texts
     return str(harmless.to_csv(index=False, lineterminator="\n"))
-
-
-def latex_text(text: str) -> str:
-    r"""Text that LaTeX sets unchanged.
-
-    >>> print(latex_text("seg_status \\input{x} 5 % of $1 ≠ ×2"))
-    seg\_status \textbackslash{}input\{x\} 5 \% of \$1 $\neq$ $\times$2
-    """
-    return "".join(_LATEX.get(letter, letter) for letter in terminal_text(text))
 
 
 def json_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A sheet: cells of text under headings, between a caption and notes; on a terminal, in Markdown or LaTeX.
+"""A sheet: cells of text under headings, between a caption and notes; on a terminal, in Markdown or HTML.
 
 Nothing here knows what a record is, and nothing is ever cut off: on a narrow terminal some columns follow below.
 """
@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from harness.common.console import html_text, html_texts, latex_text, markdown_text, terminal_lists
+from harness.common.console import html_text, html_texts, markdown_text, terminal_lists
 
 _BETWEEN_COLUMNS = 2
 
@@ -67,25 +67,6 @@ def sheet_to_markdown(sheet: Sheet) -> str:
     notes = [f"- {markdown_text(note)}" for note in sheet.notes]
     blocks = (caption, _markdown_table(sheet.columns) if sheet.columns else [], notes)
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def sheet_to_latex(sheet: Sheet) -> str:
-    """A `tabular` with the rules of booktabs; caption and notes are comments above and below it."""
-    alignment = "".join("r" if column.figures else "l" for column in sheet.columns)
-    lines = [" & ".join(latex_text(column.heading) for column in sheet.columns)]
-    lines += [" & ".join(map(latex_text, cells)) for cells in zip(*(each.cells for each in sheet.columns), strict=True)]
-    head, *body = [f"{line} \\\\" for line in lines]
-    rows = [
-        f"\\begin{{tabular}}{{{alignment}}}",
-        r"\toprule",
-        head,
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    above, below = ([f"% {line}" for line in lines] for lines in terminal_lists([sheet.caption, sheet.notes]))
-    return "\n".join([*above, *(rows if sheet.columns else []), *below]) + "\n"
 
 
 def _print_table(sheet: Sheet, console: Console) -> None:
