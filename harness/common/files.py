@@ -23,7 +23,7 @@ from harness.common.units import bytes_text
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 ELSEWHERE = "choose another place with --output"
 JUST_STARTED_SECONDS = 60
-"""How long a temporary folder without a lock is left alone: its owner may not have locked it yet."""
+"""How long a temporary folder is left alone: its command may not have locked it yet."""
 KINDS = {
     "assembled": "copies of joined and unpacked files",
     "slices": "copies of parts of corpora",
@@ -153,54 +153,44 @@ def clear(kinds: Sequence[str]) -> dict[Path, int]:
 
 # Temporary folders: one whose command was killed is removed by the next command
 
-TEMPORARY = "bpe-harness-"
-OWNER = ".owner"
+TEMPORARY = "bpe-harness-tmp-"
 
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed at the end, whatever is in it; or by the next command, if this process is killed."""
+    """A folder that is removed at the end, whatever is in it; or by a later command, if this process is killed."""
     remove_abandoned()
     folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
-    with (folder / OWNER).open("x") as owner:
-        fcntl.flock(owner, fcntl.LOCK_EX)
-        try:
-            yield folder
-        finally:
-            remove_tree(folder)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        remove_tree(folder)
+        os.close(lock)
 
 
 @functools.cache
 def remove_abandoned() -> None:
-    """Remove the folders whose owners are gone, which the kernel has unlocked; once per process.
-
-    One without an owner is being made, unless it is old.
-    """
+    """Remove the folders that no process has locked; once per process."""
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
-        with contextlib.suppress(OSError):  # another user's, or just being removed
-            if not (folder / OWNER).exists():
-                if time.time() - folder.stat().st_mtime > JUST_STARTED_SECONDS:
-                    folder.rmdir()
+        with contextlib.suppress(OSError):  # another user's, locked, or just being removed
+            if time.time() - folder.stat().st_mtime < JUST_STARTED_SECONDS:
                 continue
-            with (folder / OWNER).open("a") as owner:
-                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove_tree(folder)
+            finally:
+                os.close(lock)
 
 
 def remove_tree(top: Path) -> None:
-    """Remove a file or a folder, whatever is in it.
-
-    The file that locks a temporary folder goes last, so that a killed removal is finished by the next command.
-    """
+    """Remove a file or a folder, whatever is in it."""
     if top.is_symlink() or not top.is_dir():
         top.unlink(missing_ok=True)
         return
     try:
-        for path in top.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            elif path.name != OWNER:
-                path.unlink()
         shutil.rmtree(top)
     except (OSError, RecursionError):  # folders that nobody may enter, or thousands within each other
         subprocess.run(["chmod", "-R", "u+rwx", top], check=False)
