@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, with rate and time left; in a log a line now and then."""
+"""Progress of long work: a bar on a terminal, with the time left; in a log a line now and then."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from harness.common.console import say
-from harness.common.units import BytesRead, bytes_text, count_text, duration_text, rate_text
+from harness.common.units import BytesRead, bytes_text, count_text, duration_text
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Task
 
 FIRST_LINE_SECONDS = 10.0
 """A log has no line about shorter work; from then on one whenever the time has doubled."""
-SHARE_FOR_AN_ESTIMATE = {"bytes": 0.02, "merges": 0.25}
-"""How much must be done before the rest is estimated: bytes are alike, the first merges take longest by far."""
 Advance = Callable[..., None]
 """Called with how much is done, and with the total where it becomes known late."""
+Report = Callable[[int, int, str], None]
+"""Called with how much is done, of how much, and the unit of both; a total of 0 means unknown."""
 Show = Callable[[str, str, int, int], None]
 """Called with the stage, its detail, how many things in it are done, and of how many; 0 of 0 means unknown."""
 
@@ -40,11 +39,12 @@ class Display:
         self.seconds_each = (now - self.started) / max(1, self.cell)
         if self.cell < self.total_cells and now - self.logged >= FIRST_LINE_SECONDS and not sys.stderr.isatty():
             self.logged = now
-            say(f"{self.cell} of {self.total_cells} measured, about {self.left()} left")
+            say(f"{self.cell} of {self.total_cells} measured{self.left()}")
 
     def left(self) -> str:
-        """The time that the cells still take."""
-        return duration_text((self.seconds_each or 0.0) * (self.total_cells - self.cell))
+        """The time that the cells still take; nothing before the first block is done."""
+        each = self.seconds_each
+        return "" if each is None else f", about {duration_text(each * (self.total_cells - self.cell))} left"
 
     def pass_over(self) -> None:
         """Count one cell, at most to the total."""
@@ -53,7 +53,7 @@ class Display:
     @contextlib.contextmanager
     def showing(self, label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
         """A bar for one measurement, as `bar`."""
-        left = "" if self.seconds_each is None else f", about {self.left()} left"
+        left = self.left()
         self.pass_over()
         with bar(f"[{self.cell}/{self.total_cells}{left}] {label}", total, unit, size=size) as advance:
             yield advance
@@ -65,12 +65,8 @@ def bar(label: str, total: int, unit: str, console: Console | None = None, *, si
 
     Values of type `BytesRead` are bytes of a file of `size`, whatever the unit of the rest is.
     """
-    report: Callable[[int, int, str], None]
-    with contextlib.ExitStack() as opened:
-        if sys.stderr.isatty() if console is None else console.is_terminal:
-            report = opened.enter_context(_drawn(console, label, total, unit))
-        else:
-            report = _logged(label)
+    drawn = sys.stderr.isatty() if console is None else console.is_terminal
+    with _drawn(console, label, total) if drawn else contextlib.nullcontext(_logged(label)) as report:
 
         def advance(done: int, of: int | None = None) -> None:
             if isinstance(done, BytesRead):
@@ -82,51 +78,27 @@ def bar(label: str, total: int, unit: str, console: Console | None = None, *, si
 
 
 @contextlib.contextmanager
-def _drawn(console: Console | None, label: str, total: int, unit: str) -> Iterator[Callable[[int, int, str], None]]:
+def _drawn(console: Console | None, label: str, total: int) -> Iterator[Report]:
     """A bar on a terminal; it is gone when the work is over, because the table comes after it."""
     # Late: rich is slow to import, and a log needs none of it.
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        """The speed of a task in its unit."""
-
-        def render(self, task: Task) -> Text:
-            if not task.speed:
-                return Text("")
-            unit = task.fields["unit"]
-            return Text(f"{bytes_text(int(task.speed))}/s" if unit == "bytes" else f"{rate_text(task.speed)} {unit}/s")
-
-    class TimeLeft(TimeRemainingColumn):
-        """The time left, once enough is done to estimate it."""
-
-        def render(self, task: Task) -> Text:
-            share = SHARE_FOR_AN_ESTIMATE.get(task.fields["unit"], 0.0)
-            if not task.total or task.completed < share * task.total:
-                return Text("")
-            return Text("ETA ").append_text(super().render(task))
-
-    columns = (
-        TextColumn("{task.description}", markup=False),  # a file may be called [red]
-        BarColumn(),
-        Rate(),
-        TimeElapsedColumn(),
-        TimeLeft(elapsed_when_finished=True),
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
     )
-    shown = Progress(*columns, console=console or Console(stderr=True), refresh_per_second=4, transient=True)
-    with shown as progress:
-        number = progress.add_task(label, total=total or None, unit=unit)
 
-        def report(done: int, total: int, unit: str) -> None:
-            if progress.tasks[0].fields["unit"] != unit:  # the file has been read, now it is merged
-                progress.reset(number, total=total or None, unit=unit)
-            progress.update(number, completed=done, total=total or None)
-
-        yield report
+    name = TextColumn("{task.description}", markup=False)  # a file may be called [red]
+    columns = (name, BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console or Console(stderr=True), refresh_per_second=4, transient=True) as progress:
+        number = progress.add_task(label, total=total or None)
+        yield lambda done, total, _: progress.update(number, completed=done, total=total or None)
 
 
-def _logged(label: str) -> Callable[[int, int, str], None]:
+def _logged(label: str) -> Report:
     """A function that prints a line after ten seconds, after twenty, after forty."""
     started = time.monotonic()
     due = FIRST_LINE_SECONDS
@@ -140,9 +112,7 @@ def _logged(label: str) -> Callable[[int, int, str], None]:
             due *= 2
         text = bytes_text if unit == "bytes" else count_text
         of = f" of {text(total)}" if total else ""
-        can_estimate = total and done >= max(1, SHARE_FOR_AN_ESTIMATE.get(unit, 0.0) * total)
-        left = f", {duration_text(passed * (total - done) / done)} left" if can_estimate else ""
-        say(f"{label}: {text(done)}{of}{'' if unit == 'bytes' else f' {unit}'} after {duration_text(passed)}{left}")
+        say(f"{label}: {text(done)}{of}{'' if unit == 'bytes' else f' {unit}'} after {duration_text(passed)}")
 
     return report
 
