@@ -50,14 +50,17 @@ def command(arguments: Sequence[str]) -> int:
 
         print(f"bpe-harness {harness.__version__}")  # noqa: T201
         return OK
-    from harness.runs.compose import compose
-
-    configs = compose(arguments)
-    if configs is None:
-        return OK
     from harness.common.files import temporary_folder
+    from harness.runs.compose import compose
     from harness.runs.run import run_command
 
+    if "--cfg" in arguments:
+        import yaml
+
+        for config in compose([argument for argument in arguments if argument not in ("--cfg", "job")]):
+            print(yaml.safe_dump(config.values, sort_keys=False, allow_unicode=True))  # noqa: T201
+        return OK
+    configs = compose(arguments)
     with temporary_folder() as folder:
         return run_command(arguments, configs, folder, show)
 

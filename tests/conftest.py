@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
-import logging
 import os
 import shutil
 import sys
@@ -111,18 +110,6 @@ def cache_folder(folders: Iterator[Path], tables: Path, monkeypatch: pytest.Monk
     packages.standard_library.cache_clear()
     packages.site_packages.cache_clear()
     return own / "cache"
-
-
-@pytest.fixture(autouse=True)
-def logging_as_it_was() -> Iterator[None]:
-    """Hydra's --info lets everything be logged from then on, and then tells all it knows at every start."""
-    root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
-    yield
-    root.setLevel(level)
-    for handler in root.handlers[:]:
-        if type(handler) is logging.StreamHandler and handler not in handlers:
-            root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

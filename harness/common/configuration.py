@@ -7,8 +7,6 @@ from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from harness.common import registry
-
 
 @dataclass
 class VariantConfig:
@@ -140,23 +138,15 @@ class HarnessConfig:
     affinity: Any = None
 
 
-CARDS_OWN = ("data.source", "data.facts")
-
-
-def keys_beside(key: str, data: str = "") -> list[str]:
-    """The existing overrides beside an unknown `key`, of a run on this data set.
+def keys_beside(key: str) -> list[str]:
+    """The existing overrides beside an unknown `key`.
 
     >>> keys_beside("limits.wal")
     ['limits.wall', 'limits.memory']
-    >>> keys_beside("data.source.lettres", "ties")
-    ['data.source.seed', 'data.source.letters']
     """
     schema = OmegaConf.structured(HarnessConfig)
     above, _, _ = key.rpartition(".")
     section = OmegaConf.select(schema, above) if above else schema
-    if above in CARDS_OWN:  # the schema allows any key of a card there
-        names = registry.cards("data").get(data, {}).get(above.removeprefix("data."), {})
-        return [f"{above}.{name}" for name in names if name not in ("kind", "generator")]
     if not isinstance(section, DictConfig):
         return [str(name) for name in schema]
     return [f"{above}.{name!s}" if above else str(name) for name in section]

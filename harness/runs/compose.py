@@ -5,20 +5,15 @@ Hydra only enumerates. What it composed is plain data; everything else is done o
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import io
 import itertools
-import os
 import re
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import hydra
-import hydra.errors
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
@@ -39,13 +34,6 @@ LITERAL = (
     *("data.path", "data.column", "data.separator", "pattern.regex"),
 )
 SWEEP = ("-m", "--multirun")
-# Hydra's own questions: it prints the answer, and nothing is enumerated.
-QUESTIONS = ("-c", "--cfg", "-i", "--info", "--hydra-help", "--shell-completion", "-sc")
-# What belongs to a question.
-DETAILS = ("-p", "--package", "--resolve")
-# What completion is installed for: Hydra's script calls the command that it finds in sys.argv[0].
-PROGRAM = "bpe-harness"
-OPEN_LIST = re.compile(r"variants=(\[[^]]*|.*,)")
 HELP = "see python -m harness --help all"
 GROUPS = ("variant", "data", "counting", "pattern", "measure", "experiment")
 CONFIG, VERSION = "config", "1.3"
@@ -58,41 +46,31 @@ class Config(NamedTuple):
     keys: list[str]
 
 
-def compose(arguments: Sequence[str]) -> list[Config] | None:
-    """Return every configuration that the arguments enumerate; None if they were a question that Hydra answered.
+def compose(arguments: Sequence[str]) -> list[Config]:
+    """Return every configuration that the arguments enumerate.
 
     Raises Refusal, with one sentence, for arguments that cannot be understood.
     """
-    options, values = divided(arguments)
-    values = list(map(with_own_pattern, values))
+    values = [with_own_pattern(argument) for argument in arguments if argument not in SWEEP]
     for value in values:
         check_names(value)
     overrides = list(map(prepared_value, with_own_data(values)))
-    register([*options, *overrides])
+    register(overrides)
     try:
-        if any(option.partition("=")[0] in QUESTIONS for option in options):
-            ask_hydra(options, overrides)
-            return None
         with loaded() as loader:
-            points = enumerated(overrides, any(option in SWEEP for option in options), loader)
+            points = enumerated(overrides, len(values) < len(arguments), loader)
             composed = [compose_point(point) for point in points]
-    except RecursionError as error:
-        raise Refusal(f"the arguments are nested too deeply; {HELP}") from error
-    except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
-        raise Refusal(sentence(error, chosen_data(arguments))) from error
+    except (HydraException, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
+        raise Refusal(sentence(error)) from error
     if not composed:
         raise Refusal(f"nothing to measure: no name matches; {HELP}")
     return composed
 
 
-MORE_THAN_NAMED = re.compile(r"[*(]|experiment=|hydra|--config-dir|(?<!\S)-(c|i|sc|-cfg|-info|-shell-completion)\b")
-"""Arguments that may choose, or show, a variant that they do not name."""
-
-
-def register(arguments: Sequence[str]) -> None:
+def register(overrides: Sequence[str]) -> None:
     """Register the schema with Hydra, and the variants without a file: presets of families, and those of packages.
 
-    Only variants that the arguments may name are registered: all of them take longer than composing.
+    Only variants that the overrides may name are registered: all of them take longer than composing.
     """
     store = ConfigStore.instance()
     if "schema.yaml" not in store.repo:
@@ -102,47 +80,19 @@ def register(arguments: Sequence[str]) -> None:
         if name not in without_a_file and not (registry.conf_folder() / "variant" / f"{name}.yaml").exists():
             node = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
             without_a_file[name] = node
-    command = " ".join(arguments)
-    everything = MORE_THAN_NAMED.search(command) is not None
+    command = " ".join(overrides)
     for name, node in without_a_file.items():
-        if everything or name in command:
+        if name in command or "(" in command:  # glob(*)
             store.store(group="variant", name=name, node=node)
-
-
-def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The options for Hydra with what belongs to them, and the overrides; a list that blanks cut in two is joined."""
-    options: list[str] = []
-    values: list[str] = []
-    question = any(argument.partition("=")[0] in QUESTIONS for argument in arguments)
-    for argument in arguments:
-        if argument.startswith("-"):
-            check_option(argument, question)
-            options.append(argument)
-        elif values and OPEN_LIST.fullmatch(values[-1]):
-            values[-1] += argument
-        elif question and "=" not in argument:
-            options.append(argument)
-        else:
-            values.append(argument)
-    if values and values[-1].startswith("variants=[") and OPEN_LIST.fullmatch(values[-1]):
-        opened = next(argument for argument in arguments if argument.startswith("variants=["))
-        raise Refusal(f"{opened} has no closing bracket; write variants=A,B without brackets")
-    return options, values
-
-
-def check_option(option: str, question: bool) -> None:
-    if option not in SWEEP and option.partition("=")[0] not in (QUESTIONS + DETAILS if question else ()):
-        name = option.lstrip("-").replace("-", "_").partition("=")[0]
-        meant = did_you_mean(name, [f"{key}=VALUE" for key in configuration.keys_beside("variant")])
-        raise Refusal(f"unknown option {option};{meant} {HELP}")
 
 
 @contextlib.contextmanager
 def loaded() -> Iterator[ConfigLoader]:
     """Hydra with conf/ as its configuration, for a while."""
-    folder = str(registry.conf_folder())
-    with quiet_migration(), hydra.initialize_config_dir(config_dir=folder, version_base=VERSION):
-        yield GlobalHydra.instance().config_loader()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # Hydra 1.4 warns of what 1.3 has to be given
+        with hydra.initialize_config_dir(config_dir=str(registry.conf_folder()), version_base=VERSION):
+            yield GlobalHydra.instance().config_loader()
 
 
 def enumerated(overrides: Sequence[str], sweep: bool, loader: ConfigLoader) -> list[list[str]]:
@@ -151,7 +101,7 @@ def enumerated(overrides: Sequence[str], sweep: bool, loader: ConfigLoader) -> l
     parsed = parser.parse_overrides(list(overrides))
     fixed = [str(override.input_line) for override in parsed if not override.is_sweep_override()]
     params: dict[str, Any] = {}
-    if chosen := [override for override in fixed if override.startswith(("experiment=", "hydra."))]:
+    if chosen := [override for override in fixed if override.startswith("experiment=")]:
         own = hydra.compose(CONFIG, chosen, return_hydra_config=True).hydra  # an experiment may itself be a sweep
         sweep = sweep or own.mode == RunMode.MULTIRUN
         params = own.sweeper.params or {}
@@ -170,33 +120,13 @@ def enumerated(overrides: Sequence[str], sweep: bool, loader: ConfigLoader) -> l
 def compose_point(overrides: Sequence[str]) -> Config:
     """Compose one configuration."""
     config = OmegaConf.to_container(hydra.compose(CONFIG, list(overrides)), resolve=True)
-    keys = [override.lstrip("+~").partition("=")[0] for override in overrides]
-    return Config(config, [key for key in keys if not key.startswith("hydra.")])  # type: ignore[arg-type]
-
-
-def ask_hydra(options: Sequence[str], overrides: Sequence[str]) -> None:
-    """Let Hydra's own command print what only it knows: the configuration, its searches, completions."""
-    run = hydra.main(version_base=VERSION, config_path=str(registry.conf_folder()), config_name=CONFIG)(lambda _: None)
-    before, complaint = sys.argv, io.StringIO()
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # raises errors, which are printed at length otherwise
-    sys.argv = [PROGRAM, *options, "--", *overrides]
-    try:
-        with lenient_help(), contextlib.redirect_stderr(complaint):
-            run()
-    except SystemExit as error:
-        if error.code:
-            raise Refusal(f"{complaint.getvalue().strip().rpartition('error: ')[2]}; {HELP}") from error
-    finally:
-        sys.argv = before
+    return Config(config, [override.lstrip("+").partition("=")[0] for override in overrides])  # type: ignore[arg-type]
 
 
 def with_own_data(values: Sequence[str]) -> list[str]:
-    """The overrides; data.path alone is the card of a file."""
-    given = dict(value.lstrip("+").partition("=")[::2] for value in values)
-    experiments = given.get("experiment", "")
-    if "data.path" in given and "data" not in given and not (experiments and chooses_data(experiments)):
-        return ["data=file", *values]
-    return list(values)
+    """The overrides; data.path without data= is the card of a file."""
+    keys = {value.lstrip("+").partition("=")[0] for value in values}
+    return ["data=file", *values] if "data.path" in keys and "data" not in keys else list(values)
 
 
 def with_own_pattern(value: str) -> str:
@@ -209,21 +139,13 @@ def with_own_pattern(value: str) -> str:
     return "pattern=bytes" if expression is None else f"pattern.regex={expression}"
 
 
-def chooses_data(experiments: str) -> bool:
-    """Whether one of these experiments says which data card it is about."""
-    cards = registry.cards("experiment")
-    chosen = [cards[name] for name in map(str.strip, experiments.strip("[]").split(",")) if name in cards]
-    defaults = [default for card in chosen for default in card.get("defaults", [])]
-    return any(isinstance(default, dict) and "override /data" in default for default in defaults)
-
-
 def prepared_value(argument: str) -> str:
     """An override as Hydra's grammar needs it: literal text quoted, a list in brackets, a size in digits."""
     key, _, value = argument.lstrip("+").partition("=")
     if key in LITERAL and value != "null":
         return f"{key}={quoted(value)}"
     if key == "special_tokens":
-        return f"{key}=[{','.join(map(quoted, special_tokens(value)))}]"
+        return f"{key}=[{','.join(map(quoted, split_list(value, key)))}]"
     if key == "veto" and value.startswith("["):
         return f"{key}={quoted(value)}"
     if key == "variants" and "," in value and not re.search(r"[(\[{]", value):
@@ -251,19 +173,11 @@ def quoted(text: str) -> str:
     return "'" + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + (r"\'" if match[2] else ""), text) + "'"
 
 
-def special_tokens(value: str) -> list[str]:
-    """The special tokens in `[a,b]`, `['a,b','c']` or plain `a`. Raises Refusal for anything else.
-
-    >>> special_tokens("['<|a|>', b]"), special_tokens("<|endoftext|>"), special_tokens("[]")
-    (['<|a|>', 'b'], ['<|endoftext|>'], [])
-    """
-    if value == "null":
-        raise Refusal("special_tokens=null is none of the possibilities; set special_tokens=[] for no special tokens")
-    return split_list(value, "special_tokens")
-
-
 def check_names(argument: str) -> None:
     """Answer a name that does not exist with those that do, before Hydra answers at length."""
+    if argument.startswith("-"):
+        name = argument.lstrip("-").replace("-", "_").partition("=")[0]
+        raise Refusal(f"unknown option {argument};{did_you_mean(name, settings())} {HELP}")
     if argument.startswith("~"):
         raise Refusal(f"{argument}: nothing can be taken away; give it another value")
     key, equals, value = argument.partition("=")
@@ -271,6 +185,8 @@ def check_names(argument: str) -> None:
         raise Refusal(f"{key!r} is not of the form NAME=VALUE; {guess(key) or HELP}")
     if key == "variants" and not value:
         raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
+    if argument == "special_tokens=null":
+        raise Refusal(f"{argument} is none of the possibilities; set special_tokens=[] for no special tokens")
     if key in ("variant.params", "counting.params"):
         raise Refusal(f"{key} is set one by one, as {key}.NAME=VALUE")
     if key in GROUPS and key != "experiment" and value.startswith("["):
@@ -289,7 +205,11 @@ def guess(argument: str) -> str:
         return f"did you mean {group}={argument}?"
     if registry.looks_like_a_file(argument) or Path(argument).exists():
         return f"did you mean data.path={argument}?"
-    return did_you_mean(argument, [*(f"{key}=VALUE" for key in configuration.keys_beside("variant")), "--help"]).strip()
+    return did_you_mean(argument, [*settings(), "--help"]).strip()
+
+
+def settings() -> list[str]:
+    return [f"{key}=VALUE" for key in configuration.keys_beside("variant")]
 
 
 def existing(group: str) -> list[str]:
@@ -305,14 +225,8 @@ def unknown_name(group: str, name: str) -> str:
     return registry.unknown(group, name, existing(group))
 
 
-def chosen_data(arguments: Sequence[str]) -> str:
-    """The data set that is named last."""
-    named = [argument.partition("=")[2] for argument in arguments if argument.lstrip("+").startswith("data=")]
-    return named[-1] if named else ""
-
-
-def sentence(error: BaseException, data: str = "") -> str:
-    """What Hydra or OmegaConf complained of in a run on this data set, in one line."""
+def sentence(error: BaseException) -> str:
+    """What Hydra or OmegaConf complained of, in one line."""
     lines = [line.strip() for line in f"{error}\n{error.__cause__ or ''}".splitlines()]
     parts = [line for line in lines if line and not line.startswith(("full_key:", "object_type", "reference_type"))]
     text = ": ".join(line.rstrip(":") for line in parts[:2]) or type(error).__name__
@@ -321,7 +235,8 @@ def sentence(error: BaseException, data: str = "") -> str:
     if match := re.search(r"Could not override '([^']+)'", text):
         if (key := f"data.{match[1]}") in configuration.keys_beside("data."):
             return f"unknown override {match[1]!r}; did you mean {key}?"
-        return registry.unknown("override", match[1], configuration.keys_beside(match[1], data))
+        names = configuration.keys_beside(match[1])
+        return registry.unknown("override", match[1], names) if names else f"unknown override {match[1]!r}; {HELP}"
     if isinstance(error, OverrideParseException):
         key, _, value = error.override.partition("=")
         text = f"{error.override!r} cannot be read; put quotes round the value"
@@ -335,35 +250,6 @@ def sentence(error: BaseException, data: str = "") -> str:
     elif match := re.search(r"Ambiguous value for argument '([^=]+)=", text):
         text = f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where a list is meant"
     return f"{text.rstrip('.')}; {HELP}"
-
-
-@contextlib.contextmanager
-def quiet_migration() -> Iterator[None]:
-    """Hydra 1.4 warns of what 1.5 will refuse and 1.3 has to be given: which `version_base`, stored in which way."""
-    migration: type[Warning] | None = getattr(hydra.errors, "Hydra15MigrationWarning", None)
-    with warnings.catch_warnings():
-        if migration is not None:
-            warnings.simplefilter("ignore", migration)
-        yield
-
-
-@contextlib.contextmanager
-def lenient_help() -> Iterator[None]:
-    """Python 3.14's argparse examines every help text at once; Hydra 1.3 gives it objects that are not text yet."""
-    check: Callable[..., None] | None = getattr(argparse.ArgumentParser, "_check_help", None)
-    if check is None:
-        yield
-        return
-
-    def check_text(parser: argparse.ArgumentParser, action: argparse.Action) -> None:
-        if isinstance(action.help, str):
-            check(parser, action)
-
-    argparse.ArgumentParser._check_help = check_text  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        argparse.ArgumentParser._check_help = check  # type: ignore[attr-defined]
 
 
 # Keyword arguments of Python
@@ -397,9 +283,6 @@ def override_value(key: str, value: Any) -> str:
         return f"[{','.join(list_item(key, item) for item in value)}]"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
-    if not isinstance(value, str | int | float | PurePath):
-        wanted = "give text (of a function module:function), a number, True, False, None or a list of these"
-        raise Refusal(f"{key} is {value!r}; {wanted}")
     text = str(value)
     return text if key in LITERAL or key == "special_tokens" or PLAIN.fullmatch(text) else quoted(text)
 
@@ -410,6 +293,4 @@ def list_item(key: str, value: Any) -> str:
     if PLAIN.fullmatch(text) or (key not in LITERAL and key != "special_tokens"):
         return text
     mark = "'" if "'" not in text else '"'
-    if mark in text:
-        raise Refusal(f"{key}: {text!r} holds quotes of both kinds, which a list cannot say")
     return f"{mark}{text}{mark}"

@@ -57,15 +57,7 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
 
 def planned(overrides: Sequence[str]) -> Plan:
     """The plan of what `python -m harness` would measure with these overrides. Raises Refusal as make_plan does."""
-    return make_plan(composed(overrides), overrides)
-
-
-def composed(overrides: Sequence[str]) -> list[Config]:
-    """The configurations of the overrides. Raises Refusal if they are a question to Hydra."""
-    configs = compose(overrides)
-    if configs is None:
-        raise Refusal(f"{' '.join(overrides)} only shows information; leave it out to measure")
-    return configs
+    return make_plan(compose(overrides), overrides)
 
 
 FILES = ("seeds", "protected")

@@ -10,8 +10,8 @@ from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.units import count_text
 from harness.runs.cells import Plan, Task
-from harness.runs.compose import Config
-from harness.runs.plan import card_default, composed, make_plan, show_plan
+from harness.runs.compose import Config, compose
+from harness.runs.plan import card_default, make_plan, show_plan
 
 if TYPE_CHECKING:
     from harness.records.file import Record
@@ -141,12 +141,12 @@ def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     saved = (folder if config["save"] is None else Path(config["save"])) / FIRST
     records: list[Record] = []
-    first = make_plan(composed(first_arguments(arguments, config, saved)), arguments)
+    first = make_plan(compose(first_arguments(arguments, config, saved)), arguments)
     code = run_plan(first, folder / "1", lambda own, _: records.extend(own))
     if code != OK:
         show(records, ["the first stage failed; the second was skipped"])
         return code
-    second = composed([*arguments, f"extend={tokenizer_in(saved)}", "first_stage.pattern=null"])
+    second = compose([*arguments, f"extend={tokenizer_in(saved)}", "first_stage.pattern=null"])
     return run_plan(make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines))
 
 

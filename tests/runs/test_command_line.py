@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import copy
 import importlib.metadata
 import itertools
-import logging
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from exploring import examples
-from hydra._internal.utils import get_args_parser
 from hydra.core.config_store import ConfigStore
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
@@ -27,10 +23,9 @@ from harness.__main__ import usage
 from harness.common import registry
 from harness.common.configuration import HarnessConfig
 from harness.common.errors import USAGE, Refusal
-from harness.runs.compose import compose, lenient_help, quoted, special_tokens
+from harness.runs.compose import compose, quoted
 from harness.runs.plan import planned
 
-REPOSITORY = Path(__file__).parents[2]
 NASTY = [
     *("a", " ", ",", "(", ")", "[", "]", "{", "}", "'", '"', "\\", "\\\\", "${", "$", "~", "=", ":", "-", "+", "#"),
     *(
@@ -59,10 +54,8 @@ any_text = st.lists(st.sampled_from(NASTY), min_size=1, max_size=8).map("".join)
 
 def composed(*arguments: str) -> dict[str, Any]:
     """The one configuration that the arguments enumerate."""
-    found = compose(arguments)
-    assert found is not None
-    assert len(found) == 1
-    return found[0].values
+    (found,) = compose(arguments)
+    return found.values
 
 
 def refusal_of(*arguments: str) -> str:
@@ -70,10 +63,8 @@ def refusal_of(*arguments: str) -> str:
     with pytest.raises(Refusal) as refused:
         planned(arguments)
     assert refused.value.exit_code == USAGE
-    sentence = str(refused.value)
-    assert "\n" not in sentence
-    assert "Traceback" not in sentence
-    return sentence
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
 
 
 @pytest.fixture
@@ -102,7 +93,6 @@ def test_any_text_reaches_the_configuration_unchanged(text: str) -> None:
 
 def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
     found = compose(["-m", "data.path=a,b.txt", "save=x,y", "threads=1,2", "special_tokens=a,b"])
-    assert found is not None
     assert [(each.values["data"]["path"], each.values["save"], each.values["threads"]) for each in found] == [
         ("a,b.txt", "x,y", 1),
         ("a,b.txt", "x,y", 2),
@@ -116,16 +106,13 @@ def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
         (["data.path=${oc.env:SECRET}"], "data.path", "${oc.env:SECRET}"),
         (["save=null", "pattern.regex=null"], "save", None),
         *(
-            (["variants=" + names, *rest], "variants", ["naive", "heap"])
-            for names, *rest in [("naive,heap",), ("[naive,heap]",), ("[naive, heap]",), ("[naive,", "heap]")]
+            (["variants=" + names], "variants", ["naive", "heap"])
+            for names in ("naive,heap", "[naive,heap]", "[naive, heap]")
         ),
         *(([f"vocab_size={size}"], "vocab_size", 10_000) for size in ("10k", "1e4", "10_000", "0.01M")),
-        # A path alone is a file of its own, and so with an experiment that chooses no data.
         (["+data.path=book.txt"], "data.name", "file"),
         (["data=owt", "data.path=book.txt"], "data.name", "owt"),
-        (["experiment=ladder", "data.path=book.txt"], "data.name", "file"),
-        (["experiment=issue_1400", "data.path=book.txt"], "data.name", "big_txt"),
-        (["experiment=issue_1400", "data=file", "data.path=book.txt"], "data.name", "file"),
+        (["experiment=issue_1400", "data.path=book.txt"], "data.name", "file"),
     ],
 )
 def test_overrides_mean_what_people_write(
@@ -159,7 +146,7 @@ def test_overrides_mean_what_people_write(
     ],
 )
 def test_special_tokens_as_people_write_them(text: str, tokens: list[str]) -> None:
-    assert special_tokens(text) == tokens
+    assert composed(f"special_tokens={text}")["special_tokens"] == tokens
 
 
 @pytest.mark.parametrize("text", ["[PAD],[CLS]", "['a'],['b']", r"['it\'s']", "['a' b]", "['a]", "[']"])
@@ -172,29 +159,9 @@ def test_ambiguous_special_tokens_are_refused(text: str) -> None:
 
 def test_experiments_can_be_swept(book: str) -> None:
     found = compose(["-m", "experiment=ladder,race", "data=file", book])
-    assert found is not None
     assert [each.values["variants"] for each in found] == [
         registry.cards("experiment")[name]["variants"] for name in ("ladder", "race")
     ]
-
-
-@pytest.fixture
-def logging_as_before() -> Iterator[None]:
-    """Undo what Hydra sets up when it shows information; a separate process would not notice."""
-    before = logging.root.handlers[:], logging.root.level
-    yield
-    logging.root.handlers[:], logging.root.level = before
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--cfg", "job"], ["--cfg", "job", "-p", "data"], ["--info"], ["--info", "searchpath"]]
-)
-@pytest.mark.usefixtures("logging_as_before")
-def test_hydra_still_answers_what_only_it_knows(
-    arguments: list[str], book: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert compose([*arguments, book]) is None
-    assert capsys.readouterr().out
 
 
 @pytest.mark.parametrize("group", ["variant", "data", "counting", "pattern"])
@@ -222,21 +189,11 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
     ("arguments", "message"),
     [
         (["nonsense"], "'nonsense' is not of the form NAME=VALUE"),
-        (["sotu"], "did you mean data=sotu?"),
         (["variant", "=", "naive"], "'variant' is not of the form NAME=VALUE"),
         (["++data.nonesuch=3"], "unknown override 'data.nonesuch'"),
-        (["variants=" + "[" * 500 + "a" + "]" * 500], "nested too deeply"),
         (["--variant=naive"], "unknown option --variant=naive; did you mean variant=VALUE?"),
-        (["-m=1"], "-m"),
-        (["--multirun=true"], "--multirun"),
-        (["-c"], "expected one argument"),
-        (["-c", "everything"], "invalid choice"),
-        (["nonesuch=1"], "unknown override 'nonesuch'; there are: variant, "),
         (["data.nonesuch=1"], "unknown override 'data.nonesuch'; "),
-        (["data.source.nonesuch=1"], "unknown override 'data.source.nonesuch'; there are: none"),
-        (["data=ties", "data.source.lettres=1"], "did you mean data.source.letters? there are: data.source.seed, "),
-        (["data=big_txt", "data.facts.wrods=1"], "did you mean data.facts.words? there are: data.facts.bytes, "),
-        (["threads=two"], "threads=two"),
+        (["data.source.nonesuch=1"], "unknown override 'data.source.nonesuch'; see python -m harness"),
         (["plan=perhaps"], "plan=perhaps"),
         (["variant=null"], "unknown variant 'null'"),
         (["vocab_size=1.0001k"], "vocab_size=1.0001k must be a whole number; "),
@@ -249,10 +206,8 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
         (["data=[owt,stdlib]"], "-m data=A,B"),
         (["variant.params={push: grown}"], "variant.params.NAME=VALUE"),
         (["counting.params={a: 1}"], "counting.params.NAME=VALUE"),
-        (["variant.name=nonesuch"], "unknown variant 'nonesuch'"),
         (["variants=3"], "variants=3 names none"),
         (["variants=[]"], "variants=[] names none"),
-        (["variants=[[naive]]"], "names none"),
         (["variants=[naive,nonesuch]"], "unknown variant 'nonesuch'"),
         (["variant._target_=null"], "variant._target_=null"),
         (["results=null"], "results=null"),
@@ -263,9 +218,6 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
         (["variant=multiprocess", "variant.params.parallel_max=1.5"], "variant.params.parallel_max=1.5 is float"),
         (["variant=multiprocess", "variant.params.parallel_max=true"], "variant.params.parallel_max=True is bool"),
         (["variant=seg_status", "variant.params.compress_threshold=true"], "compress_threshold=True is bool; it takes"),
-        (["variants={a: 1}"], "names none; it is a list of names, all, or a tag"),
-        (["variants=true"], "names none"),
-        (["variants=[stedy]"], "unknown variant 'stedy'"),
         (["counting=serial", "counting.params.x=1"], "counting=serial takes no parameter 'x'"),
         (["vocab_size=-1"], "too small"),
         (["threads=-2"], "threads=-2 is not possible"),
@@ -291,13 +243,6 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
 def test_invalid_arguments_are_refused_in_one_sentence(arguments: list[str], message: str, book: str) -> None:
     own = [] if any(argument.startswith("data") for argument in arguments) else [book]
     assert message in refusal_of(*own, *arguments)
-
-
-def test_parsers_and_arguments_are_left_as_they_were() -> None:
-    before = sys.argv, argparse.ArgumentParser.error
-    refusal_of("-c")
-    composed("threads=2")
-    assert (sys.argv, argparse.ArgumentParser.error) == before
 
 
 # ---- the whole command
@@ -373,7 +318,6 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_an_announced_trainer_is_a_variant_like_others(announced: str, book: str) -> None:
     assert composed(f"variant={announced}")["variant"]["_target_"] == "their_package.bpe:train"
     found = compose(["-m", book, "variant=glob(*, exclude=[c*,e*,f*,h*,i*,m*,p*,s*])"])
-    assert found is not None
     assert {each.values["variant"]["name"] for each in found} == {"naive", "naive_extending", announced}
     assert announced in usage()
     assert f"did you mean {announced}?" in refusal_of(f"variant={announced}x")
@@ -383,37 +327,3 @@ def test_an_announced_trainer_is_a_variant_like_others(announced: str, book: str
         "their_package.bpe:train",
         {"depth": 3},
     )
-
-
-# ---- Python 3.14
-
-
-def examine_as_3_14_does(parser: argparse.ArgumentParser, action: argparse.Action) -> None:
-    """What argparse does with every help text from Python 3.14 on."""
-    if action.help:
-        formatter = parser._get_formatter()
-        try:
-            formatter._expand_help(action)
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError("badly formed help string") from error
-
-
-def test_hydra_composes_where_argparse_examines_help_texts(monkeypatch: pytest.MonkeyPatch, book: str) -> None:
-    add = argparse.ArgumentParser.add_argument
-
-    def examining_add(parser: Any, *names: Any, **settings: Any) -> argparse.Action:
-        action = add(parser, *names, **settings)
-        if isinstance(parser, argparse.ArgumentParser):
-            parser._check_help(action)  # type: ignore[attr-defined]
-        return action
-
-    monkeypatch.setattr(argparse.ArgumentParser, "_check_help", examine_as_3_14_does, raising=False)
-    monkeypatch.setattr(argparse.ArgumentParser, "add_argument", examining_add)
-    with pytest.raises(ValueError, match="badly formed help string"):
-        get_args_parser()
-    with lenient_help():
-        get_args_parser()
-        with pytest.raises(ValueError, match="badly formed help string"):
-            argparse.ArgumentParser().add_argument("--wrong", help="100 % of it")
-    assert composed(book)["data"]["name"] == "file"
-    assert argparse.ArgumentParser._check_help is examine_as_3_14_does  # type: ignore[attr-defined]

@@ -127,7 +127,7 @@ def test_the_default_pattern_is_the_contracts() -> None:
     ],
 )
 def test_a_preset_says_how_often_unless_the_command_does(arguments: list[str], preset: Preset, repeat: int) -> None:
-    (only,) = compose(arguments) or []
+    (only,) = compose(arguments)
     settings = settings_of(only.values)
     assert (settings.measure, settings.repeat) == (preset, repeat)
 
@@ -150,7 +150,7 @@ def test_memory_is_limited_by_what_is_free_by_default(monkeypatch: pytest.Monkey
 
 
 def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
-    (only,) = compose([book, "variant=naive"]) or []
+    (only,) = compose([book, "variant=naive"])
 
     def key(**changes: Any) -> str:
         (cell,) = cells_of({**only.values, **changes}, only.keys)

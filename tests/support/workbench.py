@@ -39,7 +39,7 @@ BRIEF = Limits(wall_seconds=0.3)
 
 def cells(*arguments: str) -> list[TrainCell]:
     """The cells that `python -m harness` would measure with these arguments."""
-    return [cell for each in compose(arguments) or [] for cell in cells_of(each.values, each.keys)]
+    return [cell for each in compose(arguments) for cell in cells_of(each.values, each.keys)]
 
 
 def first_fast(cases: Iterable[Any], fast: int = 1, *, of_one: bool = False) -> list[Any]:

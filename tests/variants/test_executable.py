@@ -161,7 +161,7 @@ def test_an_option_without_a_place_in_the_command_is_refused(options: dict[str, 
     ],
 )
 def test_places_in_braces_come_through_hydra(override: str) -> None:
-    (composed,) = compose(["variant=executable", override]) or []
+    (composed,) = compose(["variant=executable", override])
     assert composed.values["variant"]["params"]["command"] == "./t {words} {merges} {num_merges}"
 
 
