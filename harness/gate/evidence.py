@@ -10,7 +10,7 @@ every machine, so any difference is a change of the algorithm, and must be accep
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ import msgspec
 
 from harness.common.comparison import Sample as Times
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import ELSEWHERE, make_results_folder, write_whole
+from harness.common.files import make_results_folder, write_whole
 from harness.common.units import count_text
 from harness.proof import WRONG
 from harness.proof.prove import Identity
@@ -71,14 +71,13 @@ class Merges(Observation, tag="identity"):
 
 
 class Tallies(Observation, tag="tallies"):
-    """The counts of work of one variant on one corpus, and those of the snapshot; null if the variant is gone."""
+    """The counts of work of one variant on one corpus, and those of the snapshot, if there is one."""
 
     variant: str
-    corpus: str | None
-    tallies: Counts | None
+    corpus: str
+    tallies: Counts
     expected: Counts | None = None
     snapshot: bool = True
-    other_corpus: bool = False
 
 
 class Accepted(Observation, tag="accepted"):
@@ -140,7 +139,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(samples: Sequence[Sample], stage: str) -> list[Block]:
-    """The blocks of a stage that have both sides, in order."""
+    """Return the blocks of a stage that have both sides, in order."""
     blocks: dict[int, dict[str, Sample]] = {}
     for sample in samples:
         if sample.stage == stage:
@@ -168,14 +167,11 @@ class Evidence:
 
 
 def new_evidence(path: Path, question: Question) -> Evidence:
-    """Start the file of a gate that runs now. Raises Refusal if it cannot be written."""
-    try:
-        make_results_folder(path.parent)
-        path.write_text(_line(question), errors="backslashreplace")
-        for name in (VERDICT, SUMMARY):  # of samples that were deleted
-            path.with_name(name).unlink(missing_ok=True)
-    except OSError as error:
-        raise Refusal(f"cannot write to {path.parent} ({reason(error)}); {ELSEWHERE}", UNMEASURED) from error
+    """Start the file of a gate that runs now."""
+    make_results_folder(path.parent)
+    path.write_text(_line(question), errors="backslashreplace")
+    for name in (VERDICT, SUMMARY):  # of samples that were deleted
+        path.with_name(name).unlink(missing_ok=True)
     return Evidence(question, path=path)
 
 
@@ -201,21 +197,16 @@ def read_evidence(path: Path) -> Evidence:
 
 
 class Snapshot(msgspec.Struct):
-    """Tallies by variant and corpus, and what each corpus was."""
+    """Tallies by variant and corpus."""
 
     schema: Literal[1] = 1
-    corpora: dict[str, dict[str, Any]] = {}
     counters: dict[str, dict[str, Counts]] = {}
 
 
 def read_snapshot(path: Path) -> Snapshot | None:
-    """The snapshot in a file; None if there is no file. Raises Refusal if it is something else."""
+    """Return the snapshot in a file; None if there is no file. Raises Refusal if it is something else."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Snapshot)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
+        return msgspec.json.decode(path.read_bytes(), type=Snapshot) if path.exists() else None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{path} is not a snapshot of counts ({error}); remove it, --accept writes it"
         raise Refusal(message, UNMEASURED) from error
@@ -227,19 +218,15 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     write_whole(path, content.encode(), "choose another file with --set work.counters=FILE", UNMEASURED)
 
 
-def accept(before: Snapshot, corpora: Mapping[str, dict[str, Any]], evidence: Evidence) -> Snapshot:
-    """The snapshot with the measured tallies in place of the stored ones, except those of wrong merges."""
+def accept(before: Snapshot, evidence: Evidence) -> Snapshot:
+    """Return the snapshot with the measured tallies in place of the stored ones, except those of wrong merges."""
     merges = [each for each in evidence.of(Merges) if each.identity is not None and each.identity.kind == WRONG]
     wrong = {(each.variant, each.corpus) for each in merges}
     counters = {name: dict(entries) for name, entries in before.counters.items()}
     for each in evidence.of(Tallies):
-        if each.corpus is None:  # the variant was removed
-            del counters[each.variant]
-        elif each.tallies and (each.variant, each.corpus) not in wrong:
+        if (each.tallies or each.expected) and (each.variant, each.corpus) not in wrong:
             counters.setdefault(each.variant, {})[each.corpus] = each.tallies
-        elif not each.tallies and each.variant in counters:  # it counts nothing any more
-            counters[each.variant].pop(each.corpus, None)
-    return Snapshot(corpora={**before.corpora, **corpora}, counters=counters)
+    return Snapshot(counters=counters)
 
 
 def change_text(before: int | None, after: int | None) -> str:

@@ -72,14 +72,13 @@ class GateVerdict:
         states = {finding.state for finding in self.findings if tier in (None, finding.tier)}
         return next((state for state in (*STATES[:-2], PASS) if state in states), ABSENT)
 
-    def exit_code(self, treat_inconclusive: str = "neutral", advisory: bool = False) -> int:
-        """The command's exit code; it is never 0 if nothing was measured, except with `advisory`.
+    def exit_code(self, treat_inconclusive: str = "neutral") -> int:
+        """Return the command's exit code; it is never 0 if nothing was measured.
 
-        >>> GateVerdict([]).exit_code(), GateVerdict([]).exit_code(advisory=True)
-        (22, 0)
+        >>> GateVerdict([]).exit_code()
+        22
         """
-        codes = {**CODES, INCONCLUSIVE: TREATED[treat_inconclusive]}
-        return errors.OK if advisory else codes.get(self.state(), errors.UNMEASURED)
+        return {**CODES, INCONCLUSIVE: TREATED[treat_inconclusive]}.get(self.state(), errors.UNMEASURED)
 
     def tiers(self) -> list[str]:
         present = {finding.tier for finding in self.findings}
@@ -154,16 +153,12 @@ def merges_finding(merges: lines_of.Merges, known_wrong: str | None = None) -> F
 def tally_findings(observed: lines_of.Tallies) -> Iterator[Finding]:
     """One variant's counts of work on one corpus against the snapshot."""
     name, corpus, counted, expected = observed.variant, observed.corpus, observed.tallies, observed.expected
-    if counted is None:
-        state, message = DRIFT, "in the snapshot, but the variant does not exist; --accept removes it"
-    elif expected is None and not counted:
+    if expected is None and not counted:
         state, message = ABSENT, "the trainer counts nothing of its work"
     elif expected is None and observed.snapshot:
         state, message = DRIFT, "not in the snapshot of counts of work; --accept adds it"
     elif expected is None:
         state, message = ABSENT, "no snapshot of counts of work; --accept writes one"
-    elif observed.other_corpus:
-        state, message = DRIFT, "the snapshot was counted on another corpus; --accept replaces its counts"
     elif counted == expected:
         state, message = PASS, f"{counted_text(len(counted), 'count')} of work as in the snapshot"
     else:
@@ -173,7 +168,7 @@ def tally_findings(observed: lines_of.Tallies) -> Iterator[Finding]:
                 message = f"{name} on {corpus}, {tally}: {change_text(before, after)}; --accept accepts it"
                 yield Finding(WORK, DRIFT, name, message, corpus, {"tally": tally, "before": before, "after": after})
         return
-    yield Finding(WORK, state, name, f"{name}{f' on {corpus}' if corpus else ''}: {message}", corpus)
+    yield Finding(WORK, state, name, f"{name} on {corpus}: {message}", corpus)
 
 
 def instructions_finding(card: Card, counted: lines_of.Instructions) -> Finding:
@@ -255,7 +250,7 @@ def signed(share: float, decimals: int = 1) -> str:
 
 
 def headline(verdict: GateVerdict) -> str:
-    """The verdict in a few words, with how much was checked and which tiers were not measured."""
+    """Return the verdict in a few words, with how much was checked and which tiers were not measured."""
     passed = sum(finding.state == PASS for finding in verdict.findings)
     bad = sum(finding.is_bad for finding in verdict.findings)
     checks = (
@@ -270,7 +265,7 @@ def reason_of(finding: Finding) -> str:
 
 
 def lines(verdict: GateVerdict) -> list[str]:
-    """For a terminal: the headline, a line for each tier, then what did not pass, the gravest first."""
+    """Return the lines for a terminal: the headline, the tiers, then what did not pass, the gravest first."""
     tiers = []
     for tier in verdict.tiers():
         numbers = verdict.numbers(tier)
@@ -281,14 +276,14 @@ def lines(verdict: GateVerdict) -> list[str]:
 
 
 def listed(verdict: GateVerdict) -> list[tuple[str, str]]:
-    """State and message of what did not pass, of variants that are absent from a tier, and of times that passed."""
+    """Return state and message of what did not pass, of variants absent from a tier, and of times that passed."""
     bad = [(finding.state, finding.message) for finding in verdict.findings if finding.is_bad]
     timed = [(PASS, each.message) for each in verdict.findings if (each.state, each.tier) == (PASS, TIME)]
     return [*bad, *((ABSENT, line) for line in absent_lines(verdict)), *timed]
 
 
 def absent_lines(verdict: GateVerdict) -> list[str]:
-    """One line for each reason to be absent, with the variants that have it."""
+    """Return one line for each reason to be absent, with the variants that have it."""
     variants: dict[str, dict[str, None]] = {}
     for finding in verdict.findings:
         if finding.state == ABSENT and finding.variant != ALL:
@@ -297,22 +292,14 @@ def absent_lines(verdict: GateVerdict) -> list[str]:
 
 
 def markdown(verdict: GateVerdict, evidence: Evidence) -> str:
-    """The summary of a pull request."""
+    """Return the summary of a pull request: the lines of the terminal, what was compared, and where."""
     sign = {PASS: "✅", INCONCLUSIVE: "❔", ABSENT: "❔"}.get(verdict.state(), "❌")
-    text = [f"### {sign} {markdown_text(headline(verdict))}", ""]
-    text += ["| tier | passed | not passed | not measured |", "|---|---:|---:|---:|"]
-    for tier in verdict.tiers():
-        numbers = verdict.numbers(tier)
-        bad = numbers.total() - numbers[PASS] - numbers[ABSENT]
-        text.append(f"| {tier} | {numbers[PASS]} | {bad} | {numbers[ABSENT]} |")
-    text += ["", *(f"- **{state}** {markdown_text(message)}" for state, message in listed(verdict))]
+    first, *rest = lines(verdict)
     question = evidence.question
-    machine = question.environment
-    cores = f"{machine['cores']} processors" if "cores" in machine else ""
-    facts = [machine.get("cpu"), cores, machine.get("python"), question.started[:10]]
+    facts = [question.environment.get("cpu"), question.environment.get("python"), question.started[:10]]
     sides = f"Base: {base_of(evidence) or 'none'}; head: {question.head}."
-    text += ["", markdown_text(f"{sides} {', '.join(str(fact) for fact in facts if fact)}")]
-    return "\n".join(text) + "\n"
+    text = [f"### {sign} {markdown_text(first)}", "", "```text", *rest, "```", ""]
+    return "\n".join([*text, markdown_text(f"{sides} {', '.join(filter(None, facts))}")]) + "\n"
 
 
 def base_of(evidence: Evidence) -> str | None:
@@ -320,7 +307,7 @@ def base_of(evidence: Evidence) -> str | None:
 
 
 def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:
-    """The verdict with every number behind it, for programs; the samples are in the file that --replay reads."""
+    """Return the verdict with every number behind it, for programs; the samples are in the file that --replay reads."""
     return {
         "schema": SCHEMA,
         "verdict": verdict.state(),

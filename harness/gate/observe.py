@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +22,21 @@ import msgspec
 
 from harness.common import registry
 from harness.common.comparison import sample_of
-from harness.common.console import say
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
 from harness.common.progress import stage_bar
 from harness.common.registry import VariantCard
-from harness.common.units import counted_text, duration_text
+from harness.common.units import duration_text
 from harness.gate import evidence as lines
-from harness.gate.base import NoBase, Side, base_side, installed_side, package_of, working_side
+from harness.gate.base import NoBase, Side, base_side, working_side
 from harness.gate.evidence import AGAIN, BASE, CONFIRM, HEAD, TRIAGE, Evidence, Sample, Timed, blocks_of
 from harness.gate.judge import ABSENT, ALL, INCONCLUSIVE, PASS, SAME_CODE, UNMEASURED, relative_increase
-from harness.gate.rule import ESCALATE, Card, decide, read_card
+from harness.gate.rule import ESCALATE, decide, read_card
 from harness.gate.sampler import Arm, NotMeasured, Result, Sampler, Task, processors
 from harness.measure import process
 from harness.measure.callgrind import measure_instructions
-from harness.measure.machine import environment, usable_cores
+from harness.measure.machine import environment, source_sha256
 from harness.proof import IDENTICAL
-
-PROCESS_SECONDS, CALLGRIND_SECONDS, SETUP_SECONDS = 0.4, 8.0, 3.0
-"""Estimates for a fresh process, for one count of instructions, and for making the base or choosing a size."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +50,11 @@ class Comparison:
     @property
     def same_code(self) -> bool:
         """Whether nothing can differ: the same variant, from code with the same digest."""
-        base, head = (
-            (arm.variant.target, dict(arm.variant.params), arm.side.interpreter, arm.side.digest(arm.variant))
+        (base, of_base), (head, of_head) = (
+            (arm.variant, source_sha256(arm.variant.target, arm.variant.params, arm.side.places))
             for arm in (self.base, self.head)
         )
-        return base == head and base[-1] is not None
+        return (base.target, base.params, of_base) == (head.target, head.params, of_head) and of_base is not None
 
 
 def observe(options: argparse.Namespace) -> Evidence:
@@ -76,16 +73,15 @@ class Gate:
         overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
         overrides += [f"base.against=[{options.against}]"] if options.against else []
         self.card = read_card(options.card, overrides)
-        self.variants = select(options.targets or self.card.variants, findable=options.base is None)
+        self.variants = registry.select(options.targets or self.card.variants)
         if not self.variants:
             raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
         self.against = registry.select([options.against_variant])[0] if options.against_variant else None
-        self.all_variants = not options.targets and {card.name for card in self.variants} >= set(registry.variants())
         self.targets = [card.target for card in (*self.variants, self.against) if card]
 
     def run(self) -> Evidence:
-        """The base is made before anything of head runs, in a place that head is not given."""
-        head, installed_base = self.sides()
+        """Measure every tier. The base is made before anything of head runs, in a place that head is not given."""
+        head = working_side(self.targets, self.folder)
         question = lines.Question(
             msgspec.to_builtins(self.card),
             started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -94,12 +90,11 @@ class Gate:
             environment=environment(),
         )
         evidence = lines.new_evidence(self.options.output / lines.FILE_NAME, question)
-        say(expected_line(self.card, len(self.variants), self.all_variants))
         with stage_bar() as show:
             sampler = Sampler(self.card, self.folder, evidence, show)
-            with self.base(head, installed_base, sampler) as base:
+            with self.base(head, sampler) as base:
                 if {"identity", "work"} & set(self.card.tiers):
-                    observe_counts(sampler, head, self.variants, self.all_variants)
+                    observe_counts(sampler, head, self.variants)
                 if self.options.accept and not sampler.changed_files():
                     accept_counts(sampler)
                 if base is not None:
@@ -107,38 +102,29 @@ class Gate:
                 note_changed_files(sampler)
         return evidence
 
-    def sides(self) -> tuple[Side, Side | None]:
-        """Head, and base if it is what an environment has installed."""
-        if self.options.base is None:
-            return working_side(self.targets, self.folder), None
-        head = installed_side(HEAD, self.options.head or sys.executable, self.targets, self.folder)
-        return head, installed_side(BASE, self.options.base, self.targets, self.folder)
-
     @contextlib.contextmanager
-    def base(self, head: Side, base: Side | None, sampler: Sampler) -> Iterator[Side | None]:
-        """The base, if a tier needs it and there is one; else the evidence says why not."""
+    def base(self, head: Side, sampler: Sampler) -> Iterator[Side | None]:
+        """Yield the base, if a tier needs it and there is one; else the evidence says why not."""
         if self.options.no_base:
             note_no_base(sampler, ABSENT, "no base, because of --no-base")
         if self.options.no_base or self.options.accept or not {"work", "time"} & set(self.card.tiers):
             yield None
             return
         sampler.show("the base", "", 0, 0)
+        base = None if self.against is None else replace(head, name=BASE, described=f"the variant {self.against.name}")
         with contextlib.ExitStack() as stack:
             try:
-                if self.against is not None:
-                    base = replace(head, name=BASE, described=f"the variant {self.against.name}")
-                elif base is None:
+                if base is None:
                     folder = stack.enter_context(temporary_folder())
                     base = stack.enter_context(base_side(self.targets, self.card.base, folder))
+                    sampler.freeze(folder)
+                sampler.evidence.add(lines.BaseChosen(base.described))
             except NoBase as reason:
                 note_no_base(sampler, UNMEASURED, str(reason))
-            if base is not None:
-                sampler.evidence.add(lines.BaseChosen(base.described))
-                sampler.freeze(base.place, *base.watched)
             yield base
 
     def compare(self, head: Side, base: Side, sampler: Sampler) -> None:
-        """What needs a base: instructions, and time."""
+        """Compare what needs a base: instructions, and time."""
         against = "" if self.against is None else f" against {self.against.name}"
         comparisons = [
             Comparison(f"{card.name}{against}", Arm(base, self.against or card_on(base, card)), Arm(head, card))
@@ -165,46 +151,16 @@ def note_changed_files(sampler: Sampler) -> None:
         sampler.evidence.add(lines.Note(tier, ALL, UNMEASURED, reason))
 
 
-def select(names: Sequence[str], findable: bool) -> list[VariantCard]:
-    """The variants of these names, tags and targets; targets that only other environments have are not `findable`."""
-    targets = [] if findable else [name for name in names if ":" in name]
-    others = [name for name in names if name not in targets]
-    return [*registry.select(others), *(VariantCard(target, target) for target in targets)]
-
-
 def card_on(side: Side, card: VariantCard) -> VariantCard:
-    """A variant with the parameters of the side's own configuration, in a checkout or as installed, if it has one."""
-    above = (side.place / package_of(card.target)).resolve().parent
-    own = (registry.variant_at(conf, card.name) for conf in (above / "conf", above / "harness" / "conf"))
-    return next(filter(None, own), card)
-
-
-def expected_line(card: Card, variants: int, all_variants: bool) -> str:
-    """How long the gate will take at most; of all variants those whose code has not changed are not timed."""
-    text = duration_text(expected_seconds(card, variants))
-    less = ", less if code is unchanged" if all_variants else ""
-    return f"gate: {counted_text(variants, 'variant')}, tiers {', '.join(card.tiers)}: at most about {text}{less}"
-
-
-def expected_seconds(card: Card, variants: int) -> float:
-    seconds, rule = SETUP_SECONDS, card.time
-    if {"identity", "work"} & set(card.tiers):
-        corpora = sum(corpus.variants is None for corpus in card.corpora.values())
-        seconds += variants * corpora * PROCESS_SECONDS / min(usable_cores(), variants)
-    if "work" in card.tiers:
-        seconds += variants * 2 * CALLGRIND_SECONDS * (1 + card.work.instructions.layouts) / min(usable_cores(), 2)
-    if "time" in card.tiers:
-        samples = (2 + 1 / rule.control.every) * (rule.triage.blocks + rule.confirm.blocks)
-        of_one = SETUP_SECONDS + samples * (PROCESS_SECONDS + rule.sample.most)
-        seconds += min(variants * of_one, max(rule.seconds, of_one))
-    return seconds
+    """Return a variant with the parameters of the side's own configuration, if its checkout has one."""
+    return next(filter(None, (registry.variant_at(Path(place, "conf"), card.name) for place in side.places)), card)
 
 
 # Identity, and counts of work
 
 
-def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard], all_variants: bool) -> None:
-    """Merges and tallies of every variant on every corpus; with `all_variants`, others in the snapshot are gone."""
+def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard]) -> None:
+    """Observe merges and tallies of every variant on every corpus."""
     card = sampler.card
     snapshot = lines.read_snapshot(Path(card.work.counters)) if "work" in card.tiers else None
     for corpus, rule in card.corpora.items():
@@ -218,8 +174,6 @@ def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard]
             observe_merges(sampler, task, results)
         if "work" in card.tiers:
             observe_tallies(sampler.evidence, task, results, snapshot)
-    for name in sorted(set(snapshot.counters) - {card.name for card in variants}) if snapshot and all_variants else ():
-        sampler.evidence.add(lines.Tallies(name, corpus=None, tallies=None))
 
 
 def run_all(sampler: Sampler, head: Side, task: Task, cards: Sequence[VariantCard]) -> dict[str, Result]:
@@ -246,15 +200,13 @@ def observe_tallies(
         if result.digest is not None:
             tallies = dict(sorted(result.answer["tallies"].items()))
             expected = snapshot.counters.get(name, {}).get(task.name) if snapshot else None
-            other = snapshot is not None and expected is not None and snapshot.corpora.get(task.name) != task.facts
-            evidence.add(lines.Tallies(name, task.name, tallies, expected, snapshot is not None, other))
+            evidence.add(lines.Tallies(name, task.name, tallies, expected, snapshot is not None))
 
 
 def accept_counts(sampler: Sampler) -> None:
     """Write the measured tallies into the snapshot, except those of wrong merges."""
     path = Path(sampler.card.work.counters)
-    corpora = {task.name: task.facts for task in sampler.tasks.values()}
-    lines.write_snapshot(path, lines.accept(lines.read_snapshot(path) or lines.Snapshot(), corpora, sampler.evidence))
+    lines.write_snapshot(path, lines.accept(lines.read_snapshot(path) or lines.Snapshot(), sampler.evidence))
     sampler.evidence.add(lines.Accepted())
 
 
@@ -262,38 +214,38 @@ def accept_counts(sampler: Sampler) -> None:
 
 
 def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
-    """Count base and head of each comparison whose code differs; again in other layouts while head takes more."""
-    rule = sampler.card.work.instructions
-    pending = []
+    """Count base and head of each comparison whose code differs."""
+    changed = [comparison for comparison in comparisons if not comparison.same_code]
     for comparison in comparisons:
-        if comparison.same_code:
+        if comparison not in changed:
             sampler.evidence.add(lines.Instructions(comparison.name, ABSENT, SAME_CODE))
-        else:
-            pending.append((comparison, lines.Instructions(comparison.name, PASS)))
-    layouts = range(rule.layouts) if pending else ()
+    if not changed:
+        return
+    rule = sampler.card.work.instructions
+    task = sampler.task("instructions", rule.say, wall=rule.wall)
     with processors() as threads:
-        for layout in layouts:
-            task = sampler.task("instructions", rule.say, wall=rule.wall)
+        running = threads.map(partial(count_instructions, sampler, task), changed)
+        for place, comparison in enumerate(changed):
+            sampler.show("instructions", comparison.name, place, len(changed))
+            sampler.evidence.add(next(running))
 
-            def count(arm: Arm, task: Task = task, layout: int = layout) -> int:
-                result = sampler.run_well(arm, task, measure_instructions, layout=layout)
-                return int(result.answer["instructions"]["count"])
 
-            running = [[threads.submit(count, arm) for arm in (each.base, each.head)] for each, _ in pending]
-            suspicious = []
-            for place, ((comparison, counted), (base, head)) in enumerate(zip(pending, running, strict=True)):
-                sampler.show(f"instructions, layout {layout + 1}", comparison.name, place, len(pending))
-                try:
-                    counted.base.append(base.result())
-                    counted.head.append(head.result())
-                except NotMeasured as error:
-                    sampler.evidence.add(lines.Instructions(comparison.name, error.state, str(error)))
-                    continue
-                if relative_increase(counted.base, counted.head) > rule.most and layout + 1 < rule.layouts:
-                    suspicious.append((comparison, counted))
-                else:
-                    sampler.evidence.add(counted)
-            pending = suspicious
+def count_instructions(sampler: Sampler, task: Task, comparison: Comparison) -> lines.Instructions:
+    """Count base and head beside each other; again in other layouts while head takes more."""
+    rule, name = sampler.card.work.instructions, comparison.name
+    base, head = [], []
+    for layout in range(rule.layouts):
+        run = partial(sampler.run_well, task=task, do=measure_instructions, layout=layout)
+        try:
+            with ThreadPoolExecutor() as threads:
+                of_base, of_head = threads.map(run, (comparison.base, comparison.head))
+        except NotMeasured as error:
+            return lines.Instructions(name, error.state, str(error))
+        base.append(int(of_base.answer["instructions"]["count"]))
+        head.append(int(of_head.answer["instructions"]["count"]))
+        if relative_increase(base, head) <= rule.most:
+            break
+    return lines.Instructions(name, PASS, None, base, head)
 
 
 # Time

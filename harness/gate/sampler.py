@@ -93,19 +93,16 @@ class Sampler:
     order: random.Random = field(default_factory=lambda: random.Random(0))
     frozen: dict[Path, dict[str, int]] = field(default_factory=dict)
 
-    def freeze(self, *folders: Path) -> None:
-        self.frozen |= {folder: file_states(folder) for folder in folders}
+    def freeze(self, folder: Path) -> None:
+        self.frozen[folder] = file_states(folder)
 
     def changed_files(self) -> list[str]:
-        """The frozen files that were changed, added or removed."""
-        changed: list[str] = []
-        for folder, before in self.frozen.items():
-            after = file_states(folder)
-            changed += [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-        return changed
+        """Return the frozen files that were changed, added or removed."""
+        states = ((before.items(), file_states(folder).items()) for folder, before in self.frozen.items())
+        return sorted({name for before, after in states for name, _ in before ^ after})
 
     def task(self, name: str, say: Sequence[str], wall: float | None = None) -> Task:
-        """The task of these overrides; its words are counted once, by the counter that is the definition."""
+        """Return the task of these overrides; its words are counted once, by the counter that is the definition."""
         limits = self.card.limits
         overrides = (*say, f"limits.wall={wall or limits.wall:g}", f"limits.memory={limits.memory}")
         if overrides not in self.tasks:
@@ -130,12 +127,11 @@ class Sampler:
         """Run a variant once in a fresh process; `by_phase` is for its tallies, `seed` for its hashes."""
         output = self.folder / "samples" / str(next(self.numbers))
         output.parent.mkdir(parents=True, exist_ok=True)
-        job = train_job(task.cell, arm.variant, task.words, arm.side.interpreter)
+        job = train_job(task.cell, arm.variant, task.words, None)
         job["tallies_by_phase"] = by_phase
-        # Where Python puts compiled files, whatever the user's settings are: once for all runs of a side.
-        compiled = str(self.folder / "compiled" / arm.side.name)
-        variables = {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""}
-        if arm.side.watched:
+        # Where Python puts compiled files, whatever the user's settings are; the base was compiled when it was made.
+        variables = {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
+        if arm.side.checkout is not None:
             variables = {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": "1"}
         variables |= {"PYTHONHASHSEED": seed} if seed else {}
         try:
@@ -146,7 +142,7 @@ class Sampler:
             shutil.rmtree(output, ignore_errors=True)
 
     def run_well(self, arm: Arm, task: Task, do: Any = measure, **options: Any) -> Result:
-        """The same. Raises NotMeasured if it fails: a base that fails, or what cannot run here, is only absent."""
+        """Run a variant. Raises NotMeasured if it fails: a base that fails, or what cannot run here, is only absent."""
         result = self.run(arm, task, do, **options)
         if result.status == "ok":
             return result
@@ -154,7 +150,7 @@ class Sampler:
         raise NotMeasured(ABSENT if absent else UNMEASURED, f"{arm.side.name} was {result.status}: {result.reason}")
 
     def prove(self, task: Task, results: Mapping[str, Result]) -> list[Identity | None]:
-        """The identity of the merges of each result; None for a result without merges."""
+        """Return the identity of the merges of each result; None for a result without merges."""
         cell = task.cell
         tie_break = None if cell.tie_break == OWN else TieBreak(cell.tie_break)
         lists = [
@@ -169,7 +165,7 @@ class Sampler:
 
 @contextlib.contextmanager
 def processors() -> Iterator[Executor]:
-    """A thread for each processor, for runs whose times do not matter; after a failure none starts."""
+    """Yield a thread for each processor, for runs whose times do not matter; after a failure none starts."""
     threads = ThreadPoolExecutor(usable_cores())
     try:
         yield threads

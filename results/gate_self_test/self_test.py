@@ -52,11 +52,12 @@ def replay(head: dict[str, Any], blocks: list[Any], kind: str, starts: list[int]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "samples.jsonl")
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        command = [sys.executable, "-m", "harness.gate", "--replay", str(file), "--json", *options]
-        output = subprocess.run(command, capture_output=True, text=True, check=False)
-    if not output.stdout:
-        sys.exit(output.stderr)
-    return {int(finding["variant"]): finding for finding in json.loads(output.stdout)["findings"]}
+        command = [sys.executable, "-m", "harness.gate", "--replay", str(file), "--output", folder, *options]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not ended.stdout:
+            sys.exit(ended.stderr)
+        verdict = json.loads(Path(folder, "verdict.json").read_text())
+    return {int(finding["variant"]): finding for finding in verdict["findings"]}
 
 
 def runs(head: dict[str, Any], blocks: list[Any], kind: str, options: list[str]) -> Iterator[tuple[str, bool]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -18,15 +19,12 @@ from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
 from harness.gate.base import (
     NoBase,
-    Side,
     base_side,
     departure,
     file_states,
-    installed_side,
-    is_built_alike,
-    linked,
     provide_compiled,
     repository_of,
+    side_of,
     working_side,
 )
 from harness.gate.observe import Comparison, card_on
@@ -69,59 +67,49 @@ def test_shallow_clone_is_refused_with_how_to_get_its_base(repository: Path, tmp
 def test_package_must_be_committed(repository: Path) -> None:
     assert repository_of({"mine": repository / "mine.py"}) == repository.resolve()
     (repository / "new.py").write_text("")
-    with pytest.raises(NoBase, match=r"git has no repository with .*new\.py; commit it, compare two environments"):
+    with pytest.raises(NoBase, match=r"git has no repository with .*new\.py; commit it, or pass --no-base"):
         repository_of({"new": repository / "new.py"})
 
 
 def test_base_leaves_no_worktree_behind(repository: Path, tmp_path: Path) -> None:
-    killed = tmp_path / "killed"
-    git(repository, "worktree", "add", "-q", "--detach", str(killed))
-    killed.rename(tmp_path / "removed")  # as after SIGKILL
     (repository / "mine.py").write_text("")
     with base_side(["mine:train"], BaseRule(("main",)), tmp_path / "sides") as base:
-        source = (base.place / "mine.py").resolve()
-        assert source.read_text() == "from variants.heap import train\n"
-        assert "killed" not in git(repository, "worktree", "list")
+        assert Path(base.places[0], "mine.py").read_text() == "from variants.heap import train\n"
     assert len(git(repository, "worktree", "list").splitlines()) == 1
 
 
 # Compiled modules
 
 
-def test_compiled_modules_are_copied_only_if_nothing_compiled_changed(repository: Path, tmp_path: Path) -> None:
-    project = repository / "pyproject.toml"
-    project.write_text('[project]\nversion = "1"\n[tool.ruff]\nline-length = 1\n')
-    (repository / "fast.pyx").write_text("x = 1\n")
+def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_path: Path) -> None:
+    for name in ("fast.pyx", "pyproject.toml", "setup.py"):
+        (repository / name).write_text("")
     base = commit_all(repository)
-    checkout = tmp_path / "checkout"
-    git(repository, "worktree", "add", "-q", "--detach", str(checkout), base)
-    (repository / "mine.py").write_text("train = None\n")
-    project.write_text('[project]\nversion = "2"\n[tool.ruff]\nline-length = 2\n')
-    assert is_built_alike(repository, checkout, base)
-    project.write_text('[project]\nversion = "2"\n[tool.setuptools]\next-modules = []\n')
-    assert not is_built_alike(repository, checkout, base)
-    git(repository, "checkout", "-q", "pyproject.toml")
-    (repository / "fast.pyx").write_text("x = 2\n")
-    assert not is_built_alike(repository, checkout, base)
-
-
-def test_base_is_built_or_what_is_missing_is_named(repository: Path, tmp_path: Path) -> None:
-    (repository / "setup.py").write_text("")
-    base = commit_all(repository)
-    checkout = tmp_path / "checkout"
-    git(repository, "worktree", "add", "-q", "--detach", str(checkout), base)
-    (repository / "setup.py").write_text("x = 1\n")
     module = repository / "fast.so"
-    provide_compiled(repository, checkout, base, '{python} -c \'open("fast.so", "w")\'', [module])
-    assert (checkout / "fast.so").exists()
-    with pytest.raises(
-        Refusal, match=r"cannot build the base with base.build='false' \(without a message\)"
-    ) as refusal:
-        provide_compiled(repository, checkout, base, "false", [module])
+    module.write_text("of the working tree")
+    checkouts = (tmp_path / str(number) for number in itertools.count())
+
+    def provide(build: str) -> str:
+        git(repository, "worktree", "add", "-q", "--detach", str(checkout := next(checkouts)), base)
+        provide_compiled(repository, checkout, base, build, [module])
+        return (checkout / "fast.so").read_text()
+
+    (repository / "mine.py").write_text("train = None\n")
+    assert provide("false") == "of the working tree"
+    os.utime(repository / "fast.pyx", (0, 0))
+    for name in ("fast.pyx", "pyproject.toml", "setup.py"):
+        (repository / name).write_text("x = 1\n")
+        os.utime(module)
+        assert provide('{python} -c \'print("built", end="", file=open("fast.so", "w"))\'') == "built"
+        git(repository, "checkout", "-q", name)
+    (repository / "setup.py").write_text("x = 2\n")
+    os.utime(module)
+    with pytest.raises(Refusal, match="No module named 'no_such'") as refusal:
+        provide("{python} -c 'import no_such'")
     assert refusal.value.exit_code == 22
-    (checkout / "pyproject.toml").write_text('[build-system]\nrequires = ["no-such-builder>=3"]\n')
-    with pytest.raises(Refusal, match=r"named 'no_such'; run .* -m pip install 'no-such-builder>=3'$"):
-        provide_compiled(repository, checkout, base, "{python} -c 'import no_such'", [module])
+    os.utime(module, (0, 0))
+    with pytest.raises(Refusal, match=r"fast\.pyx is newer than its compiled module"):
+        provide("false")
 
 
 # Sides
@@ -134,7 +122,7 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
     (package.parent / "conf" / "variant").mkdir(parents=True)
     card = {"name": "heap", "_target_": "variants.heap:train", "params": {"push": "grown"}}
     (package.parent / "conf" / "variant" / "heap.yaml").write_text(yaml.safe_dump(card))
-    base = Side("base", "a checkout", None, linked(tmp_path / "base", {"variants": package}))
+    base = side_of("base", "a checkout", {"variants": package}, tmp_path)
     heap = registry.variants()["heap"]
     assert card_on(base, heap).params == {"push": "grown"}
     head = working_side([heap.target], tmp_path)
@@ -142,35 +130,6 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
     assert Comparison("heap", Arm(head, heap), Arm(head, heap)).same_code
     unknown = VariantCard("new", "variants.new:train", params={"size": 3})
     assert card_on(base, unknown) == unknown
-
-
-@pytest.mark.slow
-def test_each_side_imports_its_own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both environments have a trainer of one name, and so has the current folder; only the base's is wrong."""
-    wrong = "def train(word_counts, num_merges):\n    return [(b'a', b'b')]\n"
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "trained_here.py").write_text(wrong)
-    pythons = {}
-    for name, source in (("old", wrong), ("new", "from variants.heap import train\n")):
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / name)], check=True)
-        (packages,) = (tmp_path / name).glob("lib/python*/site-packages")
-        (packages / "trained_here.py").write_text(source)
-        pythons[name] = str(tmp_path / name / "bin" / "python")
-
-    def gated(base: str, head: str, tiers: str) -> int:
-        card = ["--card", str(tiny_card(tmp_path)), "--output", "out", "--tiers", tiers]
-        return gate.main(["trained_here:train", "--base", pythons[base], "--head", pythons[head], *card])
-
-    assert gated("old", "new", "identity,time") == 22
-    assert "base made other merges" in Path("out", "verdict.json").read_text()
-    Path("trained_here.py").unlink()  # it need not be here
-    assert gated("new", "old", "identity") == 21
-    new, old = (
-        installed_side(name, pythons[name], ["trained_here:train"], tmp_path / "sides") for name in ("new", "old")
-    )
-    card = VariantCard("trained_here:train", "trained_here:train")
-    assert new.digest(card) != old.digest(card)
 
 
 # What head and the checkout could do

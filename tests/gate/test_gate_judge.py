@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from workbench import CHECKOUT
 
+from harness.common import registry
 from harness.common.errors import Refusal
 from harness.gate.evidence import (
     AnyObservation,
@@ -100,8 +102,6 @@ CASES: list[tuple[list[Line], str, str]] = [
     ([tallies({"max/new": 4}, {"max/new": 4, "max/old": 3})], "drift 21", "mine on letters, max/old: 3 -> none"),
     ([tallies({"steps": 4}, None, snapshot=False)], "absent 22", "mine on letters: no snapshot"),
     ([tallies({"steps": 4}, None)], "drift 21", "mine on letters: not in the snapshot"),
-    ([tallies(None, None, corpus=None)], "drift 21", "mine: in the snapshot, but the variant does not exist"),
-    ([tallies({"a": 4}, {"a": 4}, other_corpus=True)], "drift 21", "the snapshot was counted on another corpus"),
     ([tallies({"steps": 4}, {"steps": 3}), ("accepted", {})], "pass 0", "steps: 3 -> 4 (+33.3 %); accepted"),
     ([("instructions", {"head": [1006]})], "regression 20", "instructions: 1,000 -> 1,006 (+0.60 %); at most +0.5 %"),
     ([("instructions", {"head": [1005]})], "pass 0", "mine, instructions: 1,000 -> 1,005"),
@@ -158,7 +158,6 @@ def test_gravest_finding_decides() -> None:
     for number, code in enumerate([0, 0, 23, 22, 20, 21], 1):
         verdict = GateVerdict([Finding("time", state, "mine", "") for state in states[:number]])
         assert verdict.exit_code() == code
-        assert verdict.exit_code(advisory=True) == 0
     inconclusive = GateVerdict([Finding("time", "inconclusive", "mine", "")])
     assert [inconclusive.exit_code(treated) for treated in ("pass", "fail", "neutral")] == [0, 20, 23]
 
@@ -170,11 +169,8 @@ def test_markdown_loses_nothing(evidence: Evidence) -> None:
     add(evidence, PROVED, tallies({"max/a|b": 2}, {"max/a|b": 1}))
     text = markdown(judge(evidence), evidence)
     assert text.startswith("### ❌ gate: counts of work changed; 1 of 2 checks passed")
-    assert "| identity | 1 | 0 | 0 |" in text
-    assert r"max/a\|b: 1 -\> 2" in text
+    assert "\n".join(["```text", *lines(judge(evidence))[1:], "```"]) in text
     assert "Base: none; head: the working tree. one, CPython 3.12, 2026-01-01" in text
-    evidence.question.environment = {}
-    assert "head: the working tree. 2026-01-01" in markdown(judge(evidence), evidence)
 
 
 def test_absent_variants_share_a_line(evidence: Evidence) -> None:
@@ -219,16 +215,14 @@ def test_new_run_removes_older_verdict(tmp_path: Path) -> None:
 
 def test_snapshot_is_read_as_written(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "counters.json"
-    snapshot = Snapshot(
-        corpora={"letters": {"sha256": "x"}}, counters={"b": {"letters": {"max/a": 1}}, "a": {"letters": {"n": 2}}}
-    )
+    snapshot = Snapshot(counters={"b": {"letters": {"max/a": 1}}, "a": {"letters": {"n": 2}}})
     assert read_snapshot(path) is None
     write_snapshot(path, snapshot)
     assert read_snapshot(path) == snapshot
     assert path.read_text().index('"a"') < path.read_text().index('"b"')
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"schema": 2}', '{"schema": 1, "corpora": {}, "counters": {"a": 1}}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"schema": 2}', '{"schema": 1, "counters": {"a": 1}}'])
 def test_file_that_is_not_a_snapshot_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "counters.json"
     path.write_text(content)
@@ -237,13 +231,18 @@ def test_file_that_is_not_a_snapshot_is_refused(tmp_path: Path, content: str) ->
 
 
 def test_accepting_rewrites_only_what_was_measured(evidence: Evidence) -> None:
-    corpora = {"letters": {"sha256": "x"}}
-    counters = {"mine": {"letters": {"n": 10}}, "absent": {"letters": {"n": 5}}, "gone": {"letters": {"n": 1}}}
+    counters = {"mine": {"letters": {"n": 10}}, "absent": {"letters": {"n": 5}}, "silent": {"letters": {"n": 1}}}
     add(evidence, WRONG, tallies({"n": 12}, {}), PROVED)
-    add(evidence, tallies({"k": 3}, None, variant="new"), tallies(None, None, variant="gone", corpus=None))
-    after = accept(Snapshot(corpora=corpora, counters=counters), corpora, evidence)
-    assert after.counters == {
+    add(evidence, tallies({"k": 3}, None, variant="new"), tallies({}, {"n": 1}, variant="silent"))
+    assert accept(Snapshot(counters=counters), evidence).counters == {
         "mine": {"letters": {"n": 10}},  # its merges are wrong
         "absent": {"letters": {"n": 5}},
+        "silent": {"letters": {}},
         "new": {"letters": {"k": 3}},
     }
+
+
+def test_snapshot_of_this_project_has_no_variant_that_is_gone() -> None:
+    snapshot = read_snapshot(CHECKOUT / "results" / "counters.json")
+    assert snapshot is not None
+    assert snapshot.counters.keys() <= registry.variants().keys()

@@ -13,7 +13,7 @@ from harness.common.registry import VariantCard
 from harness.gate.base import Side
 from harness.gate.evidence import Evidence, Question
 from harness.gate.judge import judge
-from harness.gate.observe import Comparison, expected_line, expected_seconds, observe_instructions
+from harness.gate.observe import Comparison, observe_instructions
 from harness.gate.rule import Card, read_card
 from harness.gate.sampler import Arm, Result, Sampler
 
@@ -34,9 +34,7 @@ class FakeSampler(Sampler):
 
 
 def comparison(name: str) -> Comparison:
-    base, head = (
-        Arm(Side(side, "", None, Path(side)), VariantCard(name, f"{side}_module:train")) for side in ("base", "head")
-    )
+    base, head = (Arm(Side(side, "", [side]), VariantCard(name, f"{side}_module:train")) for side in ("base", "head"))
     return Comparison(name, base, head)
 
 
@@ -61,11 +59,4 @@ def test_instructions(base: list[int | str], head: list[int | str], code: int, l
     assert verdict.exit_code() == code
     assert {finding.variant for finding in verdict.findings} >= {"first", "second"}
     assert any(message in finding.message for finding in verdict.findings)
-    assert len(sampler.tasks) == 2 * 2 * layouts  # of two variants, base and head
-
-
-def test_quick_card_takes_at_most_two_minutes_for_one_trainer() -> None:
-    quick, usual = read_card("quick"), read_card("usual")
-    assert expected_seconds(quick, 1) <= 120 < expected_seconds(usual, 1)
-    line = "gate: 1 variant, tiers identity, work, time: at most about "
-    assert expected_line(quick, 1, all_variants=False).startswith(line)
+    assert {layout for _, layout, _ in sampler.tasks} == set(map(str, range(layouts)))
