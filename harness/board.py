@@ -247,7 +247,7 @@ def _about(measured: Sequence[Row], folder: Path) -> str:
     pages = {"measuring": "explanation/measuring.md", "fairness": "../results/fairness/README.md"}
     places = {name: _page_link(page, folder) for name, page in pages.items()}
     commits = {str((row.record.get("environment") or {}).get("commit") or "unknown")[:12] for row in measured}
-    facts = [*Legend(measured).details(), f"measured {', '.join(_days(measured))}"]
+    facts = [*Legend(measured).caption(), f"measured {', '.join(_days(measured))}"]
     return ABOUT.format(folder=folder.as_posix(), **places) + _bullets([*facts, f"commit {', '.join(sorted(commits))}"])
 
 

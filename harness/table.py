@@ -28,7 +28,7 @@ from harness.results.frame import frame_of
 from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
 from harness.results.tables import TableOptions, tables
-from harness.results.views import UNLIKE, comparison_sheet, pivot_sheet, side_by_side
+from harness.results.views import comparison_sheet, pivot_sheet, side_by_side
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,10 +53,11 @@ examples:
   python -m harness.table --columns variant,total,CPU,spread,MB/s,merges/s
   python -m harness.table --pivot variant data --value MB/s
   python -m harness.table --compare old/ new/        side by side; of two machines
-                                                     with --unlike host
+                                                     with --unlike
 
 ratio is the total divided by that of the first row: with several blocks the median of the ratios within them, with its
-95 % interval from 6 blocks on; of CPU seconds if both rows ran one thread, else of wall seconds. memory is the peak.
+95 % interval from 6 blocks on; of CPU seconds if both rows ran one thread, else of wall seconds. memory is the peak,
+~ if it was sampled over several processes.
 spread is the longest total minus the shortest, divided by the median. MB/s is of the corpus by the total.
 ~61 min: the run was stopped, and its total is estimated; >12 s: it takes at least that long; ?: not proved.
 
@@ -73,18 +74,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--output", metavar="FILE", type=Path, help="write to this file (.md .html .csv .json, else text)")
     add("--phases", action="store_true", help="the seconds of each phase, spread and CPU time")
     add("--work", action="store_true", help="a second table: how many times each variant did what")
-    add("--notes", action="store_true", help="everything worth knowing about the rows below the table")
+    add("--notes", action="store_true", help="all notes below the table, and what each outside trainer was given")
     add("--relative-to", metavar="VARIANT", help="ratios to this variant or counter (default: the first row)")
     add("--columns", metavar="NAMES", help="these alone, such as variant,total,memory,proof")
-    known = "variants whose merges are known to be wrong: shown, but ignored for the exit code"
-    add("--known-wrong", metavar="VARIANTS", default="", help=known)
     add("--sort", choices=("appearance", "total"), help="the order of rows (default: appearance)")
-    layout = "one figure of every row, laid out by two fields such as variant, data, threads, vocab_size, params.NAME"
+    layout = "one figure of every row, laid out by two fields such as variant, data, threads, vocab_size"
     add("--pivot", nargs=2, metavar=("DOWN", "ACROSS"), help=layout)
     add("--value", metavar="FIGURE", help="which: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)")
     add("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
-    alike = f"compare although the sets are unlike in this, or in anything: {', '.join(UNLIKE)}"
-    add("--unlike", nargs="*", metavar="WHAT", help=alike)
+    add("--unlike", action="store_true", help="compare them although machine, Python, limits or corpus differ")
     return parser
 
 
@@ -107,7 +105,7 @@ def _require_compatible(parser: argparse.ArgumentParser, options: argparse.Names
         if name in given and options.format in FOR_PROGRAMS:
             parser.error(f"--{name} does not go with --format {options.format}, which has every row and column")
     for name, needed in (("value", "pivot"), ("unlike", "compare")):
-        if getattr(options, name) is not None and needed not in given:
+        if name in given and needed not in given:
             parser.error(f"--{name} goes with --{needed}")
     if "compare" in given and options.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
@@ -130,7 +128,7 @@ def _command(options: argparse.Namespace) -> int:
         columns = options.columns.split(",") if options.columns else ()
         shown = TableOptions(columns, options.phases, options.work, options.notes, options.relative_to)
         _deliver(_text_of(tables(ordered, shown), options), options)
-    return MISMATCH if is_wrong(ordered, options.known_wrong.split(",")) else OK
+    return MISMATCH if is_wrong(ordered) else OK
 
 
 def in_order(rows: list[Row], sort: str | None) -> list[Row]:

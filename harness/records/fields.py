@@ -141,11 +141,6 @@ def _machine(record: Record) -> str:
     return f"{cpu} ({cores} cores)" if cores else str(cpu)
 
 
-def _memory_limit(record: Record) -> Any:
-    """The limit on memory where it was what ended the cell: else it depends on what is free and changes nothing."""
-    return (record.get("limits") or {}).get("memory_bytes") if record.get("status") == "out_of_memory" else None
-
-
 def _pattern_text(record: Record) -> str:
     left_out = " (leaves text out)" if record.get("pattern_partial") else ""
     return f"pattern {record['pattern']}{left_out}"
@@ -269,7 +264,6 @@ FIELDS: tuple[Field, ...] = (
     _field("commit", "environment.commit"),
     _field("measure"),
     _field("limits.wall", "limits.wall_seconds", unlike="limits.wall", missing="none", circumstance=True),
-    Field("limits.memory", _memory_limit, unlike="limits.memory", circumstance=True),
     _field("concurrent", unlike="concurrent", missing=False, circumstance=True),
 )
 """In the order of columns and captions."""

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.common.comparison import Sample
 from harness.common.sheet import Column
-from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line, share_text
+from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line
 from harness.proof import BY_DESIGN, UP_TO_TIES, WRONG
 from harness.records.fields import COLUMNS, FIELD, Field
 from harness.records.file import unfinished_note
 from harness.results.ratios import is_slower
-from harness.results.rows import MOST_UNSURE, NOT_MEASURED, SAMPLED, UNPROVED_MARK, Row
+from harness.results.rows import MOST_UNSURE, NOT_MEASURED, UNPROVED_MARK, Row
 from variants.contract import GREATEST_BYTES
 
 MOST_NOTES, MOST_NAMED = 3, 4
-MUCH_SPREAD, MUCH_STEAL, MUCH_IMPORT_CPU_SECONDS = 0.2, 0.05, 1.0
+MUCH_STEAL, MUCH_IMPORT_CPU_SECONDS = 0.05, 1.0
 DEFAULTS = {
     "pattern": "gpt2",
     "special_tokens": ["<|endoftext|>"],
@@ -79,40 +79,26 @@ class Legend:
 
         Of several panels, which have titles of their own, the last line alone.
         """
-        corpora, task, machine = self._parts(self._is_default)
-        vocabulary = [part for part in task if part.startswith("vocabulary ")]
-        settings = [part for part in task if part not in vocabulary]
-        if len(corpora) == 1:
-            lines = [", ".join([*corpora, *vocabulary]), ", ".join([*settings, *machine])]
-        else:
-            lines = [*corpora, ", ".join([*vocabulary, *settings, *machine])]
+        corpora, fields = _corpora(self.rows), [field for field in self._shared if field.name != "data"]
+        vocabulary = [self._phrase(field) for field in fields if field.name == "vocab_size"]
+        others = [self._phrase(field) for field in fields if field.name != "vocab_size"]
+        days = sorted({str(row.record["started"])[:10] for row in self.rows if row.record.get("started")})
+        others += [" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []
+        parts = [[*corpora, *vocabulary], others]
+        if len(corpora) != 1:
+            parts = [*([corpus] for corpus in corpora), [*vocabulary, *others]]
+        lines = [", ".join(filter(None, part)) for part in parts]
         return list(filter(None, lines))[0 if panels == 1 else -1 :]
 
-    def details(self) -> list[str]:
-        """The same with every fact and every setting, defaults included."""
-        corpora, task, machine = self._parts(lambda *_: False, ("bytes", "documents", "pre_tokens", "words"))
-        return list(filter(None, [*corpora, ", ".join(task), ", ".join(machine)]))
-
-    def _is_default(self, field: Field, row: Row) -> bool:
-        if len({each.words[field.name] for each in self._among if field.name in each.words}) > 1:
-            return False  # another table has another value
-        if field.name == "counting":
-            return not row.record.get("counting_chosen")
-        return field.name in DEFAULTS and row.record.get(field.name) == DEFAULTS[field.name]
-
-    def _parts(
-        self, is_left_out: Callable[[Field, Row], bool], facts: Sequence[str] = ("bytes", "words")
-    ) -> tuple[list[str], list[str], list[str]]:
-        """A line for each corpus, what says the task, and what says the machine and the day."""
-        parts: dict[bool, list[str]] = {True: [], False: []}
-        for field in self._shared:
-            row = next(row for row in self.rows if field.name in row.words)
-            if field.name != "data" and not is_left_out(field, row):
-                merges = _number_of_merges(self.rows) if field.name == "vocab_size" else ""
-                parts[field.decides_merges].append(f"{row.words[field.name].phrase}{merges}")
-        days = sorted({str(row.record["started"])[:10] for row in self.rows if row.record.get("started")})
-        parts[False] += [" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []
-        return _corpora(self.rows, facts), [*filter(None, parts[True])], [*filter(None, parts[False])]
+    def _phrase(self, field: Field) -> str:
+        """What the rows share, in words; empty if it is the default, and no other table has another value."""
+        row = next(row for row in self.rows if field.name in row.words)
+        if len({each.words[field.name] for each in self._among if field.name in each.words}) < 2:
+            if field.name == "counting" and not row.record.get("counting_chosen"):
+                return ""
+            if field.name in DEFAULTS and row.record.get(field.name) == DEFAULTS[field.name]:
+                return ""
+        return row.words[field.name].phrase + (_number_of_merges(self.rows) if field.name == "vocab_size" else "")
 
 
 def _text(row: Row, field: Field) -> str | None:
@@ -137,29 +123,25 @@ def _params_texts(rows: Sequence[Row]) -> list[str]:
 
 def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
     """Each row's corpus; if several have one name also its size, or its digest if their sizes do not differ."""
-    corpora: dict[str, dict[Any, Any]] = {}
-    for row in rows:
-        corpora.setdefault(str(row.corpus.get("name")), {})[row.corpus.get("sha256")] = row.corpus.get("bytes")
-    endings: dict[tuple[str, Any], str] = {}
-    for name, sizes in corpora.items():
-        if len(sizes) > 1:
-            texts = {digest: bytes_text(size) for digest, size in sizes.items() if size is not None}
-            by_size = len(set(texts.values())) == len(sizes)
-            endings |= {(name, digest): f" {texts[digest] if by_size else str(digest)[:8]}" for digest in sizes}
-    keys = [(str(row.corpus.get("name")), row.corpus.get("sha256")) for row in rows]
-    return [key[0] + endings.get(key, "") if row.corpus else None for row, key in zip(rows, keys, strict=True)]
+    facts = [(str(row.corpus.get("name")), row.corpus.get("sha256"), row.corpus.get("bytes") or 0) for row in rows]
+    names = Counter(name for name, *_ in set(facts))
+    sizes = Counter((name, bytes_text(size)) for name, _, size in set(facts))
+    texts = []
+    for name, digest, size in facts:
+        ending = f" {str(digest)[:8]}" if sizes[name, bytes_text(size)] > 1 else f" {bytes_text(size)}"
+        texts.append(name + (ending if names[name] > 1 else ""))
+    return [text if row.corpus else None for row, text in zip(rows, texts, strict=True)]
 
 
-def _corpora(rows: Sequence[Row], facts: Sequence[str]) -> list[str]:
+def _corpora(rows: Sequence[Row]) -> list[str]:
     """A line for each corpus, with the facts on which its rows agree: its words depend on the pattern as well."""
     lines = []
     names = _corpus_names(rows)
     for places in _places([row.corpus.get("sha256") for row in rows if row.corpus]).values():
-        corpora = [rows[place].corpus for place in places]
         texts = []
-        for fact in facts:
-            values = {corpus[fact] for corpus in corpora if corpus.get(fact) is not None}
-            texts += [counted_text(values.pop(), fact.replace("_", "-").removesuffix("s"))] if len(values) == 1 else []
+        for fact in ("bytes", "words"):
+            numbers = {corpus[fact] for place in places if (corpus := rows[place].corpus).get(fact) is not None}
+            texts += [counted_text(numbers.pop(), fact.removesuffix("s"))] if len(numbers) == 1 else []
         lines.append(f"{names[places[-1]]}: {', '.join(texts)}")
     return lines
 
@@ -184,14 +166,17 @@ def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
 
 
 def all_notes(legend: Legend) -> list[str]:
-    """Everything worth knowing about rows, for `--notes`."""
-    remarks = _by_text((remark, label) for row, label in _labelled(legend) for remark in _remarks(row))
-    more = [note for remark, named in remarks.items() for note in _note(remark, named)]
-    return [*_conclusive(legend), *more, *_reasons(legend), *legend.details()]
+    """All of them, and why merges that are right are not plainly identical, for `--notes`."""
+    reasons = [
+        f"{label}, {row.identity['kind'].replace('_', ' ')}: {one_line(row.identity['reason'])}."
+        for row, label in _labelled(legend)
+        if row.identity["kind"] in (UP_TO_TIES, BY_DESIGN) and row.identity.get("reason")
+    ]
+    return [*_conclusive(legend), *reasons]
 
 
 def _conclusive(legend: Legend) -> list[str]:
-    kinds = (failures, doubtful, _exhausted, _too_close, _loading, _busy)
+    kinds = (failures, doubtful, _left_out, _exhausted, _too_close, _loading, _busy)
     return [*unfinished(legend.rows), *(note for kind in kinds for note in kind(legend))]
 
 
@@ -238,6 +223,12 @@ def doubtful(legend: Legend) -> list[str]:
     return notes
 
 
+def _left_out(legend: Legend) -> list[str]:
+    """Of whom some records are in no figure, such as a repeat that failed."""
+    pairs = [(one_line(lost), label) for row, label in _labelled(legend, "ok") for lost in row.lost]
+    return [note for why, named in _by_text(pairs).items() for note in _note(f"Left out ({why})", named)]
+
+
 def _exhausted(legend: Legend) -> list[str]:
     """That a text has fewer merges than requested; if rows made different numbers, a column has them."""
     made = {(row.merges or 0, row.requested_merges or 0) for row in legend.rows if row.status == "ok"}
@@ -280,35 +271,6 @@ def _busy(legend: Legend) -> list[str]:
     counts = [(sum(map(is_disturbed, row.samples)), row, label) for row, label in _labelled(legend)]
     busy = [f"{label} in {number} of {len(row.samples)} runs" for number, row, label in counts if number]
     return _note("Machine busy, so wall times may be too long", busy)
-
-
-def _remarks(row: Row) -> Iterator[str]:
-    """What holds for a row and changes no conclusion."""
-    if row.status != "ok":
-        return
-    if row.seconds and not row.counted:
-        why = "the corpus is a table of words" if row.record.get("pattern") is None else "it was not measured"
-        yield f"The total excludes counting ({why})"
-    elif row.seconds and "count" not in row.seconds:
-        yield "One total from the file to the merges, without phases"
-    if row.memory_is_sampled:
-        yield f"{SAMPLED} The memory of several processes, sampled while they ran"
-    if row.runs > 1:
-        yield f"Medians of {row.runs} runs"
-    if (row.figures["spread"] or 0.0) > MUCH_SPREAD:
-        yield f"Totals spread by over {share_text(MUCH_SPREAD)} of their median"
-    if row.instructions is not None and (counted := row.record.get("instructions")):
-        yield f"Instructions of the trainer's call alone, by {counted.get('tool')} on {counted.get('path')}"
-    for lost in row.lost:
-        yield f"Some records were left out ({one_line(lost)})"
-
-
-def _reasons(legend: Legend) -> Iterator[str]:
-    """Why merges that are right are not plainly identical."""
-    for row, label in _labelled(legend):
-        kind, reason = row.identity["kind"], row.identity.get("reason")
-        if reason and kind in (UP_TO_TIES, BY_DESIGN):
-            yield f"{label}, {kind.replace('_', ' ')}: {one_line(reason)}."
 
 
 def is_outside_table(rows: Sequence[Row]) -> bool:

@@ -266,9 +266,9 @@ def measured_phases(rows: Iterable[Row]) -> list[str]:
     return [phase for phase in PHASES if phase in measured] + [phase for phase in measured if phase not in PHASES]
 
 
-def is_wrong(rows: Iterable[Row], known_wrong: Sequence[str] = ()) -> bool:
-    """Whether any merges are wrong, except those of `known_wrong`, or rows contradict each other."""
-    return any(row.disputed or (row.status == "mismatch" and row.name not in known_wrong) for row in rows)
+def is_wrong(rows: Iterable[Row]) -> bool:
+    """Whether any merges are wrong, or rows contradict each other."""
+    return any(row.disputed or row.status == "mismatch" for row in rows)
 
 
 def _row(cell: Sequence[Record], disputed: Sequence[str] = ()) -> Row:

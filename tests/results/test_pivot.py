@@ -65,7 +65,7 @@ SLOW = changed(HEAP, data=OWT, seconds={**HEAP["seconds"], "update": HEAP["secon
         (
             [changed(HEAP, params={"push": push}) for push in ("all", "grown")],
             ("variant", "data", "total"),
-            [["variant", "params.push", "stdlib"], ["heap", "all", "2.45 s"], ["heap", "grown", "2.45 s"]],
+            [["variant", "stdlib"], ["heap(push=all)", "2.45 s"], ["heap(push=grown)", "2.45 s"]],
         ),
         (
             [NAIVE, HEAP, SLOW],
@@ -100,7 +100,7 @@ def test_a_cell_without_a_figure_says_why() -> None:
 @pytest.mark.parametrize(
     ("named", "value", "text"),
     [
-        (("variants", "data"), "total", r"unknown field 'variants'; did you mean variant\? there are: variant, params"),
+        (("variants", "data"), "total", r"unknown field 'variants'; did you mean variant\? there are: variant, cell"),
         (("variant", "corpus"), "total", "unknown field 'corpus'; .*there are: variant, .*, data, .*, threads"),
         (("variant", "data"), "totl", r"unknown value 'totl'; did you mean total\? there are: total, .*heap_pops"),
         (("data", "data"), "total", "names data twice"),

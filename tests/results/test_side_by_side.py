@@ -11,7 +11,7 @@ from measured import stored
 from harness.common.errors import MISMATCH, OK, USAGE, Refusal
 from harness.records.file import Record, read_records
 from harness.results.rows import rows
-from harness.results.views import SideBySide, matched, require_alike
+from harness.results.views import matched, side_by_side
 from harness.table import main
 
 FORMS = read_records([Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"])
@@ -27,93 +27,62 @@ def changed(**changes: object) -> Record:
     return {**HEAP, **changes}
 
 
-def sets_of(left: Sequence[Record], right: Sequence[Record]) -> SideBySide:
-    return matched(rows(left), rows(right), ("old", "new"))
-
-
-def unlike_in(sets: SideBySide) -> list[list[str]]:
-    return [[difference.condition for difference in match.differences] for match in sets.matches]
-
-
-def refusal(left: Sequence[Record], right: Sequence[Record], allowed: Sequence[str] = ()) -> Refusal:
-    with pytest.raises(Refusal) as refused:
-        require_alike(sets_of(left, right), allowed)
-    return refused.value
-
-
-def test_rows_of_one_cell_are_a_match_and_others_are_alone() -> None:
-    both = sets_of([HEAP, changed(variant="naive"), changed(threads=2)], [changed(threads=2), HEAP])
-    assert [(match.left.name, match.left.record["threads"]) for match in both.matches] == [("heap", 1), ("heap", 2)]
-    assert unlike_in(both) == [[], []]
-    assert [row.name for row in both.only_left] == ["naive"]
-    alone = sets_of([HEAP, changed(**ELSEWHERE)], [HEAP])
-    assert (len(alone.matches), len(alone.only_left)) == (1, 1)
-    require_alike(both)
-    both = sets_of([HEAP, changed(vocab_size=2000)], [HEAP, changed(vocab_size=4000), changed(**OTHER_TEXT)])
-    assert unlike_in(both) == [[]]
-    assert [row.record["vocab_size"] for row in both.only_left] == [2000]
-    assert [row.record["vocab_size"] for row in both.only_right] == [4000, 1000]
-
-
 @pytest.mark.parametrize(
-    ("change", "condition", "text"),
+    ("left", "right", "matches", "alone"),
     [
-        (ELSEWHERE, "host", "(2 cores / 64 cores)"),
-        ({"host": "11aa22bb"}, "host", f"({HEAP['host']} / 11aa22bb)"),
-        ({"host": None}, "host", f"({HEAP['host']} / not recorded)"),
-        (OTHER_BYTES, "corpus", "(stdlib, 3,999,812 bytes, sha256 "),
-        (OTHER_TEXT, "corpus", "(stdlib, 3,999,812 bytes / owt, 11,920,511,059 bytes)"),
-        ({"interpreter": "CPython 3.14.0"}, "python", "(CPython 3.11.7 / CPython 3.14.0)"),
-        ({"special_tokens": []}, "special_tokens", "(<|endoftext|> / none)"),
-        ({"vocab_size": 32_000}, "vocab_size", "(1,000 / 32,000)"),
-        ({"params": {**HEAP["params"], "push": "none"}}, "params", "/ push=none)"),
-        ({"limits": {"wall_seconds": 60}}, "limits.wall", "/ 60)"),
-        ({"concurrent": True}, "concurrent", "/ true)"),
+        ([{}, {"variant": "naive"}, {"threads": 2}], [{"threads": 2}, {}], ["", ""], 1),
+        ([{}, ELSEWHERE], [{}], [""], 1),
+        ([{}, {"vocab_size": 2000}], [{}, {"vocab_size": 4000}, OTHER_TEXT], [""], 3),
+        ([{}, {"vocab_size": 2000}], [{"vocab_size": 2000, **ELSEWHERE}, ELSEWHERE], ["host", "host"], 0),
+        ([{}], [{**ELSEWHERE, **OTHER_BYTES}, ELSEWHERE], ["host"], 1),
+        ([{"threads": None}], [{"threads": 2}], [""], 0),  # an unknown value is unlike nothing
     ],
 )
-def test_a_condition_that_differs_is_refused_with_both_sides_and_allowed_by_its_name(
-    change: Record, condition: str, text: str
+def test_rows_of_one_cell_are_a_match_and_others_are_alone(
+    left: list[Record], right: list[Record], matches: list[str], alone: int
 ) -> None:
-    here = changed(errors="strict", concurrent=False)
-    there = {**here, **change}
-    refused = refusal([here], [there])
-    assert refused.exit_code == USAGE
-    assert str(refused).startswith(f"old and new are unlike in {condition} (")
-    assert text in str(refused)
-    assert str(refused).endswith(f"; --unlike {condition} compares them all the same")
-    require_alike(sets_of([here], [there]), [condition])
+    sets = matched(rows([changed(**change) for change in left]), rows([changed(**change) for change in right]))
+    assert [" ".join(each.condition for each in match.differences) for match in sets.matches] == matches
+    assert len(sets.only_left) + len(sets.only_right) == alone
+    assert all(match.left.record["vocab_size"] == match.right.record["vocab_size"] for match in sets.matches)
 
 
 @pytest.mark.parametrize(
-    ("change", "allowed", "text"),
+    ("change", "text"),
     [
-        ({**ELSEWHERE, **OTHER_BYTES}, [], "unlike in host (2 cores / 64 cores) and in corpus ("),
-        ({**ELSEWHERE, **OTHER_BYTES}, ["host"], "unlike in corpus ("),
-        ({"variant": "naive"}, [], "old and new have nothing in common to compare: one has heap, the other naive"),
-        ({}, ["hosts"], "unknown condition 'hosts'; did you mean host? there are: host, corpus"),
+        (ELSEWHERE, "host (2 cores / 64 cores)"),
+        ({"host": "11aa22bb"}, f"host ({HEAP['host']} / 11aa22bb)"),
+        ({"host": None}, f"host ({HEAP['host']} / not recorded)"),
+        (OTHER_BYTES, f"corpus (stdlib, 3,999,812 bytes, sha256 {HEAP['data']['sha256'][:8]} / "),
+        ({**ELSEWHERE, **OTHER_BYTES}, "host (2 cores / 64 cores) and in corpus (stdlib"),
+        ({"interpreter": "CPython 3.14.0"}, "python (CPython 3.11.7 / CPython 3.14.0)"),
+        ({"concurrent": True}, "concurrent (false / true)"),
     ],
 )
-def test_what_is_unlike_must_be_allowed(change: Record, allowed: Sequence[str], text: str) -> None:
-    assert text in str(refusal([HEAP], [changed(**change)], allowed))
+def test_circumstances_that_differ_are_refused_with_both_sides_unless_they_may(change: Record, text: str) -> None:
+    here, there = changed(concurrent=False), changed(**{"concurrent": False, **change})
+    with pytest.raises(Refusal) as refused:
+        side_by_side([here], [there], ("old", "new"), unlike=False)
+    assert refused.value.exit_code == USAGE
+    assert str(refused.value).startswith(f"old and new differ in {text}")
+    assert str(refused.value).endswith("; --unlike compares them all the same")
+    assert len(side_by_side([here], [there], ("old", "new"), unlike=True).matches) == 1
 
 
-def test_the_nearest_rows_are_a_match() -> None:
-    left = [changed(vocab_size=size) for size in (1000, 2000)]
-    right = [changed(vocab_size=size, **ELSEWHERE) for size in (2000, 1000)]
-    both = sets_of(left, right)
-    assert [match.right.record["vocab_size"] for match in both.matches] == [1000, 2000]
-    assert unlike_in(both) == [["host"], ["host"]]
-    at_2000 = changed(vocab_size=2000)
-    assert unlike_in(sets_of([HEAP, at_2000], [HEAP, {**at_2000, **ELSEWHERE}])) == [[], ["host"]]
-    assert "unlike in host" in str(refusal([HEAP, at_2000], [HEAP, {**at_2000, **OTHER_BYTES, **ELSEWHERE}]))
-
-
-def test_a_limit_on_memory_counts_only_if_it_ended_the_row() -> None:
-    low, high = ({"memory_bytes": size, "wall_seconds": None} for size in (10**9, 10**10))
-    require_alike(sets_of([changed(limits=low)], [changed(limits=high)]))
-    ended = {"status": "out_of_memory", "reason": "over limits.memory", "seconds": {}}
-    assert "limits.memory" in str(refusal([changed(limits=low, **ended)], [changed(limits=high, **ended)]))
-    require_alike(sets_of([changed(threads=None)], [changed(threads=2)]))  # an unknown value is unlike nothing
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"vocab_size": 32_000}, "vocab_size (1,000 / 32,000)"),
+        ({"special_tokens": []}, "special_tokens (<|endoftext|> / none)"),
+        ({"params": {**HEAP["params"], "push": "none"}}, "params (push=all / push=none)"),
+        (OTHER_TEXT, "corpus (stdlib, 3,999,812 bytes / owt, 11,920,511,059 bytes)"),
+        ({"variant": "naive"}, "heap and naive"),
+    ],
+)
+def test_sets_of_other_cells_are_refused_with_what_differs(change: Record, text: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        side_by_side([HEAP], [changed(**change)], ("old", "new"), unlike=True)
+    assert str(refused.value) == f"old and new have no cell in common to compare: their first rows differ in {text}"
 
 
 # The command
@@ -178,11 +147,9 @@ def test_unlike_sets_are_compared_on_request(tmp_path: Path, capsys: pytest.Capt
     assert main(arguments) == USAGE
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.endswith("--unlike host corpus compares them all the same\n")
-    for allowed in (["--unlike", "host", "corpus"], ["--unlike"]):
-        assert main([*arguments, *allowed]) == OK
-        shown = capsys.readouterr().out
-        assert all(text in shown for text in ("Compared although unlike in host (", "another task", "host, corpus"))
+    assert err.endswith("; --unlike compares them all the same\n")
+    assert main([*arguments, "--unlike"]) == OK
+    assert "Compared although they differ in host (" in capsys.readouterr().out
 
 
 def test_merges_that_differ_have_no_ratio_and_set_the_exit_code(
@@ -192,9 +159,9 @@ def test_merges_that_differ_have_no_ratio_and_set_the_exit_code(
     assert main(compared(tmp_path, times(HEAP, 1, "a"), other)) == MISMATCH
     text = capsys.readouterr().out
     assert "≠ 3f2a91bc, 77777777" in text
-    assert "≠ left and right learned different merges, so no ratio: heap (3f2a91bc, 77777777)." in text
+    assert "≠ left and right learned different merges, so no ratio: heap." in text
     assert line_of(text)[5] == "≠"
-    other = times(HEAP, 1, "b", merges_sha256="77" * 32, min_count=2)  # of another task they may differ
+    other = times(HEAP, 1, "b", merges_sha256="77" * 32, data=OTHER_BYTES["data"])  # of other bytes they may differ
     assert main(compared(tmp_path, times(HEAP, 1, "a"), other, "--unlike")) == OK
 
 
