@@ -6,20 +6,22 @@ failure says where the merges differ first, on which words, and why that matters
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from harness.worker.calling import arguments_for
-from variants.contract import GREATEST_BYTES, Merge, Merges, Meter, Unavailable, WordCounts
+from harness.worker.calling import arguments_for, parameters_of
+from variants.contract import InvalidText, Merge, Merges, Meter, Unavailable, WordCounts
 
 Words = Mapping[bytes, int]
 Subject = Callable[..., Any]
 """A trainer or a word counter."""
-DEFAULTS = (("tie_break", GREATEST_BYTES), ("min_count", 1))
+SHRINKING_SECONDS = 20.0
 CLOCK_ERROR = 1e-4
 """Seconds by which the clocks of a trainer and of a check may differ."""
 WIDTHS = (1, 2, 3, 7, 16)
@@ -27,18 +29,60 @@ WIDTHS = (1, 2, 3, 7, 16)
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
-class Counterexample(Protocol):
-    """A call that shows a failure; it can be made small and written as a test."""
+class Call(ABC):
+    """A call whose result is compared with the definition's. It can be made smaller and written as a test."""
 
-    def smallest(self, subject: Subject) -> Counterexample: ...
+    @abstractmethod
+    def run(self, subject: Subject, *meter: Meter) -> Any: ...
 
-    def as_test(self, subject: Subject) -> str: ...
+    @abstractmethod
+    def defined(self) -> Any:
+        """The definition's result; None if it refuses the input."""
+
+    @abstractmethod
+    def smaller(self, fails: Callable[[Any], bool]) -> Any:
+        """A smaller call that `fails` too; an equal one if none is found."""
+
+    @abstractmethod
+    def as_test(self, subject: Subject) -> str:
+        """A whole test that fails for this function."""
+
+    def result_of(self, subject: Subject) -> Any:
+        """The function's result; None if it fails."""
+        try:
+            return self.run(subject)
+        except (CheckFailed, InvalidText, Unavailable):
+            return None
+
+    def fails(self, subject: Subject) -> bool:
+        """Whether the function differs where the definition has a result."""
+        defined = self.defined()
+        return defined is not None and self.result_of(subject) != defined
+
+    def smallest(self, subject: Subject) -> Any:
+        """The smallest call found in SHRINKING_SECONDS that fails too; itself if it passes now."""
+        give_up = time.monotonic() + SHRINKING_SECONDS
+        smallest: Any = self
+        before = None
+        while smallest != before and smallest.fails(subject):
+            before = smallest
+            smallest = smallest.smaller(lambda call: time.monotonic() < give_up and call.fails(subject))
+        return smallest
+
+    @contextlib.contextmanager
+    def attached(self) -> Iterator[None]:
+        """Attach this call to a failure."""
+        try:
+            yield
+        except CheckFailed as failure:
+            failure.counterexample = self
+            raise
 
 
 class CheckFailed(AssertionError):
     """The checked function differs from the definition; the message shows where, on what input, and why it matters."""
 
-    counterexample: Counterexample | None = None
+    counterexample: Call | None = None
 
 
 class CheckSkipped(Exception):
@@ -70,7 +114,7 @@ class Outcome:
     group: str
     status: str
     message: str = ""
-    counterexample: Counterexample | None = field(default=None, compare=False)
+    counterexample: Call | None = field(default=None, compare=False)
 
 
 def outcome_of(check: Check, subject: Subject) -> Outcome:
@@ -82,14 +126,6 @@ def outcome_of(check: Check, subject: Subject) -> Outcome:
     except (CheckSkipped, Unavailable) as reason:
         return Outcome(check.name, check.group, SKIPPED, str(reason))
     return Outcome(check.name, check.group, PASSED)
-
-
-def parameters_of(subject: Subject) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a function; none for compiled code without a signature."""
-    try:
-        return inspect.signature(subject).parameters
-    except (TypeError, ValueError):
-        return {}
 
 
 def accepts(subject: Subject, keyword: str) -> bool:
@@ -111,20 +147,16 @@ def accepts(subject: Subject, keyword: str) -> bool:
 
 def extends(train: Subject) -> bool:
     """Whether a trainer can go on from inherited merges: it takes them by name."""
-    return "inherited" in parameters_of(train)
+    return "inherited" in (parameters_of(train) or ())
 
 
 def is_word_counter(subject: Subject) -> bool:
     """Whether a function's first parameter is called `corpus`; a trainer's is not."""
-    return next(iter(parameters_of(subject)), "") == "corpus"
+    return next(iter(parameters_of(subject) or ()), "") == "corpus"
 
 
 def learn(train: Subject, words: Words, num_merges: int, *meter: Meter, **keywords: Any) -> list[Merge]:
-    """Call the trainer on fresh word counts. Raises CheckSkipped if it does not take a needed keyword.
-
-    Keywords with default values are left out, so that a trainer without them can be checked too.
-    """
-    keywords = {name: value for name, value in keywords.items() if (name, value) not in DEFAULTS}
+    """Call the trainer on fresh word counts. Raises CheckSkipped if it does not take a keyword."""
     for keyword in keywords:
         if not accepts(train, keyword):
             raise CheckSkipped(f"the trainer takes no {keyword}")
@@ -144,11 +176,13 @@ def learn_from(train: Subject, word_counts: WordCounts, num_merges: int, *meter:
     except (Exception, SystemExit) as error:
         options = "".join(f", {name}={value}" for name, value in keywords.items())
         raise failure_of(error, f"called for {num_merges} merges{options}\n{words_text(words)}") from error
-    if isinstance(merges, Merges):
-        return list(merges)
-    if not isinstance(merges, list):
+    if not isinstance(merges, (list, Merges)):
         raise CheckFailed(f"returned {type(merges).__name__}, not a list of merges\n{words_text(words)}")
-    return merges
+    for merge in merges:
+        if type(merge) is not tuple or [type(token) for token in merge] != [bytes, bytes] or not all(merge):
+            wrong = f"a merge is a tuple of two bytes, neither empty; this is {merge!r}"
+            raise CheckFailed(f"{wrong}\n{words_text(words)}")
+    return list(merges)
 
 
 def failure_of(error: BaseException, call: str) -> CheckFailed:

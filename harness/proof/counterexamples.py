@@ -6,30 +6,26 @@ for no other reason.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import itertools
 import pprint
 import sys
 import tempfile
 import textwrap
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.common import registry
 from harness.proof.checks import (
+    Call,
     CheckFailed,
-    Counterexample,
     Outcome,
     Subject,
     Words,
     bytes_text,
     expect_merges,
     failure_of,
-    first_difference,
     learn,
     to_exhaustion,
     words_text,
@@ -47,17 +43,16 @@ from variants.contract import (
     WordCounts,
 )
 
-Input = TypeVar("Input")
-SHRINKING_SECONDS = 20.0
+Parts = TypeVar("Parts", bytes, "list[tuple[bytes, int]]", "tuple[str, ...]")
 LONGEST_TEST = 20_000
 """Instead of a longer test, the test to paste names the check."""
 
 
 @dataclass(frozen=True)
-class TrainerCall:
+class TrainerCall(Call):
     """A call of a trainer: the words, how many merges, and the options."""
 
-    words: Mapping[bytes, int]
+    words: Words
     num_merges: int
     tie_break: TieBreak = GREATEST_BYTES
     min_count: int = 1
@@ -66,16 +61,24 @@ class TrainerCall:
     veto: str = "none"
 
     def keywords(self) -> dict[str, Any]:
-        """The keywords of the call; those of extending only if they are set."""
-        keywords: dict[str, Any] = {"tie_break": self.tie_break, "min_count": self.min_count}
-        if self.inherited:
-            keywords.update(inherited=self.inherited, inheriting=self.inheriting)
-        return keywords if self.veto == "none" else {**keywords, "veto": vetoes.named(self.veto)}
+        """The keywords that differ from the defaults, so that a trainer without the others can be called too."""
+        values = {option.name: getattr(self, option.name) for option in fields(self)[2:]}
+        given = {
+            option.name: values[option.name] for option in fields(self)[2:] if values[option.name] != option.default
+        }
+        return {**given, "veto": vetoes.named(self.veto)} if "veto" in given else given
+
+    def run(self, train: Subject, *meter: Meter) -> list[Merge]:
+        return learn(train, self.words, self.num_merges, *meter, **self.keywords())
+
+    def defined(self) -> list[Merge]:
+        options = [getattr(self, option.name) for option in fields(self)[1:]]
+        return list(defined_merges(tuple(self.words.items()), *options))
 
     def expect(self, train: Subject, want: Sequence[Merge], why: str) -> None:
         """Raise CheckFailed, with this counterexample, unless a trainer gives these merges."""
-        with attached(self):
-            merges = learn(train, self.words, self.num_merges, **self.keywords())
+        with self.attached():
+            merges = self.run(train)
             if self.inherited or self.veto != "none":
                 inherited = f"{self.inheriting} of {list(self.inherited)}"
                 why += f"\ncalled for {self.num_merges} merges, {inherited}, veto {self.veto}"
@@ -85,51 +88,47 @@ class TrainerCall:
         why = f"the definition gives these with tie_break={self.tie_break.value}, min_count={self.min_count}{advice}"
         self.expect(train, self.defined(), why)
 
-    def defined(self) -> list[Merge]:
-        options = self.num_merges, self.tie_break, self.min_count, self.inherited, self.inheriting, self.veto
-        return list(defined_merges(tuple(self.words.items()), *options))
+    def smaller(self, fails: Callable[[TrainerCall], bool]) -> TrainerCall:
+        """Fewer, shorter, rarer words, with no more merges than show it."""
 
-    def result_of(self, train: Subject) -> list[Merge] | None:
-        """The trainer's merges; None if it fails to give any."""
-        try:
-            return learn(train, self.words, self.num_merges, **self.keywords())
-        except CheckFailed:
-            return None
+        def with_items(items: list[tuple[bytes, int]]) -> TrainerCall:
+            enough = len(self.inherited) + to_exhaustion(dict(items))
+            return replace(self, words=dict(items), num_merges=min(self.num_merges, enough))
 
-    def fails(self, train: Subject) -> bool:
-        return self.result_of(train) != self.defined()
+        items = shortest(list(self.words.items()), lambda items: fails(with_items(items)))
 
-    def smallest(self, train: Subject) -> TrainerCall:
-        """Fewer, shorter, rarer words that fail too, with no more merges than show it; itself if it passes now."""
-        if not self.fails(train):
-            return self
+        def smaller_item(place: int) -> tuple[bytes, int]:
+            def other(word: bytes, count: int) -> TrainerCall:
+                return with_items([*items[:place], (word, count), *items[place + 1 :]])
 
-        def with_words(words: Mapping[bytes, int]) -> TrainerCall:
-            enough = len(self.inherited) + to_exhaustion(words)
-            return replace(self, words=words, num_merges=min(self.num_merges, enough))
+            word, count = items[place]
+            word = shortest(word, lambda part: part != b"" and fails(other(part, count)))
+            fewer = (n for n in (1, 2, 3, count // 2) if 0 < n < count and fails(other(word, n)))
+            return word, next(fewer, count)
 
-        words = shrunk(dict(self.words), smaller_words, lambda words: with_words(words).fails(train))
-        smallest = with_words(words)
-        equal = first_difference(smallest.result_of(train) or [], smallest.defined())
-        fewer = replace(smallest, num_merges=max(equal + 1, len(self.inherited)))
-        return fewer if fewer.num_merges < smallest.num_merges and fewer.fails(train) else smallest
+        for place in range(len(items)):
+            items[place] = smaller_item(place)
+        smaller = with_items(items)
+        fewer_merges = (replace(smaller, num_merges=n) for n in range(len(self.inherited), smaller.num_merges))
+        return next(filter(fails, fewer_merges), smaller)
 
     def as_test(self, train: Subject) -> str:
-        """A whole test that fails for this trainer."""
-        other_ties, vetoed = self.tie_break is not GREATEST_BYTES, self.veto != "none"
         imports, name, keywords = call_of(train)
-        keywords += [f"tie_break=TieBreak.{self.tie_break.name}"] * other_ties
-        keywords += [f"min_count={self.min_count}"] * (self.min_count != 1)
-        keywords += ["inherited=inherited", f"inheriting={self.inheriting!r}"] * bool(self.inherited)
-        keywords += [f"veto=vetoes.named({self.veto!r})"] * vetoed
+        texts = {
+            "tie_break": f"TieBreak.{self.tie_break.name}",
+            "inherited": "inherited",
+            "veto": f"vetoes.named({self.veto!r})",
+        }
+        given = self.keywords()
+        keywords += [f"{option}={texts.get(option, repr(value))}" for option, value in given.items()]
         return function_text(
             "test_these_words_give_the_defined_merges()",
-            *["from variants import vetoes"] * vetoed,
-            f"from variants.contract import {'TieBreak, ' * other_ties}WordCounts",
+            *["from variants import vetoes"] * ("veto" in given),
+            f"from variants.contract import {'TieBreak, ' * ('tie_break' in given)}WordCounts",
             *imports,
             "",
             f"word_counts = WordCounts.from_items({literal(list(self.words.items()))})",
-            *[f"inherited = {literal(list(self.inherited))}"] * bool(self.inherited),
+            *[f"inherited = {literal(list(self.inherited))}"] * ("inherited" in given),
             f"merges = {name}({', '.join(['word_counts', str(self.num_merges), *keywords])})",
             f"assert merges == {literal(self.defined())}",
         )
@@ -139,12 +138,13 @@ class TrainerCall:
 def defined_merges(items: tuple[tuple[bytes, int], ...], *options: Any) -> tuple[Merge, ...]:
     """The merges of the definition; cached, because every trainer is checked on the same words."""
     call = TrainerCall(dict(items), *options)
-    definition = registry.definition(extending=bool(call.inherited) or call.veto != "none")
-    return tuple(definition(WordCounts.from_items(items), call.num_merges, **call.keywords()))
+    keywords = call.keywords()
+    definition = registry.definition(extending=not keywords.keys() <= {"tie_break", "min_count"})
+    return tuple(definition(WordCounts.from_items(items), call.num_merges, **keywords))
 
 
 @dataclass(frozen=True)
-class CounterCall:
+class CounterCall(Call):
     """A call of a word counter: the bytes of a file, and the options."""
 
     content: bytes
@@ -153,20 +153,16 @@ class CounterCall:
     pattern: str | None = GPT2_PATTERN
     errors: str = "strict"
 
-    @contextlib.contextmanager
-    def corpus(self) -> Iterator[Corpus]:
-        """The file on disk, as long as the context lasts."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "corpus.txt")
-            path.write_bytes(self.content)
-            yield Corpus(str(path), self.special_tokens, self.pattern, self.errors)
-
     def words(self, count: Subject, *meter: Meter) -> WordCounts:
         """Call the counter. Raises CheckFailed if it does, except for a file that it refuses as invalid UTF-8."""
         keywords = {} if self.width is None else {"threads": self.width}
         try:
-            with self.corpus() as corpus:
-                word_counts = count(corpus, *meter, **keywords)
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, "corpus.txt")
+                path.write_bytes(self.content)
+                word_counts = count(
+                    Corpus(str(path), self.special_tokens, self.pattern, self.errors), *meter, **keywords
+                )
         except (InvalidText, Unavailable):
             raise
         except Exception as error:
@@ -181,9 +177,16 @@ class CounterCall:
         how = f"special tokens {list(self.special_tokens)}, errors={self.errors}{threads}"
         return f"file: {bytes_text(self.content)}\n{how}, pattern {self.pattern or 'none'}"
 
+    def run(self, count: Subject, *meter: Meter) -> list[tuple[bytes, int]]:
+        return sorted(dict(self.words(count, *meter)).items())
+
+    def defined(self) -> list[tuple[bytes, int]] | None:
+        result: list[tuple[bytes, int]] | None = replace(self, width=None).result_of(registry.definition_counter())
+        return result
+
     def expect(self, count: Subject, want: Words, why: str) -> None:
         """Raise CheckFailed with the first word whose count differs from the one wanted, the reason and the file."""
-        with attached(self):
+        with self.attached():
             try:
                 words = dict(self.words(count))
             except InvalidText as error:
@@ -198,35 +201,14 @@ class CounterCall:
     def expect_definition(self, count: Subject) -> None:
         self.expect(count, dict(self.defined() or ()), "the definition counts these")
 
-    def result_of(self, count: Subject) -> list[tuple[bytes, int]] | None:
-        """The words in order with their counts; None if the counter fails to count any."""
-        try:
-            return sorted(dict(self.words(count)).items())
-        except (CheckFailed, InvalidText, Unavailable):
-            return None
-
-    def defined(self) -> list[tuple[bytes, int]] | None:
-        return replace(self, width=None).result_of(registry.definition_counter())
-
-    def fails(self, count: Subject) -> bool:
-        """Whether the counter differs where the definition can count."""
-        defined = self.defined()
-        return defined is not None and self.result_of(count) != defined
-
-    def smallest(self, count: Subject) -> CounterCall:
-        """A shorter file that fails too, with as few special tokens as show it."""
-        if not self.fails(count):
-            return self
-        content = shrunk(self.content, smaller_text, lambda content: replace(self, content=content).fails(count))
-        smallest = replace(self, content=content)
-        for token in self.special_tokens:
-            others = tuple(other for other in smallest.special_tokens if other != token)
-            fewer = replace(smallest, special_tokens=others)
-            smallest = fewer if fewer.fails(count) else smallest
-        return smallest
+    def smaller(self, fails: Callable[[CounterCall], bool]) -> CounterCall:
+        """A shorter file with as few special tokens as show it; it is cut anywhere, also within a character."""
+        content = shortest(self.content, lambda content: fails(replace(self, content=content)))
+        shorter = replace(self, content=content)
+        tokens = shortest(self.special_tokens, lambda tokens: fails(replace(shorter, special_tokens=tokens)))
+        return replace(shorter, special_tokens=tokens)
 
     def as_test(self, count: Subject) -> str:
-        """A whole test that fails for this counter."""
         imports, name, keywords = call_of(count)
         keywords += [] if self.width is None else [f"threads={self.width}"]
         options = [f"special_tokens={self.special_tokens!r}"]
@@ -244,86 +226,23 @@ class CounterCall:
         )
 
 
-@contextlib.contextmanager
-def attached(counterexample: Counterexample) -> Iterator[None]:
-    """Attach a counterexample to a failure that has none."""
-    try:
-        yield
-    except CheckFailed as failure:
-        failure.counterexample = failure.counterexample or counterexample
-        raise
+def shortest(parts: Parts, fails: Callable[[Parts], bool]) -> Parts:
+    """Remove halves, then smaller and smaller stretches, as long as what is left fails.
 
-
-# Shrinking
-
-
-def shrunk(start: Input, smaller: Callable[[Input], Iterable[Input]], fails: Callable[[Input], bool]) -> Input:
-    """Return the smallest failing input that is found from `start` in SHRINKING_SECONDS.
-
-    Each step takes the next smaller candidate that fails too, large cuts before small ones. Nothing is random, so the
-    same failure gives the same input if the time suffices.
-
-    >>> shrunk(b"xxabxx", smaller_text, lambda text: b"b" in text)
+    >>> shortest(b"xxabxx", lambda text: b"b" in text)
     b'b'
     """
-    smallest, place, shrank = start, 0, False
-    give_up = time.monotonic() + SHRINKING_SECONDS
-    while True:
-        # Candidates before the last cut did not fail, and are tried again only after all others.
-        for candidate in itertools.islice(smaller(smallest), place, None):
-            if time.monotonic() > give_up:
-                return smallest
-            if fails(candidate):
-                smallest, shrank = candidate, True
-                break
-            place += 1
-        else:
-            if not shrank:
-                return smallest
-            place, shrank = 0, False
-
-
-def cuts(length: int) -> Iterator[tuple[int, int]]:
-    """Parts to remove from a sequence, the largest first, never all of it.
-
-    >>> list(cuts(3))
-    [(0, 1), (1, 2), (2, 3)]
-    """
-    size = length // 2
+    size = len(parts)
     while size:
-        yield from ((start, min(start + size, length)) for start in range(0, length, size))
+        place = 0
+        while place < len(parts):
+            rest = parts[:place] + parts[place + size :]
+            if fails(rest):
+                parts = rest
+            else:
+                place += size
         size //= 2
-
-
-def smaller_words(words: Mapping[bytes, int]) -> Iterator[dict[bytes, int]]:
-    """The same words with some removed, then shorter, then rarer."""
-    items = list(words.items())
-    if len(items) == 1:
-        yield {}
-    for start, stop in cuts(len(items)):
-        yield dict(items[:start] + items[stop:])
-    for place, (word, count) in enumerate(items):
-        for start, stop in cuts(len(word)):
-            yield with_item(items, place, (word[:start] + word[stop:], count))
-        for fewer in sorted({1, 2, 3, count // 2, count - 1}):
-            if 0 < fewer < count:
-                yield with_item(items, place, (word, fewer))
-
-
-def with_item(items: Sequence[tuple[bytes, int]], place: int, item: tuple[bytes, int]) -> dict[bytes, int]:
-    """The words with one of them replaced; counts of equal words are added."""
-    words: dict[bytes, int] = {}
-    for word, count in [*items[:place], item, *items[place + 1 :]]:
-        words[word] = words.get(word, 0) + count
-    return words
-
-
-def smaller_text(content: bytes) -> Iterator[bytes]:
-    """The same text with parts removed; it is cut anywhere, also within a character."""
-    if len(content) == 1:
-        yield b""
-    for start, stop in cuts(len(content)):
-        yield content[:start] + content[stop:]
+    return parts
 
 
 # A failure as a test
@@ -335,7 +254,7 @@ def pasted(outcome: Outcome, subject: Subject, checks_from: str) -> str:
     `checks_from` is the expression that lists the checks, a call of a function of harness.conformance.
     """
     if outcome.counterexample is not None:
-        test = outcome.counterexample.smallest(subject).as_test(subject)
+        test: str = outcome.counterexample.smallest(subject).as_test(subject)
         if len(test) <= LONGEST_TEST:
             return test
     imports, name, keywords = call_of(subject)

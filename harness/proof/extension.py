@@ -24,7 +24,7 @@ from harness.proof.checks import (
     words_text,
 )
 from harness.proof.counterexamples import TrainerCall
-from harness.proof.trainer_checks import check_worked_example, random_words
+from harness.proof.trainer_checks import check_worked_example
 from variants.contract import Merge, TieBreak, Unavailable, WordCounts
 
 ALPHABET = b"ab :\xc3\xa9\n"
@@ -38,11 +38,14 @@ SEEDS = 60
 def extension_checks(tie_breaks: Sequence[TieBreak]) -> list[Check]:
     """All checks of an extender, the most telling first; random lists alternate between the tie-breaks."""
     cases = [case for case in EXTENSION_CASES if case.call.tie_break in tie_breaks]
-    bodies = (check_learns_in_two_parts, check_refuses_to_inherit, check_extends_at_any_width)
+    bodies = (check_refuses_to_inherit, check_extends_at_any_width)
     seeds = [(tie_breaks[seed % len(tie_breaks)], seed) for seed in range(SEEDS)]
     random_group, random_name = "extending random words", "check_extends_as_defined"
     return [
-        *(Check.of("extending", f"check_extends[{case.name}]", check_worked_example, case) for case in cases),
+        *(
+            Check.of("extending", f"check_extends[{case.name}]", check_worked_example, case, tie_breaks)
+            for case in cases
+        ),
         *(Check.of("extending", body.__name__, body, tie_breaks[0]) for body in bodies),
         *(Check.of(random_group, f"{random_name}[{seed}]", check_extends_as_defined, tie, seed) for tie, seed in seeds),
     ]
@@ -61,7 +64,7 @@ def random_extension(tie_break: TieBreak, seed: int) -> TrainerCall:
         run = chance.randint(1, 40) if chance.random() < 0.2 else 0
         words[bytes(chance.choices(letters, k=chance.randint(2, 18)) + letters[:1] * run)] = chance.randint(1, 5)
     others = {bytes(chance.choices(letters, k=chance.randint(2, 9))): chance.randint(1, 3) for _ in range(4)}
-    learned_from = {**others, **words} if chance.random() < 0.5 else others
+    learned_from = chance.choice((words, others, {**others, **words}))
     inherited = registry.definition()(WordCounts.from_items(learned_from.items()), chance.randint(0, 12))
     inheriting = chance.choice(("kept", "met"))
     if inheriting == "met":
@@ -71,18 +74,6 @@ def random_extension(tie_break: TieBreak, seed: int) -> TrainerCall:
     num_merges = len(inherited) + chance.choice((0, 3, to_exhaustion(words)))
     min_count = chance.choice((1, 1, 2))
     return TrainerCall(words, num_merges, tie_break, min_count, tuple(inherited), inheriting, chance.choice(VETOES))
-
-
-def check_learns_in_two_parts(tie_break: TieBreak, train: Subject) -> None:
-    """Merges that are learned, inherited and continued on the same words are those learned at once."""
-    for seed in range(10):
-        words = random_words(seed)
-        most = to_exhaustion(words)
-        defined = TrainerCall(words, most, tie_break).defined()
-        for first in {0, 1, len(defined) // 2, len(defined)}:
-            for inheriting in ("kept", "met"):
-                call = TrainerCall(words, most + first, tie_break, 1, tuple(defined[:first]), inheriting)
-                call.expect(train, defined, "training at once gives these")
 
 
 UNINHERITABLE: tuple[tuple[list[Merge], int, str], ...] = (

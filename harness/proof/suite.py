@@ -19,9 +19,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.common import errors, registry
 from harness.common.console import tell
@@ -35,19 +35,17 @@ from harness.proof.checks import (
     FAILED,
     PASSED,
     SKIPPED,
-    WIDTHS,
     Check,
     Outcome,
     Subject,
     extends,
     is_word_counter,
     outcome_of,
-    to_exhaustion,
 )
 from harness.proof.counter_checks import counter_checks, random_text
 from harness.proof.counterexamples import CounterCall, TrainerCall, pasted
 from harness.proof.extension import extension_checks
-from harness.proof.trainer_checks import differential_checks, properties, random_words, worked_examples
+from harness.proof.trainer_checks import differential_checks, properties, random_call, worked_examples
 from harness.proof.true_counts import ALL_TIE_BREAKS
 from harness.worker import CHANNEL
 from harness.worker.calling import reads_corpus
@@ -80,28 +78,21 @@ def trainer_checks(tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS, *, extending
     ]
 
 
-@dataclass(frozen=True)
-class CheckList:
+class CheckList(NamedTuple):
     """Checks, and the expression by which a test gets them from harness.conformance."""
 
     checks: list[Check]
     expression: str
 
 
-def checks_for(
-    subject: Subject,
-    tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS,
-    widths: Sequence[int] = WIDTHS,
-    *,
-    counter: bool | None = None,
-) -> CheckList:
-    """All checks of a trainer under these tie-breaks, or of a word counter at these widths.
+def checks_for(subject: Subject, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> CheckList:
+    """All checks of a word counter, or of a trainer under these tie-breaks.
 
     >>> checks_for(lambda words, num_merges, inherited=(): [], [TieBreak.RAW_BYTES]).expression
     'trainer_checks([TieBreak.RAW_BYTES], extending=True)'
     """
-    if is_word_counter(subject) if counter is None else counter:
-        return CheckList(counter_checks(widths), f"counter_checks({'' if tuple(widths) == WIDTHS else list(widths)})")
+    if is_word_counter(subject):
+        return CheckList(counter_checks(), "counter_checks()")
     names = ", ".join(f"TieBreak.{tie_break.name}" for tie_break in tie_breaks)
     arguments = [f"[{names}]"] * (tuple(tie_breaks) != ALL_TIE_BREAKS) + ["extending=True"] * extends(subject)
     return CheckList(trainer_checks(tie_breaks, extending=extends(subject)), f"trainer_checks({', '.join(arguments)})")
@@ -109,11 +100,10 @@ def checks_for(
 
 @dataclass(frozen=True)
 class Request:
-    """A target with its parameters, whether it is a counter, the tie-breaks and the checks to make."""
+    """A target with its parameters, the tie-breaks, and the names of the checks to make."""
 
     target: str
     parameters: Mapping[str, Any]
-    counter: bool = False
     tie_breaks: tuple[TieBreak, ...] = ALL_TIE_BREAKS
     only: str = "*"
 
@@ -134,40 +124,38 @@ def main() -> None:
 
     try:
         subject = bound(request)
-        counter = request.counter or is_word_counter(subject)
-        make_checks(subject, checks_for(subject, request.tie_breaks, counter=counter), request.only, counter, send)
-        send(done=True)
+        make_checks(subject, request, send)
+        tie_break = None if is_word_counter(subject) else request.tie_breaks[0]
         while True:
-            fresh = fresh_input(int(line.recv_bytes()), None if counter else request.tie_breaks[0])
-            send(returned=repr(fresh.result_of(subject)))
+            send(returned=repr(fresh_call(int(line.recv_bytes()), tie_break).result_of(subject)))
     except Refusal as refusal:
         send(refused=str(refusal), code=refusal.exit_code)
 
 
-def make_checks(subject: Subject, listed: CheckList, only: str, counter: bool, send: Callable[..., None]) -> None:
+def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -> None:
     """Send which checks there are, the outcome of each, and a test of one that failed."""
-    checks = [check for check in listed.checks if fnmatch.fnmatchcase(check.name, only)]
+    listed = checks_for(subject, request.tie_breaks)
+    checks = [check for check in listed.checks if fnmatch.fnmatchcase(check.name, request.only)]
     if not checks:
-        raise Refusal(f"--only {only}: no check has such a name; leave --only out to see all groups")
+        raise Refusal(f"--only {request.only}: no check has such a name; leave --only out to see all groups")
     names = [(check.name, check.group) for check in checks]
-    send(checks=names, counter=counter, expression=listed.expression)
+    send(checks=names, counter=is_word_counter(subject), expression=listed.expression)
     failed: list[Outcome] = []
     for check in checks:
         outcome = outcome_of(check, subject)
-        send(outcome=[outcome.check, outcome.group, outcome.status, outcome.message])
+        send(status=outcome.status, message=outcome.message)
         failed += [outcome] if outcome.status == FAILED else []
     if failed:
         shown = next((outcome for outcome in failed if outcome.counterexample is not None), failed[0])
-        send(test=[shown.check, pasted(shown, subject, listed.expression)])
+        send(check=shown.check, test=pasted(shown, subject, listed.expression))
 
 
-def fresh_input(seed: int, tie_break: TieBreak | None) -> TrainerCall | CounterCall:
+def fresh_call(seed: int, tie_break: TieBreak | None) -> TrainerCall | CounterCall:
     """Random words to train on under a tie-break; a random text for a counter, which has none."""
-    if tie_break is None:
-        text, special_tokens = random_text(seed)
-        return CounterCall(text.encode(), special_tokens)
-    words = random_words(seed)
-    return TrainerCall(words, to_exhaustion(words), tie_break)
+    if tie_break is not None:
+        return replace(random_call(seed, tie_break), min_count=1)  # which any trainer takes
+    text, special_tokens = random_text(seed)
+    return CounterCall(text.encode(), special_tokens)
 
 
 def bound(request: Request) -> Subject:
@@ -226,31 +214,32 @@ class Child:
 
         If the child breaks down, the check that was being made has failed.
         """
-        statuses, left = set(), list(self.checks)
-        with bar(self.request.target, len(self.checks), "checks") as advance:
-            try:
-                while "done" not in (message := self.receive()):
-                    if "test" in message:
-                        self.test = message["test"][0], message["test"][1]
-                        continue
-                    outcome = Outcome(*message["outcome"])
-                    del left[0]
-                    statuses.add(outcome.status)
+        statuses = set()
+        check, left = FRESH, list(self.checks)
+        try:
+            with bar(self.request.target, len(left), "checks") as advance:
+                while left:
+                    check = left.pop(0)
+                    answer = self.receive()
+                    statuses.add(answer["status"])
                     advance(len(self.checks) - len(left))
-                    yield outcome
-                if FAILED not in statuses and PASSED in statuses:
-                    left = [FRESH]
-                    yield self.judge_fresh_inputs()
-            except ChildFailed as failure:
-                if left:  # else it failed while its counterexample was shrunk
-                    more = f"; {len(left) - 1} checks more were not made" if left[1:] else ""
-                    yield Outcome(*left[0], FAILED, f"{failure}{more}")
+                    yield Outcome(*check, answer["status"], answer["message"])
+            if FAILED in statuses:
+                with contextlib.suppress(ChildFailed):  # while it shrinks the counterexample
+                    answer = self.receive()
+                    self.test = answer["check"], answer["test"]
+            elif PASSED in statuses:
+                check = FRESH
+                yield self.judge_fresh_inputs()
+        except ChildFailed as failure:
+            more = f"; {len(left)} checks more were not made" if left else ""
+            yield Outcome(*check, FAILED, f"{failure}{more}")
 
     def judge_fresh_inputs(self) -> Outcome:
         """Compare what the target returns for fresh inputs with the definition's result."""
         for _ in range(FRESH_INPUTS):
             seed = secrets.randbits(64)
-            fresh = fresh_input(seed, None if self.counter else self.request.tie_breaks[0])
+            fresh = fresh_call(seed, None if self.counter else self.request.tie_breaks[0])
             with contextlib.suppress(OSError):  # the child is gone, which `receive` reports
                 self.line.send_bytes(b"%d" % seed)
             returned, want = str(self.receive()["returned"]), repr(fresh.defined())
@@ -271,7 +260,7 @@ class Child:
 
     def receive(self, seconds: float | None = None) -> dict[str, Any]:
         """Return what the child sends next. Raises ChildFailed if it ends before, or exceeds a limit."""
-        seconds = SECONDS_FOR_A_CHECK if seconds is None else seconds
+        seconds = seconds or SECONDS_FOR_A_CHECK
         give_up = time.monotonic() + seconds
         while not (ready := wait([self.line, self.process.reports.fileno()], 0.1)):
             if self.process.look(MEMORY_BYTES):

@@ -264,7 +264,7 @@ def are_right(cell: CountCell, sha256: str, answer: Answer, session: Session) ->
         answer.update(status="mismatch", reason=f"its words are not those of counting={checker.name}")
         session.disagreements[
             f"{name}: the words of counting={cell.counter.name} are not those of counting={checker.name}; check it "
-            f"with python -m harness.conformance {cell.counter.target} --counter"
+            f"with python -m harness.conformance {cell.counter.target}"
         ] = None
     return session.right_words[key] == sha256
 

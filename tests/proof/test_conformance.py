@@ -206,4 +206,4 @@ def test_smallest_ranges_change_no_count(case: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{}, {"smallest_range": 1}], ids=str)
 def test_processes_conform_at_any_width(parameters: dict[str, Any]) -> None:
-    check_word_counter(processes, parameters=parameters)
+    check_word_counter(functools.partial(processes, **parameters))

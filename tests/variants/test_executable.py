@@ -17,9 +17,10 @@ from workbench import cell_of, limits_wait, processes_that_mention, reading_of, 
 
 from harness import run
 from harness.common.registry import VariantCard
-from harness.conformance import check_trainer
+from harness.conformance import check_trainer, trainer_checks
 from harness.measure.machine import source_sha256
 from harness.measure.process import Limits
+from harness.proof.checks import outcome_of
 from harness.runs.compose import compose
 from variants import naive
 from variants.contract import Meter, TieBreak, Unavailable, WordCounts
@@ -72,13 +73,14 @@ def test_the_example_shell_program_gives_the_definition_s_merges(shell: str) -> 
 
 @pytest.mark.slow
 def test_the_example_shell_program_conforms_up_to_the_numbers_of_awk(shell: str) -> None:
-    outcomes = check_trainer(train, "collect", parameters={"command": shell}, tie_breaks=GREATEST)
+    subject = functools.partial(train, command=shell)
+    outcomes = [outcome_of(check, subject) for check in trainer_checks(GREATEST)]
     assert {outcome.check for outcome in outcomes if outcome.status == "failed"} <= BEYOND_AWK
 
 
 @pytest.mark.slow
 def test_the_example_program_in_cpp_conforms(compiled: str) -> None:
-    check_trainer(train, parameters={"command": compiled}, tie_breaks=GREATEST)
+    check_trainer(functools.partial(train, command=compiled), tie_breaks=GREATEST)
 
 
 def test_a_program_is_measured_and_proved_beside_the_others(shell: str, tmp_path: Path) -> None:
