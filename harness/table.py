@@ -1,4 +1,4 @@
-"""Records as a table: on the terminal, as Markdown or HTML, and as CSV or JSON for other programs.
+"""Records as a table: on the terminal, as Markdown, and as CSV or JSON for other programs.
 
     python -m harness.table                        the latest run in results/local; --all shows every run
     python -m harness.table a.jsonl b --phases     joined from a file and a folder, with the seconds of each phase
@@ -23,7 +23,7 @@ from rich.console import Console
 from harness.common.console import Parser, frame_to_csv, json_text
 from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
-from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown, sheets_to_html
+from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
 from harness.results.frame import frame_of
 from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 FOR_PROGRAMS = ("csv", "json")
 """Formats in which each row has every field and figure, unrounded."""
-FORMATS = ("terminal", "markdown", "html", *FOR_PROGRAMS)
-_ENDINGS = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
+FORMATS = ("terminal", "markdown", *FOR_PROGRAMS)
+_ENDINGS = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "terminal"}
 _EXCLUSIVE = {
     "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases"),
     "pivot": ("work", "columns", "phases"),
@@ -47,7 +47,7 @@ examples:
   python -m harness.table                            the latest run; --all: every run
   python -m harness.table mine.jsonl yours/ --phases joined, with the seconds of phases
   python -m harness.table --format csv > times.csv   raw seconds and bytes
-  python -m harness.table --output times.html        a page, or a part of one
+  python -m harness.table --output times.md          for a page of Markdown
   python -m harness.table --relative-to NAME         ratios to that variant
   python -m harness.table --where variant='heap,flat*' --sort total
   python -m harness.table --columns variant,total,CPU,spread,MB/s,merges/s
@@ -70,8 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m harness.table", description=description, epilog=_EPILOG)
     add = parser.add_argument
     add_record_arguments(parser)
-    add("--format", choices=FORMATS, help="(default: what --output ends with, else terminal)")
-    add("--output", metavar="FILE", type=Path, help="write to this file (.md .html .csv .json, else text)")
+    add("--format", choices=FORMATS, help="(default: by the end of --output, or terminal)")
+    add("--output", metavar="FILE", type=Path, help="write to this file (.md .csv .json .txt)")
     add("--phases", action="store_true", help="the seconds of each phase, spread and CPU time")
     add("--work", action="store_true", help="a second table: how many times each variant did what")
     add("--notes", action="store_true", help="all notes below the table, and what each outside trainer was given")
@@ -90,8 +90,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = _parser()
     options = parser.parse_args(argv)
-    ending = options.output.suffix.lower() if options.output is not None else ""
-    options.format = options.format or _ENDINGS.get(ending, "terminal")
+    if options.format is None:
+        ending = ".txt" if options.output is None else options.output.suffix
+        if ending not in _ENDINGS:
+            parser.error(f"cannot tell a format from {options.output}; end it with one of {', '.join(_ENDINGS)}")
+        options.format = _ENDINGS[ending]
     _require_compatible(parser, options)
     return guarded(lambda: _command(options), UNCHANGED)
 
@@ -140,7 +143,7 @@ def in_order(rows: list[Row], sort: str | None) -> list[Row]:
 def _text_of(sheets: Sequence[Sheet], options: argparse.Namespace) -> str:
     """What is to be written; nothing if the sheets went to the terminal."""
     if options.format != "terminal":
-        return markdown(sheets) if options.format == "markdown" else html(sheets)
+        return markdown(sheets)
     page = io.StringIO()
     print_sheets(sheets, Console() if options.output is None else Console(file=page, force_terminal=False))
     return page.getvalue()
@@ -156,10 +159,6 @@ def _deliver(text: str, options: argparse.Namespace) -> None:
 
 def markdown(sheets: Sequence[Sheet]) -> str:
     return "\n".join(map(sheet_to_markdown, sheets))
-
-
-def html(sheets: Sequence[Sheet]) -> str:
-    return sheets_to_html(sheets, next((line for sheet in sheets for line in sheet.caption), "Records"))
 
 
 def as_json(table: pd.DataFrame) -> str:

@@ -176,11 +176,6 @@ body { margin: 0; background: #ffffff; }
 """
 
 
-def sheets_to_html(sheets: Sequence[Sheet], title: str) -> str:
-    """A whole page of sheets, one under the other."""
-    return html_document(title, STYLE, _sections(sheets, title))
-
-
 def html_document(title: str, style: str, body: str, head: str = "") -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{head}'
@@ -190,7 +185,7 @@ def html_document(title: str, style: str, body: str, head: str = "") -> str:
 
 
 def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:
-    """The same as a part of a page, such as a notebook's, with a style that touches nothing else."""
+    """Sheets one under the other as a part of a page, such as a notebook's, with a style that touches nothing else."""
     return f"<style>\n{STYLE[STYLE.index('.bpe-harness') :]}</style>\n{_sections(sheets, title)}"
 
 

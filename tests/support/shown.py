@@ -1,4 +1,4 @@
-"""Records as a command shows them: its tables in Markdown, CSV and HTML, their cells and notes."""
+"""Records as a command shows them: its tables in Markdown and CSV, their cells and notes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,6 @@ def to_markdown(records: Records, *, sort: str = "appearance", **options: Any) -
 
 def to_csv(records: Records, *, sort: str = "appearance", relative_to: str | None = None) -> str:
     return frame_to_csv(frame_of(ordered(records, sort), relative_to))
-
-
-def to_html(records: Records, **options: Any) -> str:
-    return table.html(tables(rows(records), TableOptions(**options)))
 
 
 def cells(records: Records, number: int = 0, **options: Any) -> list[dict[str, str]]:
