@@ -8,7 +8,6 @@ python -m harness.tokenizer check my_tokenizer --data book.txt
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,8 +44,7 @@ examples:
   python -m harness.tokenizer convert cl100k_base.tiktoken --pattern gpt4 \\
       --special-token '<|endoftext|>=100257' --to ours --output cl100k
   python -m harness.tokenizer check my_tokenizer --data book.txt
-  python -m harness.tokenizer stats my_tokenizer tiktoken:o200k_base --data book.txt \\
-      --picture stats.svg
+  python -m harness.tokenizer stats my_tokenizer tiktoken:o200k_base --data book.txt
 
 exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
 engine gave up on a text or none could be tried, or a file cannot be read or written."""
@@ -124,8 +122,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _add(commands, _stats, "stats", "compare how tokenizers compress texts", nargs="+")
     _add_data(command, "a data set or a file; repeatable", required=True)
-    command.add_argument("--format", choices=("terminal", "csv", "json"), default="terminal")
-    command.add_argument("--picture", metavar="FILE", type=Path, help="draw the figures (.svg or .png)")
+    command.add_argument("--format", choices=("terminal", "json"), default="terminal")
     return parser
 
 
@@ -335,27 +332,16 @@ def _engines(names: Sequence[str] | None) -> Mapping[str, Any]:
 
 
 def _stats(options: argparse.Namespace) -> int:
-    if options.picture is not None:
-        from harness.results import charts, drawing
-
-        drawing.check_suffix(options.picture)
     tokenizers = {name: opened(_read(options, name)) for name in options.tokenizers}
     figures = []
     for text in [_data(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():
             with bar(f"{name} on {text.name}", text.bytes, "bytes") as show:
                 figures.append(statistics.figures_of(name, tokenizer, text.name, blocks_of(text.path), show))
-    records = [row._asdict() for row in figures]
-    if options.format == "terminal":
-        print_sheet(statistics.sheet(figures), Console())
-    elif options.format == "json":
-        tell(json.dumps(records, indent=1))
+    if options.format == "json":
+        tell(json.dumps([row._asdict() for row in figures], indent=1))
     else:
-        writer = csv.DictWriter(sys.stdout, records[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({**record, "longest": " ".join(record["longest"])} for record in records)
-    if options.picture is not None:
-        drawing.save(charts.tokenizers(figures), options.picture)
+        print_sheet(statistics.sheet(figures), Console())
     return OK
 
 

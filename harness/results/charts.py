@@ -1,11 +1,11 @@
-"""Charts of rows, one function for each kind: race, phases, ladder, dots, paired, and tokenizers side by side."""
+"""Charts of rows, one function for each kind: race, phases, ladder, dots and paired."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.common import registry
 from harness.common.comparison import MARGIN, Comparison, compare
@@ -13,7 +13,6 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, ratio_text, seconds_text
 from harness.results.chart import (
     FAINT,
-    HUES,
     INK,
     OTHER_PHASE,
     OTHERS,
@@ -45,7 +44,6 @@ from harness.results.rows import (
     measured_phases,
 )
 from harness.results.selection import corpus_language, grouped, one_task, panel_title
-from harness.tokenizers.statistics import Figures
 
 MOST_TIMES_THE_LONGEST = 5
 """A race draws estimates up to so many times the longest measured total."""
@@ -326,34 +324,6 @@ def _ratios_panel(number: int, lines: Lines, base: str, title: str) -> Panel:
         marks.append(Text(place, text))
     axis = Axis(f"times {base}", *log_range(reached, 1.04, 1.04), log=True)
     return Panel(axis, [label for label, *_ in lines], marks, title, band=(1 / (1 + MARGIN), 1 + MARGIN))
-
-
-def tokenizers(figures: Sequence[Figures]) -> Chart:
-    """Tokenizers side by side: a panel for each figure, a group of bars for each text, the number at each bar."""
-    names = list(dict.fromkeys(one.tokenizer for one in figures))
-    texts = list(dict.fromkeys(one.text for one in figures))
-    order = (3, 6, 2, 5, 8, 7, 1, 0)  # blue, orange, green, violet: neighbours differ most
-    colours = {name: HUES[order[place % len(order)]] for place, name in enumerate(names)}
-    lines = [text if place == 0 else "" for text in texts for place in range(len(names))]
-    kinds: Sequence[tuple[str, Callable[[Figures], float | None], str]] = (
-        ("bytes per token (higher is better)", lambda one: one.bytes_per_token, "{:.2f}"),
-        ("tokens per word (lower is better)", lambda one: one.tokens_per_word, "{:.2f}"),
-        ("share of the vocabulary used", lambda one: one.share_used, "{:.0%}"),
-    )
-    panels = []
-    for number, (title, value_of, form) in enumerate(kinds):
-        marks: list[Mark] = []
-        for one in figures:
-            value, line = value_of(one), texts.index(one.text) * len(names) + names.index(one.tokenizer)
-            if value is not None:
-                text = form.format(value)
-                named: Any = {"name": f"bar-{number}-{line}", "hover": f"{one.tokenizer} on {one.text}: {text}"}
-                marks += [Bar(line, 0.0, value, colours[one.tokenizer], **named), Text(line, text, value)]
-        longest = max((value_of(one) or 0.0 for one in figures), default=0.0) or 1.0
-        axis = Axis("", 0.0, 1.2 * longest, unit="share" if "%" in form else "number")
-        panels.append(Panel(axis, lines, marks, title))
-    key = [Entry(name, colour) for name, colour in colours.items()]
-    return Chart("Tokenizers on the same texts", [], [], panels, key, step=0.24)
 
 
 # What the kinds have in common

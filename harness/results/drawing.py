@@ -386,8 +386,6 @@ def _tick_text(number: float, unit: str) -> str:
     if unit == "bytes":
         text, scale = bytes_text(round(number)).split(" ")
         return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {scale}"
-    if unit == "share":
-        return f"{number:.0%}"
     if number >= 1e6:
         return f"{number / 1e6:g}M"
     return f"{number:,.0f}" if number >= 1000 else f"{number:.10f}".rstrip("0").rstrip(".")
