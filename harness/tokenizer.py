@@ -10,14 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from harness.common import registry
 from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded, reason
 from harness.common.progress import bar
@@ -116,8 +115,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_data(command, "a data set or a file; repeatable (default: generated text of many scripts, with random bytes)")
     command.add_argument("--size", default="1MB", help="of the generated text (default: %(default)s)")
     command.add_argument("--seed", type=int, default=0, help="of the generated text (default: %(default)s)")
-    names = ", ".join(check.engines())
-    command.add_argument("--engine", metavar="NAME", action="append", help=f"only this one, of {names}; repeatable")
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
 
     command = _add(commands, _stats, "stats", "compare how tokenizers compress texts", nargs="+")
@@ -294,7 +291,6 @@ def _convert(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    engines = _engines(options.engine)
     size = parse_bytes(options.size, "--size")
     file = _read(options, options.tokenizer)
     tokenizer = opened(file)
@@ -308,7 +304,7 @@ def _check(options: argparse.Namespace) -> int:
             (f"mixed text (seed {options.seed})", check.mixed_parts(options.seed, size, [*tokenizer.special_tokens]))
         ]
         parts = (part for name, blocks in named for part in check.parts_of(name, blocks))
-        verdicts = check.check(tokenizer, parts, engines, folder, show)
+        verdicts = check.check(tokenizer, parts, check.ENGINES, folder, show)
     if options.format == "json":
         tell(json.dumps([asdict(verdict) for verdict in verdicts], indent=1))
     else:
@@ -321,14 +317,6 @@ def _check(options: argparse.Namespace) -> int:
     if not any(verdict.texts for verdict in verdicts):
         raise Refusal("no engine could be tried, so nothing was compared", UNMEASURED)
     return OK
-
-
-def _engines(names: Sequence[str] | None) -> Mapping[str, Any]:
-    existing = check.engines()
-    for name in names or ():
-        if name not in existing:
-            raise Refusal(registry.unknown("engine", name, existing))
-    return {name: engine for name, engine in existing.items() if not names or name in names}
 
 
 def _stats(options: argparse.Namespace) -> int:

@@ -1,9 +1,4 @@
-"""Encode a text with every installed engine: the same ids as ours, or the first difference.
-
-A package can add an engine with an entry point in the group `harness.engines`. Its `package.module:function` gets a
-folder with vocab.json, merges.txt, tokenizer.json, ranks.tiktoken (if the tokenizer fits in it) and manifest.json, and
-returns a function from str to ids. It may raise anything to say that it cannot.
-"""
+"""Encode a text with every installed engine: the same ids as ours, or the first difference."""
 
 from __future__ import annotations
 
@@ -21,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal, extra
-from harness.common.registry import resolve
 from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, one_line
 from harness.tokenizers import folder as folders
@@ -32,13 +26,12 @@ from harness.tokenizers.merges_file import read_ranks
 from harness.tokenizers.model import Tokenizer, joined
 from harness.tokenizers.statistics import readable_token
 
-ENTRY_POINTS = "harness.engines"
 PART = 1 << 18
 """Bytes given to an engine at a time."""
 AROUND = 30
-TRIALS = 400
 Encode = Callable[[str], Sequence[int]]
 Engine = Callable[[Path], Encode]
+"""Gets a folder with a tokenizer in every form that can hold it. It may raise anything to say that it cannot."""
 
 
 def open_tokenizers(folder: Path) -> Encode:
@@ -65,13 +58,7 @@ def open_gigatoken(folder: Path) -> Encode:
     return lambda text: [int(number) for number in opened.encode(text)]
 
 
-OURS = {"tokenizers": open_tokenizers, "tiktoken": open_tiktoken, "gigatoken": open_gigatoken}
-
-
-def engines() -> dict[str, Engine]:
-    """Every engine by name, those of other packages last."""
-    announced = importlib.metadata.entry_points(group=ENTRY_POINTS)
-    return {**OURS, **{entry.name: resolve(entry.value) for entry in announced if entry.name not in OURS}}
+ENGINES = {"tokenizers": open_tokenizers, "tiktoken": open_tiktoken, "gigatoken": open_gigatoken}
 
 
 def version_of(name: str) -> str:
@@ -105,11 +92,9 @@ class Verdict:
     bytes: int = 0
     ids: int = 0
     differing: int = 0
-    replaced: int = 0
-    """Texts that are not UTF-8 and were given with U+FFFD in place of invalid bytes."""
     first: dict[str, Any] | None = None
     """The first difference: the text, the byte from which ids differ, the text before, up to six tokens of each in
-    hexadecimal digits, and the smallest text that differs."""
+    hexadecimal digits."""
     gave_up: bool = False
 
     def lines(self) -> Iterator[str]:
@@ -122,9 +107,6 @@ class Verdict:
             for side in ("ours", "theirs"):
                 tokens = " ".join(readable_token(bytes.fromhex(token)) for token in self.first[side])
                 yield f"    {side + ':':7} {tokens or '(the end)'}"
-            if smallest := self.first["smallest"]:
-                points = " ".join(f"U+{ord(character):04X}" for character in smallest[:12])
-                yield f"    smallest text that differs: {smallest[:80]!r} ({points})"
 
 
 def sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[str]) -> Sheet:
@@ -141,8 +123,6 @@ def sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[str]) -> Sh
         Column("differ", cells(lambda row: count_text(row.differing))),
     ]
     lines = [line for row in verdicts for line in row.lines()]
-    if replaced := max((row.replaced for row in verdicts), default=0):
-        lines.append(f"{count_text(replaced)} texts are not UTF-8: ours and the engines got U+FFFD for invalid bytes")
     return Sheet([caption], columns, [""] * len(verdicts), [*lines, *notes])
 
 
@@ -187,44 +167,21 @@ def _compare(verdict: Verdict, tokenizer: Tokenizer, encode: Encode, part: Part,
     verdict.texts += 1
     verdict.bytes += len(part.content)
     verdict.ids += len(ours)
-    verdict.replaced += text.encode() != part.content
     if theirs != ours:
         verdict.differing += 1
-        verdict.first = verdict.first or _difference(tokenizer, encode, part, text.encode(), ours, theirs)
+        verdict.first = verdict.first or _difference(tokenizer, part, text.encode(), ours, theirs)
 
 
-def _difference(
-    tokenizer: Tokenizer, encode: Encode, part: Part, content: bytes, ours: list[int], theirs: list[int]
-) -> dict[str, Any]:
+def _difference(tokenizer: Tokenizer, part: Part, content: bytes, ours: list[int], theirs: list[int]) -> dict[str, Any]:
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
     byte = len(tokenizer.decode(ours[:same]))
-    around = content[max(0, byte - 200) : byte + 200].decode(errors="ignore")
     return {
         "place": part.name,
         "byte": part.start + byte,
         "before": content[max(0, byte - AROUND) : byte].decode(errors="replace"),
         "ours": [tokenizer.vocab.get(number, b"?").hex() for number in ours[same : same + 6]],
         "theirs": [tokenizer.vocab.get(number, b"?").hex() for number in theirs[same : same + 6]],
-        "smallest": smallest(around, lambda text: list(encode(text)) != tokenizer.encode(text)),
     }
-
-
-def smallest(text: str, differs: Callable[[str], bool]) -> str:
-    """A text without parts that can be removed while it still differs; empty if it does not."""
-    if not differs(text):
-        return ""
-    width, trials = max(1, len(text) // 2), 0
-    while width:
-        start, before = 0, len(text)
-        while start < len(text) and trials < TRIALS:
-            shorter = text[:start] + text[start + width :]
-            trials += 1
-            if shorter and differs(shorter):
-                text = shorter
-            else:
-                start += width
-        width = width if width == 1 and len(text) < before else width // 2
-    return text
 
 
 def parts_of(name: str, blocks: Iterable[bytes]) -> Iterator[Part]:
