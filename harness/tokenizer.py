@@ -24,8 +24,8 @@ from harness.common.sheet import print_sheet
 from harness.common.units import count_text, parse_bytes, parse_vocab_size
 from harness.corpora import CorpusFile
 from harness.tokenizers import check, statistics
-from harness.tokenizers.folder import check_free, check_writable
-from harness.tokenizers.forms import FORMS, Pattern, SpecialTokens, TokenizerFile, convert, read_tokenizer
+from harness.tokenizers.folder import FILES_OF, check_free, check_writable, save
+from harness.tokenizers.forms import Pattern, SpecialTokens, TokenizerFile, read_tokenizer
 from harness.tokenizers.model import Tokenizer, blocks_of
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
 
@@ -107,8 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("ids", metavar="IDS", help='such as "1 2 3"; - reads standard input; a .npy file')
 
     command = _add(commands, _convert, "convert", "write a tokenizer in another form")
-    command.add_argument("--to", choices=FORMS, required=True, metavar="FORM", help="; ".join(FORMS.values()))
-    command.add_argument("--output", metavar="FOLDER", type=Path, help="where (default: where the tokenizer is)")
+    forms = "; ".join(f"{form}: {', '.join(names)}" for form, names in FILES_OF.items())
+    command.add_argument("--to", choices=FILES_OF, required=True, metavar="FORM", help=forms)
+    command.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="where to write these files")
     command.add_argument("--overwrite", action="store_true", help="replace files of that form")
 
     command = _add(commands, _check, "check", "encode a text with ours and every engine installed, compare all ids")
@@ -281,12 +282,12 @@ def _numbers(ids: str) -> Sequence[int]:
 
 
 def _convert(options: argparse.Namespace) -> int:
-    file, source = _read(options, options.tokenizer), Path(options.tokenizer)
-    if options.output is None and not source.exists():
-        raise Refusal(f"{options.tokenizer} is not a folder; use --output FOLDER")
+    file, folder = _read(options, options.tokenizer), options.output
     opened(file)  # refuses a pattern that cannot be used
-    folder = options.output or (source if source.is_dir() else source.parent)
-    tell("\n".join(convert(file, options.to, folder, options.overwrite)))
+    origin = {"data": {"name": None, "sha256": None}, "read_from": file.form}
+    notes = save(folder, file.learned, origin, overwrite=options.overwrite, how="--overwrite", form=options.to)
+    written = ", ".join(name for name in FILES_OF[options.to] if (folder / name).exists())
+    tell("\n".join([f"wrote {folder}: {written} ({count_text(len(file.learned.vocab))} tokens)", *notes]))
     return OK
 
 

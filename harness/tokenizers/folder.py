@@ -1,4 +1,4 @@
-"""Write a tokenizer into a folder: the files of every form, and a manifest.
+"""Write a tokenizer into a folder: the files of every form or of one, and a manifest.
 
 vocab.json and merges.txt do not contain the pattern, the special tokens or the training data; the manifest does. It is
 written last and holds the digests of the other files, so that an interrupted save is noticed.
@@ -22,24 +22,48 @@ from harness.worker.merges_bytes import merges_sha256
 SCHEMA = 1
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 FILES = (VOCAB, MERGES, huggingface.FILE, tiktoken.FILE, MANIFEST)
+FILES_OF = {
+    "ours": FILES,
+    "gpt2": (VOCAB, MERGES),
+    "huggingface": (huggingface.FILE,),
+    "tiktoken": (tiktoken.FILE, MANIFEST),
+}
+"""The files of each form, in the order in which they are written."""
 
 
 def save(
-    folder: Path, learned: Learned, origin: Mapping[str, Any], *, overwrite: bool = False, how: str = "overwrite=true"
+    folder: Path,
+    learned: Learned,
+    origin: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+    how: str = "overwrite=true",
+    form: str = "ours",
 ) -> list[str]:
-    """Write a tokenizer in every form, whole or not at all; `origin` goes into the manifest as it is.
+    """Write a tokenizer in every form or in one, whole or not at all; `origin` goes into the manifest as it is.
 
-    Returns a sentence for each thing that a form cannot express; a form that would give other ids is left out. Raises
-    Refusal if the folder cannot be written, or has a tokenizer and `overwrite` is false; `how` says how to set it.
+    Returns a sentence for each thing that a form cannot express; of all forms one that would give other ids is left
+    out. Raises Refusal if the one form cannot hold the tokenizer, if the folder cannot be written, or has these files
+    and `overwrite` is false; `how` says how to set it.
     """
-    check_free(folder, overwrite, how=how)
-    contents, notes = gpt2_contents(learned)
-    for form, make in ((huggingface, huggingface.tokenizer_json), (tiktoken, tiktoken.ranks_text)):
+    names = FILES_OF[form]
+    check_free(folder, overwrite, names, how)
+    contents, notes = gpt2_contents(learned) if VOCAB in names else ({}, [])
+    for name, make in ((huggingface.FILE, huggingface.tokenizer_json), (tiktoken.FILE, tiktoken.ranks_text)):
         try:
-            contents[form.FILE] = make(learned)
+            if name in names:
+                contents[name] = make(learned)
         except ValueError as error:
-            notes.append(f"{form.FILE} was left out: {error}")
-    place(folder, {**contents, MANIFEST: manifest(learned, origin, contents)})
+            if form != "ours":
+                raise Refusal(f"{form} cannot hold this tokenizer: {error}") from error
+            notes.append(f"{name} was left out: {error}")
+    if form == "gpt2":
+        if learned.ignore_merges:
+            raise Refusal("gpt2 cannot hold this tokenizer: it takes whole pre-tokens that no merges make")
+        notes.append(f"these files lack the pattern and the special tokens: the pattern is {learned.pattern!r}")
+    if MANIFEST in names:
+        contents[MANIFEST] = manifest(learned, origin, contents)
+    place(folder, contents, names)
     return notes
 
 
@@ -79,10 +103,7 @@ def manifest(learned: Learned, origin: Mapping[str, Any], contents: Mapping[str,
 
 def check_free(folder: Path, overwrite: bool, names: Sequence[str] = FILES, how: str = "overwrite=true") -> None:
     """Refuse a folder that has a tokenizer, naming it, unless it may be overwritten."""
-    try:
-        present = [name for name in names if (folder / name).exists()]
-    except OSError as error:  # a folder above that may not be read, a name that is too long
-        raise _unwritable(folder, error) from error
+    present = [name for name in names if (folder / name).exists()]
     if present and not overwrite:
         raise Refusal(
             f"{folder} has a tokenizer already ({', '.join(present)}); use {how} to replace it, or another folder"
@@ -97,15 +118,12 @@ def check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise _unwritable(folder, error) from error
-    for name in FILES:
-        if (folder / name).is_dir():
-            raise Refusal(f"{folder / name} is a folder; choose another place for the tokenizer", UNMEASURED)
 
 
-def place(folder: Path, contents: Mapping[str, bytes], replaced: Sequence[str] = FILES) -> None:
+def place(folder: Path, contents: Mapping[str, bytes], names: Sequence[str]) -> None:
     """Write every file under a temporary name first, so that a full disk is met before anything is replaced.
 
-    Files in `replaced` that are not among the contents belonged to another tokenizer and are removed.
+    Files of these names that are not among the contents belonged to another tokenizer and are removed.
     """
     check_writable(folder)
     try:
@@ -115,7 +133,7 @@ def place(folder: Path, contents: Mapping[str, bytes], replaced: Sequence[str] =
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
-            for name in set(replaced) - contents.keys():
+            for name in set(names) - contents.keys():
                 (folder / name).unlink(missing_ok=True)
             for name in contents:
                 Path(temporary, name).replace(folder / name)

@@ -1,4 +1,4 @@
-"""Read a tokenizer of any form from a folder, a file or tiktoken's package, and write it in any other."""
+"""Read a tokenizer of any form from a folder, a file or tiktoken's package."""
 
 from __future__ import annotations
 
@@ -8,36 +8,11 @@ from types import EllipsisType
 from typing import Any, NamedTuple, TypeVar
 
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.units import count_text, token_text
 from harness.tokenizers import huggingface, tiktoken
-from harness.tokenizers.folder import (
-    FILES,
-    MANIFEST,
-    MERGES,
-    SCHEMA,
-    VOCAB,
-    check_free,
-    gpt2_contents,
-    manifest,
-    place,
-    save,
-    sha256,
-)
+from harness.tokenizers.folder import MANIFEST, MERGES, SCHEMA, VOCAB, sha256
 from harness.tokenizers.learned import Learned, check_special_tokens, checked_ids, put_together, read_json
 from harness.tokenizers.merges_file import read_merges, read_ranks
 
-FORMS = {
-    "ours": "ours: every file that save=FOLDER writes",
-    "gpt2": "gpt2: vocab.json and merges.txt",
-    "huggingface": "huggingface: tokenizer.json",
-    "tiktoken": "tiktoken: ranks.tiktoken, with pattern and special tokens in manifest.json",
-}
-FILES_OF = {
-    "ours": FILES,
-    "gpt2": (VOCAB, MERGES),
-    "huggingface": (huggingface.FILE,),
-    "tiktoken": (tiktoken.FILE, MANIFEST),
-}
 ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inherited_merges", "cut_from", "read_from")
 """The keys of a manifest that tell where a tokenizer comes from."""
 OF_TIKTOKEN = "tiktoken:"
@@ -60,23 +35,22 @@ def read_tokenizer(path: Path | str, pattern: Pattern = ..., special_tokens: Spe
 
     `pattern` (a regular expression, or None for raw bytes) and `special_tokens` (texts, for ranks with ids) are for
     forms that lack them: vocab.json with merges.txt, and ranks. Of several forms in a folder the most complete is read:
-    what the manifest describes, tokenizer.json, vocab.json with merges.txt, ranks.
+    what the manifest describes, tokenizer.json, vocab.json with merges.txt.
     Raises Refusal, with what to do, for a file that is missing, damaged, of no form, or does not fit the others.
     """
-    options = pattern is not ... or special_tokens is not None
     of_package = str(path).startswith(OF_TIKTOKEN)
-    file = Path(path) if of_package else file_of(Path(path), options)
+    file = Path(path) if of_package else _file_of(Path(path))
     lacking = not of_package and (file.name == VOCAB or file.suffix == RANKS_ENDING)
-    if options and not lacking:
+    if not lacking and (pattern is not ... or special_tokens is not None):
         raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
     if of_package:
         return TokenizerFile(tiktoken.of_package(str(path).removeprefix(OF_TIKTOKEN)), "an encoding of tiktoken")
     content_of(file)  # a file that is missing is reported as such
-    if lacking:
-        if pattern is ...:
-            raise Refusal(f"{file} lacks its pattern; give the pattern and the special tokens that it was made with")
-        if file.name == VOCAB:
-            return TokenizerFile(_of_gpt2(file.parent, pattern, special_tokens), f"{VOCAB} and {MERGES}")
+    if lacking and pattern is ...:
+        raise Refusal(f"{file} lacks its pattern; give the pattern and the special tokens that it was made with")
+    if file.name == VOCAB:
+        return TokenizerFile(_of_gpt2(file.parent, pattern, special_tokens), f"{VOCAB} and {MERGES}")
+    if file.suffix == RANKS_ENDING:
         return TokenizerFile(_of_ranks(file, pattern, special_tokens), "ranks")
     if file.name == MANIFEST:
         return _described(file)
@@ -88,24 +62,14 @@ def read_tokenizer(path: Path | str, pattern: Pattern = ..., special_tokens: Spe
     )
 
 
-def file_of(path: Path, options: bool) -> Path:
-    """The file itself, or the most complete one in a folder; with `options` one that lacks them, if there is one."""
+def _file_of(path: Path) -> Path:
+    """The file itself, or the most complete one in a folder."""
     if not path.is_dir():
         return path
-    has_gpt2 = any((path / name).is_file() for name in (VOCAB, MERGES))
-    if (path / MANIFEST).is_file():
-        return path / MANIFEST
-    if (path / huggingface.FILE).is_file() and not (options and has_gpt2):
-        return path / huggingface.FILE
-    rank_files = sorted(path.glob(f"*{RANKS_ENDING}"))
-    if has_gpt2 or not rank_files:
-        return path / VOCAB
-    if len(rank_files) > 1:
-        raise Refusal(f"{path} has {len(rank_files)} files of ranks; pass one of them")
-    return rank_files[0]
+    return next((path / name for name in (MANIFEST, huggingface.FILE) if (path / name).is_file()), path / VOCAB)
 
 
-def _of_gpt2(folder: Path, pattern: str | None, special_tokens: SpecialTokens) -> Learned:
+def _of_gpt2(folder: Path, pattern: Any, special_tokens: SpecialTokens) -> Learned:
     ids = parse(folder / VOCAB, read_ids)
     for text in special_tokens or ():
         if text not in ids:
@@ -113,7 +77,7 @@ def _of_gpt2(folder: Path, pattern: str | None, special_tokens: SpecialTokens) -
     return of_gpt2_files(folder, {text: ids[text] for text in special_tokens or ()}, pattern)
 
 
-def _of_ranks(path: Path, pattern: str | None, special_tokens: SpecialTokens) -> Learned:
+def _of_ranks(path: Path, pattern: Any, special_tokens: SpecialTokens) -> Learned:
     check_special_tokens(special_tokens or ())
     if special_tokens and not isinstance(special_tokens, Mapping):
         raise Refusal(f"{path} lacks the ids of special tokens; give each as {special_tokens[0]}=ID")
@@ -130,19 +94,17 @@ def _described(path: Path) -> TokenizerFile:
         digests = dict(content["files"])
         special_tokens = checked_ids({str(token["text"]): token["id"] for token in content["special_tokens"]})
         pattern = content["pattern"]["regex"]
-        if not isinstance(pattern, str | None):
-            raise TypeError(pattern)
     except (KeyError, TypeError, ValueError) as error:
         raise unusable(path, "it lacks digests, special tokens or a pattern") from error
-    names = (tiktoken.FILE,) if tiktoken.FILE in digests and VOCAB not in digests else (VOCAB, MERGES)
-    for name in names:
+    has_gpt2 = VOCAB in digests or tiktoken.FILE not in digests
+    for name in (VOCAB, MERGES) if has_gpt2 else (tiktoken.FILE,):
         if sha256(content_of(folder / name)) != digests.get(name):
             raise unusable(folder / name, f"it is not the file that {MANIFEST} describes")
-    if names == (tiktoken.FILE,):
-        learned = _of_ranks(folder / tiktoken.FILE, pattern, special_tokens)
-    else:
+    if has_gpt2:
         options = {"ignore_merges": content.get("ignore_merges", False) is True, "others": True}
         learned = of_gpt2_files(folder, special_tokens, pattern, **options)
+    else:
+        learned = _of_ranks(folder / tiktoken.FILE, pattern, special_tokens)
     origin = {key: value for key, value in content.items() if key in ORIGIN}
     return TokenizerFile(learned, f"what {MANIFEST} describes", origin)
 
@@ -181,45 +143,3 @@ def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
 
 def unusable(path: Path, why: str) -> Refusal:
     return Refusal(f"{path} cannot be used: {why}; save the tokenizer again", UNMEASURED)
-
-
-def convert(source: TokenizerFile, form: str, folder: Path, overwrite: bool) -> list[str]:
-    """Write a tokenizer in a form; returns the names of the files and notes about them.
-
-    A manifest that describes the same tokenizer stays as it is. Raises Refusal, before anything is written, if the form
-    cannot hold the tokenizer or if a file is in its place.
-    """
-    learned, files = source.learned, FILES_OF[form]
-    if form == "tiktoken" and (folder / MANIFEST).is_file() and _described(folder / MANIFEST).learned == learned:
-        files = (tiktoken.FILE,)
-    if form == "ours":
-        origin = {"data": {"name": None, "sha256": None}, "read_from": source.form}
-        notes = save(folder, learned, origin, overwrite=overwrite, how="--overwrite")
-    else:
-        check_free(folder, overwrite, files, how="--overwrite")
-        contents, notes = _contents(learned, form)
-        if MANIFEST in files:
-            contents[MANIFEST] = manifest(learned, {"read_from": source.form}, contents)
-        place(folder, contents, ())
-    written = ", ".join(name for name in files if (folder / name).exists())
-    return [f"wrote {folder}: {written} ({count_text(len(learned.vocab))} tokens)", *notes]
-
-
-def _contents(learned: Learned, form: str) -> tuple[dict[str, bytes], list[str]]:
-    try:
-        if form == "huggingface":
-            return {huggingface.FILE: huggingface.tokenizer_json(learned)}, []
-        if form == "tiktoken":
-            return {tiktoken.FILE: tiktoken.ranks_text(learned)}, []
-    except ValueError as error:
-        raise Refusal(f"{form} cannot hold this tokenizer: {error}") from error
-    if learned.ignore_merges:
-        made = {left + right for left, right in learned.merges}
-        unmade = next((token for token in learned.token_ids() if len(token) > 1 and token not in made), None)
-        example = f", such as {token_text(unmade)}" if unmade is not None else ""
-        raise Refusal(f"gpt2 cannot hold this tokenizer: it takes whole pre-tokens that no merges make{example}")
-    contents, notes = gpt2_contents(learned)
-    return contents, [
-        *notes,
-        f"no file of this form contains the pattern and the special tokens: the pattern is {learned.pattern!r}",
-    ]

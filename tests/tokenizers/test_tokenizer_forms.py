@@ -13,27 +13,13 @@ from hypothesis import strategies as st
 from tokenizers_made import BYTE_LEVEL, PATTERNS, SPECIALS, SPLIT, TEXT, changed, learned, sequence, spelled_twice
 
 from harness.common.errors import Refusal
-from harness.tokenizer import Tokenizer, load, main
-from harness.tokenizers import folder as tokenizer_folder
+from harness.tokenizer import Tokenizer, load
 from harness.tokenizers import tiktoken
-from harness.tokenizers.folder import FILES
-from harness.tokenizers.forms import TokenizerFile, convert, read_tokenizer
+from harness.tokenizers.folder import FILES_OF, save
+from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.learned import BYTES, Learned, spelled
 from harness.tokenizers.merges_file import read_ranks
 from variants.contract import GPT2_PATTERN, Merge, vocab_of
-
-FORMS = ["ours", "gpt2", "huggingface", "tiktoken"]
-
-
-def put(folder: Path, one: Learned) -> Path:
-    tokenizer_folder.save(folder, one, {}, overwrite=True)
-    return folder
-
-
-def read(folder: Path, form: str, one: Learned) -> TokenizerFile:
-    """What a folder of this form holds; GPT-2's two files lack pattern and special tokens."""
-    return read_tokenizer(folder, *((one.pattern, list(one.special_tokens)) if form == "gpt2" else ()))
-
 
 OWN = {"own": r"a$|\Ab|\Z|[$^\]]\$|(?i:x)|(?s:.)", "sets": "[^]$]|[]^]"}
 """Which Ruby's expressions, in tokenizer.json, spell otherwise."""
@@ -42,17 +28,20 @@ OWN = {"own": r"a$|\Ab|\Z|[$^\]]\$|(?i:x)|(?s:.)", "sets": "[^]$]|[]^]"}
 @pytest.mark.parametrize("pattern", [*PATTERNS, *OWN])
 def test_every_form_is_made_from_every_other(tmp_path: Path, pattern: str) -> None:
     """Through each pair of forms the tokenizer stays what it is; another test has the ids of every engine."""
-    trained = learned("gpt2" if pattern in OWN else pattern, SPECIALS, 80)
-    one = TokenizerFile(trained._replace(pattern=OWN.get(pattern, trained.pattern)), "here")
-    for first in FORMS:
-        convert(one, first, tmp_path / first, overwrite=False)
-        for then in FORMS:
-            convert(read(tmp_path / first, first, one.learned), then, tmp_path / first / "then" / then, False)
-            result = read(tmp_path / first / "then" / then, then, one.learned).learned
-            # tokenizer.json has GPT-4's pattern in Llama 3's spelling; GPT-2's files have none, and it is passed.
-            respelled = pattern == "gpt4" and then != "gpt2" and "huggingface" in (first, then)
-            spelling = PATTERNS["llama3"] if respelled else one.learned.pattern
-            assert result == one.learned._replace(pattern=spelling)
+    one = learned("gpt2" if pattern in OWN else pattern, SPECIALS, 80)
+    one = one._replace(pattern=OWN.get(pattern, one.pattern))
+
+    def through(start: Learned, form: str, folder: Path) -> Learned:
+        save(folder, start, {}, form=form)
+        return read_tokenizer(folder, *((start.pattern, list(SPECIALS)) if form == "gpt2" else ())).learned
+
+    for first in FILES_OF:
+        middle = through(one, first, tmp_path / first)
+        for then in FILES_OF:
+            result = through(middle, then, tmp_path / first / then)
+            # tokenizer.json has GPT-4's pattern in Llama 3's spelling.
+            respelled = pattern == "gpt4" and "huggingface" in (first, then)
+            assert result == one._replace(pattern=PATTERNS["llama3"] if respelled else one.pattern)
 
 
 # tiktoken's ranks
@@ -89,11 +78,11 @@ def swapped() -> Learned:
     ],
 )
 def test_no_ranks_are_written_if_tiktoken_would_give_other_ids(tmp_path: Path, one: Learned, why: str) -> None:
-    (note,) = tokenizer_folder.save(tmp_path, one, {})
+    (note,) = save(tmp_path, one, {})
     assert regex.fullmatch(rf"ranks\.tiktoken was left out: {why}.*", note)
     assert not (tmp_path / "ranks.tiktoken").exists()
     with pytest.raises(Refusal, match=f"tiktoken cannot hold this tokenizer: {why}"):
-        convert(TokenizerFile(one, "here"), "tiktoken", tmp_path, False)
+        save(tmp_path, one, {}, overwrite=True, form="tiktoken")
 
 
 @st.composite
@@ -153,8 +142,8 @@ def test_with_ignore_merges_a_pre_token_that_is_a_token_is_that_token(tmp_path: 
     assert (one.encode("qqq"), one.encode("qqqq"), one.decode([5000])) == ([5000], [113] * 4, b"qqq")
     one.save(tmp_path / "again")
     assert load(tmp_path / "again").encode("qqq") == [5000]
-    with pytest.raises(Refusal, match=r"gpt2 cannot hold this tokenizer: it takes whole pre-tokens .* such as 'qqq'"):
-        convert(read_tokenizer(path), "gpt2", tmp_path / "c", False)
+    with pytest.raises(Refusal, match="gpt2 cannot hold this tokenizer: it takes whole pre-tokens that no merges make"):
+        save(tmp_path / "c", one.learned, {}, form="gpt2")
     assert not (tmp_path / "c").exists()
 
 
@@ -163,17 +152,13 @@ def test_with_ignore_merges_a_pre_token_that_is_a_token_is_that_token(tmp_path: 
 
 def test_the_most_complete_form_of_a_folder_is_read(tmp_path: Path) -> None:
     one = learned("gpt2", SPECIALS)
-    put(tmp_path, one)
+    save(tmp_path, one, {})
     assert read_tokenizer(tmp_path).form == "what manifest.json describes"
     (tmp_path / "manifest.json").unlink()
     assert read_tokenizer(tmp_path).form == "tokenizer.json"
+    (tmp_path / "tokenizer.json").unlink()
     assert read_tokenizer(tmp_path, GPT2_PATTERN, SPECIALS).form == "vocab.json and merges.txt"
-    for name in ("vocab.json", "merges.txt", "tokenizer.json"):
-        (tmp_path / name).unlink()
-    assert read_tokenizer(tmp_path, GPT2_PATTERN, one.special_tokens).form == "ranks"
-    (tmp_path / "more.tiktoken").write_bytes(b"")
-    with pytest.raises(Refusal, match="has 2 files of ranks; pass one"):
-        load(tmp_path)
+    assert read_tokenizer(tmp_path / "ranks.tiktoken", GPT2_PATTERN, one.special_tokens).form == "ranks"
     with pytest.raises(Refusal, match=r"is not a tokenizer; pass a folder with vocab.json and merges.txt"):
         load(__file__)
 
@@ -198,22 +183,3 @@ def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(mon
     monkeypatch.setattr(tiktoken, "get_encoding", unreachable)
     with pytest.raises(Refusal, match=r"cannot get the ranks of cl100k_base here .OSError.; set TIKTOKEN_CACHE_DIR"):
         load("tiktoken:cl100k_base")
-
-
-# The command
-
-
-def test_converting_in_place_adds_a_form_and_leaves_the_rest(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    put(tmp_path, learned("gpt2", SPECIALS))
-    for name in ("tokenizer.json", "ranks.tiktoken"):
-        (tmp_path / name).unlink()
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert main(["convert", str(tmp_path), "--to", "huggingface"]) == 0
-    assert main(["convert", str(tmp_path), "--to", "tiktoken"]) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
-    assert {name: (tmp_path / name).read_bytes() for name in before} == before
-    assert main(["convert", str(tmp_path), "--to", "huggingface"]) == 2
-    assert "tokenizer.json); use --overwrite" in capsys.readouterr().err
-    assert main(["convert", str(tmp_path), "--to", "huggingface", "--overwrite"]) == 0
