@@ -118,7 +118,6 @@ class Sample(Observation, tag="sample"):
     cpu_seconds: float | None = None
     pressure: float | None = None
     peak_bytes: int | None = None
-    seconds: dict[str, float] = {}
     merges_sha256: str | None = None
 
     def times(self, threads: int) -> Times:

@@ -17,8 +17,8 @@ from harness.common.comparison import Comparison
 from harness.common.console import markdown_text
 from harness.common.units import bytes_text, count_text, counted_text, share_text
 from harness.gate import evidence as lines_of
-from harness.gate.evidence import CONFIRM, HEAD, TRIAGE, Block, Evidence, Sample, blocks_of, change_text
-from harness.gate.rule import ESCALATE, TIERS, Card, Decision, decide, slower_phase, stored_card
+from harness.gate.evidence import CONFIRM, HEAD, TRIAGE, Evidence, Sample, blocks_of, change_text
+from harness.gate.rule import ESCALATE, TIERS, Card, Decision, decide, stored_card
 from harness.proof import IDENTICAL, UP_TO_TIES, WRONG
 
 PASS, MISMATCH, DRIFT, REGRESSION = "pass", "mismatch", "drift", "regression"
@@ -166,7 +166,7 @@ def tally_findings(observed: lines_of.Tallies) -> Iterator[Finding]:
             before, after = expected.get(tally), counted.get(tally)
             if before != after:
                 message = f"{name} on {corpus}, {tally}: {change_text(before, after)}; --accept accepts it"
-                yield Finding(WORK, DRIFT, name, message, corpus, {"tally": tally, "before": before, "after": after})
+                yield Finding(WORK, DRIFT, name, message, corpus)
         return
     yield Finding(WORK, state, name, f"{name} on {corpus}: {message}", corpus)
 
@@ -181,8 +181,7 @@ def instructions_finding(card: Card, counted: lines_of.Instructions) -> Finding:
     change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
     ranges = f", the maximum of base and the minimum of head in {layouts} layouts of memory" if layouts > 1 else ""
     message = f"{name}, instructions: {change}{ranges}; at most {signed(most)}"
-    state = REGRESSION if share > most else PASS
-    return Finding(WORK, state, name, message, details={"instructions": {"before": before, "after": after}})
+    return Finding(WORK, REGRESSION if share > most else PASS, name, message)
 
 
 def relative_increase(base: Sequence[int], head: Sequence[int]) -> float:
@@ -208,22 +207,19 @@ def time_finding(card: Card, timed: lines_of.Timed, samples: Sequence[Sample]) -
             return Finding(tier, state, timed.variant, message, timed.corpus)
     first, fresh = (blocks_of(samples, stage) for stage in (TRIAGE, CONFIRM))
     decision = decide(card.time, first, fresh, timed.threads)
-    return decision_finding(decision, timed, subject, fresh or first)
+    return decision_finding(decision, timed, subject)
 
 
-def decision_finding(decision: Decision, timed: lines_of.Timed, subject: str, blocks: Sequence[Block]) -> Finding:
-    """A decision in words; a regression of time names the phase that grew most."""
+def decision_finding(decision: Decision, timed: lines_of.Timed, subject: str) -> Finding:
+    """Return a decision in words."""
     state = INCONCLUSIVE if decision.state == ESCALATE else decision.state
-    effect, memory, facts = decision.effect, decision.memory, []
-    if decision.metric == "memory" and memory is not None:
-        facts = [f"{signed(memory[0])}, {bytes_text(round(memory[1]))} more"]
-    elif effect is not None and effect.blocks:
-        facts = [effect_text(effect)]
-        if state == REGRESSION and (slower := slower_phase(blocks)):
-            facts.append(f"phase {slower[0]} {1000 * slower[1]:.1f} -> {1000 * slower[2]:.1f} ms")
+    effect, memory = decision.effect, decision.memory
     clock = f", {effect.clock} time" if effect and decision.metric == "time" else ""
-    measured = f" ({'; '.join(facts)})" if facts else ""
-    message = f"{subject}{clock}: {decision.why}{measured}"
+    message = f"{subject}{clock}: {decision.why}"
+    if decision.metric == "memory" and memory is not None:
+        message += f" ({signed(memory[0])}, {bytes_text(round(memory[1]))} more)"
+    elif effect is not None and effect.blocks:
+        message += f" ({effect_text(effect)})"
     details = {"effect": effect, "control": decision.control, "memory": memory}
     return Finding(TIME, state, timed.variant, message, timed.corpus, details)
 

@@ -289,23 +289,15 @@ def observe_time(sampler: Sampler, comparison: Comparison) -> None:
 
 
 def sized_task(sampler: Sampler, base: Arm) -> tuple[Task, Result]:
-    """The smallest size at which base takes long enough, and its result. Raises NotMeasured."""
+    """Return the smallest size at which base takes long enough, and its result. Raises NotMeasured."""
     rule = sampler.card.time
-    sized: tuple[Task, Result] | None = None
     for size in rule.sizes:
         task = sampler.task("time", [*rule.say, f"{rule.grow}={size}"])
-        try:
-            sized = task, sampler.run_well(base, task)
-        except NotMeasured:
-            if sized is None:
-                raise
-            break
-        seconds = sized[1].answer["cpu_seconds"]
+        result = sampler.run_well(base, task)
+        seconds = result.answer["cpu_seconds"]
         if seconds >= rule.sample.least or 2 * seconds > rule.sample.most:
             break
-    if sized is None:
-        raise NotMeasured(UNMEASURED, "the card has no time.sizes")
-    return sized
+    return task, result
 
 
 def right_digest(sampler: Sampler, comparison: Comparison, task: Task, of_base: Result) -> str:
@@ -340,13 +332,10 @@ def sample_blocks(
 
 
 def figures_of(result: Result, threads: int) -> dict[str, Any]:
-    """Time and memory of a result as an observation has them; its phases add up to the time."""
+    """Return time and memory of a result as an observation has them."""
     answer = result.answer
     times = sample_of({**answer, "threads": threads, "seconds": {"total": answer.get("total")}})
     if result.status != "ok" or times is None:
         return {"reason": result.reason}
-    phases = dict(answer.get("seconds") or {})
-    phases["other"] = times.wall_seconds - sum(phases.values())
     figures = {"wall_seconds": times.wall_seconds, "cpu_seconds": times.cpu_seconds, "pressure": times.pressure}
-    memory = answer.get("peak_rss_bytes")
-    return {**figures, "peak_bytes": memory, "seconds": phases, "merges_sha256": result.digest}
+    return {**figures, "peak_bytes": answer.get("peak_rss_bytes"), "merges_sha256": result.digest}

@@ -82,7 +82,7 @@ class MemoryRule(Struct, frozen=True):
 class TimeRule(Struct, frozen=True):
     say: tuple[str, ...] = ()
     grow: str = "data.source.bytes"
-    sizes: tuple[int, ...] = ()
+    sizes: Annotated[tuple[int, ...], Meta(min_length=1)] = (30_000,)
     sample: SampleSeconds = SampleSeconds()
     triage: Stage = Stage()
     confirm: Stage = Stage(90, 0.025)
@@ -258,18 +258,3 @@ def memory_increase(blocks: Sequence[Block]) -> tuple[float, float] | None:
 
 def is_larger(rule: TimeRule, memory: tuple[float, float] | None) -> bool:
     return memory is not None and memory[0] > rule.memory.most and memory[1] > rule.memory.bytes
-
-
-def slower_phase(blocks: Sequence[Block]) -> tuple[str, float, float] | None:
-    """The phase whose seconds grew most, with its median seconds in base and in head; None if no phase grew."""
-    names = dict.fromkeys(name for block in blocks for name in (*block.base.seconds, *block.head.seconds))
-    phases = [
-        (
-            name,
-            median(block.base.seconds.get(name, 0.0) for block in blocks),
-            median(block.head.seconds.get(name, 0.0) for block in blocks),
-        )
-        for name in names
-    ]
-    slowest = max(phases, key=lambda phase: phase[2] - phase[1], default=None)
-    return slowest if slowest and slowest[2] > slowest[1] else None

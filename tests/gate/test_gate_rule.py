@@ -21,7 +21,6 @@ from harness.gate.rule import (
     TimeRule,
     decide,
     read_card,
-    slower_phase,
     stored_card,
 )
 
@@ -159,13 +158,6 @@ def test_decision(triage: list[Block], confirm: list[Block], state: str, why: st
     assert decision.state == state
     assert decision.why.startswith(why)
     assert (decision.metric == "memory") == ("memory" in why)
-
-
-def test_phase_that_grew_most_is_named() -> None:
-    base, head = timed(0, 1.2), timed(0, 1.2)
-    base.seconds, head.seconds = {"init": 0.2, "update": 1.0}, {"init": 0.25, "update": 0.9, "max": 0.1}
-    assert slower_phase([Block(base, head)] * 3) == ("max", 0.0, 0.1)
-    assert slower_phase(EVEN) is None
 
 
 # Cards
