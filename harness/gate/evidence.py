@@ -3,8 +3,8 @@
 The first line of evidence is the question, then comes every observation in its order. Lines are written as they come,
 so an interrupted run leaves what it observed; the verdict is a function of the file.
 
-The snapshot has the tallies of every variant on the gate's corpora, by phase: `update/pair_updates`. They are equal on
-every machine, so any difference is a change of the algorithm, and must be accepted by writing the snapshot again.
+The snapshot has the tallies of every variant on the gate's corpora. They are equal on every machine, so any difference
+is a change of the algorithm, and must be accepted by writing the snapshot again.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard]
 def run_all(sampler: Sampler, head: Side, task: Task, cards: Sequence[VariantCard]) -> dict[str, Result]:
     results = {}
     with processors() as threads:
-        running = threads.map(lambda card: sampler.run(Arm(head, card), task, by_phase=True), cards)
+        running = threads.map(lambda card: sampler.run(Arm(head, card), task), cards)
         for place, card in enumerate(cards):
             sampler.show(f"identity and work on {task.name}", card.name, place, len(cards))
             results[card.name] = next(running)

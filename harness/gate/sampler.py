@@ -121,14 +121,11 @@ class Sampler:
         self.freeze(words)
         return words
 
-    def run(
-        self, arm: Arm, task: Task, do: Any = measure, *, by_phase: bool = False, seed: str = "", **options: Any
-    ) -> Result:
-        """Run a variant once in a fresh process; `by_phase` is for its tallies, `seed` for its hashes."""
+    def run(self, arm: Arm, task: Task, do: Any = measure, *, seed: str = "", **options: Any) -> Result:
+        """Run a variant once in a fresh process; `seed` is for its hashes."""
         output = self.folder / "samples" / str(next(self.numbers))
         output.parent.mkdir(parents=True, exist_ok=True)
         job = train_job(task.cell, arm.variant, task.words, None)
-        job["tallies_by_phase"] = by_phase
         # Where Python puts compiled files, whatever the user's settings are; the base was compiled when it was made.
         variables = {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
         if arm.side.checkout is not None:

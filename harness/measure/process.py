@@ -58,7 +58,6 @@ SECONDS_BETWEEN_TRIES = 0.2
 WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"
 BEFORE_THE_IMPORT = {
     *("kind", "target", "memory_limit", "import_from", "folder", "affinity", "counts_instructions"),
-    "tallies_by_phase",
 }
 """What a process has to know before it imports the target; its work is not among it."""
 

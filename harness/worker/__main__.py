@@ -27,7 +27,6 @@ from typing import Any
 from harness.worker import ANSWER, CHANNEL, JOB, JOB_FOLDER, STOP, WORK, word_store
 from harness.worker.calling import (
     OWN,
-    PhasedMeter,
     StoppableMeter,
     arguments_for,
     expect_merges,
@@ -117,7 +116,7 @@ class Measured:
         self.output = output
         self.channel = channel
         self.process, self.parent = os.getpid(), os.getppid()
-        self.meter = PhasedMeter() if job.get("tallies_by_phase") else StoppableMeter()
+        self.meter = StoppableMeter()
         self.curve: list[dict[str, Any]] = []
         self.from_file = False
         self.tie_break: str | None = None
@@ -232,7 +231,6 @@ class Measured:
 
         The harness gets the digest of the merges or words with the end of the call, so they cannot change later.
         """
-        self.meter.settle()
         spent_in = dict(self.meter.seconds)  # before the clock is read: a call that is stopped goes on
         self.end_a_copy()
         end = END if digest is None else b"%b %b" % (END, digest.encode())

@@ -155,29 +155,3 @@ class StoppableMeter(Meter):
         self.refused = self.refused or self.stopping
         super().progress(int(done))
         return not self.stopping
-
-    def settle(self) -> None:
-        """Finish counting."""
-
-
-class PhasedMeter(StoppableMeter):
-    """A meter whose tallies bear the phase that the next lap ends, as in `update/pair_updates`.
-
-    Tallies after the last lap belong to the whole call: compiled trainers report their counts at the end.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pending: dict[str, int] = {}
-
-    def tally(self, name: str, n: int) -> None:
-        self.pending[name] = self.pending.get(name, 0) + n
-
-    def lap(self, phase: str) -> None:
-        super().lap(phase)
-        self.settle(f"{phase}/")
-
-    def settle(self, before: str = "") -> None:
-        for name, n in self.pending.items():
-            super().tally(f"{before}{name}", n)
-        self.pending = {}
