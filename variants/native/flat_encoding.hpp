@@ -8,20 +8,19 @@
 
 namespace flat {
 
-// The rank of a merge is its place in the list; the token it makes is first_merge + rank. Of a pair that is in it twice the
-// first counts.
+// The rank of a merge is its place in the list; the token it makes is first_merge + rank. No pair is in the list twice.
 class InheritedMerges {
   public:
     static constexpr std::uint32_t none = UINT32_MAX;
 
-    InheritedMerges(const Merge* merges, std::size_t number) : merges_(merges, merges + number), ranks_(number) {
+    InheritedMerges(const Merge* merges, std::size_t number) : merges_(merges, merges + number) {
         while (std::size_t{1} << boundaries_log_ < bits_a_merge * number) ++boundaries_log_;
         boundaries_.resize((std::size_t{1} << boundaries_log_) / 64);
         starts_.resize(first_byte);
         for (unsigned byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
         for (std::uint32_t rank = 0; rank < number; ++rank) {
             const Merge& merge = merges_[rank];
-            ranks_.insert(key_of(merge.left, merge.right), rank);
+            ranks_.insert(key_of(merge.left, merge.right), 0, nullptr, rank);
             const std::string left = spelled(merge.left), right = spelled(merge.right);
             note_boundary(left, right);
             add(left + right);
@@ -39,9 +38,8 @@ class InheritedMerges {
     }
 
     std::uint32_t rank(std::uint32_t left, std::uint32_t right) const {
-        const PairKey key = key_of(left, right);
-        const std::uint32_t* const found = ranks_.find(key, ranks_.hash(key));
-        return found ? *found : none;
+        const PairTable::Slot* const found = ranks_.find(key_of(left, right));
+        return found ? found->entries : none;
     }
 
     // What may join what ends before `at` to what begins there, two characters of so many bytes. A merge that joins them
@@ -110,7 +108,7 @@ class InheritedMerges {
     }
 
     std::vector<Merge> merges_;
-    PairValues<std::uint32_t> ranks_;
+    PairTable ranks_;                   // of a pair, as its entries
     std::vector<std::uint8_t> bytes_;   // of all tokens end to end
     std::vector<std::size_t> starts_;   // of each, and where the last one ends
     std::vector<std::uint64_t> boundaries_of_bytes_ = std::vector<std::uint64_t>(65536 / 64);

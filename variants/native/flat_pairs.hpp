@@ -6,15 +6,14 @@
 
 namespace flat {
 
-// Hands out the occurrence lists and takes dead ones back. A list's size is known when it is made and never changes,
-// so there is nothing to grow: fresh lists are cut from the end of the last chunk, or from a free extent. Free extents
-// stand in bins, four for every power of two, found through a bitmap; the smallest bin whose extents are all large
-// enough serves a request, and what is left over goes back. Neighbouring extents are not joined.
+// Hands out the occurrence lists and takes dead ones back. A list never changes its size: fresh ones are cut from the end of
+// the last chunk or from a free extent. Free extents are in bins, one for every power of two; the first bin whose extents are
+// all large enough serves a request, and the rest of the extent goes back. Neighbouring extents are not joined.
 class ListPool {
   public:
     Position* take(std::size_t entries) {
         entries = rounded(entries);
-        if (Position* const list = pop(bin_for_request(entries))) {
+        if (Position* const list = pop(log2_of(entries - 1) + 1)) {
             const std::size_t left = extent_at(list).entries - entries;
             if (left) push(list + entries, left);
             return list;
@@ -41,23 +40,11 @@ class ListPool {
         std::size_t entries;
     };
     static constexpr std::size_t granule = sizeof(Extent) / sizeof(Position);
-    static constexpr std::size_t bin_count = 4 * 64;
     static constexpr std::size_t first_chunk = std::size_t{1} << 14;
 
     static std::size_t rounded(std::size_t entries) { return (entries + granule - 1) / granule * granule; }
 
     static unsigned log2_of(std::size_t value) { return 63u - static_cast<unsigned>(__builtin_clzll(value)); }
-    // Bins are numbered by the top three bits: 4 * log2 + the two bits below the leading one.
-    static unsigned bin_of(std::size_t entries) {
-        const unsigned log = log2_of(entries);
-        return 4 * log + static_cast<unsigned>((log >= 2 ? entries >> (log - 2) : entries << (2 - log)) & 3);
-    }
-    // The first bin in which every extent is large enough: the sizes in a bin start at its number's own size.
-    static unsigned bin_for_request(std::size_t entries) {
-        const unsigned bin = bin_of(entries), log = bin / 4;
-        const std::size_t smallest = (std::size_t{4} + bin % 4) << log >> 2;
-        return smallest >= entries ? bin : bin + 1;
-    }
 
     static Extent extent_at(const Position* list) {
         Extent extent;
@@ -66,26 +53,22 @@ class ListPool {
     }
 
     void push(Position* list, std::size_t entries) {
-        const unsigned bin = bin_of(entries);
+        const unsigned bin = log2_of(entries);
         const Extent extent{bins_[bin], entries};
         std::memcpy(static_cast<void*>(list), &extent, sizeof extent);
         bins_[bin] = list;
-        occupied_[bin / 64] |= std::uint64_t{1} << (bin % 64);
+        occupied_ |= std::uint64_t{1} << bin;
     }
 
-    // The first extent in a bin numbered `from` or higher, which stays readable; null if there is none.
+    // An extent of a bin numbered `from` or higher, which stays readable; null if there is none.
     Position* pop(unsigned from) {
-        for (unsigned word = from / 64; word < bin_count / 64; ++word) {
-            std::uint64_t candidates = occupied_[word];
-            if (word == from / 64) candidates &= ~std::uint64_t{0} << (from % 64);
-            if (!candidates) continue;
-            const unsigned bin = 64 * word + static_cast<unsigned>(__builtin_ctzll(candidates));
-            Position* const list = bins_[bin];
-            bins_[bin] = extent_at(list).next;
-            if (!bins_[bin]) occupied_[word] &= ~(std::uint64_t{1} << (bin % 64));
-            return list;
-        }
-        return nullptr;
+        const std::uint64_t candidates = occupied_ >> from << from;
+        if (!candidates) return nullptr;
+        const unsigned bin = static_cast<unsigned>(__builtin_ctzll(candidates));
+        Position* const list = bins_[bin];
+        bins_[bin] = extent_at(list).next;
+        if (!bins_[bin]) occupied_ &= ~(std::uint64_t{1} << bin);
+        return list;
     }
 
     void add_chunk(std::size_t entries) {
@@ -101,8 +84,8 @@ class ListPool {
     std::vector<Array<Position>> chunks_;
     Position* next_ = nullptr;
     Position* end_ = nullptr;
-    Position* bins_[bin_count] = {};
-    std::uint64_t occupied_[bin_count / 64] = {};
+    Position* bins_[64] = {};
+    std::uint64_t occupied_ = 0;   // a bit for each bin
     std::size_t held_ = 0;
 };
 

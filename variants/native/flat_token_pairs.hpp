@@ -66,7 +66,7 @@ class TokenPairs {
     static constexpr std::size_t share = 2, smallest_share = 8;   // of all, to be worth a look at the text
     static constexpr std::uint32_t most_sum = std::numeric_limits<std::uint32_t>::max();   // and whatever is above
 
-    static std::uint64_t hash(PairKey key) { return PairValues<Position*>::hash(key); }
+    static std::uint64_t hash(PairKey key) { return (key ^ key >> 31) * 0xd6e8feb86659fd93u; }
     std::size_t sum_of(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> (64 - sums_log_)); }
     bool is_sampled(std::uint64_t hash) const { return (hash >> 32 & (sampled_ - 1)) == 0; }
 
@@ -179,17 +179,21 @@ class TokenPairs {
         if (part + 1 == parts_) tallies_.positions_visited += 2 * (text_.size() - text_.begin);
     }
 
-    // Where the next occurrences of the pairs of one stage are written.
+    // The pairs of one stage, each with the place where its next occurrence is written.
     struct Stage {
-        explicit Stage(std::size_t pairs) : next(pairs), maybe(((std::size_t{16} << next.log()) + 63) / 64) {}
-        std::size_t bit(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> (60 - next.log())); }
-        void insert(PairKey key, Position* list) {
-            next.insert(key, list);
-            const std::size_t at = bit(hash(key));
-            maybe[at >> 6] |= std::uint64_t{1} << (at & 63);
+        explicit Stage(std::size_t pairs) {
+            while (std::size_t{1} << log < 32 * pairs) ++log;
+            maybe.resize((std::size_t{1} << log) / 64);
         }
-        PairValues<Position*> next;
-        std::vector<std::uint64_t> maybe;   // by hash: nothing is looked for in vain, or seldom
+        std::size_t bit(PairKey key) const { return static_cast<std::size_t>(hash(key) >> (64 - log)); }
+        bool may_hold(PairKey key) const { return maybe[bit(key) >> 6] >> (bit(key) & 63) & 1; }
+        void insert(PairKey key, Position* list) {
+            next.insert(key, 0, list, 0);
+            maybe[bit(key) >> 6] |= std::uint64_t{1} << (bit(key) & 63);
+        }
+        PairTable next;
+        unsigned log = 6;
+        std::vector<std::uint64_t> maybe;   // a filter, by hash: most pairs are not in the table
     };
 
     // Lists the most frequent pairs until they hold a good part of all occurrences. Two threads write each list from its
@@ -219,8 +223,8 @@ class TokenPairs {
         each_block(begin, end, watched, phase, [&](Place* places, std::size_t number) {
             number = those_listed(stage, places, number);
             for (std::size_t place = 0; place < number; ++place) {
-                Position** const next = stage.next.find(places[place].key, hash(places[place].key));
-                if (next) *(*next)++ = static_cast<Position>(places[place].at);
+                if (Slot* const slot = stage.next.find(places[place].key))
+                    *slot->list++ = static_cast<Position>(places[place].at);
             }
         });
     }
@@ -231,8 +235,8 @@ class TokenPairs {
             each_block(from, end, true, phase, [&](Place* places, std::size_t number) {
                 number = those_listed(stage, places, number);
                 while (number-- > 0) {
-                    Position** const next = stage.next.find(places[number].key, hash(places[number].key));
-                    if (next) *--*next = static_cast<Position>(places[number].at);
+                    if (Slot* const slot = stage.next.find(places[number].key))
+                        *--slot->list = static_cast<Position>(places[number].at);
                 }
             });
             end = from;
@@ -243,10 +247,9 @@ class TokenPairs {
     std::size_t those_listed(const Stage& stage, Place* places, std::size_t number) const {
         std::size_t listed = 0;
         for (std::size_t place = 0; place < number; ++place) {
-            const std::uint64_t hashed = hash(places[place].key);
             places[listed] = places[place];
-            const bool likely = stage.maybe[stage.bit(hashed) >> 6] >> (stage.bit(hashed) & 63) & 1;
-            if (likely) stage.next.prefetch(hashed);
+            const bool likely = stage.may_hold(places[place].key);
+            if (likely) stage.next.prefetch(places[place].key);
             listed += likely;
         }
         return listed;

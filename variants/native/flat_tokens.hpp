@@ -224,12 +224,13 @@ class PairTable {
         Position entries;
     };
 
-    Slot* find(PairKey key) {
+    const Slot* find(PairKey key) const {
         for (std::size_t at = home(key);; at = (at + 1) & mask()) {
             if (slots_[at].key == key) return &slots_[at];
             if (!slots_[at].key) return nullptr;
         }
     }
+    Slot* find(PairKey key) { return const_cast<Slot*>(std::as_const(*this).find(key)); }
 
     // `key` must not be in the table.
     Slot* insert(PairKey key, std::int64_t count, Position* list, Position entries) {
@@ -287,45 +288,6 @@ class PairTable {
     unsigned log_ = first_log;
     Array<Slot> slots_ = Array<Slot>::zeros(std::size_t{1} << first_log);
     std::size_t size_ = 0;
-};
-
-// A value for each of some pairs, whose number is known beforehand: at least half of the slots are free. Of a pair that is
-// entered twice the first value counts.
-template <class Value>
-class PairValues {
-  public:
-    explicit PairValues(std::size_t pairs) {
-        while (std::size_t{1} << log_ < 2 * pairs + 2) ++log_;
-        slots_ = Array<Slot>::zeros(std::size_t{1} << log_);
-    }
-    static std::uint64_t hash(PairKey key) { return (key ^ key >> 31) * 0xd6e8feb86659fd93u; }
-
-    const Value* find(PairKey key, std::uint64_t hash) const {
-        for (std::size_t at = home(hash);; at = (at + 1) & (slots_.size() - 1)) {
-            if (slots_[at].key == key) return &slots_[at].value;
-            if (!slots_[at].key) return nullptr;
-        }
-    }
-    Value* find(PairKey key, std::uint64_t hash) {
-        return const_cast<Value*>(static_cast<const PairValues&>(*this).find(key, hash));
-    }
-    void insert(PairKey key, Value value) {
-        std::size_t at = home(hash(key));
-        while (slots_[at].key) at = (at + 1) & (slots_.size() - 1);
-        slots_[at] = {key, value};
-    }
-    void prefetch(std::uint64_t hash) const { __builtin_prefetch(slots_.data() + home(hash), 1); }
-    unsigned log() const { return log_; }   // of the number of slots
-
-  private:
-    struct Slot {
-        PairKey key;   // 0: empty
-        Value value;
-    };
-    std::size_t home(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> (64 - log_)); }
-
-    unsigned log_ = 4;
-    Array<Slot> slots_;
 };
 
 }  // namespace flat
