@@ -59,7 +59,7 @@ def train(
     the compiled module was not built, ValueError for a table that cannot be trained on, and MemoryError when an
     allocation fails.
 
-    It can go on from merges that are already made (extending.py, native/flat_extending.hpp): the pieces are encoded by
+    It can go on from merges that are already made (extending.py, native/flat.hpp): the pieces are encoded by
     them, and from there on a token is what a byte was. They are laid out by weight then in any case.
     Of vetoes it keeps its certain bound under `whole_characters`, if all words are UTF-8, and where single bytes are
     protected, at which it cuts words.

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "flat_extending.hpp"
+#include "flat.hpp"
 #include "scanner.hpp"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "driver_words.hpp"
-#include "flat_extending.hpp"
+#include "flat.hpp"
 
 namespace {
 

@@ -19,7 +19,7 @@ import os
 include "training.pxi"
 
 
-cdef extern from "flat_extending.hpp" namespace "flat" nogil:
+cdef extern from "flat.hpp" namespace "flat" nogil:
     const uint32_t first_byte
 
     cdef cppclass Options:
@@ -58,7 +58,7 @@ cdef extern from "flat_extending.hpp" namespace "flat" nogil:
     ) except +
 
     cdef cppclass Extension:
-        flag met
+        flag drops
         Veto veto
 
     cdef cppclass Seed "scanner::Seed":
@@ -208,7 +208,7 @@ def train(
     options.guess_scale = guess_scale
     options.wide_symbols = wide_symbols
     options.part = part
-    extension.met = dropping
+    extension.drops = dropping
     if veto is not None:
         extension.veto.superbpe, extension.veto.whole_characters = veto.superbpe, veto.whole_characters
         extension.veto.most_bytes, extension.veto.most_characters = veto.most_bytes, veto.most_characters

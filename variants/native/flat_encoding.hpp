@@ -26,13 +26,11 @@ class InheritedMerges {
             add(left + right);
         }
         starts_.push_back(bytes_.size());
-        bytes_.resize(bytes_.size() + slack);
     }
 
     std::size_t size() const { return merges_.size(); }
     const Merge& operator[](std::size_t rank) const { return merges_[rank]; }
-    // What a token spells; so many more bytes may be looked at behind it.
-    static constexpr std::size_t slack = 16;
+    // What a token spells.
     Bytes bytes(std::uint32_t id) const {
         return {bytes_.data() + starts_[id], static_cast<std::size_t>(starts_[id + 1] - starts_[id])};
     }

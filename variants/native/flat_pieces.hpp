@@ -12,30 +12,20 @@
 
 namespace flat {
 
-// The bytes of a piece by its tokens, to compare it with another: no hash decides that two are equal.
-class Spelling {
-  public:
-    template <class Symbol>
-    bool is(const InheritedMerges& merges, const Symbol* tokens, const std::uint8_t* bytes, std::size_t length) {
-        if (spelled_.size() < length + InheritedMerges::slack) spelled_.resize(length + InheritedMerges::slack);
-        std::size_t at = 0;
-        for (; *tokens != separator; ++tokens) {
-            const Bytes token = merges.bytes(*tokens);
-            if (token.size > length - at) return false;
-            // Most tokens are short, and there is room behind all.
-            std::memcpy(spelled_.data() + at, token.data, InheritedMerges::slack);
-            if (token.size > InheritedMerges::slack) std::memcpy(spelled_.data() + at, token.data, token.size);
-            at += token.size;
-        }
-        return at == length && std::memcmp(spelled_.data(), bytes, length) == 0;
+// Whether these tokens spell a piece: no hash decides that two are equal.
+template <class Symbol>
+bool spell(const InheritedMerges& merges, const Symbol* tokens, const std::uint8_t* bytes, std::size_t length) {
+    const std::uint8_t* const end = bytes + length;
+    for (; *tokens != separator; ++tokens) {
+        const Bytes token = merges.bytes(*tokens);
+        if (token.size > static_cast<std::size_t>(end - bytes) || std::memcmp(bytes, token.data, token.size) != 0) return false;
+        bytes += token.size;
     }
-
-  private:
-    std::vector<std::uint8_t> spelled_;
-};
+    return bytes == end;
+}
 
 // The pieces whose hashes begin alike. For each its cells hold the weight, the tokens and a separator; a weight that a cell
-// cannot hold stands beside them.
+// cannot hold is in a table of its own.
 template <class Symbol>
 class PieceShard {
   public:
@@ -52,11 +42,10 @@ class PieceShard {
     }
 
     // Where the piece's cells begin; 0 if it is not there.
-    std::size_t find(std::uint64_t tag, const InheritedMerges& merges, Spelling& spelling, const std::uint8_t* bytes,
-                     std::size_t length) const {
+    std::size_t find(std::uint64_t tag, const InheritedMerges& merges, const std::uint8_t* bytes, std::size_t length) const {
         if (!slots_.size()) return 0;
         for (std::size_t at = home(tag); slots_[at]; at = next(at))
-            if (slots_[at] >> place_bits == tag && spelling.is(merges, cells_.data() + place_of(slots_[at]) + 1, bytes, length))
+            if (slots_[at] >> place_bits == tag && spell(merges, cells_.data() + place_of(slots_[at]) + 1, bytes, length))
                 return place_of(slots_[at]);
         return 0;
     }
@@ -167,8 +156,8 @@ class PieceTable {
         return met;
     }
 
-    // The text, its tokens numbered by `ids` if there are any, its pieces by weight in whole blocks. Nothing is left here.
-    // Its ids are as wide as those of all merges to come must be: how many come is known only when all pieces are.
+    // The text, its tokens renumbered by `ids`, its pieces by weight in whole blocks. Nothing is left here.
+    // Its cells are as wide as the ids of all merges to come: how many come is known only when all pieces are.
     template <class Cell>
     Text<Cell> finish(const std::vector<std::uint32_t>& ids) {
         parts_.clear();
@@ -185,13 +174,12 @@ class PieceTable {
                 cells_of(weight) += static_cast<std::size_t>(end - tokens);
             });
         }
-        const std::size_t block = std::size_t{1} << block_shift;
-        std::size_t size = block;
-        for (auto& [weight, number] : cells) size += (number + block - 1) & ~(block - 1);
+        std::size_t size = in_blocks(1);
+        for (auto& [weight, number] : cells) size += number ? in_blocks(number) : 0;
         Text<Cell> text = empty_text<Cell>(size, block_shift);
-        std::size_t next = block;
+        std::size_t next = text.begin;
         for (auto& [weight, number] : cells) {
-            const std::size_t end = next + ((number + block - 1) & ~(block - 1));
+            const std::size_t end = number ? next + in_blocks(number) : next;
             std::fill(text.weights.data() + (next >> block_shift), text.weights.data() + (end >> block_shift),
                       static_cast<std::int64_t>(weight));
             std::fill(text.symbols.data() + next + number, text.symbols.data() + end, static_cast<Cell>(separator));
@@ -203,11 +191,7 @@ class PieceTable {
                 std::size_t& at = cells_of(weight);
                 Cell* to = text.symbols.data() + at;
                 at += static_cast<std::size_t>(end - tokens);
-                if (ids.empty()) {
-                    std::copy(tokens, end, to);
-                } else {
-                    for (; tokens < end; ++tokens) *to++ = static_cast<Cell>(ids[*tokens]);
-                }
+                for (; tokens < end; ++tokens) *to++ = static_cast<Cell>(ids[*tokens]);
             });
             locked.shard = PieceShard<Symbol>();
         }
@@ -226,7 +210,6 @@ class PieceTable {
     struct Part {
         explicit Part(const InheritedMerges& merges) : encoder(merges) {}
         Encoder encoder;
-        Spelling spelling;
         std::vector<std::uint64_t> hashes;
         std::vector<std::uint32_t> order;
         std::uint64_t positions = 0;
@@ -281,7 +264,7 @@ class PieceTable {
     void take_one(Part& part, PieceShard<Symbol>& shard, std::uint64_t tag, const std::uint8_t* bytes, std::size_t length,
                   std::uint64_t weight, const std::uint8_t* readable) {
         if (length < 2 || !weight) return;
-        if (const std::size_t place = shard.find(tag, merges_, part.spelling, bytes, length)) {
+        if (const std::size_t place = shard.find(tag, merges_, bytes, length)) {
             shard.weigh(place, weight);
             return;
         }

@@ -33,28 +33,23 @@ class WeightClasses {
             WeightClass& one = weight < light_weights ? light[weight] : heavy[weight];
             one.words += 1;
             one.positions += static_cast<std::uint64_t>(length) + 1;
+            words_ += 1;
+            positions_ += static_cast<std::uint64_t>(length) + 1;
         }
         for (const auto& [weight, one] : heavy) classes_.push_back({weight, one.words, one.positions});
-        heavy_classes_ = classes_.size();
         class_of_light_.resize(light.size());
         for (std::uint64_t weight = light.size(); weight-- > 1;) {
             if (!light[weight].words) continue;
             class_of_light_[weight] = static_cast<std::uint32_t>(classes_.size());
             classes_.push_back({weight, light[weight].words, light[weight].positions});
         }
-        for (const WeightClass& one : classes_) {
-            words_ += one.words;
-            positions_ += one.positions;
-        }
     }
 
     std::size_t class_of(std::uint64_t weight) const {
         if (weight < light_weights) return class_of_light_[weight];
         const auto heavier = [](const WeightClass& one, std::uint64_t than) { return one.weight > than; };
-        return static_cast<std::size_t>(
-            std::lower_bound(classes_.begin(), classes_.begin() + static_cast<std::ptrdiff_t>(heavy_classes_), weight,
-                             heavier) -
-            classes_.begin());
+        return static_cast<std::size_t>(std::lower_bound(classes_.begin(), classes_.end(), weight, heavier) -
+                                        classes_.begin());
     }
 
     const std::vector<WeightClass>& classes() const { return classes_; }
@@ -66,7 +61,6 @@ class WeightClasses {
 
     std::vector<WeightClass> classes_;
     std::vector<std::uint32_t> class_of_light_;
-    std::size_t heavy_classes_ = 0;
     std::uint64_t words_ = 0, positions_ = 0;
 };
 
@@ -93,29 +87,9 @@ struct Text {
     std::size_t bytes() const { return symbols.size() * sizeof(Symbol) + weights.size() * sizeof(std::int64_t); }
 };
 
-// Blocks are no larger.
 constexpr unsigned block_shift = 6;
-
-// Positions that a text of these words takes with blocks of 2**shift.
-inline std::uint64_t positions_needed(const std::vector<WeightClass>& classes, unsigned shift) {
-    std::uint64_t blocks = 1;
-    for (const WeightClass& one : classes) blocks += ((one.positions - 1) >> shift) + 1;
-    return blocks << shift;
-}
-
-// The block size that costs the least memory, filling up and weights together.
-inline unsigned best_shift(const std::vector<WeightClass>& classes, std::size_t bytes_per_symbol) {
-    unsigned best = 0;
-    std::uint64_t least = UINT64_MAX;
-    for (unsigned shift = 0; shift <= block_shift; ++shift) {
-        const std::uint64_t blocks = positions_needed(classes, shift) >> shift;
-        const std::uint64_t bytes = blocks * ((std::uint64_t{bytes_per_symbol} << shift) + sizeof(std::int64_t));
-        if (bytes <= least) {
-            least = bytes;
-            best = shift;
-        }
-    }
-    return best;
+constexpr std::uint64_t in_blocks(std::uint64_t positions) {
+    return (((positions - 1) >> block_shift) + 1) << block_shift;
 }
 
 // Writes words one after the other into a part of a text.
@@ -186,13 +160,13 @@ Text<Symbol> lay_out_as_given(const Words& words, const WeightClasses& classes, 
 // Lays the words out by weight, heavy ones first, those of one class in the order given; every part of the classes knows where
 // it begins.
 template <class Symbol>
-Text<Symbol> lay_out(const Words& words, const WeightClasses& classes, unsigned shift, std::size_t parts, Progress& progress) {
-    Text<Symbol> text = empty_text<Symbol>(positions_needed(classes.classes(), shift), shift);
-    std::vector<std::size_t> begins{text.begin}, first_words{0};   // of the classes
+Text<Symbol> lay_out(const Words& words, const WeightClasses& classes, std::size_t parts, Progress& progress) {
+    std::vector<std::size_t> begins{in_blocks(1)}, first_words{0};   // of the classes
     for (const WeightClass& one : classes.classes()) {
-        begins.push_back(begins.back() + ((((one.positions - 1) >> shift) + 1) << shift));
+        begins.push_back(begins.back() + in_blocks(one.positions));
         first_words.push_back(first_words.back() + one.words);
     }
+    Text<Symbol> text = empty_text<Symbol>(begins.back(), block_shift);
     Array<std::size_t> order(classes.words());
     std::vector<std::size_t> next(first_words);
     for (std::size_t word = 0; word < words.number; ++word) {

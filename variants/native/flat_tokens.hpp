@@ -15,7 +15,7 @@ constexpr std::uint32_t first_byte = 2;
 constexpr std::uint32_t first_merge = first_byte + 256;
 constexpr std::uint64_t most_ids = std::uint64_t{1} << 31;
 
-// Whether two bytes hold every id when so many merges are made.
+// Whether two bytes hold every id if so many merges are made.
 inline bool has_narrow_ids(std::uint64_t num_merges) { return first_merge + num_merges <= (1u << 16); }
 
 enum Idea : unsigned { layout = 1, accumulators = 2, pruning = 4, all_ideas = 7 };
@@ -32,6 +32,7 @@ struct Options {
     // texts as long ones.
     double guess_scale = 1.0;
     bool wide_symbols = false;
+    bool narrow() const { return has_narrow_ids(num_merges) && !wide_symbols; }
     std::size_t part = std::size_t{1} << 22;   // positions below which a thread is not worth starting
 };
 
