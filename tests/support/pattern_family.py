@@ -9,8 +9,12 @@ from variants.counting import patterns
 from variants.counting.patterns import Slots
 
 CONTRACTIONS = {
-    kind: [spelling for spelling, of in patterns.CONTRACTIONS.items() if of == kind]
-    for kind in (patterns.EXACT, patterns.FOLDED, patterns.ASCII_FOLDED)
+    patterns.EXACT: ("'(?:[sdmt]|ll|ve|re)", "'s|'t|'re|'ve|'m|'ll|'d", "(?:'(?:ll|re|ve)|'[stmd])"),
+    patterns.FOLDED: ("'(?i:[sdmt]|ll|ve|re)", "(?i:'s|'t|'re|'ve|'m|'ll|'d)", "(?i:'(?:ll|ve|re|s|d|m|t))"),
+    patterns.ASCII_FOLDED: (
+        "'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])",
+        "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])",
+    ),
 }
 TRAILS = {patterns.NO_TRAIL: "", patterns.NEWLINES: r"[\r\n]*", patterns.NEWLINES_AND_SLASHES: r"[\r\n/]*"}
 

@@ -1,4 +1,4 @@
-"""Patterns of the published family are read in their published spellings; any other is left to regex."""
+"""Patterns of the published family are read in any spelling of their parts; any other is left to regex."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ SPELLINGS = {
     CARDS["qwen2"].replace(r"\p{N}|", r"\p{N}{1}|"): QWEN2,
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+": QWEN2,
     CL100K: LLAMA3._replace(contraction=patterns.NO_CONTRACTION),
+    f"(?:{CL100K})": LLAMA3._replace(contraction=patterns.NO_CONTRACTION),
+    CL100K.replace("{1,3}", "{1}+").replace(r"\p{L}+", r"\p{L}{1,}"): QWEN2._replace(
+        contraction=patterns.NO_CONTRACTION
+    ),
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s": GPT4._replace(whole_tail=True),
     CARDS["gpt4"].replace("'(?i:[sdmt]|ll|ve|re)", "'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])"): GPT4._replace(
@@ -49,12 +53,16 @@ SPELLINGS = {
     CARDS["qwen2"].replace(r"\p{N}]+[\r\n]*", r"\p{N}\r\n]+"): QWEN2._replace(trail=patterns.NO_TRAIL),
 }
 OTHERS = [
+    *(
+        f"{others}|{CL100K}"
+        for others in ("'(?i:[sdmt]|ll|ve|rex)", "'[sdmt]?", "'[sdmt|]|'ll|'ve|'re", "(?R)", "'ll|'llx")
+    ),
     *("", r"\w+|\W+", rf"(?x){CL100K}", rf"[a-z]+|{CL100K}", rf"(?:'s|'t)|{CL100K}", f"{FOLDED}|{CARDS['o200k']}"),
     MARKED.replace(r"\p{N}]?", r"\p{N}]?+"),  # the prefix may be a mark, and would keep it
     CARDS["o200k"].replace("]*", "]*+", 1),
     CL100K.replace(r"\s*[", r"\s*+["),
     CL100K.replace(r"\s+(?", r"\s++(?"),
-    *(CL100K.replace("{1,3}", width) for width in ("{1,10}", "{2,3}", "{1,3}?", "{3}")),
+    *(CL100K.replace("{1,3}", width) for width in ("{1,10}", "{2,3}", "{1,3}?", "{3}", "{1}?")),
     *(CL100K.replace(r"\p{L}+", letters) for letters in (r"[\p{L}&&[^\p{Lu}]]+", r"\p{Han}+", r"\p{L}+(?=x)")),
     CL100K.replace(r"|\s+(", r"|\d+|\s+("),
     r" ?[^\s\p{L}\p{N}]+| ?\p{L}+| ?\p{N}+|\s+(?!\S)|\s+",

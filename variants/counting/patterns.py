@@ -1,20 +1,22 @@
 """Reading a regular expression as a member of the published family of patterns, which the compiled scanner runs.
 
 The patterns of GPT-2, cl100k, o200k, Llama 3, Qwen, StarCoder 2 and most other byte-level tokenizers are one
-alternation: contractions, words, numbers, other signs, spaces up to a newline, spaces. `slots_of` reads the published
-spellings of each part into the slots below. Two spellings have the same slots only if `regex` splits every text the
-same by both: a quantifier may be possessive only where that changes nothing.
+alternation: contractions, words, numbers, other signs, spaces up to a newline, spaces. `slots_of` reads the spellings
+of each part into the slots below. Two spellings have the same slots only if `regex` splits every text the same by both:
+a quantifier may be possessive only where that changes nothing.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import product
+from string import ascii_letters
 from typing import Final, NamedTuple
 
 import regex
 
-from variants.contract import GPT2_LINES_PATTERN
+from variants.contract import GPT2_LINES_PATTERN, GPT2_PATTERN
 
 FAMILY, LINE, DOCUMENT, BYTES, SUPERBPE = range(5)
 NO_CONTRACTION, EXACT, FOLDED, ASCII_FOLDED = range(4)
@@ -62,6 +64,7 @@ EXACT_SPELLINGS: Final = {
     None: Slots(BYTES),
     r"(?s:.+)": Slots(DOCUMENT),
     r"[^\n]*\n|[^\n]+": Slots(LINE),
+    GPT2_PATTERN: GPT2,
     GPT2_LINES_PATTERN: GPT2._replace(lines=True),
     BETWEEN + r"|[^\n]+?(?=\p{N}| ?[^\s\p{L}\p{N}]{2}| (?!\S)|(?![^\n]))\n?|\n": Slots(SUPERBPE),
     BETWEEN + r"|(?:(?!\p{N}| ?[^\s\p{L}\p{N}]{2}| (?!\S))[^\n])+\n?|\n": Slots(SUPERBPE),
@@ -69,7 +72,7 @@ EXACT_SPELLINGS: Final = {
         contraction=NO_CONTRACTION, behind=False, lines=True
     ),
 }
-"""Patterns that are not of the family, and two of its members on lines, known by their text alone."""
+"""Known by their text: patterns that are not of the family, two members on lines, and the default, read at once."""
 
 
 @lru_cache(maxsize=64)
@@ -77,12 +80,16 @@ def slots_of(pattern: str | None) -> Slots | None:
     """How the scanner runs a pattern; None if it cannot."""
     if pattern is None or pattern in EXACT_SPELLINGS:
         return EXACT_SPELLINGS[pattern]
-    parts = _MEMBER.fullmatch(canonical(pattern))
+    expression = canonical(pattern)
+    parts = _MEMBER.fullmatch(expression) or _MEMBER.fullmatch(re.sub(r"^\((?:\?:)?(.*)\)$", r"\1", expression))
     if parts is None or len(parts.captures("numbers")) != 1 or (parts["contraction"] and parts["behind"]):
+        return None
+    contraction = contraction_of(parts["contraction"] or parts["behind"])
+    if contraction is None:
         return None
     cased, marks = parts["cased"] is not None, r"\p{M}" in parts["others"]
     slots = Slots(
-        contraction=CONTRACTIONS.get(parts["contraction"] or parts["behind"], NO_CONTRACTION),
+        contraction=contraction,
         behind=parts["behind"] is not None,
         prefix=not parts["prefix"].startswith(" "),
         cased=cased,
@@ -112,20 +119,46 @@ def splits_documents(pattern: str | None) -> bool:
     return slots is not None and slots.split not in (DOCUMENT, BYTES)
 
 
-CONTRACTIONS: Final = {
-    "'(?:[sdmt]|ll|ve|re)": EXACT,
-    "'s|'t|'re|'ve|'m|'ll|'d": EXACT,
-    "(?:'s|'t|'re|'ve|'m|'ll|'d)": EXACT,
-    "'(?i:[sdmt]|ll|ve|re)": FOLDED,
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)": FOLDED,
-    "'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])": ASCII_FOLDED,
-    "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])": ASCII_FOLDED,
+CONTRACTIONS: Final = ("'s", "'d", "'m", "'t", "'ll", "'ve", "'re")
+_IN_ASCII = {"'" + "".join(cases) for text in CONTRACTIONS for cases in product(*((c, c.upper()) for c in text[1:]))}
+_KINDS = {
+    frozenset(CONTRACTIONS): EXACT,
+    frozenset(_IN_ASCII): ASCII_FOLDED,
+    frozenset(_IN_ASCII | {"'\u017f"}): FOLDED,
 }
+_SIGNS = ascii_letters + "\u017f'|()[]?:"
+"""What expressions of contractions are written with."""
+
+
+@lru_cache(maxsize=64)
+def contraction_of(expression: str | None) -> int | None:
+    """Which contractions an expression of letters, sets, groups and alternatives matches; None if it is others.
+
+    >>> [contraction_of(text) for text in (None, "(?i:'(?:[stmd]|re|ve|ll))", "'s|'t")]
+    [0, 2, None]
+    """
+    if expression is None:
+        return NO_CONTRACTION
+    if re.search(r"\(\?(?!i?:)", expression):
+        return None
+    try:
+        whole, longer = regex.compile(expression), regex.compile(rf"(?:{expression})(?<=.{{4}})")
+    except regex.error:
+        return None
+    signs = {case for sign in {*expression, "s"} for case in (sign, sign.lower(), sign.upper(), "\u017f")}
+    if any(whole.fullmatch(text, partial=bool(text)) for text in ("", *signs - {"'"})):
+        return None
+    texts = ["'", *(f"'{first}{second}" for first in signs for second in ("", *signs))]
+    if any(longer.fullmatch(text, partial=True) for text in texts if len(text) == 3):
+        return None
+    return _KINDS.get(frozenset(text for text in texts if whole.fullmatch(text)))
+
+
 _SET = re.compile(r"\[(\^?)((?:\\p\{\w+\}|\\[srn]|[ /])+)\]")
 
 
 def canonical(pattern: str) -> str:
-    r"""The pattern with one spelling for equal sets.
+    r"""The pattern with one spelling for equal sets and quantifiers.
 
     >>> canonical(r"[^\s\p{N}\pL\r]+[\p{L}]+")
     '[^\\p{L}\\p{N}\\s]+\\p{L}+'
@@ -138,23 +171,30 @@ def canonical(pattern: str) -> str:
         inner = "".join(sorted(members))
         return inner if len(members) == 1 and not match[1] else f"[{match[1]}{inner}]"
 
-    return _SET.sub(ordered, re.sub(r"\\p([LMN])", r"\\p{\1}", pattern))
+    for spelling, short in (
+        (r"\\p([LMN])", r"\\p{\1}"),
+        (r"\{1\}\+?(?!\?)", ""),
+        (r"\{1,\}", "+"),
+        (r"\{0,1\}", "?"),
+        (r"\{0,\}", "*"),
+    ):
+        pattern = re.sub(spelling, short, pattern)
+    return _SET.sub(ordered, pattern)
 
 
 _NUMBERS = r"(?P<numbers>(?P<blank>\ \?\+?)?\\p\{N\}(?:(?P<any>\+\+?)|\{1(?:,(?P<most>[1-9]))?\}\+?)?)"
-_BEHIND = r"(?:\(\?:(?P<behind>\L<contractions>)\)\?\+?|(?P<behind>\L<groups>)\?\+?)?"
+_CONTRACTION = rf"[{regex.escape(_SIGNS)}]+?"
+_BEHIND = rf"(?:(?P<behind>\((?:\?i?:)?{_CONTRACTION}\))\?\+?)?"
 _WORD = (
     rf"(?P<prefix>\ \?\+?|\L<prefix>\?\+?)(?P<letters>\\p\{{L\}})\+\+?{_BEHIND}"
     rf"|(?P<prefix>\ \?\+?|\L<prefix>\?)(?:(?P<letters>\L<marked>)\+\+?{_BEHIND}"
     rf"|(?P<cased>\L<upper>\*\L<lower>\+)(?P<rest>{_BEHIND})\|(?P=prefix)\L<upper>\+\L<lower>\*(?P=rest))"
 )
 _MEMBER = regex.compile(
-    rf"(?:{_NUMBERS}\|)?(?:(?P<contraction>\L<contractions>)\|)?(?:{_NUMBERS}\|)?(?:{_WORD})(?:\|{_NUMBERS})?"
+    rf"(?:{_NUMBERS}\|)?(?:(?P<contraction>{_CONTRACTION})\|)?(?:{_NUMBERS}\|)?(?:{_WORD})(?:\|{_NUMBERS})?"
     r"\|\ \?\+?(?P<others>\L<others>)\+\+?(?:(?P<trail>\L<trails>)\*\+?)?"
     r"\|(?P<tail>\\s\+\+?\$\|)?(?P<newlines>\\s\*\L<newline>\+?\|)?"
     r"\\s\+\(\?!(?P<before>\\S|\L<no_number>)\)\|\\s\+?\+?",
-    contractions=[*CONTRACTIONS],
-    groups=[spelling for spelling in CONTRACTIONS if spelling.startswith("(")],
     prefix=[canonical(r"[^\r\n\p{L}\p{N}]")],
     marked=[canonical(r"[\p{L}\p{M}]")],
     upper=[canonical(UPPER)],
@@ -164,4 +204,4 @@ _MEMBER = regex.compile(
     newline=[canonical(r"[\r\n]")],
     no_number=[canonical(r"[^\s\p{N}]")],
 )
-"""A member by its parts, each in its published spellings, possessive or not where that means the same."""
+"""A member by its parts, possessive or not where that means the same."""
