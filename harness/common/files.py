@@ -25,15 +25,11 @@ ELSEWHERE = "choose another place with --output"
 JUST_STARTED_SECONDS = 60
 """How long a temporary folder is left alone: its command may not have locked it yet."""
 KINDS = {
-    "assembled": "copies of joined and unpacked files",
-    "slices": "copies of parts of corpora",
     "corpora": "data sets that were fetched or put together",
     "downloads": "data sets that are half fetched",
-    "generated": "generated data sets",
-    "tables": "tables of words",
-    "counts": "counted words, and merges that were proved on them",
+    "texts": "generated texts, and copies: joined, unpacked, cut, piped in",
+    "counts": "tables of words, and merges that were proved on them",
     "parts": "parts of texts, counted for a table that is not whole yet",
-    "spool": "what was piped in",
 }
 """The folders of the cache that can grow."""
 

@@ -157,7 +157,7 @@ def show_cache(arguments: argparse.Namespace) -> int:
     for kind, about in files.KINDS.items():
         if entries := files.cached(kind):
             tell(f"{kind:<10} {bytes_text(sum(entries.values())):>8} {len(entries):>5}  {about}")
-    tell("--clear assembled slices removes copies of texts, --clear all everything")
+    tell("--clear texts removes copies of texts, --clear all everything")
     return OK
 
 

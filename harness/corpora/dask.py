@@ -8,7 +8,6 @@ machine or behind a URL that fsspec opens.
 from __future__ import annotations
 
 import contextlib
-import datetime
 import functools
 import hashlib
 import io
@@ -20,11 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 import regex
@@ -37,7 +34,7 @@ from harness.common.registry import at_least
 from harness.common.units import bytes_text, count_text, counted_text, one_line, parse_bytes
 from harness.corpora import local
 from harness.corpora.cards import counted_otherwise
-from harness.corpora.files import CorpusFile, check_readable
+from harness.corpora.files import CorpusFile, check_readable, entry
 from harness.corpora.local import is_url
 from harness.corpora.word_tables import cached_table
 from harness.measure.machine import usable_cores
@@ -46,8 +43,7 @@ from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCou
 from variants.counting import parts as counting
 
 GROUP = "distributed"
-FORMAT = 6  # of a run in the cache; one of another format is not read
-CHECKSUM_BYTES = 4
+FORMAT = 7  # of a run in the cache; one of another format is not read
 SMALLEST_PART = 1 << 16
 SECONDS_TO_CONNECT = 20
 SECONDS_BETWEEN_CHECKS = 0.1
@@ -90,13 +86,12 @@ def counted_table(
     parts = divide(members, settings.part_bytes, corpus=corpus, **how)
     size = f"{bytes_text(sum(part.size for part in parts))} in {counted_text(len(members), 'file')}"
     label = f"{size}, {counted_text(len(parts), 'part')}"
-    key = hashlib.sha256(" ".join([str(word_store.FORMAT), *sorted(part.key for part in parts)]).encode()).hexdigest()
-    place = files.cache_folder("tables") / key
+    place = entry("counts", word_store.FORMAT, sorted(part.key for part in parts))
     if plan and word_store.whole(place) is None:
         raise Refusal(f"the words of {name} are not counted yet ({label}), and a plan counts nothing; omit plan=true")
 
     def make(folder: Path) -> None:
-        runs = files.cache_folder("parts", key[:32])
+        runs = files.cache_folder("parts", place.name)
         count(f"{name}: {label}", parts, settings, runs)
         merge(parts, runs, folder)
         shutil.rmtree(runs)
@@ -111,25 +106,19 @@ def counted_table(
 
 
 def count(label: str, parts: Sequence[Part], settings: Settings, runs: Path) -> None:
-    """Have the parts counted that have no run in the folder `runs`. Raises Refusal that names unreadable parts."""
+    """Have the parts counted that have no run in the folder `runs`. Raises Refusal if one cannot be read."""
     todo = [part for part in parts if not (runs / part.key).exists()]
     total, left = (sum(part.size for part in some) for some in (parts, todo))
-    resumed = f", {count_text(len(parts) - len(todo))} of them counted before" * (len(todo) < len(parts))
-    say(f"counting {label}{resumed}; their words take up to {bytes_text(total // 3)} in {runs}")
-    failures = []
+    say(
+        f"counting {label}"
+        + f", {count_text(len(parts) - len(todo))} of them counted before" * (len(todo) < len(parts))
+    )
     with workers(settings) as (client, replace_dead), bar("counting", total, "bytes") as show:
         for part, run in run_tasks(client, replace_dead, todo, settings.memory):
-            if isinstance(run, str):
-                failures.append(run)
-            else:
-                with files.placing(runs / part.key) as temporary:
-                    temporary.write_bytes(run + zlib.crc32(run).to_bytes(CHECKSUM_BYTES, "little"))
+            with files.placing(runs / part.key) as temporary:
+                temporary.write_bytes(run)
             left -= part.size
             show(total - left)
-    if failures:
-        number = f"{len(failures)} of {counted_text(len(parts), 'part')} cannot be read"
-        stay = f"the words of the other parts stay in {runs}; fix these and {AGAIN}"
-        raise Refusal("; ".join([*sorted(failures)[:5], f"{number}, {stay}"]), UNMEASURED)
 
 
 def merge(parts: Sequence[Part], runs: Path, place: Path) -> None:
@@ -137,23 +126,13 @@ def merge(parts: Sequence[Part], runs: Path, place: Path) -> None:
 
     Runs are read from front to back, so the memory does not grow with them.
     """
-    tables = [run_of(runs / part.key) for part in parts]
+    tables = [counting.run_in(word_store.map_column(runs / part.key, "B")) for part in parts]
     place.mkdir(parents=True)
     with contextlib.ExitStack() as opened:
         counting.merge_runs(
             tables, *(opened.enter_context((place / name).open("w+b")) for name, _ in word_store.COLUMNS)
         )
     word_store.finish(place)
-
-
-def run_of(file: Path) -> WordCounts:
-    """The words of a run, mapped. Raises Refusal for a damaged one, which is removed."""
-    content = word_store.map_column(file, "B")
-    run, checksum = content[:-CHECKSUM_BYTES], content[-CHECKSUM_BYTES:]
-    if zlib.crc32(run) != int.from_bytes(checksum, "little") or not run:
-        file.unlink()
-        raise Refusal(f"{file} is damaged; {AGAIN} to count its part again", UNMEASURED)
-    return counting.run_in(run)
 
 
 # What is counted
@@ -195,9 +174,6 @@ class Member:
     def name(self) -> str:
         return self.place.rpartition("/")[2]
 
-    def stat(self) -> Any:
-        return SimpleNamespace(st_size=self.size)
-
     def open(self, _: str = "rb") -> BinaryIO:
         system, path = storage(self.place)
         return io.BufferedReader(system.open(path, "rb"), 1 << 20)
@@ -210,7 +186,7 @@ class Member:
 def member_at(place: str, info: Mapping[str, Any]) -> Member:
     """A file with its size and tag, or time; without its inode: workers see it through another mount."""
     value = next((info[key] for key in STATES if info.get(key) is not None), None)
-    return Member(place, info["size"], str(value.timestamp() if isinstance(value, datetime.datetime) else value))
+    return Member(place, info["size"], str(value.timestamp() if hasattr(value, "timestamp") else value))
 
 
 def storage(place: str) -> tuple[Any, str]:
@@ -262,12 +238,7 @@ def members_behind(url: str) -> list[Member]:
 
 def unreadable(place: str, error: BaseException) -> str:
     """One sentence on why a file cannot be read."""
-    if "range requests" in str(error):
-        return f"{place} cannot be read in parts: its server sends no ranges; fetch it and set data.path=FILE"
-    if isinstance(error, FileNotFoundError):
-        return f"{place} not found; set data.path to what exists on every worker"
-    advice = "; check the address and your credentials" if is_url(place) else ""
-    return f"cannot read {place} ({type(error).__name__}: {line_of(error)}){advice}"
+    return f"cannot read {place} ({type(error).__name__}: {line_of(error)}); check its place and your credentials"
 
 
 def line_of(error: BaseException) -> str:
@@ -276,10 +247,7 @@ def line_of(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A file, or a range of it: from the first safe place at `first` or later to that at `last` or later.
-
-    In a file with rows a safe place is where a line, or a group of rows, starts.
-    """
+    """A file, or a range of a plain text: from the first safe place at `first` or later to that at `last` or later."""
 
     member: Member
     first: int
@@ -287,11 +255,6 @@ class Part:
     corpus: Corpus  # how to read it
     separator: str
     column: str | None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the bytes of the file are the text."""
-        return local.kind_of(self.member, self.column) is None and not local.is_compressed(self.member)
 
     @property
     def is_whole(self) -> bool:
@@ -313,37 +276,38 @@ class Part:
 
 
 def divide(members: Sequence[Member], part_bytes: int, **how: Any) -> list[Part]:
-    """The parts of these files, none much larger than `part_bytes` if a file can be divided; the largest first."""
+    """The parts of these files, the largest first; those of plain text are not much larger than `part_bytes`."""
     parts = []
     for member in members:
-        divisible = not local.is_compressed(member) and local.kind_of(member, how["column"]) != ".csv"
-        number = max(1, -(-member.size // part_bytes)) if divisible else 1
+        number = max(1, -(-member.size // part_bytes)) if is_plain(member) else 1
         bounds = [member.size * place // number for place in range(number + 1)]
         parts += [Part(member, first, last, **how) for first, last in zip(bounds, bounds[1:], strict=False)]
     return sorted(parts, key=lambda part: -part.size)
 
 
+def is_plain(member: Member) -> bool:
+    """Whether the bytes of the file are the text; such a file can be divided."""
+    return local.rows_of(member) is None and not local.is_compressed(member)
+
+
 # What workers do. It may run any number of times, anywhere, and may be killed at any moment.
 
 
-def count_part(part: Part, memory: int | None) -> bytes | str:
-    """The words of a part as a sorted run, or a sentence if the part cannot be read.
-
-    Raises Refusal for what every other part would meet too.
-    """
+def count_part(part: Part, memory: int | None) -> bytes:
+    """The words of a part as a sorted run. Raises Refusal, which names the part, if it cannot be read."""
     try:
         word_counts = count_words(part, memory)
         if not part.member.is_unchanged():
-            return f"{part} was changed while it was counted; {AGAIN}"
+            raise Refusal(f"{part} was changed while it was counted; {AGAIN}", UNMEASURED)
     except Unavailable as error:
         raise Refusal(str(error), UNMEASURED) from error
-    except Refusal as error:
-        return str(error)
     except (InvalidText, LeftOut) as error:
-        error.path, place = part.member.place if part.is_plain else str(part), f"at byte {error.offset}"
-        return str(error).replace(place, place + local.made_of(part.member, part.column), 1)
+        error.path = local.described(part.member)
+        raise Refusal(str(error), UNMEASURED) from error
+    except Refusal:
+        raise
     except Exception as error:  # whatever the libraries of all the services raise
-        return unreadable(str(part), error)
+        raise Refusal(unreadable(str(part), error), UNMEASURED) from error
     try:
         return counting.sorted_run(word_counts)
     except OSError as error:
@@ -353,11 +317,10 @@ def count_part(part: Part, memory: int | None) -> bytes | str:
 def count_words(part: Part, memory: int | None) -> WordCounts:
     """The words of a part. Raises what a counter raises, and what reading the file raises."""
     corpus, separator = part.corpus, part.separator.encode()
-    if not part.is_plain:
-        between = local.WHOLE if part.is_whole else (part.first, part.last)
+    if not is_plain(part.member):
 
         def write_documents(text: BinaryIO) -> None:
-            for document in local.documents_in(part.member, part.column, lambda _: None, between):
+            for document in local.documents_in(part.member, part.column):
                 local.append(text, document, separator)
 
         return counting.count_stream(corpus, write_documents, memory)
@@ -449,7 +412,7 @@ def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
 
 def run_tasks(
     client: Any, replace_dead: Callable[[], None], parts: Sequence[Part], memory: int | None
-) -> Iterator[tuple[Part, bytes | str]]:
+) -> Iterator[tuple[Part, bytes]]:
     """Yield the parts with the results of `count_part`, in the order of finishing.
 
     Raises Refusal if the scheduler is lost, a task raises it, or no worker can run a task.
@@ -461,16 +424,16 @@ def run_tasks(
         while futures:
             for future, result in results.next_batch(block=False):
                 # Not the status: it changes when the worker dies after its result has arrived.
-                if isinstance(result, tuple) and isinstance(result[1], Refusal):
-                    raise result[1]
-                if isinstance(result, tuple):
+                if isinstance(result, bytes):
+                    yield futures.pop(future), result
+                elif isinstance(result, tuple) and isinstance(result[1], Refusal):
+                    raise Refusal(str(result[1]), UNMEASURED)
+                elif isinstance(result, tuple):
                     raise Refusal(
                         f"a worker cannot do its task ({type(result[1]).__name__}: {line_of(result[1])}); workers need "
                         "this version of bpe-harness and memory for a part, see counting.params.part",
                         UNMEASURED,
                     )
-                if isinstance(result, (bytes, str)):
-                    yield futures.pop(future), result
             if client.status not in ("running", "connecting"):
                 raise Refusal(f"the scheduler was lost; the words of counted parts are kept, {AGAIN}", UNMEASURED)
             replace_dead()

@@ -11,7 +11,6 @@ import http.client
 import os
 import re
 import shutil
-import ssl
 import time
 import urllib.error
 import urllib.parse
@@ -29,12 +28,10 @@ from harness.common.progress import Advance, bar
 from harness.common.units import one_line
 from harness.corpora.cards import FETCHED, Card, check_facts, difference, facts_of, fetched_place, place_text
 from harness.corpora.files import Damaged, check_readable, fresh_digest_of, remember
-from harness.corpora.local import READERS, blocks_of, documents_in, suffix_of
+from harness.corpora.local import blocks_of, documents_in, is_compressed
 from harness.corpora.packages import CLIENTS, from_packages
 
 BLOCK = 1 << 18
-SLACK_BYTES = 1 << 20
-"""How much longer than its text a compressed file may be, if the text does not compress."""
 TEMPORARY = {408, 416, 425, 429, 500, 502, 503, 504}
 """Status codes after which another attempt may succeed."""
 HINTS = {401: "it needs a login; for Hugging Face set HF_TOKEN", 404: "put its new address on the card"}
@@ -92,29 +89,27 @@ def fetch_into(place: Path, card: Card) -> dict[str, int | str]:
 
 def from_addresses(card: Card, folder: Path) -> Path:
     """One or several files over HTTP: unpacked if they are compressed; their texts only, if they have rows."""
-    source, size = card["source"], card["facts"].get("bytes")
+    source = card["source"]
     urls, headers = addresses_of(source)
-    names = [Path(urllib.parse.urlsplit(url).path).name for url in urls]
-    paths = [folder / f"{number:03}-{name}" for number, name in enumerate(names)]
-    plain = suffix_of(paths[0]) not in READERS and "column" not in source
-    longest = size if size is None or plain else max(size, source.get("download", 0)) + SLACK_BYTES
+    paths = [folder / f"{number:03}-{Path(urllib.parse.urlsplit(url).path).name}" for number, url in enumerate(urls)]
     for url, path, digest in zip(urls, paths, source.get("sha256") or [None] * len(paths), strict=True):
         if path.exists():
             continue
         say(f"fetching {url}")
         with bar(path.name, 0, "bytes") as show:
-            Download(url, path, show, headers, longest).run()
+            Download(url, path, show, headers).run()
         if digest is not None and (actual := fresh_digest_of(path)) != digest:
             path.unlink()
             raise Refusal(f"{url} has sha256 {actual}, not {digest} as on its card; it was discarded", UNMEASURED)
-    if plain:
+    if "column" not in source and not is_compressed(paths[0]):
         return paths[0]
     whole = folder.joinpath(source["file"])
-    with files.placing(whole) as temporary, temporary.open("wb") as file:
+    say(f"unpacking {whole.name}")
+    with whole.open("wb") as file, bar(whole.name, card["facts"].get("bytes", 0), "bytes") as show:
         for path in paths:
-            say(f"unpacking {path.name}")
-            with bar(path.name, path.stat().st_size, "bytes") as show:
-                file.writelines(unpacked(source, path, show))
+            for block in unpacked(source, path):
+                file.write(block)
+                show(file.tell())
     return whole
 
 
@@ -128,35 +123,29 @@ def addresses_of(source: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
     return [f"{base}/{path}" for path in source["paths"]], {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def unpacked(source: Mapping[str, Any], path: Path, show: Advance) -> Iterator[bytes]:
+def unpacked(source: Mapping[str, Any], path: Path) -> Iterator[bytes]:
     """A file unpacked; or of a table the texts in the card's column, each with the card's separator."""
     if "column" not in source:
-        yield from blocks_of(path, show)
+        yield from blocks_of(path)
     else:
-        for document in documents_in(path, source["column"], show):
+        for document in documents_in(path, source["column"]):
             yield b"".join(document) + source.get("separator", "").encode()
 
 
 # One file over HTTP, resumed as many times as the connection breaks
 
 
-class Broken(Exception):
-    """The connection ended before the file did, or the server is busy."""
-
-
 @dataclass(frozen=True)
 class Download:
     """One file, to be fetched to `path`; what has arrived lies beside it, with the mark (ETag or date) of its version.
 
-    `headers` go to the host of the address only, not to where it redirects. A file of more than `longest` bytes is
-    discarded.
+    `headers` go to the host of the address only, not to where it redirects.
     """
 
     url: str
     path: Path
     show: Advance
     headers: Mapping[str, str]
-    longest: int | None = None
 
     @property
     def part(self) -> Path:
@@ -175,61 +164,48 @@ class Download:
 
     def run(self) -> None:
         """Fetch the file, resuming an interrupted call. Raises Refusal, keeping what has arrived, if that fails."""
-        if not self.url.startswith(("http://", "https://")):  # urllib would open local files, too
-            raise Refusal(f"{self.url} cannot be fetched; an address starts with https://", UNMEASURED)
         most, fruitless = self.length(), 0
         while True:
             try:
                 self.attempt()
                 break
-            except Broken as broken:
+            except (OSError, http.client.HTTPException) as error:
                 fruitless = 0 if self.length() > most else fruitless + 1
                 most = max(most, self.length())
-                if fruitless >= FRUITLESS_ATTEMPTS:
-                    raise Refusal(
-                        f"{self.url} did not arrive whole ({broken}); {self.length()} bytes have arrived, run the same "
-                        "command again to resume",
-                        UNMEASURED,
-                    ) from broken
+                if fruitless >= FRUITLESS_ATTEMPTS or is_final(error, most):
+                    raise self.refusal(error) from error
                 time.sleep(SECONDS_BETWEEN_ATTEMPTS * fruitless)
         self.part.replace(self.path)
         self.mark.unlink(missing_ok=True)
 
     def attempt(self) -> None:
-        """Fetch the rest of the file, or all of it. Raises Broken if another attempt may succeed, else Refusal."""
+        """Fetch the rest of the file, or all of it. Raises OSError or HTTPException if it does not arrive."""
+        if not self.url.startswith(("http://", "https://")):  # urllib would open local files, too
+            raise http.client.InvalidURL("an address starts with https://")
+        request = urllib.request.Request(self.url, headers={"User-Agent": "bpe-harness"})
+        for name, value in self.headers.items():
+            request.add_unredirected_header(name, value)
+        if self.length() and self.mark.exists():
+            request.add_header("Range", f"bytes={self.length()}-")
+            request.add_header("If-Range", self.mark.read_text())
         try:
-            request = urllib.request.Request(self.url, headers={"User-Agent": "bpe-harness"})
-            for name, value in self.headers.items():
-                request.add_unredirected_header(name, value)
-            if self.length() and self.mark.exists():
-                request.add_header("Range", f"bytes={self.length()}-")
-                request.add_header("If-Range", self.mark.read_text())
             with urllib.request.urlopen(request, timeout=SECONDS_WITHOUT_A_BYTE) as response:
                 self.receive(response)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == 416:  # there are not so many bytes
                 self.discard()
-            status = f"answers {error.code} {one_line(error.reason)}"
-            if error.code in TEMPORARY:
-                raise Broken(f"it {status}") from error
-            hint = "get it another way and set data.path=FILE"
-            raise Refusal(f"{self.url} {status}; {HINTS.get(error.code, hint)}", UNMEASURED) from error
-        except (ValueError, http.client.InvalidURL) as error:
-            raise Refusal(f"{self.url} cannot be fetched ({error})", UNMEASURED) from error
-        except (OSError, http.client.HTTPException) as error:
-            cause = getattr(error, "reason", error)
-            why = reason(cause) if isinstance(cause, OSError) else str(cause) or type(cause).__name__
-            if self.length() and not isinstance(cause, ssl.SSLCertVerificationError):
-                raise Broken(why) from error
-            raise Refusal(
-                f"cannot reach {self.url} ({why}); if this machine is offline, get it where there is a network "
-                "and set data.path=FILE; if a certificate is not trusted, set SSL_CERT_FILE",
-                UNMEASURED,
-            ) from error
+            raise
+
+    def refusal(self, error: Exception) -> Refusal:
+        """One sentence on why the file cannot be fetched."""
+        code, cause = getattr(error, "code", 0), getattr(error, "reason", error)
+        why = reason(cause) if isinstance(cause, OSError) else one_line(str(cause)) or type(cause).__name__
+        hint = HINTS.get(code, "run the same command again to resume, or get it elsewhere and set data.path=FILE")
+        return Refusal(f"{self.url} cannot be fetched ({f'{code} ' if code else ''}{why}); {hint}", UNMEASURED)
 
     def receive(self, response: Any) -> None:
-        """Append what the server sends to the part, or replace it. Raises Broken if it ends early."""
+        """Append what the server sends to the part, or replace it. Raises ConnectionError if it ends early."""
         length = self.length()
         if response.status != 206:
             self.discard()  # before its mark is replaced: a mark must never be beside bytes of another version
@@ -240,19 +216,12 @@ class Download:
                 files.write_whole(self.mark, version.encode())
         elif not re.match(rf"bytes {length}-", response.headers.get("Content-Range") or ""):
             self.discard()
-            raise Broken("the server sent another range than was requested")
+            raise ConnectionError("the server sent another range than was requested")
         rest = response.headers.get("Content-Length")
         total = length + int(rest) if rest is not None else None
         with self.part.open("ab") as part:
             while block := response.read1(BLOCK):
                 length += len(block)
-                if self.longest is not None and max(length, total or 0) > self.longest:
-                    self.discard()
-                    raise Refusal(
-                        f"{self.url} has more than the {self.longest} bytes that its card allows; its source has "
-                        "changed, and the download was discarded",
-                        UNMEASURED,
-                    )
                 try:
                     part.write(block)
                     part.flush()
@@ -260,4 +229,11 @@ class Download:
                     raise files.cache_unusable(self.part, error) from error
                 self.show(length, total)
         if total is not None and length != total:
-            raise Broken(f"the connection ended after {length} of {total} bytes")
+            raise ConnectionError(f"the connection ended after {length} of {total} bytes")
+
+
+def is_final(error: Exception, arrived: int) -> bool:
+    """Whether another attempt would end in the same way; a server that has sent something will be there again."""
+    if isinstance(error, urllib.error.HTTPError):
+        return error.code not in TEMPORARY
+    return isinstance(error, http.client.InvalidURL) or (isinstance(error, urllib.error.URLError) and not arrived)

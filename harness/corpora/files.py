@@ -20,18 +20,15 @@ from harness.common.units import parse_bytes
 # File systems stamp changes at intervals of up to two seconds: a second change within one would not show.
 SECONDS_TO_SETTLE = 2.0
 BLOCK_BYTES = 1 << 20
-SLICING_RULE = 2  # another number makes cached slices again
 TOLERANCE = 10
 """A slice may be a tenth shorter than data.bytes, to end with a document or a line."""
 
 
 class Part(NamedTuple):
-    """Where a corpus comes from, from byte `start` on: byte `at` of `path`, or `of` what was made of `path`."""
+    """Where a corpus comes from, from byte `start` on."""
 
     start: int
     path: str
-    at: int = 0
-    of: str = ""
 
 
 class Damaged(Refusal):
@@ -45,9 +42,9 @@ class Damaged(Refusal):
 class CorpusFile:
     """A corpus on this machine: the name on its card, one plain file, its size and digest.
 
-    `parts` locate the text in its sources if it is not read in place. `facts` are the card's counts of words; a slice
-    has none. The path of a word table is a folder; `bytes` are those of its words, `sha256` is that of words
-    and counts.
+    `parts` locate the text in its sources if it is not read in place; those of a slice are those of the whole. `facts`
+    are the card's counts of words; a slice has none. The path of a word table is a folder; `bytes` are those of its
+    words, `sha256` is that of words and counts.
     """
 
     name: str
@@ -60,7 +57,6 @@ class CorpusFile:
     parts: tuple[Part, ...] = ()
     skip: int | None = None  # where in the whole file a slice starts
     facts: Mapping[str, int] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()  # shown with the results
 
     def is_unchanged(self) -> bool:
         """Whether the file still has this digest."""
@@ -69,35 +65,32 @@ class CorpusFile:
         except OSError:
             return False
 
-    def parts_from(self, start: int) -> tuple[Part, ...]:
-        """The parts of a slice of this file that starts at byte `start`."""
-        parts = self.parts or (Part(0, str(self.path)),)
-        first = max(place for place, part in enumerate(parts) if part.start <= start)
-        begun = parts[first]._replace(start=0, at=start - parts[first].start + parts[first].at)
-        return (begun, *(part._replace(start=part.start - start) for part in parts[first + 1 :]))
-
     def located(self, sentence: str, offset: int) -> str:
         """A sentence about byte `offset` of this file, which names the member that the byte comes from instead."""
         if not self.parts:
             return sentence
-        part = max((part for part in self.parts if part.start <= offset), key=lambda part: part.start)
-        place = f"at byte {offset - part.start + part.at}{part.of}"
-        return sentence.replace(str(self.path), part.path, 1).replace(f"at byte {offset}", place, 1)
+        place = offset + (self.skip or 0)
+        part = [part for part in self.parts if part.start <= place][-1]
+        sentence = sentence.replace(str(self.path), part.path, 1)
+        return sentence.replace(f"at byte {offset}", f"at byte {place - part.start}", 1)
 
 
 def check_readable(path: Path) -> None:
     try:
         if path.exists() and not path.is_file():  # checked before it is opened: opening a named pipe can block
             raise Refusal(f"{path} is not a plain file; save it as one first, or pipe it into data.path=-", UNMEASURED)
-        with path.open("rb"):
-            pass
+        path.open("rb").close()
     except FileNotFoundError:
         several = ", or data.path=[A,B] for several" if "," in str(path) else ""
         raise Refusal(f"{path} not found; pass a file that exists{several}", UNMEASURED) from None
     except OSError as error:
-        raise Refusal(
-            f"cannot read {path} ({reason(error)}); make it readable, or pass another file", UNMEASURED
-        ) from error
+        sentence = f"cannot read {path} ({reason(error)}); make it readable, or pass another file"
+        raise Refusal(sentence, UNMEASURED) from error
+
+
+def entry(kind: str, *facts: Any) -> Path:
+    """Where the cache keeps what is made of these facts alone."""
+    return files.cache_folder(kind) / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def digest_of(path: Path) -> str:
@@ -106,9 +99,9 @@ def digest_of(path: Path) -> str:
     The digest of a file that has changed just now is not cached: the next change might have the same time stamp.
     """
     state = state_of(path)
-    entry = digest_entry(state)
-    if entry.exists():
-        return entry.read_text()
+    cached = entry("digests", state)
+    if cached.exists():
+        return cached.read_text()
     started = time.time()
     digest = fresh_digest_of(path)
     if path.stat().st_ctime < started - SECONDS_TO_SETTLE and state_of(path) == state:
@@ -128,13 +121,8 @@ def fresh_digest_of(path: Path) -> str:
 
 
 def remember(path: Path, digest: str) -> None:
-    with files.placing(digest_entry(state_of(path))) as temporary:
+    with files.placing(entry("digests", state_of(path))) as temporary:
         temporary.write_text(digest)
-
-
-def digest_entry(state: str) -> Path:
-    """Where the digest of a file in this state is cached."""
-    return files.cache_folder("digests") / hashlib.sha256(state.encode(errors="surrogateescape")).hexdigest()
 
 
 def state_of(path: Path) -> str:
@@ -164,31 +152,21 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
     }
     if documents is not None and documents < 1:
         raise Refusal(f"data.documents must be 1 or more, got {documents}")
-    key = hashlib.sha256(json.dumps([SLICING_RULE, whole.sha256, limits, list(special_tokens)]).encode()).hexdigest()
-    folder = files.cache_folder("slices") / key
-    if not folder.is_dir():
-        write_slice(folder, whole, limits, special_tokens)
-    start = int((folder / "start").read_text())
-    path = folder / "text"
-    size, sha256, parts = path.stat().st_size, digest_of(path), whole.parts_from(start)
-    return replace(whole, path=path, bytes=size, sha256=sha256, parts=parts, skip=start, facts={})
-
-
-def write_slice(folder: Path, whole: CorpusFile, limits: dict[str, Any], special_tokens: Sequence[str]) -> None:
-    with whole.path.open("rb") as file, files.placing(folder) as temporary:
+    with whole.path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if whole.bytes else b""
         start, stop = bounds(mapped, special_tokens, **limits)
         if start == stop and whole.bytes:
             skipped = f"data.skip={limits['skip']} leaves nothing of {whole.name}: no document starts there; skip less"
             short = f"data.bytes={limits['bytes']} is less than one character of {whole.name}; set it higher"
             raise Refusal(skipped if start == whole.bytes else short, UNMEASURED)
-        temporary.mkdir()
-        (temporary / "start").write_text(str(start))
-        with (temporary / "text").open("wb") as sliced, memoryview(mapped) as content:
-            sliced.write(content[start:stop])
-        # The key names the digest of the whole, so the slice must be of just that.
-        if not whole.is_unchanged():
-            raise Refusal(f"{whole.name} was changed while it was read; run the same again", UNMEASURED)
+        path = entry("texts", whole.sha256, start, stop)
+        if not path.exists():
+            with files.placing(path) as temporary:
+                temporary.write_bytes(memoryview(mapped)[start:stop])
+                if not whole.is_unchanged():  # the entry is named by the digest of the whole
+                    raise Refusal(f"{whole.name} was changed while it was read; run the same again", UNMEASURED)
+    parts = whole.parts or (Part(0, str(whole.path)),)
+    return replace(whole, path=path, bytes=stop - start, sha256=digest_of(path), parts=parts, skip=start, facts={})
 
 
 def bounds(

@@ -6,9 +6,7 @@ A card names a generator in `source.generator` and gives all its parameters; its
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -20,6 +18,7 @@ import numpy as np
 from harness.common import files, registry
 from harness.common.errors import Refusal, wrong_value
 from harness.common.progress import bar
+from harness.corpora.files import entry
 from harness.corpora.language import (
     Bytes,
     Choice,
@@ -240,7 +239,7 @@ def parameters_of(source: Mapping[str, Any]) -> dict[str, Any]:
 
 def text_file(card: Mapping[str, Any]) -> Path:
     """The generated text of a card, made if missing."""
-    text = files.cache_folder("generated", place_of(card).name) / "text.txt"
+    text = place_of(card, "texts")
     if not text.exists():
         blocks = made(card["source"])
         bar_of_text = bar(f"making {card['name']}", *size_of(card["source"]))
@@ -251,7 +250,6 @@ def text_file(card: Mapping[str, Any]) -> Path:
     return text
 
 
-def place_of(card: Mapping[str, Any]) -> Path:
-    """The cache folder for what the card's generator makes."""
-    key = json.dumps([VERSION, dict(card["source"])], sort_keys=True)
-    return files.cache_folder("generated") / hashlib.sha256(key.encode()).hexdigest()
+def place_of(card: Mapping[str, Any], kind: str) -> Path:
+    """Where the cache keeps what the card's generator makes."""
+    return entry(kind, VERSION, dict(card["source"]))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import atexit
 import bz2
+import contextlib
 import csv
 import functools
 import glob
 import gzip
-import hashlib
+import io
 import json
 import lzma
 import os
@@ -31,18 +32,10 @@ from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.progress import bar
 from harness.common.registry import split_list
 from harness.common.units import one_line
-from harness.corpora.files import BLOCK_BYTES, Damaged, Part, check_readable, state_of
+from harness.corpora.files import BLOCK_BYTES, Damaged, Part, check_readable, entry, state_of
 
 STANDARD_INPUT = "-"
 COLUMN = "text"
-ROWS = {".parquet": ".parquet", ".jsonl": ".jsonl", ".ndjson": ".jsonl", ".csv": ".csv", ".tsv": ".csv"}
-"""The kinds of files with rows. Those of .csv are read by column only if one is given: else they are plain text."""
-ROWS_AT_ONCE = 1024
-COMPRESSED_AT_ONCE = 1 << 14
-Show = Callable[[int], None]
-Between = tuple[int, int | None]
-"""The first byte and the byte behind the last, None for the end of the file."""
-WHOLE: Between = (0, None)
 
 
 def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tuple[str, Path, tuple[Part, ...]]:
@@ -54,7 +47,7 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
     """
     path, column = card["path"], card.get("column")
     if path == STANDARD_INPUT:
-        return "stdin", *spooled()
+        return "stdin", spooled(), (Part(0, "standard input"),)
     members = members_of(path)
     for member in members:
         check_readable(member)
@@ -76,53 +69,48 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] = not_here) -> list
     A folder means all plain files in it at any depth, except hidden ones and those in hidden folders; links to folders
     are not followed. A pattern is a shell's, with `**` for folders at any depth.
     """
+    if not path:
+        raise Refusal("data.path is empty; set data.path=FILE or data.path=[A,B]")
     if isinstance(path, list):
-        if not path:
-            raise Refusal("data.path=[] is empty; set data.path=[A,B]")
         return [member for name in path for member in members_of(name, behind)]
-    text = str(path) if os.path.lexists(str(path)) else os.path.expanduser(str(path))  # noqa: PTH111
-    if not text:
-        raise Refusal("data.path is empty; set data.path=FILE")
-    if text == STANDARD_INPUT:
-        raise Refusal("standard input cannot be joined with files; set data.path=- alone, or ./- for a file named -")
-    if is_url(text) and not os.path.lexists(text):
-        return behind(text)
-    if os.path.isdir(text):  # noqa: PTH112 - a name with a byte of 0 is an error to pathlib
-        return files_below(Path(text))
-    if is_list(text):
-        return members_of(split_list(text, "data.path"), behind)
-    return matching(text) if re.search(r"[*?[]", text) and not os.path.lexists(text) else [Path(text)]
+    path = str(path)
+    place = path if os.path.lexists(path) else os.path.expanduser(path)  # noqa: PTH111
+    if os.path.isdir(place):  # noqa: PTH112 - a long list is an error to pathlib
+        return files_below(Path(place))
+    if os.path.lexists(place):
+        return [Path(place)]
+    if path == STANDARD_INPUT:
+        raise Refusal("standard input cannot be joined with files; set data.path=- alone")
+    if is_url(path):
+        return behind(path)
+    if is_list(path):
+        return members_of(split_list(path, "data.path"), behind)
+    return matching(place) if re.search(r"[*?[]", place) else [Path(place)]
 
 
 def files_below(folder: Path) -> list[Path]:
     def fail(error: OSError) -> None:
-        instead = f"set data.path to files by a pattern such as '{folder / '*.txt'}'"
-        raise Refusal(f"cannot read {error.filename} ({reason(error)}); {instead}", UNMEASURED) from error
+        raise Refusal(f"cannot read {error.filename} ({reason(error)}); name files by a pattern", UNMEASURED) from error
 
-    if folder.resolve() == Path("/"):
-        raise Refusal(
-            f"{folder} is the whole file system; set data.path to a folder of texts, or a pattern", UNMEASURED
-        )
     files = []
     for place, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths = (Path(place, name) for name in names if not name.startswith("."))
-        files += [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - of a link that may not be followed
+        files += [path for path in (Path(place, name) for name in names if name[0] != ".") if path.is_file()]
     if not files:
         raise Refusal(f"{folder} has no files; set data.path=FILE with one that exists", UNMEASURED)
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def matching(pattern: str) -> list[Path]:
-    paths = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
+    paths = [path for path in map(Path, sorted(glob.glob(pattern, recursive=True))) if path.is_file()]  # noqa: PTH207
     if not paths:
         raise Refusal(f"{pattern} not found, and no file matches it as a pattern; check data.path", UNMEASURED)
-    return [Path(path) for path in paths]
+    return paths
 
 
 def check_column(path: Any, members: Sequence[Any], column: str | None) -> bool:
     """Whether any of these files has rows. Raises Refusal for a column of plain text."""
-    has_rows = any(kind_of(member, column) for member in members)
+    has_rows = any(map(rows_of, members))
     if column is not None and not has_rows:
         raise Refusal(f"data.column={column}, but {path} is plain text; {', '.join(ROWS)} files have columns")
     return has_rows
@@ -175,46 +163,35 @@ def is_url(text: Any) -> bool:
 def assemble(members: Sequence[Path], separator: str, column: str | None, name: str) -> tuple[Path, tuple[Part, ...]]:
     """One file of these members and its parts, made again if a member has changed.
 
-    Raises Refusal, and leaves nothing, if a member cannot be read or changes in the meantime, or the cache has no room.
+    Raises Refusal, and leaves nothing, if a member cannot be read or the cache has no room.
     """
-    states = [[str(member), state_of(member)] for member in members]
-    key = hashlib.sha256(json.dumps([states, separator, column or COLUMN]).encode()).hexdigest()[:32]
-    folder = files.cache_folder("assembled") / key
+    folder = entry("texts", [(str(member), state_of(member)) for member in members], separator, column)
     if not folder.exists():
-        size = sum(member.stat().st_size for member in members)
-        with files.placing(folder) as temporary, bar(f"reading {name}", size, "bytes") as show:
+        with files.placing(folder) as temporary, bar(f"reading {name}", 0, "bytes") as show:
             temporary.mkdir()
+            parts = []
             with (temporary / "text").open("wb") as text:
-                parts = list(join(members, separator.encode(), column, text, show))
+                for member in members:
+                    parts.append((text.tell(), described(member)))
+                    for document in documents_in(member, column):
+                        append(text, document, separator.encode())
+                        show(text.tell())
             (temporary / "parts.json").write_text(json.dumps(parts))
-            for member, state in states:
-                if state_of(Path(member)) != state:
-                    raise Refusal(f"{member} was changed while it was read; run the same again", UNMEASURED)
     return folder / "text", tuple(Part(*part) for part in json.loads((folder / "parts.json").read_text()))
 
 
-def join(members: Sequence[Path], end: bytes, column: str | None, text: BinaryIO, show: Show) -> Iterator[Part]:
-    """Write the documents of these files; yields where each file starts."""
-    before = 0
-    for member in members:
-        yield Part(text.tell(), str(member), 0, made_of(member, column))
-        for document in documents_in(member, column, lambda read: show(before + read)):  # noqa: B023
-            append(text, document, end)
-        before += member.stat().st_size
-
-
-def documents_in(member: Any, column: str | None, show: Show, between: Between = WHOLE) -> Iterator[Iterator[bytes]]:
-    """Each document of a file as blocks: its rows, or those between two bytes, or all of it.
-
-    A row is between the bytes where its line, or its group of rows, starts: adjacent bounds give all rows, each once.
-    Raises Refusal, naming the row, if one is not text.
-    """
-    kind = kind_of(member, column)
-    if kind is None:
-        yield blocks_of(member, show)
-    else:
-        for place, value in TEXTS[kind](member, column or COLUMN, show, between):
-            yield iter([encoded(value, member, place, column or COLUMN)])
+def documents_in(member: Any, column: str | None) -> Iterator[Iterator[bytes]]:
+    """Each document of a file as blocks: its rows, or all of it. Raises Refusal, naming the row, if one is not text."""
+    if (rows := rows_of(member)) is None:
+        yield blocks_of(member)
+        return
+    column = column or COLUMN
+    for place, value in rows(member, column):
+        try:
+            yield iter([value.encode()])
+        except (AttributeError, UnicodeEncodeError) as error:  # of half a surrogate pair
+            kind = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
+            raise bad_row(member, place, f"column {column!r} holds {kind}, which is not text") from error
 
 
 def append(text: BinaryIO, document: Iterator[bytes], end: bytes) -> None:
@@ -227,38 +204,29 @@ def append(text: BinaryIO, document: Iterator[bytes], end: bytes) -> None:
         text.write(end)
 
 
-def made_of(member: Any, column: str | None) -> str:
-    """What an offset in this member's part counts from, if not from the start of the file itself."""
-    if kind_of(member, column):
-        return " of the texts in it"
-    return " of what is unpacked" if is_compressed(member) else ""
-
-
-# Standard input
+def described(member: Any) -> str:
+    """A file, and what its bytes are counted in if that is not the file itself."""
+    return f"{member}" + (", the texts in it" if rows_of(member) else ", unpacked" * is_compressed(member))
 
 
 @functools.cache
-def spooled() -> tuple[Path, tuple[Part, ...]]:
+def spooled() -> Path:
     """The file that standard input was written to; removed when this process ends.
 
     It is in the cache, where there is room for corpora, and not with temporary files, which may be in memory.
     """
     if sys.stdin is None or sys.stdin.isatty():
         raise Refusal("data.path=- reads standard input, and nothing is piped into it; run COMMAND | ... data.path=-")
-    folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=files.cache_folder("spool")))
+    folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=files.cache_folder("texts")))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    text = folder / "standard input"
-    try:
-        with text.open("wb") as file, bar("reading standard input", 0, "bytes") as show:
-            for block in plain_blocks(sys.stdin.buffer):
-                file.write(block)
-                show(file.tell())
-    except OSError as error:
-        raise files.cache_unusable(folder.parent, error) from error
-    return text, (Part(0, "standard input"),)
+    with (folder / "standard input").open("wb") as file, bar("reading standard input", 0, "bytes") as show:
+        while block := sys.stdin.buffer.read(BLOCK_BYTES):
+            file.write(block)
+            show(file.tell())
+    return folder / "standard input"
 
 
-# What is in a file. Here, a file is a `Path`, or what has its `open`, `stat`, `name` and text.
+# What is in a file. Here, a file is a `Path`, or what has its `open`, `name` and text.
 
 
 def suffix_of(path: Any) -> str:
@@ -270,183 +238,108 @@ def suffix_of(path: Any) -> str:
     return PurePosixPath(urlsplit(text).path if is_url(text) else text).suffix.lower()
 
 
-def kind_of(path: Any, column: str | None = None) -> str | None:
-    """The kind of a file with rows, compressed or not; None for a file that is text itself.
-
-    >>> kind_of(Path("a.parquet")), kind_of(Path("a.ndjson.gz")), kind_of(Path("a.json"))
-    ('.parquet', '.jsonl', None)
-    >>> kind_of(Path("a.tsv")), kind_of(Path("a.tsv"), "text")
-    (None, '.csv')
-    """
-    suffix = suffix_of(path)
-    kind = ROWS.get(suffix_of(str(path)[: -len(suffix)]) if is_compressed(path) else suffix)
-    if (kind == ".csv" and column is None) or (kind == ".parquet" and is_compressed(path)):
-        return None
-    return kind
-
-
 def is_compressed(path: Any) -> bool:
-    return suffix_of(path) in READERS
+    return suffix_of(path) in UNPACKED
 
 
-def blocks_of(path: Any, show: Show, start: int = 0) -> Iterator[bytes]:
-    """The blocks of a file's plain text; `show` is called with the bytes read from it.
+def rows_of(path: Any) -> Callable[[Any, str], Rows] | None:
+    """What reads the rows of a file, compressed or not; None for a file that is text itself.
 
-    An uncompressed file can be read from byte `start` on. Raises Refusal with the place if the file is damaged.
+    >>> rows_of("a.ndjson.gz").__name__, rows_of("a.TSV").__name__, rows_of("a.txt.gz")
+    ('json_rows', 'csv_rows', None)
     """
+    return ROWS.get(suffix_of(str(path)[: -len(suffix_of(path))]) if is_compressed(path) else suffix_of(path))
+
+
+def blocks_of(path: Any) -> Iterator[bytes]:
+    """The blocks of a file's plain text. Raises Refusal if the file is damaged."""
+    with opened(path) as file:
+        while block := file.read(BLOCK_BYTES):
+            yield block
+
+
+@contextlib.contextmanager
+def opened(path: Any) -> Iterator[IO[bytes]]:
+    """A file that unpacks itself while it is read. Raises Refusal if it is damaged."""
     kind = suffix_of(path)
-    reader: Callable[[IO[bytes]], Iterator[bytes]] = READERS.get(kind, plain_blocks)
     with path.open("rb") as file:
+        if kind not in UNPACKED:
+            yield file
+            return
         try:
-            if start:
-                file.seek(start)
-            if is_compressed(path) and not file.peek(1):
-                raise EOFError
-            for block in reader(file):
-                show(file.tell())
-                yield block
-        except Exception as error:
-            # gzip and bz2 raise OSError for wrong bytes too, without a number.
-            known = (OSError, EOFError, zlib.error, lzma.LZMAError)
-            if not isinstance(error, known) and type(error).__name__ != "ZstdError":
-                raise
-            if isinstance(error, OSError) and error.errno is not None:
-                raise Refusal(f"cannot read {path} ({reason(error)})", UNMEASURED) from error
-            why = "it ends early" if isinstance(error, EOFError) else str(error)
-            raise Damaged(
-                f"{path} is damaged or not a {kind[1:]} file ({why}, by byte {file.tell()}); get or make it again"
-            ) from error
+            yield UNPACKED[kind](file)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            why = one_line(str(error))
+            raise Damaged(f"{path} is damaged or not a {kind[1:]} file ({why}); get or make it again") from error
 
 
-def plain_blocks(file: Any) -> Iterator[bytes]:
-    while block := file.read(BLOCK_BYTES):
-        yield block
-
-
-def zstandard_blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """One frame after another. The library's own reader accepts half a frame, so the ends are checked here."""
-    unpacker = extra("zstandard", "a .zst file").ZstdDecompressor(max_window_size=1 << 31)
-    frame = None
-    while packed := file.read(COMPRESSED_AT_ONCE):
-        while packed:
-            frame = frame or unpacker.decompressobj()
-            block = frame.decompress(packed)
-            packed, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
-            if block:
-                yield block
-    if frame is not None:
-        raise EOFError
-
-
-READERS: dict[str, Callable[[IO[bytes]], Iterator[bytes]]] = {
-    ".gz": lambda file: plain_blocks(gzip.GzipFile(fileobj=file)),
-    ".bz2": lambda file: plain_blocks(bz2.BZ2File(file)),
-    ".xz": lambda file: plain_blocks(lzma.LZMAFile(file)),  # noqa: SIM115 - the caller closes the file
-    ".zst": zstandard_blocks,
+UNPACKED: dict[str, Callable[[Any], Any]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+    ".zst": lambda file: io.BufferedReader(extra("pyarrow", "a .zst file").CompressedInputStream(file, "zstd")),
 }
-
-Values = Iterator[tuple[str, Any]]
+Rows = Iterator[tuple[str, Any]]
 """The place and the value of each row."""
 
 
-def parquet_values(path: Any, column: str, show: Show, between: Between) -> Values:
+def parquet_rows(path: Any, column: str) -> Rows:
     parquet = extra("pyarrow.parquet", path.name)
-    first, last = between
     row = 0
     try:
         with path.open("rb") as opened, parquet.ParquetFile(opened, page_checksum_verification=True) as file:
             check_name(path, column, file.schema_arrow.names)
-            for group in range(file.metadata.num_row_groups):
-                chunk = file.metadata.row_group(group).column(0)
-                start = chunk.dictionary_page_offset or chunk.data_page_offset
-                row = sum(file.metadata.row_group(before).num_rows for before in range(group))
-                if first <= start and (last is None or start < last):
-                    for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=[column]):
-                        for scalar in batch.column(0):
-                            row += 1
-                            yield f"row {row}", scalar.as_py()
-                        show(path.stat().st_size * row // file.metadata.num_rows)
-    except UnicodeDecodeError as error:
-        raise refused(path, f"row {row}", f"column {column!r} is not UTF-8") from error
-    except (OSError, ValueError, NotImplementedError) as error:
-        why = one_line(str(error))
-        raise Damaged(
-            f"{path} is damaged or not a Parquet file, after row {row}: {why}; get or make it again"
-        ) from error
+            for batch in file.iter_batches(1024, columns=[column]):
+                for row, scalar in enumerate(batch.column(0), row + 1):  # noqa: B020
+                    yield f"row {row}", scalar.as_py()
+    except (OSError, ValueError, NotImplementedError) as error:  # a text that is not UTF-8 is a ValueError
+        why = f"near row {row}: {one_line(str(error))}"
+        raise Damaged(f"{path} is damaged or not a Parquet file, {why}; get or make it again") from error
 
 
-def json_values(path: Any, column: str, show: Show, between: Between) -> Values:
-    first, last = between
-    offset = max(0, first - 1)
-    lines = lines_of(blocks_of(path, show, start=offset))
-    if first:
-        offset += len(next(lines)) + 1  # this line started before `first`
-    for number, line in enumerate(lines, 1):
-        if last is not None and offset >= last:
-            return
-        place = f"line {number}" + (f" from byte {first} on" if first else "")
-        if line.strip():
-            try:
-                row = json.loads(line.decode("utf-8-sig"))
-            except (ValueError, RecursionError) as error:
-                raise refused(path, place, f"not JSON ({error})") from error
-            if not isinstance(row, dict):
-                raise refused(path, place, f"not an object with a column {column!r}")
-            check_name(f"{path}, {place},", column, list(row))
-            yield place, row[column]
-        offset += len(line) + 1
+def json_rows(path: Any, column: str) -> Rows:
+    with opened(path) as file:
+        for number, line in enumerate(file, 1):
+            place = f"line {number}"
+            if line.strip():
+                try:
+                    row = json.loads(line.decode("utf-8-sig"))
+                except (ValueError, RecursionError) as error:
+                    raise bad_row(path, place, f"not JSON ({error})") from error
+                if not isinstance(row, dict):
+                    raise bad_row(path, place, f"not an object with a column {column!r}")
+                check_name(f"{path}, {place},", column, list(row))
+                yield place, row[column]
 
 
-def csv_values(path: Any, column: str, show: Show, _: Between) -> Values:
+def csv_rows(path: Any, column: str) -> Rows:
     csv.field_size_limit(1 << 30)
-    lines = (line.decode("utf-8-sig") + "\n" for line in lines_of(blocks_of(path, show)))
-    rows = csv.DictReader(lines, delimiter="\t" if ".tsv" in path.name.lower() else ",")
-    try:
-        check_name(path, column, list(rows.fieldnames or []))
-        for row in rows:
-            yield f"line {rows.line_num}", row[column]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise refused(path, f"line {rows.line_num + 1}", str(error)) from error
+    with opened(path) as file:
+        lines = (line.decode("utf-8-sig") for line in file)
+        rows = csv.DictReader(lines, delimiter="\t" if ".tsv" in path.name.lower() else ",")
+        try:
+            check_name(path, column, list(rows.fieldnames or []))
+            for row in rows:
+                yield f"line {rows.line_num}", row[column]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise bad_row(path, f"line {rows.line_num + 1}", str(error)) from error
 
 
-TEXTS: dict[str, Callable[[Any, str, Show, Between], Values]] = {
-    ".parquet": parquet_values,
-    ".jsonl": json_values,
-    ".csv": csv_values,
+ROWS: dict[str, Callable[[Any, str], Rows]] = {
+    ".parquet": parquet_rows,
+    ".jsonl": json_rows,
+    ".ndjson": json_rows,
+    ".csv": csv_rows,
+    ".tsv": csv_rows,
 }
 
 
-def lines_of(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines in blocks, without their ends; only a newline ends one.
-
-    >>> list(lines_of(iter([b"a", b"b\\n\\nc", b"\\r\\n"])))
-    [b'ab', b'', b'c\\r', b'']
-    """
-    begun: list[bytes] = []
-    for block in blocks:
-        first, *others = block.split(b"\n")
-        begun.append(first)
-        for other in others:
-            yield b"".join(begun)
-            begun = [other]
-    yield b"".join(begun)
-
-
-def encoded(value: Any, path: Any, place: str, column: str) -> bytes:
-    try:
-        return value.encode()  # type: ignore[no-any-return]
-    except (AttributeError, UnicodeEncodeError) as error:  # of half a surrogate pair
-        kind = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
-        raise refused(path, place, f"column {column!r} holds {kind}, which is not text") from error
-
-
-def refused(path: Any, place: str, why: str) -> Refusal:
+def bad_row(path: Any, place: str, why: str) -> Refusal:
     return Refusal(f"{path}, {place}: {why}; fix or remove that row, or set data.column=NAME", UNMEASURED)
 
 
 def check_name(path: Any, column: str, names: Sequence[str]) -> None:
     """Raises Refusal if a column is missing."""
     if column not in names:
-        counted = ", or data=words to train on its counts" * ({"word", "count"} <= set(names))
         there = f"{path} has no column {column!r}, there are: {', '.join(names) or 'none'}"
-        raise Refusal(f"{there}; set data.column=NAME{counted}", UNMEASURED)
+        raise Refusal(f"{there}; set data.column=NAME", UNMEASURED)

@@ -12,7 +12,6 @@ words are, under its digest, so that trainers get both in the same way.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from operator import mul
@@ -27,7 +26,7 @@ from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.corpora import generators
 from harness.corpora.cards import Card, difference, is_generated
-from harness.corpora.files import CorpusFile, check_readable, digest_of
+from harness.corpora.files import CorpusFile, check_readable, digest_of, entry
 from harness.corpora.local import members_of, name_of
 from harness.worker import word_store
 from variants.contract import LARGEST_COUNT, WordCounts
@@ -47,10 +46,13 @@ def table_of(card: Card) -> CorpusFile:
             raise Refusal(f"data={name} is a table of words, not a text that data.{slicing} can cut; omit it")
     if card["path"] is not None:
         paths = members_of(card["path"])
-        folder = cached_table(files.cache_folder("tables") / table_key(paths), lambda place: from_files(paths, place))
+        for path in paths:
+            check_readable(path)
+        key = entry("counts", word_store.FORMAT, *map(digest_of, paths))
+        folder = cached_table(key, lambda place: from_files(paths, place))
         name = name_of(card["path"], paths) if card["source"]["kind"] == "words" else name
     elif is_generated(card):
-        folder = cached_table(generators.place_of(card), lambda place: from_generator(card, place))
+        folder = cached_table(generators.place_of(card, "counts"), lambda place: from_generator(card, place))
     else:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
     word_counts, manifest = word_store.read(folder)
@@ -66,12 +68,6 @@ def cached_table(place: Path, make: Callable[[Path], None]) -> Path:
         with files.placing(place) as temporary:
             make(temporary)
     return place
-
-
-def table_key(paths: Sequence[Path]) -> str:
-    for path in paths:
-        check_readable(path)
-    return hashlib.sha256(" ".join([str(word_store.FORMAT), *map(digest_of, paths)]).encode()).hexdigest()
 
 
 def from_generator(card: Card, folder: Path) -> None:

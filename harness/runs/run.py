@@ -91,8 +91,7 @@ def trained(records: Sequence[Record]) -> list[Record]:
 def notes(plan: Plan, session: Session, records: Sequence[Record]) -> list[str]:
     """What a reader of the table should know that is not in it."""
     cells = {cell.key: cell for task in plan.tasks for cell in task.cells}
-    lines = [remark for cell in cells.values() for remark in cell.reading.file.remarks]
-    lines += [*session.notes, *session.disagreements]
+    lines = [*session.notes, *session.disagreements]
     for record in records:
         name, cell = record["data"]["name"], cells.get(record["run_key"])
         if cell is not None and cell.num_merges and record["data"].get("words") == 0:

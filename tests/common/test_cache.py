@@ -26,7 +26,7 @@ def sliced(folder: Path, length: int) -> Path:
 
 def test_cache_is_cleared_only_while_nobody_else_uses_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     used = sliced(tmp_path, 500)
-    waiting = "from harness.common import files; files.cache_folder('slices'); print(flush=True); input()"
+    waiting = "from harness.common import files; files.cache_folder('texts'); print(flush=True); input()"
     command = [sys.executable, "-c", waiting]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as user:
         assert user.stdout is not None
@@ -35,23 +35,23 @@ def test_cache_is_cleared_only_while_nobody_else_uses_it(tmp_path: Path, capsys:
         assert capsys.readouterr().err == "another command uses the cache; clear it when that has ended\n"
         assert used.read_text() == TEXT[:500]
         user.communicate(b"\n")
-    assert main(["cache", "--clear", "slices"]) == OK
-    assert capsys.readouterr().out == "removed 501 B in 1 entries\n"
+    assert main(["cache", "--clear", "texts"]) == OK
+    assert capsys.readouterr().out == "removed 500 B in 1 entries\n"
     assert not used.exists()
     assert sliced(tmp_path, 500).read_text() == TEXT[:500]
 
 
 def test_what_killed_runs_left_is_listed_and_cleared(capsys: pytest.CaptureFixture[str]) -> None:
-    slices = files.cache_folder("slices")
-    (slices / ".left").mkdir()
-    (slices / ".left" / "text").write_bytes(bytes(700))
-    with files.placing(slices / "one") as temporary:
+    texts = files.cache_folder("texts")
+    (texts / ".left").mkdir()
+    (texts / ".left" / "text").write_bytes(bytes(700))
+    with files.placing(texts / "one") as temporary:
         temporary.write_bytes(bytes(80))
     assert main(["cache"]) == OK
-    assert "slices        780 B     2" in capsys.readouterr().out
+    assert "texts         780 B     2" in capsys.readouterr().out
     assert main(["cache", "--clear", "all"]) == OK
     assert capsys.readouterr().out == "removed 780 B in 2 entries\n"
-    assert list(slices.iterdir()) == []
+    assert list(texts.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
     sentences: list[tuple[str, list[Path | str]]] = [
         ("not found; pass a file that exists", [tmp_path / "nonesuch", tmp_path / "lost", "~/nonesuch"]),
         ("that exists, or data.path=[A,B] for several", [tmp_path / "a,b"]),
-        ("cannot read", [tmp_path / "circle", book / "inside", tmp_path / ("x" * 5000)]),
+        ("cannot read", [tmp_path / "circle", book / "inside"]),
         ("is not a plain file", [tmp_path / "pipe", Path("/dev/null")]),
     ]
     for sentence, paths in sentences:
@@ -85,8 +85,6 @@ def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
     if os.geteuid():  # root may read everything
         book.chmod(0)
         assert "cannot read" in refusal_of(card(book))
-    with pytest.raises(Refusal, match=r"data\.column has no effect on data=stdlib"):
-        prepare(card(name="stdlib", source={"kind": "stdlib"}, column="x"), [])
 
 
 # Verifying
@@ -172,13 +170,13 @@ def test_empty_slice_is_refused(book: Path, options: dict[str, Any], sentence: s
     with pytest.raises(Refusal) as refused:
         prepare(card(book, **options), [END])
     assert sentence in str(refused.value)
-    assert list(files.cache_folder("slices").iterdir()) == []
+    assert list(files.cache_folder("texts").iterdir()) == []
 
 
 def test_slice_of_a_changing_file_is_not_kept(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CorpusFile, "is_unchanged", lambda _: False)
     assert "was changed while it was read; run the same again" in refusal_of(card(book, bytes="40"))
-    assert list(files.cache_folder("slices").iterdir()) == []
+    assert list(files.cache_folder("texts").iterdir()) == []
 
 
 def test_without_special_tokens_slices_end_with_characters(book: Path) -> None:

@@ -19,7 +19,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-import zstandard
 from exploring import examples
 from fetched import CONTENT, END, card, facts, get, impatient, left, refusal_of, url
 from hypothesis import HealthCheck, given
@@ -70,9 +69,7 @@ def test_file_that_differs_from_its_card_is_discarded(server: Server, cache_fold
     assert get(url(server))[0].read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(
-    ("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.compress)]
-)
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
 def test_compressed_corpus_is_unpacked(server: Server, suffix: str, pack: Any, cache_folder: Path) -> None:
     server.content = pack(CONTENT)[:-20]
     assert "get or make it again" in refusal_of(url(server, f"known.txt{suffix}"), cache_folder)
@@ -212,22 +209,23 @@ def test_versions_are_never_joined(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "other", "sentence"),
+    ("script", "sentence"),
     [
-        ([stall_after(1000), *[stall_after(0)] * 3], {}, "did not arrive whole (timed out); 1000 bytes have arrived, "),
-        ([refuse(503)] * 3, {}, "did not arrive whole (it answers 503 Service Unavailable)"),
-        ([refuse(401)], {}, "answers 401 Unauthorized; it needs a login; for Hugging Face set HF_TOKEN"),
-        ([refuse(404)], {}, "answers 404 Not Found; put its new address on the card"),
-        ([refuse(451)], {}, "get it another way and set data.path=FILE"),
-        ([serve], {"longest": 1000}, "has more than the 1000 bytes that its card allows"),
-        ([without_length], {"longest": 1000}, "has more than the 1000 bytes that its card allows"),
+        (
+            [stall_after(1000), *[stall_after(0)] * 3],
+            "cannot be fetched (timed out); run the same command again to",
+        ),
+        (
+            [refuse(503)] * 3,
+            "cannot be fetched (503 Service Unavailable); run the same command again",
+        ),
+        ([refuse(401)], "cannot be fetched (401 Unauthorized); it needs a login; for Hugging Face set HF_TOKEN"),
+        ([refuse(404)], "cannot be fetched (404 Not Found); put its new address on the card"),
     ],
 )
-def test_failed_download_is_a_sentence(
-    server: Server, tmp_path: Path, script: list[Behaviour], other: dict[str, Any], sentence: str
-) -> None:
+def test_failed_download_is_a_sentence(server: Server, tmp_path: Path, script: list[Behaviour], sentence: str) -> None:
     with pytest.raises(Refusal) as refused:
-        download(server, tmp_path, *script, seconds=0.5, **other)
+        download(server, tmp_path, *script, seconds=0.5)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "corpus.txt").exists()
@@ -237,8 +235,7 @@ def test_failed_download_is_a_sentence(
     "address", ["corpus.txt", "file:///etc/hostname", "http://127.0.0.1:port/", "http://a b/", "http://127.0.0.1:9/x"]
 )
 def test_unusable_address_is_refused_at_once(tmp_path: Path, address: str) -> None:
-    sentence = r"\(Connection refused\); if this machine is offline" if address.endswith("x") else "cannot be fetched"
-    with pytest.raises(Refusal, match=sentence):
+    with pytest.raises(Refusal, match=r"Connection refused" if address.endswith("x") else "cannot be fetched"):
         Download(address, tmp_path / "x", lambda _, __: None, {}).run()
 
 

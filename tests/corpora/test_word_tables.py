@@ -57,7 +57,7 @@ def refusal_of(path: Path, **other: Any) -> str:
     with pytest.raises(Refusal) as refused:
         prepare(card_of(path, **other), [])
     assert "\n" not in str(refused.value)
-    assert [*cache_folder("tables").iterdir()] == []  # nothing half-read
+    assert [*cache_folder("counts").iterdir()] == []  # nothing half-read
     return str(refused.value)
 
 

@@ -367,7 +367,7 @@ def test_facts_are_of_the_default_pattern(tmp_path: Path) -> None:
 
 def test_a_bad_byte_is_located_in_its_own_file(tmp_path: Path) -> None:
     reading = reading_of(tmp_path, b"good text<|endoftext|>\xff")
-    file = replace(reading.file, parts=(Part(0, "one.txt"), Part(22, "two.txt", 4)))
+    file = replace(reading.file, parts=(Part(0, "one.txt"), Part(18, "two.txt")))
     records = run_of(tmp_path, [cell_of(replace(reading, file=file))]).records()
     assert records[0]["reason"] == "two.txt: invalid UTF-8 at byte 4; fix the file, or set errors=replace"
 
