@@ -282,7 +282,7 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
     before = counted()
     capsys.readouterr()
     resumed = count(str(text), 150_000, pattern=OWN_PATTERN)
-    assert f", {before} of them counted before; their words take up to" in capsys.readouterr().err
+    assert f", {before} of them counted before\n" in capsys.readouterr().err
     assert counted() == 0
     (tmp_path / "again").mkdir()
     with cluster(tmp_path / "again") as (address, _):
