@@ -185,7 +185,7 @@ class Member:
 
 def member_at(place: str, info: Mapping[str, Any]) -> Member:
     """A file with its size and tag, or time; without its inode: workers see it through another mount."""
-    value = next((info[key] for key in STATES if info.get(key) is not None), None)
+    value: Any = next((info[key] for key in STATES if info.get(key) is not None), None)
     return Member(place, info["size"], str(value.timestamp() if hasattr(value, "timestamp") else value))
 
 
