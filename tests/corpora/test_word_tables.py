@@ -13,7 +13,6 @@ from exploring import examples
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
-from shown import to_markdown
 from workbench import cells
 
 from harness import run
@@ -179,7 +178,6 @@ def test_a_table_is_trained_on_without_counting(path: Path, tmp_path: Path) -> N
         assert (record["counting"], record["pattern"], record["errors"]) == ("given", None, None)
         assert (record["data"]["name"], record["data"]["words"], record["data"]["pre_tokens"]) == ("my words", 4, 16)
         assert (record["seconds"]["read"], record["seconds"]["count"]) == (None, None)
-    assert "The total excludes counting (the corpus is a table of words)" in to_markdown(records, notes=True)
 
 
 def test_a_counted_text_and_its_table_give_the_same_merges(tmp_path: Path) -> None:
