@@ -256,5 +256,5 @@ def test_impossible_exports_are_refused_and_nothing_is_left(
         assert exported("file", "--set", book, "--parquet", str(place)) == UNMEASURED
         assert f"({why}); choose another place" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    assert exported("ties,runs", "--set", "hydra.mode=MULTIRUN", "--parquet", str(tmp_path / "p")) == USAGE
-    assert "one data set at a time" in capsys.readouterr().err
+    assert exported("ties,runs", "--parquet", str(tmp_path / "p")) == USAGE
+    assert "data is given several values" in capsys.readouterr().err
