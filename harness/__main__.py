@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.common import registry
 from harness.common.errors import OK, Refusal, guarded
-from harness.common.registry import OUTSIDE, did_you_mean
+from harness.common.registry import did_you_mean
 
 Record = dict[str, Any]
 COMMANDS = {
@@ -27,8 +27,6 @@ COMMANDS = {
 
 
 SHORT, WHOLE = (Path(__file__).with_name(name) for name in ("usage.txt", "usage_all.txt"))
-MOST_OF_A_FAMILY = 12
-"""A larger family of variants, such as a grid of presets, is one name in the usage."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,7 +80,9 @@ def usage() -> str:
     """Every name and setting, with the names that exist now."""
     names = {group: list(registry.cards(group)) for group in ("data", "counting", "pattern", "measure", "experiment")}
     names["tags"] = sorted({tag for card in registry.variants().values() for tag in card.tags})
-    names["variants"] = variant_names()
+    presets = registry.presets()
+    names["variants"] = [name for name in registry.variants() if name not in presets]
+    names["variants"].append(f"and {len(presets)} in conf/family")
     lines = []
     for line in WHOLE.read_text().rstrip().splitlines():
         filled = line.format(**{key: ", ".join(values) for key, values in names.items()})
@@ -91,23 +91,6 @@ def usage() -> str:
             [line] if filled == line else textwrap.wrap(filled, 88, subsequent_indent=indent, break_on_hyphens=False)
         )
     return "\n".join(lines)
-
-
-def variant_names() -> list[str]:
-    """The variants in order; a large family, and all from outside, as the first word of a name and their number."""
-    families: dict[str, list[str]] = {}
-    for card in registry.variants().values():
-        families.setdefault(OUTSIDE if OUTSIDE in card.tags else card.family, []).append(card.name)
-    names = []
-    for card in registry.variants().values():
-        outside = OUTSIDE in card.tags
-        siblings = families[OUTSIDE if outside else card.family]
-        if len(siblings) <= (1 if outside else MOST_OF_A_FAMILY):
-            names.append(card.name)
-        elif card.name == siblings[0]:
-            folder = "family" if card.name in registry.presets() else "variant"
-            names.append(f"{card.name.partition('_')[0]}_... ({len(siblings)} in conf/{folder})")
-    return names
 
 
 if __name__ == "__main__":
