@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from harness.results.frame import Records
 
 __all__ = ["__version__", "run"]
-
-
-def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print one word for Ctrl-C while a command is still being imported."""
-    if issubclass(kind, KeyboardInterrupt):
-        sys.stderr.write("interrupted\n")
-    else:
-        sys.__excepthook__(kind, error, trace)
-
-
-if sys.argv[:1] == ["-m"]:  # Python still looks for the module of its -m: one of ours?
-    _command = getattr(sys, "orig_argv", sys.argv)[-len(sys.argv)]
-    if f"{_command}.".startswith(f"{__name__}."):
-        sys.excepthook = _report
 
 
 def __getattr__(name: str) -> str:

@@ -212,14 +212,3 @@ def test_when_the_command_is_killed_its_worker_ends_itself_and_its_children(harn
     process.communicate(timeout=60)
     wait_until(lambda: not is_running(child), "the end of the trainer's child")
     wait_until(lambda: not processes_that_mention(str(harness.folder / "child")), "the end of every process of the run")
-
-
-def test_ctrl_c_while_a_command_is_imported_prints_one_word(tmp_path: Path) -> None:
-    (tmp_path / "rich.py").write_text("raise KeyboardInterrupt\n")  # what harness.table imports among the first
-    done = subprocess.run(
-        [sys.executable, "-m", "harness.table"],
-        env={"PYTHONPATH": f"{tmp_path}:{CHECKOUT}"},
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (-signal.SIGINT, "interrupted\n")
