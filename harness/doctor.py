@@ -14,14 +14,13 @@ import math
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 
 from harness import run
 from harness.common.comparison import FEWEST_BLOCKS, MARGIN, cpu_time, interval, sample_of, wall_time
-from harness.common.console import Parser, json_text, terminal_text
+from harness.common.console import Parser, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.registry import at_least
@@ -48,10 +47,6 @@ def command(options: argparse.Namespace) -> int:
     at_least("--repeat", options.repeat, FEWEST_BLOCKS)
     console = Console(highlight=False, markup=False)
     found = findings()
-    if options.json:
-        aa_run = None if options.no_run else resolution(options.set, options.repeat)
-        print(json_text({"findings": [asdict(finding) for finding in found], "resolution": aa_run}))  # noqa: T201
-        return OK
     for finding in found:
         what = terminal_text(finding.what)
         console.print(f"{SIGNS.get(finding.state, ' ')} {finding.name:<19}{what}", soft_wrap=True)
@@ -60,16 +55,14 @@ def command(options: argparse.Namespace) -> int:
     bad = sum(finding.state == DISTURBS for finding in found)
     console.print(f"{bad} of {len(found)} disturb timing (!); ? means unavailable", soft_wrap=True)
     if not options.no_run:
-        console.print(f"\n{resolution(options.set, options.repeat)}", soft_wrap=True)
+        console.print(f"\n{resolution(options.repeat)}", soft_wrap=True)
     return OK
 
 
-def resolution(overrides: Sequence[str], repeat: int) -> str:
+def resolution(repeat: int) -> str:
     """Measure a cell against itself; return the smallest slow-down that `repeat` blocks find, by each clock."""
-    replaced = {key_of(override) for override in overrides}
-    arguments = [*(override for override in USUAL if key_of(override) not in replaced), *overrides]
-    (first,) = measure(arguments, 1)
-    records = measure(arguments, 2 * max(FEWEST_PAIRS, repeat))
+    (first,) = measure(1)
+    records = measure(2 * max(FEWEST_PAIRS, repeat))
     samples = [sample for record in records if (sample := sample_of(record)) is not None]
     pairs = list(zip(samples[::2], samples[1::2], strict=False))
     clocks = {"CPU time": cpu_time} if all(sample.one_thread for sample in samples) else {}
@@ -86,16 +79,10 @@ def resolution(overrides: Sequence[str], repeat: int) -> str:
     )
 
 
-def key_of(override: str) -> str:
-    return override.lstrip("+~").partition("=")[0].partition(".")[0]
-
-
-def measure(overrides: Sequence[str], repeat: int) -> list[dict[str, Any]]:
-    """Return the records of a cell. Raises Refusal if there are several cells, or it could not be measured."""
+def measure(repeat: int) -> list[dict[str, Any]]:
+    """Return the records of a cell. Raises Refusal if it could not be measured."""
     with temporary_folder() as folder:
-        records = run(*overrides, repeat=repeat, results=folder)
-    if len(records) != repeat:
-        raise Refusal(f"an A/A run is of one cell, and these are {len(records) // repeat}; pass one variant and corpus")
+        records = run(*USUAL, repeat=repeat, results=folder)
     for record in records:
         if record["status"] != "ok":
             name, reason = record["variant"], f"{record['status']}: {record['reason']}"
@@ -131,10 +118,6 @@ def parser() -> argparse.ArgumentParser:
     described.add_argument(
         "--repeat", type=int, default=REPEAT, metavar="N", help="how many blocks to judge (default: %(default)s)"
     )
-    described.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="another variant, corpus or width"
-    )
-    described.add_argument("--json", action="store_true", help="everything as one JSON object")
     return described
 
 

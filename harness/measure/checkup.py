@@ -13,7 +13,7 @@ import psutil
 from harness.common.comparison import MOST_PRESSURE
 from harness.common.units import bytes_text, share_text
 from harness.measure import machine
-from harness.measure.machine import UNAVAILABLE, content, first_line
+from harness.measure.machine import UNAVAILABLE, content
 from harness.measure.process import is_concurrent
 from harness.measure.sandbox import touch
 
@@ -77,11 +77,6 @@ def other_runs(_: Facts) -> Reading:
     return "another run is being timed" if runs else "none is being timed", runs
 
 
-def cores(facts: Facts) -> Reading:
-    usable, total = facts["cores_usable"], facts["cores"]
-    return f"{usable} of {total} may be used" if usable < total else f"{total}", usable < 4
-
-
 def is_not(name: str, good: str) -> Callable[[Facts], Reading]:
     """A check of a fact of the machine that has one good value."""
     return lambda facts: None if facts[name] == UNAVAILABLE else (facts[name], facts[name] != good)
@@ -95,17 +90,6 @@ def container(facts: Facts) -> Reading:
     return ", ".join(parts) or "none", quota is not None
 
 
-def swap(_: Facts) -> Reading:
-    memory = psutil.swap_memory()
-    what = f"{bytes_text(memory.used)} of {bytes_text(memory.total)} used" if memory.total else "none"
-    return what, memory.used > 0
-
-
-def huge_pages(facts: Facts) -> Reading:
-    match = re.search(r"\[(\w+)\]", facts["transparent_huge_pages"])
-    return (match[1], match[1] == "always") if match else None
-
-
 def free_memory(_: Facts) -> Reading:
     """Memory that a virtual machine has given back to its host takes long to touch for the first time."""
     seconds = []
@@ -117,18 +101,11 @@ def free_memory(_: Facts) -> Reading:
     return what, seconds[0] > TIMES_AS_LONG * seconds[1]
 
 
-def clock(_: Facts) -> Reading:
-    source = first_line("sys/devices/system/clocksource/clocksource0/current_clocksource")
-    what = f"{source}; a lap of the meter costs {machine.clock_cost_seconds() * 1e9:.0f} ns"
-    return None if source == UNAVAILABLE else (what, source in ("hpet", "acpi_pm"))
-
-
 CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
     "load": (load, "end what else runs, or set measure=careful, which measures thirty blocks"),
     "pressure": (pressure, f"end what else runs; wall times of samples above {share_text(MOST_PRESSURE)} do not count"),
     "steal": (steal, "a machine of one's own, or another hour; compare within blocks only"),
     "other runs": (other_runs, "wait for it; two timed runs at once disturb each other"),
-    "processors": (cores, "the harness and the system need one beyond the measured; threads above that share one"),
     "clock rate": (is_not("governor", "performance"), "sudo cpupower frequency-set -g performance"),
     "turbo": (
         is_not("turbo", "off"),
@@ -143,9 +120,6 @@ CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
         "neighbours share caches and clock rate unseen; a time of another day is useless",
     ),
     "container's limits": (container, "give the container whole processors: a quota stops it in the middle of a run"),
-    "swap": (swap, "sudo swapoff -a, or free memory: a page that comes back from disk takes a million steps"),
-    "huge pages": (huge_pages, "set transparent_hugepage/enabled to madvise: whether a large one is free is luck"),
     "free memory": (free_memory, "the harness touches what a call may need; a clock of your own has to do so as well"),
-    "clock": (clock, "reading it takes microseconds; set clocksource=tsc on the kernel's command line"),
 }
 """By its name: a function that reads it, and what to do if it disturbs."""
