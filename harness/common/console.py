@@ -14,7 +14,7 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -134,11 +134,10 @@ class Paragraphs(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with `--version`; an error is one sentence with its arguments escaped."""
+    """A parser whose errors are one sentence, with its arguments escaped."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **{"formatter_class": Paragraphs} | keywords)
-        self.add_argument("--version", action=Version, help=argparse.SUPPRESS)
 
     def error(self, message: str) -> NoReturn:
         """End with 2, the mistake and what may have been meant."""
@@ -150,16 +149,3 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(terminal_lines(message), file)
-
-
-class Version(argparse.Action):
-    """Print the version; it is looked up late because that takes longer than some commands."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
-        super().__init__(option_strings, dest, nargs=0, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        import importlib.metadata
-
-        tell(f"bpe-harness {importlib.metadata.version('bpe-harness')}")
-        parser.exit()

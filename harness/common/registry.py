@@ -11,7 +11,6 @@ import difflib
 import functools
 import importlib.machinery
 import importlib.metadata
-import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -90,9 +89,7 @@ def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
     cards: dict[str, dict[str, Any]] = {}
     for file in sorted((conf / "family").glob("*.yaml")):
         family = read_card(file)
-        defaults, presets = family.get("defaults"), family.get("presets")
-        if not isinstance(defaults, dict) or not isinstance(presets, dict):
-            raise Refusal(f"{file} needs `defaults`, a card, and `presets`, a mapping of names to what differs in them")
+        defaults, presets = family["defaults"], family["presets"]
         for name, preset in presets.items():
             if name in cards or (conf / "variant" / f"{name}.yaml").exists():
                 raise Refusal(f"{file} has a preset {name!r}, and another variant is called so; rename one")
@@ -117,8 +114,8 @@ def _rung(card: VariantCard) -> tuple[bool, bool, int, int, int, str]:
 
 
 def variant(name: str) -> VariantCard | None:
-    """The variant of this name, or None; of the others no card is read."""
-    return variant_at(conf_folder(), name) or announced().get(name)
+    """The variant of this name, or None."""
+    return variants().get(name)
 
 
 def announced() -> dict[str, VariantCard]:
@@ -227,15 +224,9 @@ def is_findable(target: str) -> bool:
 
 
 def not_importable(target: str, reason: str) -> Refusal:
-    """The answer to a target that cannot be imported, with the most similar one that can."""
+    """The answer to a target that cannot be imported, with the most similar name if its module can."""
     module, _, function = target.partition(":")
-    package, _, last = module.rpartition(".")
-    if module in sys.modules:
-        meant = did_you_mean(function, vars(sys.modules[module]), f"{module}:")
-    else:
-        places = getattr(sys.modules.get(package), "__path__", []) if package else [str(Path.cwd())]
-        names = {found.name for found in pkgutil.iter_modules(places)}
-        meant = did_you_mean(last, names - {last}, f"{package}." if package else "")
+    meant = did_you_mean(function, vars(sys.modules[module]), f"{module}:") if module in sys.modules else ""
     return Refusal(f"cannot import {target!r} ({reason});{meant} a target is written package.module:function")
 
 
