@@ -88,7 +88,6 @@ def _parser() -> argparse.ArgumentParser:
     command = _add(commands, _cut, "cut", "write smaller vocabularies of a tokenizer, each as if trained to that size")
     command.add_argument("--vocab-size", metavar="N,N", required=True, help="such as 8k,16k,32k")
     command.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="gets a folder for each size")
-    command.add_argument("--keep-ids", action="store_true", help="leave holes; else ids close up")
     command.add_argument("--overwrite", action="store_true", help="replace tokenizers in those folders")
 
     command = _add(commands, _unused, "unused", "find tokens that no text gives, or that these texts never give")
@@ -210,7 +209,7 @@ def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "") -> Non
 def _cut(options: argparse.Namespace) -> int:
     tokenizer = opened(_read(options, options.tokenizer))
     sizes = list(map(parse_vocab_size, options.vocab_size.split(",")))
-    smaller = {options.output / str(size): tokenizer.cut(size, keep_ids=options.keep_ids) for size in sizes}
+    smaller = {options.output / str(size): tokenizer.cut(size) for size in sizes}
     for folder in smaller:
         check_free(folder, options.overwrite, how="--overwrite")
     for folder, cut in smaller.items():

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.tokenizers.learned import Learned, checked_ids, json_text, put_together, read_json, spelled
-from harness.tokenizers.merges_file import from_tokenizer_json
+from harness.tokenizers.merges_file import check_model, from_tokenizer_json
 from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, own_spellings, pattern_of, to_ruby, type_of
 
 FILE = "tokenizer.json"
@@ -105,11 +105,10 @@ def read_tokenizer_json(content: bytes) -> Learned:
 def split_by(file: Mapping[str, Any]) -> str | None:
     """The pattern by which a tokenizer.json splits a text. Raises ValueError if it does what ours cannot."""
     model = file["model"]
-    if model.get("type", "BPE") != "BPE":
-        raise ValueError(f"its model is {model['type']}; ours is byte-level BPE")
+    check_model(model)
     if file.get("normalizer") is not None:
         raise ValueError(f"it changes the text first (normalizer {type_of(file['normalizer'])}); ours never does")
-    for key in ("byte_fallback", "dropout", "continuing_subword_prefix", "end_of_word_suffix"):
+    for key in ("byte_fallback", "dropout"):
         if model.get(key):
             raise ValueError(f"its {key} is {json.dumps(model[key])}; ours has none")
     return pattern_of(file.get("pre_tokenizer"))

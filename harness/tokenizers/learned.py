@@ -116,11 +116,10 @@ def check_special_tokens(special_tokens: Iterable[str]) -> None:
             raise Refusal(f"special token {text!r} is not UTF-8; leave it out")
 
 
-def cut(learned: Learned, vocab_size: int, *, keep_ids: bool = False) -> Learned:
+def cut(learned: Learned, vocab_size: int) -> Learned:
     """The tokenizer that training to the smaller `vocab_size` gives: bytes, special tokens and the first merges.
 
-    Ids close up in their old order, unless `keep_ids` leaves holes. Raises Refusal for a size that it cannot have, and,
-    without `keep_ids`, for tokens that no merge makes.
+    Ids close up in their old order. Raises Refusal for a size that it cannot have, and for tokens that no merge makes.
     """
     made = list(dict.fromkeys(left + right for left, right in learned.merges))
     least = len(BYTES) + len(learned.special_tokens)
@@ -134,14 +133,12 @@ def cut(learned: Learned, vocab_size: int, *, keep_ids: bool = False) -> Learned
         raise Refusal(f"it has only {count_text(most)} tokens; cut to {count_text(most)} or fewer")
     ids = learned.token_ids()
     extra = ids.keys() - {*made, *BYTES}
-    if extra and not keep_ids:
-        raise Refusal(
-            f"no merge makes {len(extra)} of its tokens, such as {token_text(min(extra), 60)}; "
-            "--keep-ids (keep_ids=True) keeps them with their ids"
-        )
+    if extra:
+        example = token_text(min(extra), 60)
+        raise Refusal(f"no merge makes {len(extra)} of its tokens, such as {example}, so no training gives its cuts")
     dropped = {ids[token] for token in made[vocab_size - least :]}
     remaining = [number for number in sorted(learned.vocab) if number not in dropped]
-    new_ids = {number: number if keep_ids else place for place, number in enumerate(remaining)}
+    new_ids = {number: place for place, number in enumerate(remaining)}
     return learned._replace(
         vocab={new: learned.vocab[number] for number, new in new_ids.items()},
         merges=list(takewhile(lambda merge: ids[merge[0] + merge[1]] not in dropped, learned.merges)),

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from harness.common.errors import Refusal, reason
 from harness.tokenizers.learned import BYTES, merges_behind, read_json, read_spelling, spelled
@@ -24,10 +24,8 @@ from variants.contract import Merge
 FORMS = "GPT-2's merges.txt, tokenizer.json, tiktoken's ranks, hexadecimal lines, minbpe's .model"
 IN_A_FOLDER = ("merges.txt", "tokenizer.json")
 HEADER = "#version: 0.2"
-HEXADECIMAL = re.compile(rb"((?:[0-9a-fA-F]{2})+) ((?:[0-9a-fA-F]{2})+)")
-RANK = re.compile(rb"((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/](?:=|[A-Za-z0-9+/])))) ([0-9]{1,9})")
 MINBPE = b"minbpe v1\n"
-IDS = re.compile(rb"([0-9]{1,9}) ([0-9]{1,9})")
+Value = TypeVar("Value")
 
 
 class MergesFile(NamedTuple):
@@ -65,13 +63,12 @@ def _form_of(path: Path, content: bytes) -> tuple[str, Callable[[bytes], list[Me
         return "tokenizer.json", from_tokenizer_json
     if content.startswith(MINBPE):
         return "minbpe's .model", from_minbpe
-    first = content.partition(b"\n")[0]
-    if RANK.fullmatch(first):
-        return "tiktoken's ranks", from_ranks
-    # In GPT-2's form the first merge joins single characters, and hexadecimal digits come in pairs.
-    if HEXADECIMAL.fullmatch(first):
+    # The first merge joins single bytes, which are single characters in GPT-2's form.
+    if re.match(rb"[0-9a-fA-F]{2} [0-9a-fA-F]{2}\b", content):
         return "hexadecimal lines", from_hexadecimal
-    return "GPT-2's merges.txt", lambda content: read_merges(content.rstrip(b"\n"))
+    if re.match(rb"[A-Za-z0-9+/]{2,}={0,2} [0-9]+\b", content):
+        return "tiktoken's ranks", from_ranks
+    return "GPT-2's merges.txt", read_merges
 
 
 def _is_json(content: bytes) -> bool:
@@ -98,17 +95,23 @@ def merges_text(merges: Sequence[Merge]) -> bytes:
 
 def read_merges(content: bytes) -> list[Merge]:
     """The merges in merges.txt; the header may be missing. Raises ValueError for a line that is not a merge."""
-    merges = []
-    lines = content.split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if (number == 1 and line.startswith(b"#version")) or (number == len(lines) and not line):
+
+    def read(line: bytes) -> Merge:
+        left, right = map(read_spelling, line.decode().split(" "))
+        return left, right
+
+    return list(_each_line(content, read, "is not a merge", 2 if content.startswith(b"#version") else 1))
+
+
+def _each_line(content: bytes, read: Callable[[bytes], Value], wrong: str, first: int = 1) -> Iterator[Value]:
+    """What `read` makes of each line. Raises ValueError, with the line, for one that it cannot read."""
+    for number, line in enumerate(content.rstrip(b"\n").split(b"\n"), 1):
+        if number < first or not content.strip(b"\n"):
             continue
         try:
-            left, right = map(read_spelling, line.decode().split(" "))
+            yield read(line)
         except (KeyError, ValueError) as error:
-            raise _broken(number, line, "is not a merge") from error
-        merges.append((left, right))
-    return merges
+            raise ValueError(f"line {number} {wrong}: {line[:80].decode(errors='replace')!r}") from error
 
 
 def from_hexadecimal(content: bytes) -> list[Merge]:
@@ -117,23 +120,12 @@ def from_hexadecimal(content: bytes) -> list[Merge]:
     >>> from_hexadecimal(b"74 68\\n7468 65\\n")
     [(b't', b'h'), (b'th', b'e')]
     """
-    matches = _matches(content, HEXADECIMAL, "is not two tokens in hexadecimal digits")
-    return [(bytes.fromhex(match[1].decode()), bytes.fromhex(match[2].decode())) for _, match in matches]
 
+    def read(line: bytes) -> Merge:
+        left, right = map(bytes.fromhex, line.decode().split(" "))
+        return left, right
 
-def _matches(
-    content: bytes, form: re.Pattern[bytes], wrong: str, first: int = 1
-) -> Iterator[tuple[int, re.Match[bytes]]]:
-    """Each line with its number. Raises ValueError for a line of another form."""
-    for number, line in enumerate(content.rstrip(b"\n").split(b"\n")[first - 1 :], first):
-        match = form.fullmatch(line)
-        if match is None:
-            raise _broken(number, line, wrong)
-        yield number, match
-
-
-def _broken(number: int, line: bytes, wrong: str) -> ValueError:
-    return ValueError(f"line {number} {wrong}: {line[:80].decode(errors='replace')!r}")
+    return list(_each_line(content, read, "is not two tokens in hexadecimal digits"))
 
 
 def from_tokenizer_json(content: bytes) -> list[Merge]:
@@ -143,14 +135,19 @@ def from_tokenizer_json(content: bytes) -> list[Merge]:
         entries = model["merges"]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError("it is not a JSON object with model.merges") from error
-    if model.get("type", "BPE") != "BPE":
-        raise ValueError(f"its model is {model['type']}, which has no merges of bytes")
-    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
-        if model.get(key):
-            raise ValueError(f"its {key} is {model[key]!r}; tokens of bytes have none")
+    check_model(model)
     if not isinstance(entries, list):
         raise ValueError("model.merges is not a list")
     return [_json_merge(number, entry) for number, entry in enumerate(entries, 1)]
+
+
+def check_model(model: Mapping[str, Any]) -> None:
+    """Raises ValueError for the model of a tokenizer.json whose tokens are not bytes."""
+    if model.get("type", "BPE") != "BPE":
+        raise ValueError(f"its model is {model['type']}; ours is byte-level BPE")
+    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if model.get(key):
+            raise ValueError(f"its {key} is {model[key]!r}; ours has none")
 
 
 def _json_merge(number: int, entry: Any) -> Merge:
@@ -181,11 +178,14 @@ def from_ranks(content: bytes) -> list[Merge]:
 def read_ranks(content: bytes) -> dict[bytes, int]:
     """The rank of every token. Raises ValueError for a broken line, or if a byte has no rank."""
     ranks: dict[bytes, int] = {}
-    for number, match in _matches(content, RANK, "is not a token in base64 and its rank"):
-        token = base64.b64decode(match[1])
-        if token in ranks:
-            raise _broken(number, match[0], "repeats an earlier token")
-        ranks[token] = int(match[2])
+
+    def read(line: bytes) -> int:
+        token, rank = line.split(b" ")
+        return ranks.setdefault(base64.b64decode(token, validate=True), int(rank))
+
+    lines = len(list(_each_line(content, read, "is not a token in base64 and its rank")))
+    if len(ranks) < lines:
+        raise ValueError("two lines have the same token")
     if len(set(ranks.values())) < len(ranks):
         raise ValueError("two tokens have the same rank")
     if missing := [token for token in BYTES if token not in ranks]:
@@ -199,12 +199,11 @@ def from_minbpe(content: bytes) -> list[Merge]:
         specials = int(content.split(b"\n")[2])
     except (IndexError, ValueError) as error:
         raise ValueError("line 3 is not a number of special tokens") from error
-    wrong = "is not two ids of earlier tokens"
-    tokens, merges = list(BYTES), list[Merge]()
-    for number, match in _matches(content, IDS, wrong, 4 + specials):
-        left, right = int(match[1]), int(match[2])
-        if max(left, right) >= len(tokens):
-            raise _broken(number, match[0], wrong)
-        merges.append((tokens[left], tokens[right]))
-        tokens.append(tokens[left] + tokens[right])
-    return merges
+    tokens = dict(enumerate(BYTES))
+
+    def read(line: bytes) -> Merge:
+        left, right = (tokens[int(number)] for number in line.split(b" "))
+        tokens[len(tokens)] = left + right
+        return left, right
+
+    return list(_each_line(content, read, "is not two ids of earlier tokens", 4 + specials))

@@ -93,17 +93,15 @@ class Tokenizer:
         return chain.from_iterable(self._batches(joined(texts)))
 
     def encode_file(
-        self, path: Path | str, output: Path | str | None = None, *, on_progress: Callable[[int], None] | None = None
+        self, path: Path | str, output: Path | str, *, on_progress: Callable[[int], None] = lambda _: None
     ) -> np.ndarray[Any, Any]:
-        """The ids of a file's bytes as a NumPy array: uint16 if all ids fit, else uint32.
+        """Write the ids of a file's bytes as a NumPy array (.npy): uint16 if all ids fit, else uint32.
 
-        With `output` they are written there (.npy, whole or not at all) as they come, and the array is mapped from that
-        file; memory is then bounded as in `encode_iterable`. `on_progress` gets the bytes read so far.
-        Raises Refusal if a file cannot be read or written.
+        The file is written as ids come, whole or not at all, and the array is mapped from it; memory is bounded as in
+        `encode_iterable`. `on_progress` gets the bytes read so far. Raises Refusal if a file cannot be read or written.
         """
         dtype = "uint16" if max(self.vocab) < 1 << 16 else "uint32"
-        batches = self._batches(joined(blocks_of(Path(path), on_progress or (lambda _: None))))
-        return _array(batches, dtype, None if output is None else Path(output))
+        return _array(self._batches(joined(blocks_of(Path(path), on_progress))), dtype, Path(output))
 
     def decode(self, ids: Iterable[int]) -> bytes:
         """The bytes of some ids. Raises Refusal for an id that is not in the vocabulary."""
@@ -136,9 +134,9 @@ class Tokenizer:
         """The same as a `tiktoken.Encoding`. Raises Refusal if tiktoken would give other ids."""
         return tiktoken.opened(self.learned)
 
-    def cut(self, vocab_size: int, *, keep_ids: bool = False) -> Tokenizer:
+    def cut(self, vocab_size: int) -> Tokenizer:
         """The tokenizer that training to a smaller size gives. Raises Refusal as `learned.cut` does."""
-        smaller = learned.cut(self.learned, vocab_size, keep_ids=keep_ids)
+        smaller = learned.cut(self.learned, vocab_size)
         inherited = self.origin.get("inherited_merges", 0)
         if len(smaller.merges) < inherited:
             raise Refusal(
@@ -256,12 +254,10 @@ def blocks_of(path: Path, on_progress: Callable[[int], None] = lambda _: None) -
         raise Refusal(f"cannot read {path} ({reason(error)}); pass a file that can be read", UNMEASURED) from error
 
 
-def _array(batches: Iterable[list[int]], dtype: str, output: Path | None) -> np.ndarray[Any, Any]:
+def _array(batches: Iterable[list[int]], dtype: str, output: Path) -> np.ndarray[Any, Any]:
     import numpy as np  # only here: nothing else about a tokenizer needs it
 
     arrays = (np.array(batch, dtype=dtype) for batch in batches)
-    if output is None:
-        return np.concatenate([np.empty(0, dtype), *arrays])
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (0,)}
     with whole_file(output, "choose another place for the ids", UNMEASURED) as part, part.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
