@@ -11,7 +11,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +114,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_data(command, "a data set or a file; repeatable (default: generated text of many scripts, with random bytes)")
     command.add_argument("--size", default="1MB", help="of the generated text (default: %(default)s)")
     command.add_argument("--seed", type=int, default=0, help="of the generated text (default: %(default)s)")
-    command.add_argument("--format", choices=("terminal", "json"), default="terminal")
 
     command = _add(commands, _stats, "stats", "compare how tokenizers compress texts", nargs="+")
     _add_data(command, "a data set or a file; repeatable", required=True)
@@ -305,11 +303,8 @@ def _check(options: argparse.Namespace) -> int:
         ]
         parts = (part for name, blocks in named for part in check.parts_of(name, blocks))
         verdicts = check.check(tokenizer, parts, check.ENGINES, folder, show)
-    if options.format == "json":
-        tell(json.dumps([asdict(verdict) for verdict in verdicts], indent=1))
-    else:
-        caption = f"{options.tokenizer}, read from {file.form}: {count_text(len(tokenizer))} tokens"
-        print_sheet(check.sheet(verdicts, caption, notes), Console())
+    caption = f"{options.tokenizer}, read from {file.form}: {count_text(len(tokenizer))} tokens"
+    print_sheet(check.sheet(verdicts, caption, notes), Console())
     if any(verdict.differing for verdict in verdicts):
         return MISMATCH
     if any(verdict.gave_up for verdict in verdicts):

@@ -10,10 +10,10 @@ import tempfile
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.sheet import Column, Sheet
@@ -88,25 +88,13 @@ class Verdict:
 
     engine: str
     unable: str | None = None
+    gave_up: bool = False
     texts: int = 0
     bytes: int = 0
     ids: int = 0
     differing: int = 0
-    first: dict[str, Any] | None = None
-    """The first difference: the text, the byte from which ids differ, the text before, up to six tokens of each in
-    hexadecimal digits."""
-    gave_up: bool = False
-
-    def lines(self) -> Iterator[str]:
-        """Why it was not tried, and where it differs first, for people."""
-        if self.unable is not None:
-            yield f"{self.engine}{'' if self.gave_up else ' was not tried'}: {self.unable}"
-        if self.first is not None:
-            yield f"{self.engine} differs first at"
-            yield f"  {self.first['place']}, byte {self.first['byte']}, after {self.first['before']!r}"
-            for side in ("ours", "theirs"):
-                tokens = " ".join(readable_token(bytes.fromhex(token)) for token in self.first[side])
-                yield f"    {side + ':':7} {tokens or '(the end)'}"
+    notes: list[str] = field(default_factory=list)
+    """For people: why it was not tried, and where it differs first."""
 
 
 def sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[str]) -> Sheet:
@@ -122,8 +110,7 @@ def sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[str]) -> Sh
         Column("texts", cells(lambda row: count_text(row.texts))),
         Column("differ", cells(lambda row: count_text(row.differing))),
     ]
-    lines = [line for row in verdicts for line in row.lines()]
-    return Sheet([caption], columns, [""] * len(verdicts), [*lines, *notes])
+    return Sheet([caption], columns, [""] * len(verdicts), [*(note for row in verdicts for note in row.notes), *notes])
 
 
 def check(
@@ -141,6 +128,7 @@ def check(
             opened.append((verdict, engine(folder)))
         except Exception as error:  # whatever an engine raises says why it cannot
             verdict.unable = one_line(str(error)) or type(error).__name__
+            verdict.notes.append(f"{verdict.engine} was not tried: {verdict.unable}")
     done = 0
     for part in parts:
         if all(verdict.unable is not None for verdict, _ in opened):
@@ -163,25 +151,27 @@ def _compare(verdict: Verdict, tokenizer: Tokenizer, encode: Encode, part: Part,
             raise
         verdict.gave_up = True
         verdict.unable = f"it gave up on {part.name} from byte {part.start}: {one_line(str(error))[:300]}"
+        verdict.notes.append(f"{verdict.engine}: {verdict.unable}")
         return
     verdict.texts += 1
     verdict.bytes += len(part.content)
     verdict.ids += len(ours)
     if theirs != ours:
+        if not verdict.differing:
+            verdict.notes.append(f"{verdict.engine} differs first at")
+            verdict.notes += _difference(tokenizer, part, text.encode(), ours, theirs)
         verdict.differing += 1
-        verdict.first = verdict.first or _difference(tokenizer, part, text.encode(), ours, theirs)
 
 
-def _difference(tokenizer: Tokenizer, part: Part, content: bytes, ours: list[int], theirs: list[int]) -> dict[str, Any]:
+def _difference(tokenizer: Tokenizer, part: Part, content: bytes, ours: list[int], theirs: list[int]) -> Iterator[str]:
+    """The first place where ids differ, the text before it, and up to six tokens of each."""
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
     byte = len(tokenizer.decode(ours[:same]))
-    return {
-        "place": part.name,
-        "byte": part.start + byte,
-        "before": content[max(0, byte - AROUND) : byte].decode(errors="replace"),
-        "ours": [tokenizer.vocab.get(number, b"?").hex() for number in ours[same : same + 6]],
-        "theirs": [tokenizer.vocab.get(number, b"?").hex() for number in theirs[same : same + 6]],
-    }
+    before = content[max(0, byte - AROUND) : byte].decode(errors="replace")
+    yield f"  {part.name}, byte {part.start + byte}, after {before!r}"
+    for side, ids in (("ours:", ours), ("theirs:", theirs)):
+        tokens = " ".join(readable_token(tokenizer.vocab.get(number, b"?")) for number in ids[same : same + 6])
+        yield f"    {side:7} {tokens or '(the end)'}"
 
 
 def parts_of(name: str, blocks: Iterable[bytes]) -> Iterator[Part]:
