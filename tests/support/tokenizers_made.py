@@ -79,3 +79,12 @@ def replayed(word: bytes, merges: Sequence[Merge]) -> list[bytes]:
                 tokens[place : place + 2] = [merge[0] + merge[1]]
             place += 1
     return tokens
+
+
+def isolated(expression: str, text: str) -> list[str]:
+    """The matches of an expression, and what is between them."""
+    pieces, end = [], 0
+    for start, stop in sorted(match.span() for match in regex.finditer(expression, text)):
+        pieces += [text[end:start], text[start:stop]]
+        end = stop
+    return [piece for piece in [*pieces, text[end:]] if piece]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import regex
-from tokenizers_made import BYTE_LEVEL, SPLIT, sequence
+from tokenizers_made import BYTE_LEVEL, SPLIT, isolated, sequence
 
 from harness.__main__ import main
 from harness.common import registry
@@ -63,15 +62,6 @@ PIECES = (
 
 def split(expression: str) -> dict[str, Any]:
     return {**SPLIT, "pattern": {"Regex": expression}}
-
-
-def isolated(expression: str, text: str) -> Iterator[str]:
-    """The matches, and what is between them."""
-    at = 0
-    for found in regex.finditer(expression, text):
-        yield from filter(None, (text[at : found.start()], found.group()))
-        at = found.end()
-    yield from filter(None, (text[at:],))
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)

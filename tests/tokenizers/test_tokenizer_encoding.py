@@ -1,7 +1,8 @@
-"""Encoding is fast, bounded in memory, and the same as when it is slow and done at once."""
+"""Encoding is as defined, however a text comes and however long it is; any bytes come back."""
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,7 +15,7 @@ from exploring import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pattern_family import all_slots, spelling
-from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, replayed
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.tokenizers import model
@@ -28,9 +29,64 @@ CUTTABLE = [
     *(pattern for name, pattern in PATTERNS.items() if name not in ("document", "bytes")),
     *(spelling(slots, CHANCE) for slots in CHANCE.sample(all_slots(), 12)),
 ]
+STRANGE = {"leaves letters out": r"\d+", "matches nothing at all": r"x*", "from the end": r"(?r)\w+"}
 
 SOME = [*SPECIALS, "<|e|", "<|", "the", " the", " ", "  ", "\n", "\r\n", "\t", "'ll", "1", "123", "é", "一", ".", "!\n"]
 texts = st.lists(st.sampled_from([*SOME, " !", "\u00a0", "/", "A", "a"]) | st.text(max_size=3)).map("".join)
+
+
+def defined_ids(one: Learned, text: str) -> list[int]:
+    """Cut at the longest special tokens, then by the pattern; every merge in turn in what lies between."""
+    ids, specials = one.token_ids(), sorted(one.special_tokens, key=len, reverse=True)
+    found: list[int] = []
+    for stretch in regex.split(f"({'|'.join(map(regex.escape, specials))})", text):
+        if stretch in one.special_tokens:
+            found.append(one.special_tokens[stretch])
+            continue
+        for piece in [stretch] if one.pattern is None else isolated(one.pattern, stretch):
+            found += [ids[token] for token in replayed(os.fsencode(piece), one.merges)]
+    return found
+
+
+@given(
+    content=texts.map(str.encode) | st.binary(max_size=80), cut_at=st.lists(st.integers(0, 200), max_size=12),
+    whole=st.booleans(),
+)  # fmt: skip
+@example(content=b"x <|e|>x y", cut_at=[8], whole=True)
+@example(content="é一".encode(), cut_at=[1, 3], whole=False)
+@examples(60)
+@pytest.mark.parametrize("pattern", [*PATTERNS, *STRANGE])
+def test_any_text_in_any_parts_has_the_defined_ids(
+    pattern: str, content: bytes, cut_at: list[int], whole: bool
+) -> None:
+    one = (
+        learned("gpt2", SPECIALS)._replace(pattern=STRANGE[pattern])
+        if pattern in STRANGE
+        else learned(pattern, SPECIALS)
+    )
+    tokenizer, text = Tokenizer(one), os.fsdecode(content)
+    expected = defined_ids(one, text)
+    assert tokenizer.encode(content) == tokenizer.encode(text) == expected
+    assert tokenizer.decode(expected) == content
+    source: str | bytes = text if whole else content
+    places = [0, *sorted(place for place in cut_at if place < len(source)), len(source)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "WINDOW", SMALL_WINDOW)
+        assert list(tokenizer.encode_iterable(source[start:stop] for start, stop in pairwise(places))) == expected
+
+
+def test_invalid_texts_and_ids_are_refused() -> None:
+    tokenizer = Tokenizer(learned("gpt2", (), 1))
+    with pytest.raises(TypeError, match="a text is str or bytes, not int"):
+        tokenizer.encode(5)  # type: ignore[arg-type]
+    with pytest.raises(Refusal, match="character 1 of the text is a lone surrogate"):
+        list(tokenizer.encode_iterable(["a", "b\ud800"]))
+    for number in (999, -1):
+        with pytest.raises(Refusal, match=f"token {number} not found; the ids of this tokenizer are 0 to 256"):
+            tokenizer.decode([97, number])
+    with pytest.raises(Refusal, match="not UTF-8 at byte 1"):
+        tokenizer.decode_text([97, 255])
+    assert tokenizer.decode_text([97, 255], errors="replace") == "a\ufffd"
 
 
 def naive(tokens: list[int], ranks: dict[Pair, int], made: list[int]) -> list[int]:
@@ -60,23 +116,6 @@ def test_scan_and_heap_merge_as_looking_at_every_pair_does(
 
 
 # Parts
-
-
-@given(text=texts, cut_at=st.lists(st.integers(0, 200), max_size=12), bytewise=st.booleans())
-@example(text="x <|e|>x y", cut_at=[8], bytewise=False)
-@example(text="é一", cut_at=[1, 3], bytewise=True)
-@examples(40)
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_text_in_parts_is_encoded_as_the_whole(pattern: str, text: str, cut_at: list[int], bytewise: bool) -> None:
-    one = Tokenizer(learned(pattern, SPECIALS))
-    whole: str | bytes = text.encode() if bytewise else text
-    places = [0, *sorted(place for place in cut_at if place < len(whole)), len(whole)]
-    parts = [whole[start:stop] for start, stop in pairwise(places)]
-    expected = one.encode(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "WINDOW", SMALL_WINDOW)
-        assert list(one.encode_iterable(parts)) == expected
-        assert one.encode(text) == expected
 
 
 @pytest.mark.parametrize("pattern", CUTTABLE)
