@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from harness.common.console import say
@@ -25,38 +27,41 @@ Show = Callable[[str, str, int, int], None]
 
 
 class Display:
-    """Shows one measurement after another."""
+    """Shows one measurement after another, and how long those that are expected take, by others of the same label."""
 
-    def __init__(self, total_cells: int) -> None:
-        self.total_cells = total_cells
-        self.cell = 0
-        self.started = self.logged = time.monotonic()
-        self.seconds_each: float | None = None
+    def __init__(self) -> None:
+        self.expected: Counter[str] = Counter()
+        self.seconds: dict[str, list[float]] = {}
+        self.done = 0
+        self.logged = time.monotonic()
 
-    def block_done(self) -> None:
-        """Update the average time of a cell: after a block each has been measured equally often. Logs get a line."""
+    def expect(self, labels: Iterable[str]) -> None:
+        """Set which measurements are still to come; logs get a line about it now and then."""
+        self.expected = Counter(labels)
         now = time.monotonic()
-        self.seconds_each = (now - self.started) / max(1, self.cell)
-        if self.cell < self.total_cells and now - self.logged >= FIRST_LINE_SECONDS and not sys.stderr.isatty():
+        if self.done and now - self.logged >= FIRST_LINE_SECONDS and not sys.stderr.isatty():
             self.logged = now
-            say(f"{self.cell} of {self.total_cells} measured{self.left()}")
+            say(f"{self.done} of {self.done + self.expected.total()} measured{self.left()}")
 
     def left(self) -> str:
-        """The time that the cells still take; nothing before the first block is done."""
-        each = self.seconds_each
-        return "" if each is None else f", about {duration_text(each * (self.total_cells - self.cell))} left"
+        """The time that they take; nothing while some label of them has not been measured."""
+        if not self.expected.total() or not self.expected.keys() <= self.seconds.keys():
+            return ""
+        seconds = sum(number * statistics.fmean(self.seconds[label]) for label, number in self.expected.items())
+        return f", about {duration_text(seconds)} left"
 
-    def pass_over(self) -> None:
-        """Count one cell, at most to the total."""
-        self.cell = min(self.cell + 1, self.total_cells)
+    def passed(self, label: str, seconds: float = 0.0) -> None:
+        self.seconds.setdefault(label, []).append(seconds)
+        self.done += 1
+        self.expected[label] = max(0, self.expected[label] - 1)
 
     @contextlib.contextmanager
     def showing(self, label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
         """A bar for one measurement, as `bar`."""
-        left = self.left()
-        self.pass_over()
-        with bar(f"[{self.cell}/{self.total_cells}{left}] {label}", total, unit, size=size) as advance:
+        started, of = time.monotonic(), self.done + max(1, self.expected.total())
+        with bar(f"[{self.done + 1}/{of}{self.left()}] {label}", total, unit, size=size) as advance:
             yield advance
+        self.passed(label, time.monotonic() - started)
 
 
 @contextlib.contextmanager

@@ -143,11 +143,6 @@ def counters() -> dict[str, CounterCard]:
     }
 
 
-def counter_targets() -> set[str]:
-    """The functions behind all counters."""
-    return {card.target for card in counters().values()}
-
-
 def definition(*, extending: bool = False) -> Callable[..., Any]:
     """The trainer that is the definition written as a program; with `extending`, that of extending and vetoes."""
     cards = (card for card in variants().values() if "definition" in card.tags)

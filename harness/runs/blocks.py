@@ -26,12 +26,12 @@ from harness.measure.process import Answer, measure, timing
 from harness.proof import BY_DESIGN
 from harness.records.file import Record, RunLog
 from harness.runs.cells import Block, CountCell, Plan, Reading, Settings, Task, TrainCell, Words, counters_of
+from harness.runs.estimate import estimate_total
 from harness.runs.jobs import (
     Counted,
     Trained,
     count_job,
     count_record,
-    counted_from,
     read_merges,
     reads_corpus,
     train_job,
@@ -44,12 +44,12 @@ from harness.worker.merges_bytes import merges_sha256
 from variants.contract import Merge, TieBreak
 
 if TYPE_CHECKING:
-    from harness.proof.prove import Identity, MergeList
+    from harness.proof.prove import Identity
 
 
 @dataclass
 class Session:
-    """One start of a run: the log that it continues, a folder for its processes, and what it has noticed."""
+    """One start of a run: the log that it continues, a folder for its processes, and what is found out once."""
 
     settings: Settings
     log: RunLog
@@ -57,21 +57,15 @@ class Session:
     outputs: Mapping[str, Path] = field(default_factory=dict)
     """The folder of the tokenizer of each cell, by the cell's key, with save=FOLDER."""
     notes: list[str] = field(default_factory=list)
-    display: Display = field(default_factory=lambda: Display(1))
+    display: Display = field(default_factory=Display)
     processes: int = 0
-    any_words: bool = False
-    uncounted: dict[str, None] = field(default_factory=dict)
-    """Why counters counted no words."""
-    disagreements: dict[str, None] = field(default_factory=dict)
-    """The counters whose words were wrong."""
     sources: dict[str, str | None] = field(default_factory=dict)
     right_words: dict[str, str | None] = field(default_factory=dict)
-    judged: dict[tuple[Any, ...], Identity] = field(default_factory=dict)
-    left: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.timed = self.settings.measure.kind == "time"
-        self.blocks = self.settings.blocks()
+        self.several = len(self.settings.blocks()) > 1
 
     @functools.cached_property
     def facts(self) -> Record:
@@ -108,77 +102,51 @@ def measure_task(task: Task, session: Session) -> list[Record]:
 
     Returns the records of the task.
     """
-    log, rule = session.log, session.settings.measure.precision
-    session.display = Display((len(task.cells) + len(counters_of(task.cells))) * len(session.blocks))
+    session.display = Display()
     while True:
-        records, missing = log.records(task.number), set()
-        if session.outputs:
-            from harness.runs.saving import missing_tokenizers
-
-            missing = missing_tokenizers(records, session.outputs)
-        due = pending(task.cells, session.blocks, rule, records, missing)
-        if due is None:
+        records = session.log.records(task.number)
+        todo = pending(task.cells, session.settings, records)
+        if not todo:
             return records
-        measure_block(task, *due, records, session)
-        session.display.block_done()
+        counters = [cell.label for _, cells in todo for cell in counters_of(cells)]
+        session.display.expect([*counters, *(cell.label for _, cells in todo for cell in cells)])
+        measure_block(task, *todo[0], records, session)
 
 
 def measure_block(
     task: Task, block: Block, due: Sequence[TrainCell], records: Sequence[Record], session: Session
 ) -> None:
     """Measure the counters that the cells need, then the cells, in the order of the seed."""
-    order = random.Random(f"{session.settings.seed} {(not block.warm_up, block.number)}")
-    several = len(session.blocks) > 1
-    counters = counters_of(due)
-    counted = {
-        cell.key: recorded_count(cell, records, several) or count(cell, block, task, session)
-        for cell in shuffled(counters, order)
-    }
-    for counter in counters:
-        note_count(counter, counted[counter.key], session)
-    cells = shuffled(due, order)
+    settings, order = session.settings, random.Random(f"{session.settings.seed} {(not block.warm_up, block.number)}")
     resumed = any(record["cell"] == "train" and (record["block"], record["warm_up"]) == block for record in records)
+    counted = {
+        cell.key: stopped_count(cell, records) or count(cell, block, task, session)
+        for cell in shuffled(counters_of(due), order)
+    }
+    cells = shuffled(due, order)
     for cell in cells:
         trained = train(cell, block, counted, task, session)
-        prove_merges(trained, task, session)
+        prove_merges(trained, session)
         if block == Block(0) and cell.key in session.outputs and trained.answer["status"] == "ok":
             from harness.runs.saving import save_tokenizer
 
-            overwrite = session.settings.overwrite or session.log.attempt > 1
+            overwrite = settings.overwrite or session.log.attempt > 1
             session.notes += save_tokenizer(trained, session.outputs[cell.key], overwrite=overwrite)
         record = train_record(trained, common_facts(cell.variant, task, session))
         record["place"] = task.cells.index(cell)
-        if session.settings.measure.precision is not None:
-            record["precision"] = precision_of(cell, task.cells, session.settings.measure.precision)
-        closes = cell is cells[-1] and (several or not resumed)
+        if settings.measure.precision is not None:
+            record["precision"] = precision_of(cell, task.cells, settings.measure.precision)
+        closes = cell is cells[-1] and (session.several or not resumed)
         session.log.add(without_times(record, session), block if closes else None)
         trained.merges = None  # no later trainer can find them in this process
 
 
-def recorded_count(cell: CountCell, records: Sequence[Record], several: bool) -> Counted | None:
-    """The counter's result in a single block before an interruption, or in any block if it was over limits.wall."""
+def stopped_count(cell: CountCell, records: Sequence[Record]) -> Counted | None:
+    """The failure of a counter that was over limits.wall in an earlier block: it is not run again."""
     for record in records:
-        if record["cell"] == "count" and record["run_key"] == cell.key:
-            words = cell.reading.words() if record["status"] == "ok" else None
-            failed = record["status"] != "ok"
-            if record["status"] == "timeout" or (not several and (words is not None or failed)):
-                return counted_from(record, words)
+        if record["cell"] == "count" and record["run_key"] == cell.key and record["status"] == "timeout":
+            return Counted({"status": "timeout", "reason": record["reason"]})
     return None
-
-
-def note_count(cell: CountCell, counted: Counted, session: Session) -> None:
-    """Remember whether there are words, or why there are none; of a counter that was too slow also what to do."""
-    reason, what = counted.answer["reason"], f"counting {cell.reading.file.name} with counting={cell.counter.name}"
-    if counted.words is not None:
-        session.any_words = True
-    elif counted.answer["status"] == "timeout":
-        session.uncounted[
-            f"{what} was {reason}; raise that, take a slice (data.bytes=64MB), or choose another counter"
-        ] = None
-    elif counted.answer["status"] == "out_of_memory":
-        session.uncounted[f"{what}: {reason}"] = None
-    else:
-        session.uncounted[str(reason)] = None
 
 
 # Counting.
@@ -189,12 +157,12 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
     if cell.reading.file.table:
         return given_words(cell, session)
     if not session.timed and (words := cell.reading.words()) is not None:
-        session.display.pass_over()
+        session.display.passed(cell.label)
         if wrong := wrong_facts(cell.reading, words, None):
             return Counted({"status": "error", "reason": wrong})
         return Counted({"status": "ok", "reason": None}, words)
     started = now()
-    counted = run_counter(f"counting {cell.reading.file.name} ({cell.counter.name})", cell, session)
+    counted = run_counter(cell.label, cell, session)
     common = {**common_facts(cell.counter, task, session), "concurrent": is_concurrent(counted.answer, session)}
     session.log.add(without_times(count_record(cell, counted, block, started, common), session))
     return counted
@@ -202,7 +170,7 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
 
 def given_words(cell: CountCell, session: Session) -> Counted:
     """The words of a table, which came with their counts."""
-    session.display.pass_over()
+    session.display.passed(cell.label)
     words = cell.reading.words()
     if words is None:
         return Counted({"status": "error", "reason": "its cached words were damaged; run the same again"})
@@ -247,26 +215,31 @@ def are_right(cell: CountCell, sha256: str, answer: Answer, session: Session) ->
 
     The check is made once for each corpus; a counter that fails it gets no time.
     """
-    checker, name, key = registry.default_counter(), cell.reading.file.name, cell.reading.key
-    if cell.counter.target == checker.target:
+    checker, key = registry.default_counter().name, cell.reading.key
+    if cell.counter.name == checker:
         return True
-    if cell.counter.target in registry.counter_targets():
+    if cell.counter.name in registry.counters():
         cached = cell.reading.words()
         if cached is None or cached.manifest["sha256"] == sha256:
             return True
     if key not in session.right_words:
-        lent = replace(cell, counter=checker, threads=os.cpu_count() or 1)
-        words = run_counter(f"checking the words of {name} ({checker.name})", lent, session).words
+        words = default_words(cell, "checking the words", session)
         session.right_words[key] = None if words is None else words.manifest["sha256"]
     if session.right_words[key] is None:
-        answer.update(status="error", reason=f"its words could not be checked, for counting={checker.name} failed")
+        answer.update(status="error", reason=f"its words could not be checked, for counting={checker} failed")
     elif session.right_words[key] != sha256:
-        answer.update(status="mismatch", reason=f"its words are not those of counting={checker.name}")
-        session.disagreements[
-            f"{name}: the words of counting={cell.counter.name} are not those of counting={checker.name}; check it "
-            f"with python -m harness.conformance {cell.counter.target}"
-        ] = None
+        command = f"python -m harness.conformance {cell.counter.target} --counter"
+        answer.update(
+            status="mismatch", reason=f"its words are not those of counting={checker}; check it with {command}"
+        )
     return session.right_words[key] == sha256
+
+
+def default_words(cell: CountCell, purpose: str, session: Session) -> Words | None:
+    """The words of the cell's reading by the default counter with all cores, not timed; None if that fails."""
+    counter = registry.default_counter()
+    lent = replace(cell, counter=counter, threads=os.cpu_count() or 1)
+    return run_counter(f"{purpose} of {cell.reading.file.name} ({counter.name})", lent, session).words
 
 
 # Training.
@@ -280,11 +253,10 @@ def train(cell: TrainCell, block: Block, counted_by: dict[str, Counted], task: T
     runs_under = interpreter(cell.interpreter)
     if counted.words is None:
         # Wrong words are the counter's mismatch; its trainers have just not been measured.
-        status = "error" if counted.answer["status"] == "mismatch" else counted.answer["status"]
-        failed = {
-            "status": status,
-            "reason": f"counting with {cell.count.counter.name} failed: {counted.answer['reason']}",
-        }
+        status, reason = counted.answer["status"], f"{cell.count.label} failed: {counted.answer['reason']}"
+        if status == "timeout":
+            reason += "; raise that, take a slice (data.bytes=64MB), or choose another counter"
+        failed = {"status": "error" if status == "mismatch" else status, "reason": reason}
         return Trained(cell, block, started, failed, counted)
     if runs_under.status:
         failed = {"status": runs_under.status, "reason": runs_under.reason}
@@ -308,8 +280,7 @@ def run_trainer(cell: TrainCell, job: dict[str, Any], session: Session) -> tuple
         from harness.measure.callgrind import measure_instructions  # late, as few runs count them
 
         run_job = measure_instructions
-    label = f"{cell.variant.name} on {file.name}"
-    with session.display.showing(label, cell.num_merges, "merges", file.bytes) as on_progress:
+    with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
         answer = run_job(job, output, cell.limits, on_progress)
     merges = read_merges(output, answer)
     shutil.rmtree(output)
@@ -318,8 +289,6 @@ def run_trainer(cell: TrainCell, job: dict[str, Any], session: Session) -> tuple
 
 def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], session: Session) -> None:
     """Estimate the total of a trainer that was stopped at the limit, from runs on parts of its input."""
-    from harness.runs.estimate import estimate_total  # late, as few runs are stopped
-
     wall, reads_text = cell.limits.wall_seconds, reads_corpus(cell, answer)
     assert wall is not None, "without a limit nothing is stopped"
 
@@ -343,70 +312,43 @@ def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], session: S
 # Proof.
 
 
-def prove_merges(trained: Trained, task: Task, session: Session) -> None:
+def prove_merges(trained: Trained, session: Session) -> None:
     """Set the identity of the merges, and how many tokens they leave if that is wanted.
 
     A list that was judged in this task is not judged again. Merges of a trainer that failed are not judged, nor those
     whose words are gone from the cache.
     """
-    if trained.answer["status"] not in ("ok", *STOPPED) or trained.merges is None:
+    cell, answer = trained.cell, trained.answer
+    whole, feeding = answer["status"] == "ok", answer.get("feeding") or {}
+    words = cell.reading.words()
+    if trained.merges is None or words is None or not (whole or answer["status"] in STOPPED):
         return
-    words = trained.cell.reading.words()
-    if words is None:
-        return
-    from harness.proof.prove import prove, tokens_left  # late: NumPy comes with it, and is slow to import
+    from harness.proof.prove import MergeList, prove, tokens_left  # late: NumPy comes with it, and is slow to import
 
-    merges = merge_list(trained)
-    key = (task.number, trained.merges_sha256, merges.num_merges, merges.whole, merges.tie_break, merges.by_design)
+    tie_break = TieBreak(ties) if (ties := trained.tie_break) is not None else None
+    merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, feeding.get("by_design"))
+    key = (cell.task_key, trained.merges_sha256, cell.num_merges, whole, tie_break, merges.by_design)
     if key not in session.judged:
-        extending = trained.cell.extending()
-        (identity,) = prove(word_store.read(words.folder)[0], [merges], trained.cell.min_count, **extending)
-        if identity.kind == BY_DESIGN:
-            identity = replace(identity, of_own_words=kind_on_own_words(trained, session))
-        session.judged[key] = identity
-    trained.identity = session.judged[key]
-    if session.settings.tokens and trained.answer["status"] == "ok":
-        if key[:2] not in session.left:
-            session.left[key[:2]] = tokens_left(word_store.read(words.folder)[0], trained.merges)
-        trained.tokens = session.left[key[:2]]
+        word_counts, tokens = word_store.read(words.folder)[0], None
+        (identity,) = prove(word_counts, [merges], cell.min_count, **cell.extending())
+        if identity.kind == BY_DESIGN and (own := own_words(trained, feeding.get("own_words"), session)) is not None:
+            merges = replace(merges, tie_break=None, by_design=None)
+            (judged,) = prove(word_store.read(own.folder)[0], [merges], cell.min_count)
+            of_own_words = judged.kind.replace("_", " ") + (f" ({judged.tie_break})" if judged.tie_break else "")
+            identity = replace(identity, of_own_words=of_own_words)
+        if session.settings.tokens and whole:
+            tokens = tokens_left(word_counts, trained.merges)
+        session.judged[key] = identity, tokens
+    trained.identity, trained.tokens = session.judged[key]
 
 
-def merge_list(trained: Trained) -> MergeList:
-    from harness.proof.prove import MergeList
-
-    cell, tie_break = trained.cell, trained.tie_break
-    return MergeList(
-        f"{cell.variant.name} on {cell.reading.file.name}",
-        trained.merges or [],
-        cell.num_merges,
-        None if tie_break is None else TieBreak(tie_break),
-        trained.answer["status"] == "ok",
-        (trained.answer.get("feeding") or {}).get("by_design"),
-    )
-
-
-def kind_on_own_words(trained: Trained, session: Session) -> str | None:
-    """The kind of merges on the words of the trainer's own pattern; None if it has none."""
-    from harness.proof.prove import prove
-
-    cell, pattern = trained.cell, (trained.answer.get("feeding") or {}).get("own_words")
+def own_words(trained: Trained, pattern: str | None, session: Session) -> Words | None:
+    """The words of the trainer's own pattern; None if it has none."""
+    cell = trained.cell
     if pattern is None or cell.extension is not None:
         return None
     reading = Reading(cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=()))
-    words = reading.words() or words_untimed(replace(cell.count, reading=reading), session)
-    if words is None:
-        return None
-    merges = replace(merge_list(trained), tie_break=None, by_design=None)
-    (identity,) = prove(word_store.read(words.folder)[0], [merges], cell.min_count)
-    tie_break = f" ({identity.tie_break})" if identity.tie_break else ""
-    return identity.kind.replace("_", " ") + tie_break
-
-
-def words_untimed(cell: CountCell, session: Session) -> Words | None:
-    """The words of a reading, counted by the default counter with all cores; None if that fails."""
-    counter = registry.default_counter()
-    lent = replace(cell, counter=counter, threads=os.cpu_count() or 1)
-    return run_counter(f"words of {cell.reading.file.name} in its own way ({counter.name})", lent, session).words
+    return reading.words() or default_words(replace(cell.count, reading=reading), "its own words", session)
 
 
 # What records share.

@@ -94,6 +94,10 @@ class CountCell:
     """The cores that it is kept to, in order; None for all that this process may use."""
 
     @functools.cached_property
+    def label(self) -> str:
+        return f"counting {self.reading.file.name} ({self.counter.name})"
+
+    @functools.cached_property
     def key(self) -> str:
         """Names the measurement on whichever corpus: the counter, its parameters and its threads."""
         return digest([self.counter.name, self.counter.target, dict(self.counter.params), self.threads])
@@ -117,6 +121,7 @@ class TrainCell:
     reading: Reading = field(init=False)
     limits: Limits = field(init=False)
     num_merges: int = field(init=False)
+    label: str = field(init=False)
     key: str = field(init=False)
     """Names the measurement, so that two records of the same work can be found."""
     task_key: str = field(init=False)
@@ -132,6 +137,7 @@ class TrainCell:
         vars(self).update(
             reading=reading,
             limits=limits,
+            label=f"{variant.name} on {reading.file.name}",
             num_merges=size - 256 - len(reading.corpus.special_tokens),
             key=digest([trainer, reading.key, count.key, work, [limits.wall_seconds]]),
             task_key=digest([reading.key, size, tie_break, min_count, *extending]),

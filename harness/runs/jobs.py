@@ -215,17 +215,6 @@ def reads_corpus(cell: TrainCell, answer: Answer) -> bool:
     return bool(answer.get("from_file")) or "from_file" in cell.variant.tags
 
 
-def counted_from(record: Record, words: Words | None) -> Counted:
-    """A counter's answer, from its record."""
-    seconds = {phase: spent for phase, spent in record["seconds"].items() if spent is not None and phase != "total"}
-    names = ("status", "reason", "cpu_seconds", "system_seconds", "takes_threads", "tallies")
-    answer = {**{name: record.get(name) for name in names}, "documents": record["data"].get("documents")}
-    if "other" in seconds:
-        answer["total"] = sum(seconds.values())
-    answer["seconds"] = {phase: spent for phase, spent in seconds.items() if phase != "other"}
-    return Counted(answer, words)
-
-
 def with_counting(extrapolated: Record | None, count_seconds: float) -> Record | None:
     """The extrapolated total of counter and trainer; the trainer's part was extrapolated."""
     if extrapolated is None:

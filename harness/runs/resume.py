@@ -17,7 +17,7 @@ import fcntl
 import hashlib
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from harness.common.console import say
 from harness.measure.machine import source_sha256
 from harness.records.file import Record, RecordFile, RunLog, read_lines, unwritable
 from harness.records.schema import End, Line, Run
-from harness.runs.cells import Block, Plan, Rule, TrainCell, digest
+from harness.runs.cells import Block, Plan, Rule, Settings, TrainCell, digest
 
 STOPPED = ("timeout", "extrapolated")
 """The statuses of cells that were stopped at limits.wall."""
@@ -108,7 +108,7 @@ def plan_key(plan: Plan, machine: str) -> str:
         for cell in plan.cells
     )
     how: list[Any] = [settings.repeat, settings.seed, settings.affinity, settings.concurrent, settings.tokens]
-    how += [preset.name, preset.kind, preset.warm_up]
+    how += [str(settings.save), preset.name, preset.kind, preset.warm_up]
     how += [] if preset.precision is None else [preset.precision._asdict()]
     worker_files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(WORKER_FOLDER.glob("*.py"))]
     return digest([work, how, machine, worker_files])
@@ -118,41 +118,38 @@ def plan_key(plan: Plan, machine: str) -> str:
 
 
 def pending(
-    cells: Sequence[TrainCell],
-    blocks: Sequence[Block],
-    rule: Rule | None,
-    records: Sequence[Record],
-    missing: Collection[str] = (),
-) -> tuple[Block, list[TrainCell]] | None:
-    """The next block of a task and the cells that it still has to measure; None if the task is done.
-
-    `records` are those of this task; `missing` are the keys of cells whose saved tokenizer is gone.
-    """
+    cells: Sequence[TrainCell], settings: Settings, records: Sequence[Record]
+) -> list[tuple[Block, list[TrainCell]]]:
+    """The blocks of a task that are still to be measured, by its records so far, and which cells in each."""
     trained = [record for record in records if record["cell"] == "train"]
     stopped = {record["run_key"] for record in trained if record["status"] in STOPPED}
+    number, blocks = blocks_wanted(cells, settings, trained), settings.blocks()
+    todo = []
     for block in blocks:
         there = [record for record in trained if (record["block"], record["warm_up"]) == block]
-        due = {cell.key for cell in cells} - stopped
-        if rule is not None and not block.warm_up:
-            due &= imprecise(cells, block, rule, trained)
-        lost = set(missing) if block == Block(0) else set()
-        if len(blocks) == 1:
-            due -= {record["run_key"] for record in there} - lost
-        elif any(record["block_whole"] for record in there) and not lost:
-            continue
-        if due:
-            return block, [cell for cell in cells if cell.key in due]
-    return None
+        done = stopped if len(blocks) > 1 else stopped | {record["run_key"] for record in there}
+        due = [cell for cell in cells if cell.key not in done and (block.warm_up or block.number < number[cell.key])]
+        if due and not any(record["block_whole"] for record in there):
+            todo.append((block, due))
+    return todo
 
 
-def imprecise(cells: Sequence[TrainCell], block: Block, rule: Rule, trained: Sequence[Record]) -> set[str]:
-    """The keys of the cells whose ratios are not precise enough before a block, and of their references."""
-    samples = samples_before(block.number, trained)
-    near = [cell for cell in cells if not is_far(log_ratios(cell, cells, samples))]
-    if block.number < rule.fewest:
-        return {cell.key for cell in near}
-    unsure = [cell for cell in near if needs_more(log_ratios(cell, cells, samples), rule)]
-    return {key for cell in unsure for key in (cell.key, reference_of(cell, cells).key)}
+def blocks_wanted(cells: Sequence[TrainCell], settings: Settings, trained: Sequence[Record]) -> dict[str, int]:
+    """How many blocks each cell gets by its ratios so far, and a reference as many as any cell compared with it."""
+    rule = settings.measure.precision
+    if rule is None:
+        return {cell.key: settings.repeat for cell in cells}
+    samples, number = whole_samples(trained), dict.fromkeys([cell.key for cell in cells], 0)
+    for cell in cells:
+        ratios = log_ratios(cell, cells, samples)
+        if ratios and statistics.median(ratios) > math.log(FAR):
+            own = BLOCKS_OF_THE_FAR
+        else:
+            disturbed = len(samples.get(cell.key, [])) - len(ratios) if ratios else 0
+            own = blocks_needed(ratios[: rule.fewest], rule.within, rule.fewest, rule.most) + disturbed
+        for key in (cell.key, reference_of(cell, cells).key):
+            number[key] = max(number[key], min(own, rule.most))
+    return number
 
 
 def blocks_needed(log_ratios: Sequence[float], within: float, fewest: int, most: int) -> int:
@@ -166,15 +163,6 @@ def blocks_needed(log_ratios: Sequence[float], within: float, fewest: int, most:
         return fewest
     needed = len(log_ratios) * ((high - low) / 2 / math.log1p(within)) ** 2
     return max(fewest, min(math.ceil(needed), most))
-
-
-def needs_more(ratios: Sequence[float], rule: Rule) -> bool:
-    return 0 < len(ratios) < blocks_needed(ratios[: rule.fewest], rule.within, rule.fewest, rule.most)
-
-
-def is_far(ratios: Sequence[float]) -> bool:
-    """Whether three blocks are enough, since the cell takes over 20 times as long as its reference."""
-    return len(ratios) >= BLOCKS_OF_THE_FAR and statistics.median(ratios) > math.log(FAR)
 
 
 def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
@@ -192,11 +180,11 @@ def log_ratios(cell: TrainCell, cells: Sequence[TrainCell], samples: Mapping[str
     return [math.log(clock_of(own)(sample)) for sample in own] if alone else []
 
 
-def samples_before(block: int, trained: Sequence[Record]) -> dict[str, list[Sample]]:
-    """The times of the whole blocks before this one, by the cell's key."""
+def whole_samples(trained: Sequence[Record]) -> dict[str, list[Sample]]:
+    """The times in whole blocks, by the cell's key."""
     samples: dict[str, list[Sample]] = {}
     for record in sorted(trained, key=lambda record: int(record["block"])):
-        if not record["warm_up"] and record["block_whole"] and record["block"] < block:
+        if not record["warm_up"] and record["block_whole"]:
             samples.setdefault(record["run_key"], []).extend(filter(None, [sample_of(record)]))
     return samples
 

@@ -50,15 +50,13 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
                     records += session.log.records(task.number)
                     raise
         finally:  # a full disk must not cost the table as well, nor an interruption that of the tasks before it
-            merges = any(record["merges"] is not None for record in trained(records))
-            if records and (session.any_words or merges):
+            counted = any(record["data"].get("words") is not None for record in records)
+            if counted:
                 show(records, notes(plan, session, records))
         session.log.finish()
-    disagreements = list(session.disagreements)
-    if not session.any_words and session.uncounted:
-        code = MISMATCH if disagreements else UNMEASURED
-        raise Refusal("; ".join(disagreements or sorted(session.uncounted)), code)
-    return exit_code(records, disagreements)
+    if not counted:
+        raise Refusal("; ".join(sorted({record["reason"] for record in trained(records)})), exit_code(records))
+    return exit_code(records)
 
 
 def task_text(task: Task) -> str:
@@ -68,13 +66,13 @@ def task_text(task: Task) -> str:
     return f"{cell.reading.file.name}, vocabulary {count_text(cell.vocab_size)}, {trainers}"
 
 
-def exit_code(records: Sequence[Record], disagreements: Sequence[str]) -> int:
+def exit_code(records: Sequence[Record]) -> int:
     """MISMATCH before UNMEASURED before OK.
 
     A variant that cannot run here, and one whose total is extrapolated, is a fault only if there is no other.
     """
     statuses = {record["status"] for record in trained(records)}
-    if "mismatch" in statuses or disagreements:
+    if "mismatch" in {record["status"] for record in records}:
         return MISMATCH
     if statuses - {"ok", "skipped", "extrapolated"} or "ok" not in statuses:
         return UNMEASURED
@@ -91,7 +89,7 @@ def trained(records: Sequence[Record]) -> list[Record]:
 def notes(plan: Plan, session: Session, records: Sequence[Record]) -> list[str]:
     """What a reader of the table should know that is not in it."""
     cells = {cell.key: cell for task in plan.tasks for cell in task.cells}
-    lines = [*session.notes, *session.disagreements]
+    lines = list(session.notes)
     for record in records:
         name, cell = record["data"]["name"], cells.get(record["run_key"])
         if cell is not None and cell.num_merges and record["data"].get("words") == 0:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.proof import WRONG
-from harness.records.file import Record
 from harness.runs.cells import Settings, TrainCell
 from harness.runs.jobs import Trained
 from harness.tokenizers import folder as tokenizer_folder
@@ -75,11 +74,3 @@ def save_tokenizer(trained: Trained, folder: Path, *, overwrite: bool) -> list[s
     notes = tokenizer_folder.save(folder, tokenizer, origin, overwrite=overwrite)
     written = ", ".join(name for name in tokenizer_folder.FILES if (folder / name).exists())
     return [f"saved {folder}: {written}", *notes]
-
-
-def missing_tokenizers(records: Sequence[Record], outputs: Mapping[str, Path]) -> set[str]:
-    """The keys of cells that were measured, and whose tokenizer is gone."""
-    measured = {record["run_key"] for record in records if record["status"] == "ok"}
-    return {
-        key for key, folder in outputs.items() if key in measured and not (folder / tokenizer_folder.MANIFEST).is_file()
-    }

@@ -45,7 +45,7 @@ def words_of(cell: TrainCell, settings: Settings) -> Path:
             counted = count(cell.count, Block(0), Task(0, [cell]), session)
         words = counted.words
         if words is None:
-            raise Refusal("; ".join(session.disagreements or [str(counted.answer["reason"])]), UNMEASURED)
+            raise Refusal(f"{cell.count.label} failed: {counted.answer['reason']}", UNMEASURED)
     return words.folder
 
 

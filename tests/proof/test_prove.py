@@ -156,7 +156,7 @@ def proved(folder: Path, *cells: TrainCell) -> tuple[int, dict[str, Record], Mea
     records = run.records()
     by_variant = {record["variant"]: record for record in records if record["cell"] == "train"}
     assert all(Splitter().lines(record) for record in by_variant.values())
-    return exit_code(records, list(run.session.disagreements)), by_variant, run
+    return exit_code(records), by_variant, run
 
 
 def test_run_is_proved_without_another_trainer(tmp_path: Path) -> None:

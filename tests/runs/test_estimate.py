@@ -139,8 +139,8 @@ def test_what_is_stopped_is_extrapolated_by_runs_on_beginnings_and_its_merges_ar
         assert record["identity"]["kind"] == "identical"
         assert estimated["merges_done"] == record["merges_done"] < merges
     assert Splitter().lines(record)
-    assert exit_code(run.records(), []) == 0
-    assert exit_code([record], []) == 22
+    assert exit_code(run.records()) == 0
+    assert exit_code([record]) == 22
 
 
 LEAST_LIMIT = 0.02

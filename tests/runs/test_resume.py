@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from workbench import (
     recorded_run,
     settings_for,
     unruly,
-    unruly_counter,
     wait_until,
 )
 
@@ -36,7 +35,7 @@ from harness.common.comparison import interval
 from harness.common.registry import VariantCard
 from harness.records import __main__ as records
 from harness.records.file import FILE_NAME, Record, RecordFile, read_records
-from harness.runs import blocks, resume, run
+from harness.runs import blocks, run
 from harness.runs.cells import Block, Plan, Preset, Rule, TrainCell, make_tasks
 from harness.runs.jobs import Trained
 from harness.runs.plan import redacted_override
@@ -156,37 +155,16 @@ def test_an_unfinished_run_is_read_and_marked_by_every_command(
         recorded_run(tmp_path, three(tmp_path))
 
 
-def test_a_counter_that_failed_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
-    reading, counter = reading_of(tmp_path), unruly_counter("counter_that_dies")
-    cells = [cell_of(reading, trainer, counter=counter) for trainer in (HEAP, NAIVE)]
-    assert killed_at(monkeypatch, 2, 0.0, lambda: recorded_run(tmp_path, cells))
-    recorded_run(tmp_path, cells)
-    found = Counter((record["cell"], record["status"]) for record in read_records([tmp_path / "results"]))
-    assert found == {("count", "killed"): 1, ("train", "killed"): 2}
-
-
-def test_words_that_are_gone_are_counted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, three(tmp_path)))
-    monkeypatch.setenv("BPE_HARNESS_CACHE", str(tmp_path / "another"))
-    recorded_run(tmp_path, three(tmp_path))
-    assert Counter(record["variant"] for record in stored(tmp_path)) == {"heap": 1, "naive": 1, "heap_again": 1}
-
-
-def test_a_tokenizer_is_saved_at_once_and_trained_again_if_it_is_gone(
+def test_a_tokenizer_is_saved_at_once_and_another_folder_is_another_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saved = tmp_path / "saved"
-    plan = Plan(make_tasks(three(tmp_path)), settings_for(tmp_path, save=saved))
-    assert killed_at(monkeypatch, 2, 1.0, lambda: run.run_plan(plan, tmp_path / "jobs", lambda *_: None))
-    names = sorted(path.name for path in saved.iterdir())
-    assert len(names) == 2
-    (saved / names[0]).rename(tmp_path / "elsewhere")
-    run.run_plan(plan, tmp_path / "jobs2", lambda *_: None)
-    assert len(list(saved.iterdir())) == 3
-    assert sorted(Counter(record["variant"] for record in stored(tmp_path)).values()) == [1, 1, 2]
-    again, before = saved / names[0] / "merges.txt", tmp_path / "elsewhere" / "merges.txt"
-    assert again.read_bytes() == before.read_bytes()
+    def saved(name: str) -> int:
+        plan = Plan(make_tasks(three(tmp_path)), settings_for(tmp_path, save=tmp_path / name))
+        killed_at(monkeypatch, 2, 1.0, lambda: run.run_plan(plan, tmp_path / f"jobs {name}", lambda *_: None))
+        return len(list((tmp_path / name).iterdir()))
+
+    assert [saved("a"), saved("b"), len({record["run_id"] for record in stored(tmp_path)})] == [2, 2, 2]
+    assert [saved("a"), len(stored(tmp_path))] == [3, 5]
 
 
 @pytest.mark.parametrize("repeat", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -223,41 +201,35 @@ def history(cells: Sequence[TrainCell], text: str) -> list[Record]:
 
 
 @pytest.mark.parametrize(
-    ("repeat", "warm_up", "there", "missing", "due"),
+    ("repeat", "warm_up", "there", "due"),
     [
-        (1, 0, "", "", "0abc"),
-        (1, 0, "0b", "", "0ac"),
-        (1, 0, "0a 0b 0c", "", ""),
-        (1, 0, "0a 0b 0c", "b", "0b"),
-        (1, 0, "0a 0bt", "", "0c"),
-        (2, 0, "0a 0b", "", "0abc"),
-        (2, 0, "0a! 0b! 0c!", "", "1abc"),
-        (2, 0, "0a! 0b! 0c! 1a 1b", "", "1abc"),
-        (2, 0, "0a 0a! 0b! 0c! 1a! 1b! 1c!", "", ""),
-        (2, 0, "0a! 0bt! 0c!", "", "1ac"),
-        (2, 0, "0a! 0b! 0c!", "a", "0abc"),
-        (1, 1, "0aw! 0bw! 0cw!", "", "0abc"),
-        (1, 1, "0aw 0bw", "", "0abc"),
-        (2, 0, "0at 0bt 0ct", "", ""),
+        (1, 0, "", "0abc"),
+        (1, 0, "0b", "0ac"),
+        (1, 0, "0a 0b 0c", ""),
+        (1, 0, "0a 0bt", "0c"),
+        (2, 0, "0a 0b", "0abc 1abc"),
+        (2, 0, "0a! 0b! 0c!", "1abc"),
+        (2, 0, "0a! 0b! 0c! 1a 1b", "1abc"),
+        (2, 0, "0a 0a! 0b! 0c! 1a! 1b! 1c!", ""),
+        (2, 0, "0a! 0bt! 0c!", "1ac"),
+        (1, 1, "0aw! 0bw! 0cw!", "0abc"),
+        (1, 1, "0aw 0bw", "0abc 0abc"),
+        (2, 0, "0at 0bt 0ct", ""),
     ],
 )
-def test_pending_cells_follow_from_the_records(
-    tmp_path: Path, repeat: int, warm_up: int, there: str, missing: str, due: str
-) -> None:
+def test_pending_cells_follow_from_the_records(tmp_path: Path, repeat: int, warm_up: int, there: str, due: str) -> None:
     cells = three(tmp_path)
     settings = settings_for(tmp_path, repeat=repeat, measure=Preset("quick", warm_up=warm_up))
-    lost = {cell.key for cell, name in zip(cells, "abc", strict=True) if name in missing}
-    block_and_cells = pending(cells, settings.blocks(), None, history(cells, there), lost)
-    text = ""
-    if block_and_cells is not None:
-        block, found = block_and_cells
-        text = f"{block.number}{''.join('abc'[cells.index(cell)] for cell in found)}"
-    assert text == due
+    todo = pending(cells, settings, history(cells, there))
+    text = [f"{block.number}{''.join('abc'[cells.index(cell)] for cell in found)}" for block, found in todo]
+    assert " ".join(text) == due
 
 
 # measure.precision.
 
 NOISY = {"heap": 0.001, "naive": 0.001, "heap_again": 0.06}
+SAME = dict.fromkeys(NOISY, 1.0)
+PRECISE: dict[str, Any] = {"measure": Preset("precise", precision=Rule(0.05)), "repeat": 6}
 TRUTH = math.log(1.5)
 
 
@@ -294,33 +266,17 @@ def test_intervals_hold_and_ratios_have_no_bias_if_the_spread_decides_the_blocks
     assert abs(statistics.fmean(ratios) - TRUTH) < 4 * error
 
 
-@pytest.mark.parametrize(
-    ("log_ratios", "blocks"),
-    [
-        ([0.0, 0.01, 0.02, 0.0, 0.01, 0.02], 6),
-        ([-0.07, 0.0, 0.07, 0.0, 0.0, 0.0], 13),
-        ([-0.5, 0.5, 0.0, 0.0, 0.0, 0.0], 20),
-        ([0.0, 0.5], 6),  # disturbed blocks do not count: there is no interval yet
-    ],
-)
-def test_blocks_needed_grow_with_the_noise(log_ratios: list[float], blocks: int) -> None:
-    assert blocks_needed(log_ratios, 0.05, 6, 20) == blocks
+def precise(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None, seconds: Mapping[str, float] = SAME
+) -> list[Record]:
+    """The records of three trainers, heap the reference, which take so long with NOISY's noise without being run."""
 
-
-@pytest.mark.parametrize(("ratios", "far"), [([30] * 3, True), ([30] * 2, False), ([19] * 3, False)])
-def test_far_cells_are_measured_three_times(ratios: list[int], far: bool) -> None:
-    assert resume.is_far(list(map(math.log, ratios))) == far
-
-
-def precise(folder: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[Record]:
-    """The records of three trainers, heap the reference, which take as long as NOISY says without being run."""
-
-    def seconds(variant: str, block: int) -> float:
-        return math.exp(random.Random(f"{variant} {block}").gauss(0, NOISY[variant]))
+    def noisy(variant: str, block: int) -> float:
+        return seconds[variant] * math.exp(random.Random(f"{variant} {block}").gauss(0, NOISY[variant]))
 
     with monkeypatch.context() as patched:
-        pretend_to_train(patched, seconds, stop_after)
-        recorded_run(folder, three(folder), measure=Preset("precise", precision=Rule(0.05)), repeat=6)
+        pretend_to_train(patched, noisy, stop_after)
+        recorded_run(folder, three(folder), **PRECISE)
     return stored(folder)
 
 
@@ -342,6 +298,17 @@ def test_precise_cells_are_not_run_again_and_an_interrupted_run_goes_on(
     assert sorted((record["variant"], record["block"]) for record in again) == expected
 
 
+def test_far_cells_are_measured_three_times_and_expected_so_from_the_first_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = precise(tmp_path, monkeypatch, seconds={"heap": 1, "naive": 30, "heap_again": 19})
+    first = [record for record in records if record["block"] == 0]
+    todo = pending(three(tmp_path), settings_for(tmp_path, **PRECISE), first)
+    left = Counter(cell.variant.name for _, cells in todo for cell in cells)
+    assert left == {"heap": 5, "naive": 2, "heap_again": 5}
+    assert sum(record["variant"] == "naive" for record in records) == 3
+
+
 # What is the same plan.
 
 
@@ -359,11 +326,12 @@ def test_other_cells_code_settings_or_machines_are_another_plan(
         )
 
     first = key()
-    assert first == key() == key(save=tmp_path / "s")
+    assert first == key()
     assert key(*three(tmp_path)) == key(*three(tmp_path)[::-1])
     changes: list[dict[str, Any]] = [
         {"repeat": 2},
         {"seed": 1},
+        {"save": tmp_path / "s"},
         {"measure": Preset("other")},
         {"measure": Preset("quick", warm_up=1)},
         {"affinity": (0,)},

@@ -78,7 +78,7 @@ FAULTS = (
     Fault("more merges than requested pass", "if len(listed.merges) > listed.needed:", "if False:"),
     Fault(
         "the words of a foreign counter go unchecked",
-        "if cell.counter.target in registry.counter_targets():",
+        "if cell.counter.name in registry.counters():",
         "if True:",
     ),
     # A run.
