@@ -62,7 +62,7 @@ def environment() -> dict[str, Any]:
     return {
         **machine(),
         "python": python(),
-        "native": builds(CHECKOUT / "variants"),
+        "compilers": compilers(CHECKOUT / "variants"),
         "hash_seed": os.environ.get("PYTHONHASHSEED") or "random",
         "packages": packages(),
         **checkout_state(),
@@ -81,7 +81,6 @@ def machine() -> dict[str, Any]:
         "turbo": no_turbo or SWITCH.get(first_line(f"{CPU}/cpufreq/boost"), UNAVAILABLE),
         "governor": first_line(f"{CPU}/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
-        "swap_bytes": psutil.swap_memory().total,
         "kernel": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
         "hypervisor": ("yes" if "hypervisor" in flags else "no sign of one") if flags else UNAVAILABLE,
@@ -152,18 +151,11 @@ def content(path: str | Path) -> str:
 
 
 @functools.cache
-def builds(folder: Path) -> list[dict[str, Any]]:
-    """Return the compiled modules below a folder by the compiler that each names itself."""
-    by_compiler: dict[str, list[str]] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.name.endswith(tuple(EXTENSION_SUFFIXES)):
-            by_compiler.setdefault(compiler_of(path), []).append(path.name.partition(".")[0])
-    return [{"compiler": compiler, "modules": sorted(modules)} for compiler, modules in by_compiler.items()]
-
-
-def compiler_of(module: Path) -> str:
-    match = COMPILER.search(module.read_bytes())
-    return match[1].decode(errors="replace").strip() if match else UNAVAILABLE
+def compilers(folder: Path) -> list[str]:
+    """Return the compilers that the compiled modules below a folder name as their own."""
+    modules = [path for path in folder.rglob("*") if path.name.endswith(tuple(EXTENSION_SUFFIXES))]
+    matches = [COMPILER.search(module.read_bytes()) for module in modules]
+    return sorted({match[1].decode(errors="replace").strip() for match in matches if match})
 
 
 def packages() -> dict[str, str]:

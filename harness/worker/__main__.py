@@ -337,13 +337,10 @@ def place_of(error: BaseException) -> str:
 
 def failed(error: BaseException, prefix: str, place: str = "") -> dict[str, Any]:
     """Return the answer for an exception; its traceback goes to standard error, whatever sys.stderr is now."""
-    with contextlib.suppress(BaseException):  # its own __str__ may raise anything, and standard error be closed
+    with contextlib.suppress(OSError):  # standard error may be closed
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         os.write(2, text.encode(errors="replace"))
-    try:
-        message = str(error)
-    except BaseException:  # whatever its own __str__ raises
-        message = "an exception that cannot be put into words"
+    message = str(error)
     return {"status": "error", "reason": (shortened(prefix + message) if message else type(error).__name__) + place}
 
 

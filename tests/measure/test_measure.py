@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unruly import PLACE, TRICKS, Outcome, error, ok, rejected
+from unruly import PLACE, TRICKS, Outcome, answer_text, error, ok, rejected
 from workbench import BRIEF, CHECKOUT, SUPPORT, is_running, limits_wait, wait_until
 
 from harness.common.errors import guarded
 from harness.measure import process
 from harness.measure.process import Answer, Limits, measure
+from harness.measure.witness import BrokenAnswer, read_answer
 from harness.worker import word_store
 from harness.worker.calling import arguments_for, expect_merges
-from harness.worker.merges_bytes import unpacked
+from harness.worker.merges_bytes import packed, unpacked
 from variants.contract import Meter, TieBreak, WordCounts
 from variants.heap import train
 
@@ -117,12 +118,64 @@ def test_a_rejected_job_runs_once_more(
     assert unpacked((output / "merges").read_bytes()) == MERGES
 
 
+class LazyPair(tuple[bytes, bytes]):
+    """A pair that could do the work when it is read."""
+
+
+class LazyBytes(bytes):
+    """A token that could do so."""
+
+
 @pytest.mark.parametrize(
-    "wrong", [("a", "b"), (b"a", b"b", b""), (b"a",), (bytearray(b"a"), b"b"), b"ab", {b"a": 1, b"b": 2}, "x" * 10_000]
+    "wrong",
+    [
+        *(("a", "b"), (b"a", b"b", b""), (b"a",), (bytearray(b"a"), b"b"), b"ab", {b"a": 1, b"b": 2}, "x" * 10_000),
+        *(LazyPair((b"a", b"b")), (LazyBytes(b"a"), b"b")),
+    ],
 )
-def test_a_merge_is_a_pair_of_bytes(wrong: Any) -> None:
+def test_a_merge_is_a_plain_pair_of_plain_bytes(wrong: Any) -> None:
     with pytest.raises(ValueError, match=r"^merge 2 is .{,220}; only a plain tuple of two plain bytes is a merge$"):
         expect_merges([(b"a", b"b"), wrong])
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"\xff\x00 garbage", "Expecting value"),
+        (b'{"status": "ok", "reason": null}', "missing required field"),
+        (answer_text().replace("0.001", "NaN"), "Expected `float`.*total`"),
+        (answer_text().replace('"laps": 1', f'"laps": {10**400}'), "laps`"),
+        (lambda path: path.symlink_to("/dev/zero"), "answer.json is not a plain file"),
+    ],
+)
+def test_an_answer_must_be_whole(tmp_path: Path, answer: Any, message: str) -> None:
+    put(tmp_path / "answer.json", answer)
+    with pytest.raises(BrokenAnswer, match=message):
+        read_answer(tmp_path, 8)
+
+
+@pytest.mark.parametrize(
+    ("merges", "message"),
+    [
+        (packed(MERGES[:-1]), "7 merges, not 8"),
+        (b"[", "merges end too early"),
+        (os.mkfifo, "merges is not a plain file"),
+        (lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 4 << 40), "merges has 4398046511104 bytes"),
+    ],
+)
+def test_merges_must_be_whole(tmp_path: Path, merges: Any, message: str) -> None:
+    put(tmp_path / "answer.json", answer_text())
+    put(tmp_path / "merges", merges)
+    with pytest.raises(BrokenAnswer, match=message):
+        read_answer(tmp_path, 8)
+
+
+def put(path: Path, content: Any) -> None:
+    """Write a text or bytes, or have something else made there."""
+    if callable(content):
+        content(path)
+    else:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 # Limits
