@@ -135,7 +135,6 @@ class HarnessConfig:
     rerun: bool = False
     overwrite: bool = False
     concurrent: bool = False
-    affinity: Any = None
 
 
 def keys_beside(key: str) -> list[str]:

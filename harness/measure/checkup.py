@@ -113,7 +113,7 @@ CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
     ),
     "hyper-threads": (
         is_not("smt", "off"),
-        "echo off | sudo tee /sys/devices/system/cpu/smt/control, or affinity=[...] with one of each pair",
+        "echo off | sudo tee /sys/devices/system/cpu/smt/control, or run it under taskset with one of each pair",
     ),
     "virtual machine": (
         is_not("hypervisor", "no sign of one"),

@@ -56,9 +56,7 @@ START = (
 VARIABLE = "BPE_HARNESS_LOCKS"
 SECONDS_BETWEEN_TRIES = 0.2
 WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"
-BEFORE_THE_IMPORT = {
-    *("kind", "target", "memory_limit", "import_from", "folder", "affinity", "counts_instructions"),
-}
+BEFORE_THE_IMPORT = ("kind", "target", "memory_limit", "import_from", "folder", "counts_instructions")
 """What a process has to know before it imports the target; its work is not among it."""
 
 
@@ -126,7 +124,7 @@ def measure_once(
         supervision.account.closed_at = time.perf_counter()
         answer = supervision.answer(killed_before)
         hand_over(answer, sandbox.job, output)
-        answer.update(stderr_tail=process.tail(), affinity=job.get("affinity"))
+        answer["stderr_tail"] = process.tail()
     supervision.check(answer, timed=not under)
     return answer
 

@@ -200,7 +200,6 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
     source_sha256: Annotated[Digest | None, doc("the digest of the code and what it imports of its package")] = None
     interpreter: Annotated[str | None, doc("the Python that ran it")] = None
     limits: Annotated[Limits | None, doc("what the process was allowed")] = None
-    affinity: Annotated[list[Whole] | None, doc("the cores that measured processes kept to; null for all")] = None
     page_cache: Annotated[
         str | None,
         doc("`cold`: the corpus was dropped from memory; written by old versions"),

@@ -90,8 +90,6 @@ class CountCell:
     counter: CounterCard
     threads: int
     limits: Limits
-    affinity: tuple[int, ...] | None = None
-    """The cores that it is kept to, in order; None for all that this process may use."""
 
     @functools.cached_property
     def label(self) -> str:
@@ -183,7 +181,6 @@ class Settings(NamedTuple):
     rerun: bool = False
     overwrite: bool = False
     concurrent: bool = False
-    affinity: tuple[int, ...] | None = None
     tokens: bool = False
     """Whether to count the tokens that are left of the text."""
     overrides: tuple[str, ...] = ()

@@ -57,7 +57,6 @@ def _job(kind: str, card: CounterCard | VariantCard, cell: CountCell) -> dict[st
         "target": card.target,
         "params": dict(card.params),
         "threads": cell.threads,
-        "affinity": None if cell.affinity is None else list(cell.affinity),
         "corpus": None if cell.reading.file.table else asdict(cell.reading.corpus),
     }
 
@@ -185,7 +184,7 @@ def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block) -> 
 
 AS_ANSWERED = (
     *("takes_threads", "tallies", "peak_rss_bytes", "peak_private_bytes", "witness", "disturbance", "laps"),
-    *("affinity", "limits", "last_phase"),
+    *("limits", "last_phase"),
 )
 """Keys of a record that are those of an answer."""
 

@@ -6,7 +6,6 @@ Whatever can be refused is refused here, before anything is measured.
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -38,7 +37,7 @@ from harness.runs.compose import Config, compose
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
-WHOLE_COMMAND = "results, save, repeat, measure, seed, plan, rerun, overwrite, concurrent and affinity"
+WHOLE_COMMAND = "results, save, repeat, measure, seed, plan, rerun, overwrite and concurrent"
 SHARE_OF_FREE_MEMORY = 0.8
 # A smaller table would be spilled into more files than a process may have open.
 SMALLEST_TABLE_BYTES = 16_000_000
@@ -118,7 +117,6 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
         repeat=repeat if rule is None else rule.fewest,
         plan_only=config["plan"],
         measure=Preset(measure["name"], measure["kind"], measure["warm_up"], rule),
-        affinity=affinity_of(config["affinity"]),
         **{name: config[name] for name in ("seed", "rerun", "overwrite", "concurrent", "tokens")},
     )
 
@@ -149,22 +147,6 @@ def rule_of(precision: float | None, repeat: int, most: int, *, timed: bool) -> 
     if most < fewest:
         raise Refusal(f"measure.most={most} must be at least {fewest}, the minimum number of blocks")
     return Rule(precision, fewest, most)
-
-
-def affinity_of(affinity: Any) -> tuple[int, ...] | None:
-    """The cores that measured processes may run on, in order, each once; None for all that this process may use."""
-    if affinity is None:
-        return None
-    cores = affinity if isinstance(affinity, list) else [affinity]
-    if not cores or not all(type(core) is int for core in cores):
-        raise Refusal(f"affinity={affinity} names no cores; it is a list of their numbers, such as affinity=[0]")
-    if not hasattr(os, "sched_getaffinity"):
-        raise Refusal("affinity needs Linux; leave it out here")
-    usable = os.sched_getaffinity(0)
-    if missing := sorted(set(cores) - usable):
-        names = ", ".join(map(str, sorted(usable)))
-        raise Refusal(f"affinity={affinity}: core {missing[0]} is not available to this process; available: {names}")
-    return tuple(sorted(set(cores)))
 
 
 # Cells.
@@ -203,7 +185,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     corpus = Corpus("", special_tokens, pattern, config["errors"], config["pattern"]["partial"])
     file = corpus_file(config, keys, corpus, pattern_name)
     reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
-    affinity, counter_named = affinity_of(config["affinity"]), config["counting"]["_target_"] is not None
+    counter_named = config["counting"]["_target_"] is not None
     usual = registry.default_counter().name
 
     def cell(variant: VariantCard) -> TrainCell:
@@ -211,7 +193,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
         counter = GIVEN if file.table else counter_of(config["counting"], own)
         return TrainCell(
             variant,
-            CountCell(reading, counter, threads, limits, affinity),
+            CountCell(reading, counter, threads, limits),
             counter_named,
             vocab_size,
             config["tie_break"],

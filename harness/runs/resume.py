@@ -107,7 +107,7 @@ def plan_key(plan: Plan, machine: str) -> str:
         ]
         for cell in plan.cells
     )
-    how: list[Any] = [settings.repeat, settings.seed, settings.affinity, settings.concurrent, settings.tokens]
+    how: list[Any] = [settings.repeat, settings.seed, settings.concurrent, settings.tokens]
     how += [str(settings.save), preset.name, preset.kind, preset.warm_up]
     how += [] if preset.precision is None else [preset.precision._asdict()]
     worker_files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(WORKER_FOLDER.glob("*.py"))]

@@ -67,8 +67,6 @@ def main() -> None:
     os.chdir(job["folder"])
     if job["memory_limit"] is not None:
         set_backstop(job["memory_limit"] + BACKSTOP_BYTES)
-    if job.get("affinity") is not None:
-        os.sched_setaffinity(0, job["affinity"])
     measured = Measured(job, folder, channel)
     measured.write(measured.run())
     for stream in (sys.stdout, sys.stderr):

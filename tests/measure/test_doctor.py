@@ -80,7 +80,7 @@ def test_a_calm_machine_has_no_disturbance_and_an_empty_one_is_unknown(examined:
         ("pressure", "proc/pressure/io", "some avg10=9 avg60=9.00 avg300=9 total=1", "io 9 %", "end what else runs"),
         ("clock rate", f"{CPU}/cpu0/cpufreq/scaling_governor", "powersave", "powersave", "cpupower"),
         ("turbo", f"{CPU}/cpufreq/boost", "1", "on", "switch it off"),
-        ("hyper-threads", f"{CPU}/smt/active", "1", "on", "affinity="),
+        ("hyper-threads", f"{CPU}/smt/active", "1", "on", "taskset"),
         ("virtual machine", "proc/cpuinfo", "flags : fpu hypervisor sse2", "yes", "useless"),
         ("container's limits", "sys/fs/cgroup/cpu.max", "150000 100000", "1.5 processors", "a quota stops it"),
     ],

@@ -26,7 +26,7 @@ KEYS = """
 run_key status reason variant params counting threads data pattern special_tokens tie_break vocab_size merges
 merges_sha256 identity seconds curve cpu_seconds tallies instructions peak_rss_bytes peak_private_bytes
 limits merges_done last_phase stderr_tail extrapolated interpreter block repeat started host
-environment cell witness disturbance laps clock_cost_seconds affinity page_cache"""
+environment cell witness disturbance laps clock_cost_seconds page_cache"""
 DISTURBANCES = {"psi_cpu_seconds", "psi_memory_seconds", "psi_io_seconds", "steal_seconds"}
 KEYS_THAT_STAY = set(re.findall(r"\w+", KEYS))
 
@@ -77,7 +77,6 @@ def test_a_record_says_how_far_its_times_can_be_trusted(records: list[dict[str, 
         }
         assert each["disturbance"].keys() >= DISTURBANCES
         assert 0 < each["clock_cost_seconds"] < 1e-4
-        assert each["affinity"] is None
     assert trained(records, "naive")["laps"] == 2 * 10 + 1
     assert trained(records, "raises")["disturbance"] is None
 

@@ -166,7 +166,6 @@ def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: 
         ({"identity": {"kind": "wrong"}}, "identity.reason is missing, but identity.kind is wrong"),
         ({"identity": {"kind": "wrong", "reason": "x", "got": ["zz", ""]}}, "at `$.identity.got"),
         ({"tallies": {"pair_updates": 1.5}}, "at `$.tallies"),
-        ({"affinity": ["0"]}, "at `$.affinity"),
         ({"environment": {"memory_bytes": "much"}}, "at `$.memory_bytes`"),
         ({"instructions": {"path": "x", "tool": "y"}}, "missing required field `count`"),
         ({"extrapolated": {"total_seconds": 1.0}}, "extrapolated.low_seconds is missing"),

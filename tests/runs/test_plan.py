@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from harness.measure.process import Limits
 from harness.runs import plan
 from harness.runs.cells import Preset
 from harness.runs.compose import compose
-from harness.runs.plan import affinity_of, cells_of, limits_of, pattern_of, settings_of
+from harness.runs.plan import cells_of, limits_of, pattern_of, settings_of
 from harness.runs.saving import folder_names
 from variants.contract import GPT2_PATTERN
 
@@ -130,17 +129,6 @@ def test_a_preset_says_how_often_unless_the_command_does(arguments: list[str], p
     (only,) = compose(arguments)
     settings = settings_of(only.values)
     assert (settings.measure, settings.repeat) == (preset, repeat)
-
-
-def test_affinity_is_a_list_of_cores_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2}, raising=False)
-    assert affinity_of(2) == affinity_of([2, 2]) == (2,)
-    assert affinity_of([2, 0]) == (0, 2)
-    with pytest.raises(Refusal, match="core 1 is not available to this process; available: 0, 2"):
-        affinity_of([0, 1])
-    for nothing in ([], "all", [True], ["0"]):
-        with pytest.raises(Refusal, match="names no cores"):
-            affinity_of(nothing)
 
 
 def test_memory_is_limited_by_what_is_free_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -334,7 +334,6 @@ def test_other_cells_code_settings_or_machines_are_another_plan(
         {"save": tmp_path / "s"},
         {"measure": Preset("other")},
         {"measure": Preset("quick", warm_up=1)},
-        {"affinity": (0,)},
         {"concurrent": True},
         {"machine": "n"},
     ]

@@ -30,8 +30,8 @@ def test_values_arrive_unchanged_with_an_underscore_for_each_dot() -> None:
     assert config["special_tokens"] == list(special_tokens)
     assert config["data"]["path"] == "['a, b.txt',c.txt]"
     assert config["pattern"]["regex"] == "'a'|(?:b,c)=[d]"
-    config = composed(variants=["heap", "naive"], affinity=[0, 1], limits_wall=1.5, interpreter="/a b/it's", seed=-1)
-    assert (config["variants"], config["affinity"], config["seed"]) == (["heap", "naive"], [0, 1], -1)
+    config = composed(variants=["heap", "naive"], limits_wall=1.5, interpreter="/a b/it's", seed=-1)
+    assert (config["variants"], config["seed"]) == (["heap", "naive"], -1)
     assert (config["limits"]["wall"], config["interpreter"]) == (1.5, "/a b/it's")
     given: dict[str, Any] = {"data.path": Path("a b.txt"), "limits_memory": "2GB", "variant_params_push": "grown"}
     config = composed(experiment="ladder", special_tokens=[], rerun=True, save=None, **given)

@@ -535,13 +535,6 @@ def works_and_reports(word_counts: WordCounts, num_merges: int, meter: Meter = N
     return honest(word_counts, num_merges, meter)
 
 
-@first
-def prints_its_cores() -> None:
-    show = "import os; print(str(sorted(os.sched_getaffinity(0))).replace(' ', ''), flush=True)"
-    exec(show)
-    subprocess.run([sys.executable, "-c", show], check=True)
-
-
 def hangs_after_some_merges(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
     merges = honest(word_counts, min(num_merges, 5))
     meter.follow(merges)
