@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
@@ -15,11 +13,10 @@ from harness.common.progress import bar
 from harness.common.units import count_text, times_text
 from harness.proof.checks import first_difference
 from harness.proof.prove import TEXTS, describe, merge_text
-from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Best, Replay, Step, replay
+from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Best, Replay, replay
 from harness.runs.words import CorpusWords, add_words_arguments, corpus_words, is_variant, merges_of_variant
 from harness.tokenizers.merges_file import FORMS, MergesFile, read_merges_file
 from harness.worker.calling import OWN
-from harness.worker.merges_bytes import in_hex
 from variants.contract import Merge, TieBreak
 
 DESCRIPTION = f"""\
@@ -33,7 +30,7 @@ EPILOG = """\
 examples:
   python -m harness.replay merges.txt --data book.txt
   python -m harness.replay tokenizer.json data=stdlib tie_break=huggingface
-  python -m harness.replay ranks.tiktoken --data book.txt pattern=gpt4 --format json
+  python -m harness.replay ranks.tiktoken --data book.txt pattern=gpt4
   python -m harness.replay merges.txt --against heap --data book.txt
 
 With tie_break=NAME ties have to be broken that way; without it, any choice among equals is
@@ -45,7 +42,7 @@ exit code: 0 if every merge is right; 21 if one is not, or if they stop too earl
 too long; with --against 0 if the lists are equal, 21 if they differ; 2 for a file that cannot
 be read as merges; 22 if a variant made no merges."""
 IN_FULL = 10
-"""So many faults and ties are shown in full; --format json has all."""
+"""So many faults and ties are shown in full."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,8 +50,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
     made.add_argument("--against", metavar="OTHER", help="a file of merges, or a variant, to find where the two differ")
     add_words_arguments(made)
-    about = "json has every merge, tokens in hexadecimal digits (default: %(default)s)"
-    made.add_argument("--format", choices=("terminal", "json"), default="terminal", help=about)
     return made
 
 
@@ -65,8 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(options: argparse.Namespace) -> int:
     if options.against is not None:
-        if options.format == "json":
-            raise Refusal("--against has no JSON; leave --format out")
         is_variant(options.against)  # refuses a name that is neither a variant nor a file
     file = read_merges_file(options.merges)
     words = corpus_words(options)
@@ -76,11 +69,7 @@ def command(options: argparse.Namespace) -> int:
     if options.against is not None:
         return compare(options, file, words, replayed)
     problems = objections(replayed, words)
-    if options.format == "json":
-        json.dump(as_json(options.merges, file, words, replayed, problems), sys.stdout, indent=1)
-        sys.stdout.write("\n")
-    else:
-        tell("\n".join([*report(options.merges, file, words, replayed), *problems, verdict(replayed, problems)]))
+    tell("\n".join([*report(options.merges, file, words, replayed), *problems, verdict(replayed, problems)]))
     return MISMATCH if problems else OK
 
 
@@ -192,45 +181,6 @@ def verdict(replayed: Replay, problems: Sequence[str]) -> str:
         return "right up to ties: none of our tie-breaks makes all these choices among equals"
     right = "right: every merge was the most frequent pair of its moment"
     return f"{right}, its ties broken by {names}" if replayed.ties else right
-
-
-def as_json(
-    path: Path, file: MergesFile, words: CorpusWords, replayed: Replay, problems: Sequence[str]
-) -> dict[str, Any]:
-    steps, rest = replayed.steps, replayed.rest
-    return {
-        "file": path.name,
-        "form": file.form,
-        "merges": len(file.merges),
-        "data": words.record(),
-        "min_count": replayed.min_count,
-        "right": not problems,
-        "objections": list(problems),
-        "judgements": {name: sum(step.judgement == name for step in steps) for name in TEXTS},
-        "tie_breaks": [tie_break.value for tie_break in replayed.tie_breaks],
-        "rest": {"count": rest.count, "tied": rest.tied, **choices_json(rest)},
-        "tokens": replayed.tokens,
-        "bytes": replayed.bytes,
-        "steps": [{**row_of(step), **({} if step.judgement == MAXIMUM else choices_json(step.best))} for step in steps],
-    }
-
-
-def row_of(step: Step) -> dict[str, Any]:
-    left, right = in_hex(step.merge)
-    return {
-        "merge": step.number,
-        "left": left,
-        "right": right,
-        "judgement": step.judgement,
-        "count": step.count,
-        "greatest_count": step.best.count,
-        "tied": step.best.tied,
-        "right_under": [tie_break.value for tie_break in step.right_under],
-    }
-
-
-def choices_json(best: Best) -> dict[str, Any]:
-    return {"choices": {tie_break.value: in_hex(merge) for tie_break, merge in best.choices.items()}}
 
 
 if __name__ == "__main__":

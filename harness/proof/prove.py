@@ -29,17 +29,13 @@ from harness.proof.true_counts import (
     Step,
 )
 from harness.worker.merges_bytes import MOST_BYTES_IN_A_RECORD, in_hex, merges_sha256
-from variants.contract import LARGEST_COUNT, Merge, TieBreak, Unavailable, Veto, WordCounts
+from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
 
 try:
     from harness.proof.native import _replay
 except ImportError:
     _replay = None  # type: ignore[assignment]
-
-MOST_BYTES_IN_PYTHON = 4_000_000
-"""The Python replay judges at most so many bytes of distinct words if the compiled replay is not built."""
-NOT_BUILT = "the compiled replay is not built; python -m pip install -e . builds it"
 
 
 @dataclass(frozen=True)
@@ -105,8 +101,6 @@ def identity_of_list(words: WordCounts, listed: MergeList, options: dict[str, An
     for tie_break in tie_breaks:
         if compiles and is_right(words, listed, tie_break, options):
             return Identity(IDENTICAL, tie_break.value)
-    if _replay is None and len(words.data) > MOST_BYTES_IN_PYTHON:
-        return Identity(UNPROVED, reason=NOT_BUILT)
     with bar(f"{'explaining' if compiles else 'replaying'} {listed.name}", listed.needed, "merges") as on_progress:
         replayed = true_counts.replay(
             words, listed.merges, tie_breaks=tie_breaks, on_progress=on_progress, until_wrong=True, **options
@@ -145,37 +139,26 @@ def describe(step: Step) -> str:
 
     >>> tied = {TieBreak.RAW_BYTES: (b"a", b"b"), TieBreak.GREATEST_BYTES: (b"c", b"d")}
     >>> describe(Step(7, (b"a", b"b"), TIE, 3, true_counts.Best(3, 2, tied)))
-    "merge 7: b'a' + b'b', 3 times, as often as 1 other; right under raw_bytes; greatest_bytes takes b'c' + b'd'"
+    "merge 7: b'a' + b'b', 3 times, as often as 1 other; raw_bytes takes b'a' + b'b'; greatest_bytes takes b'c' + b'd'"
     """
     text, best = f"merge {step.number}: {merge_text(step.merge)}", step.best
     if step.judgement in (MAXIMUM, TIE, WRONG, TOO_RARE):
         text += f", {times_text(step.count)}"
     if step.judgement not in (TIE, WRONG):
         return f"{text}, {TEXTS[step.judgement]}"
+    if not best.count:
+        return f"{text}; no pair was left"
+    takers: dict[Merge, list[str]] = {}
+    for tie_break, merge in best.choices.items():
+        takers.setdefault(merge, []).append(tie_break.value)
+    if best.tied == 1:
+        return f"{text}; the most frequent is {merge_text(*takers)}, {times_text(best.count)}"
     if step.judgement == TIE:
         text += f", as often as {count_text(best.tied - 1)} other{'s' if best.tied > 2 else ''}"
-        under = ", ".join(tie_break.value for tie_break in step.right_under)
-        text += f"; right under {under}" if under else ""
-    elif not best.count:
-        return f"{text}; no pair was left"
-    elif best.tied == 1:
-        most = next(iter(best.choices.values()))
-        return f"{text}; the most frequent is {merge_text(most)}, {times_text(best.count)}"
     else:
         text += f"; {count_text(best.tied)} pairs occur {times_text(best.count)}"
-    return f"{text}; {choices(step)}"
-
-
-def choices(step: Step) -> str:
-    """The choices of other tie-breaks, those of the same choice together."""
-    takers: dict[Merge, list[str]] = {}
-    for tie_break, merge in step.best.choices.items():
-        takers.setdefault(merge, []).append(tie_break.value)
-    takers.pop(step.merge, None)
-    return "; ".join(
-        f"{', '.join(names)} {'take' if len(names) > 1 else 'takes'} {merge_text(merge)}"
-        for merge, names in takers.items()
-    )
+    takes = (f"{', '.join(names)} take{'s' * (len(names) == 1)} {merge_text(pair)}" for pair, names in takers.items())
+    return "; ".join([text, *takes])
 
 
 def merge_text(merge: Merge) -> str:
@@ -257,8 +240,7 @@ def judge(
     """Compare merges with the true counts, of `num_merges` requested ones.
 
     Inherited merges and the veto are passed as to a trainer, if `can_judge` accepts them. `on_progress` is called up to
-    ten times a second with the number of merges made. Raises Unavailable if the compiled module is not built,
-    ValueError for invalid word counts, MemoryError.
+    ten times a second with the number of merges made. Raises ValueError for invalid word counts, and MemoryError.
 
     >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
     >>> judge(words, [(b"c", b"d"), (b"a", b"b")], 2, tie_break=TieBreak.GREATEST_BYTES).proved
@@ -266,8 +248,6 @@ def judge(
     >>> judge(words, [(b"c", b"d"), (b"e", b"f")], 2, tie_break=TieBreak.GREATEST_BYTES).right
     1
     """
-    if _replay is None:
-        raise Unavailable(NOT_BUILT)
     claimed, stays = inherited_first(merges, inherited, inheriting)
     if len(claimed) < len(stays):  # the first merges are not those that had to be inherited
         return ReplayResult(len(claimed), len(merges), too_few=len(claimed) == len(merges))

@@ -18,7 +18,7 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
@@ -311,13 +311,10 @@ def report(child: Child, name: str) -> int:
         tell(f"\n{test.rstrip()}\n")
     for group, members in itertools.groupby(outcomes, key=lambda outcome: outcome.group):
         of_group = list(members)
-        names = first_names(outcome.check for outcome in of_group if outcome.status == FAILED)
-        tell(f"{group:<16} {summary(of_group)}{names and f': {names}'}")
-    if not failed:
-        skipped = [outcome for outcome in outcomes if outcome.status == SKIPPED]
-        for reason in dict.fromkeys(outcome.message for outcome in skipped):
-            names = first_names((outcome.check for outcome in skipped if outcome.message == reason), most=1)
-            tell(f"  skipped {names}: {reason}")
+        names = [outcome.check for outcome in of_group if outcome.status == FAILED]
+        reasons = dict.fromkeys(outcome.message for outcome in of_group if outcome.status == SKIPPED)
+        details = [", ".join(names[:3]) + " and more" * (len(names) > 3)] if names else reasons
+        tell(": ".join([f"{group:<16} {summary(of_group)}", *details]))
     tell(f"{name} {VERDICTS[exit_code]}: {summary(outcomes)}")
     return exit_code
 
@@ -330,9 +327,3 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     """
     statuses = [outcome.status for outcome in outcomes]
     return ", ".join(f"{statuses.count(status)} {status}" for status in STATUSES if status in statuses)
-
-
-def first_names(checks: Iterable[str], most: int = 3) -> str:
-    """The first names, for --only, and the number of the others."""
-    names = list(checks)
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

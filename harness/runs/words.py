@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
@@ -78,16 +78,6 @@ class CorpusWords(NamedTuple):
             f"{reading.file.name}: {bytes_text(reading.file.bytes)}, {words}, pattern {reading.pattern_name}, "
             f"special tokens {special_tokens}"
         )
-
-    def record(self) -> dict[str, Any]:
-        """The data set for programs."""
-        reading = self.cell.reading
-        return {
-            **{name: getattr(reading.file, name) for name in ("name", "sha256", "bytes")},
-            "words": len(self.word_counts),
-            "pattern": None if reading.file.table else reading.pattern_name,
-            "special_tokens": list(reading.corpus.special_tokens),
-        }
 
 
 def add_words_arguments(parser: argparse.ArgumentParser) -> None:

@@ -130,13 +130,6 @@ def test_equal_lists_are_replayed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert replayed == [4, 2, 2]
 
 
-def test_large_words_are_unproved_without_the_compiled_replay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prove, "_replay", None)
-    monkeypatch.setattr(prove, "MOST_BYTES_IN_PYTHON", 7)
-    assert identity(RIGHT) == Identity(UNPROVED, reason=prove.NOT_BUILT)
-    assert "pip install -e . builds it" in prove.NOT_BUILT
-
-
 def test_replays_that_disagree_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prove, "is_right", lambda *_: False)
     assert identity(RIGHT).kind == UNPROVED
