@@ -292,7 +292,12 @@ def stale(records: Records, folder: Path) -> list[Path]:
     """The files in the folder that are not what its records say."""
     with tempfile.TemporaryDirectory() as temporary:
         pairs = [(folder / path.name, path) for path in write(records, folder, Path(temporary))]
-        return [old for old, new in pairs if not (old.exists() and same_picture(old, new))]
+        return [
+            old
+            for old, new in pairs
+            if not old.exists()
+            or not (same_picture(old, new) if new.suffix == ".svg" else old.read_bytes() == new.read_bytes())
+        ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

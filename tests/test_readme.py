@@ -120,7 +120,7 @@ def test_a_stale_chart_is_reported_and_redrawn(
     drawn = picture.read_text()
     for changed in (
         drawn.replace(">heap<", ">hexp<"),
-        re.sub(r'(id="value-0-1">.*?d="M )', r"\g<1>9", drawn, count=1, flags=re.DOTALL),
+        re.sub(r'( d="M )(\d)', r"\g<1>9\2", drawn, count=1),
         "no picture",
     ):
         assert changed != drawn

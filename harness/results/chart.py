@@ -1,8 +1,4 @@
-"""A chart as plain data: panels with marks, the words around them, and the colours; matplotlib draws it elsewhere.
-
-A mark with a `name` has it as its id in the SVG, and its `hover` as a <title>. Colours are those of a light page;
-`DARK` holds what takes their place on a dark one.
-"""
+"""A chart as plain data: panels with marks, the words around them, and the colours; matplotlib draws it elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.common import registry
-from harness.results.rows import MEASURED
+from harness.results.rows import MEASURED, Time
 
 CARD, INK, FAINT, LINE, BAND = "#ffffff", "#1f2328", "#59636e", "#d8dee4", "#eef1f4"
 OURS, OTHERS = "#267141", "#aab2bb"
@@ -32,31 +28,7 @@ HUES = (
     *("#5c6470", "#582700", "#349c78", "#5e88e9", OURS, "#7018ac"),  # grey, brown, green, blue, dark green, violet
     *("#e2420e", "#fb31b4", "#7d8112", "#681127", "#890483", "#6c68fc"),  # orange, pink, olive, wine, purple, indigo
 )
-"""Chosen by search: any two are far apart for every kind of colour vision, on a light page and on a dark one."""
-DARK = {
-    CARD: "#0d1117",
-    INK: "#e6edf3",
-    FAINT: "#9198a1",
-    LINE: "#2f353d",
-    BAND: "#1c2128",
-    OURS: "#118f4a",
-    OTHERS: "#606a75",
-    OTHER_PHASE: "#57606a",
-    "#f0e442": "#e3d83a",
-    "#009e73": "#14a97e",
-    "#d55e00": "#dd6610",
-    "#0072b2": "#1f83c4",
-    "#444444": "#6e7681",
-    "#5c6470": "#a3adb8",
-    "#582700": "#f2ac7c",
-    "#349c78": "#63fcc5",
-    "#5e88e9": "#648eee",
-    "#7018ac": "#d7abf0",
-    "#fb31b4": "#e80da4",
-    "#7d8112": "#e5eb2d",
-    "#681127": "#fe5074",
-    "#890483": "#d037c6",
-}
+"""Chosen by search: any two are far apart for every kind of colour vision."""
 MARKERS = "os^DvP*<>phd8"
 """matplotlib's, in the order in which they are taken. No slanting cross: it would look like a mistake."""
 
@@ -83,13 +55,13 @@ def _places() -> dict[str, int]:
 
 
 class Axis(NamedTuple):
-    """Numbers from `low` to `high`; their unit is number, bytes or share."""
+    """Numbers from `low` to `high`, which may be bytes."""
 
     title: str
     low: float
     high: float
     log: bool = False
-    unit: str = "number"
+    bytes: bool = False
 
 
 class Bar(NamedTuple):
@@ -100,8 +72,6 @@ class Bar(NamedTuple):
     end: float
     colour: str
     open: bool = False
-    name: str = ""
-    hover: str = ""
 
 
 class Point(NamedTuple):
@@ -115,8 +85,10 @@ class Point(NamedTuple):
     high: float | None = None
     upright: bool = False
     hollow: bool = False
-    name: str = ""
-    hover: str = ""
+
+
+def point_of(time: Time, x: float, y: float, look: Look, upright: bool = False) -> Point:
+    return Point(x, y, look, time.form, time.low, time.high, upright)
 
 
 class Dots(NamedTuple):
@@ -125,8 +97,6 @@ class Dots(NamedTuple):
     xs: Sequence[float]
     y: float
     colour: str
-    name: str = ""
-    hover: str = ""
 
 
 class Line(NamedTuple):
@@ -136,8 +106,6 @@ class Line(NamedTuple):
     colour: str
     dash: str = "-"
     steps: bool = False
-    name: str = ""
-    hover: str = ""
 
 
 class Text(NamedTuple):
@@ -150,19 +118,16 @@ class Text(NamedTuple):
     colour: str = INK
     style: str = "normal"
     weight: str = "normal"
-    name: str = ""
-    hover: str = ""
 
 
 class Label(NamedTuple):
-    """The name of a point, beside it; or with a `line` colour the name of a series, at the right of the panel."""
+    """The name of a point, beside it, or of a `series`, at the right of the panel."""
 
     x: float
     y: float
     text: str
-    line: str | None = None
-    name: str = ""
-    hover: str = ""
+    series: bool = False
+    colour: str = FAINT
 
 
 Mark = Bar | Point | Dots | Line | Text | Label

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from harness.common import registry
 from harness.common.comparison import MARGIN, Comparison, compare
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.units import bytes_text, count_text, counted_text, duration_text, ratio_text, seconds_text
+from harness.common.units import counted_text, ratio_text
 from harness.results.chart import (
     FAINT,
     INK,
@@ -29,26 +29,15 @@ from harness.results.chart import (
     Point,
     Text,
     look_of,
+    point_of,
 )
 from harness.results.legend import Legend, doubtful, failures, join_names
-from harness.results.ratios import Baseline, factor_text, interval_text, is_slower, ratio_of
-from harness.results.rows import (
-    AT_LEAST,
-    ESTIMATED,
-    FINISHED,
-    MEASURED,
-    SIGNS,
-    UNCONFIRMED,
-    Row,
-    Time,
-    measured_phases,
-)
-from harness.results.selection import corpus_language, grouped, one_task, panel_title
+from harness.results.ratios import Baseline, factor_text, interval_text, is_slower, ratio_of, times_of
+from harness.results.rows import AT_LEAST, ESTIMATED, FINISHED, MEASURED, UNCONFIRMED, Row, measured_phases
+from harness.results.selection import grouped, one_task, panel_title
 
-MOST_TIMES_THE_LONGEST = 5
-"""A race draws estimates up to so many times the longest measured total."""
-_SPOKEN = {"training": "Training", "total": "From the file to the merges", "cpu": "Processor time"}
-Groups = Sequence[Sequence[Row]]
+SPOKEN = {"training": "Training seconds", "total": "Total seconds", "cpu": "Processor seconds"}
+BY_DESIGN_NOTE = "* It makes other merges, on purpose."
 
 
 class ChartOptions(NamedTuple):
@@ -59,69 +48,30 @@ class ChartOptions(NamedTuple):
 
 
 def race(rows: Sequence[Row], _: ChartOptions) -> Chart:
-    """Total seconds from the fastest down on a linear axis; estimates that are far beyond it are named below."""
+    """Total seconds of each trainer on a linear axis, from the fastest down, times the fastest."""
     trainers = one_task(rows, "race")
-    measured = sorted((row for row in trainers if row.time.form in FINISHED), key=_seconds)
-    if not measured:
-        raise Refusal("race: no trainer has a total; python -m harness measures some", UNMEASURED)
-    ranked = [row for row in measured if not row.doubt] or measured[:1]
-    first, longest = ranked[0], MOST_TIMES_THE_LONGEST * (measured[-1].total or 1.0)
-    near = [row for row in trainers if row.time.form == ESTIMATED and _seconds(row) <= longest]
-    drawn = sorted([*measured, *near], key=_seconds)
-    legend, marks = Legend(drawn), list[Mark]()
-    best = next((place for place, row in enumerate(drawn) if is_ours(row.name)), None)
-    for place, (row, label) in enumerate(zip(drawn, legend.labels, strict=True)):
-        factor = "" if row is first else f", {_factor(row, first)}"
-        colour, weight = (OURS, "bold") if place == best else (OTHERS, "normal")
-        hover = f"{label}: {row.time.text}, {row.proof}"
-        marks.append(Bar(place, 0.0, _seconds(row), colour, row.time.form == ESTIMATED, f"value-{place}", hover))
-        marks.append(Text(place, f"{_short(row.time)}{factor}{row.mark}", _seconds(row), weight=weight))
-    rest = [f"{row.name} {row.time.text}".strip() for row in trainers if row not in drawn]
-    notes = [f"Not drawn: {join_names(rest)}."] if rest else []
-    notes += ["Dashed: stopped, total estimated."] if near else []
-    notes += ["* It makes other merges, on purpose."] if any(row.by_design for row in drawn) else []
-    axis = Axis("seconds from the text to the merges", 0, 1.3 * (_seconds(drawn[-1]) or 1.0))
-    panel = Panel(axis, legend.labels, marks, bold=[] if best is None else [best])
-    return Chart(_race_title(ranked), legend.caption()[-1:], [*notes, *doubtful(legend)], [panel])
-
-
-def _seconds(row: Row) -> float:
-    return row.time.number or 0.0
-
-
-def _race_title(ranked: Sequence[Row]) -> str:
-    """The result as a claim, such as "32,000 tokens from 43 MB of Python: 0.09 s, 5.1 times as fast as the next"."""
-    first = ranked[0]
-    vocab_size, size, language = first.record.get("vocab_size"), first.corpus.get("bytes"), corpus_language(first)
-    task = f"{count_text(vocab_size)} tokens" if vocab_size is not None else "From the file to the merges"
-    text = language[:1].upper() + language[1:] or first.corpus.get("name")
-    claim = f"{task} from {bytes_text(size)} of {text}" if size else task
-    claim += f": {_short(first.time)}"
-    if len(ranked) < 2:
-        return claim
-    if not is_slower(ranked[1], first):
-        return f"{claim}, tied with {ranked[1].name}"
-    return f"{claim}, {factor_text(ranked[1], first)} times as fast as the next"
-
-
-def _short(time: Time) -> str:
-    """
-    >>> [_short(Time(MEASURED, seconds)) for seconds in (0.00912, 0.918, 17.64, 176.2)]
-    ['0.0091 s', '0.92 s', '18 s', '3 min']
-    """
-    seconds = time.number or 0.0
-    return f"{SIGNS.get(time.form, '')}{f'{seconds:.2g} s' if seconds < 99.5 else duration_text(seconds)}"
+    drawn = _ranked(trainers, "race")
+    first = next((row for row in drawn if not row.doubt), drawn[0])
+    ours = [place for place, row in enumerate(drawn) if is_ours(row.name)][:1]
+    factors = ["" if row is first else f", {_factor(row, first)}" for row in drawn]
+    legend = Legend(drawn)
+    return Chart(
+        claim(drawn),
+        legend.caption(),
+        [*_marks_notes(drawn, "Dashed"), *doubtful(legend), *failures(Legend(trainers), drawn)],
+        [_bars(drawn, "total", factors, "", ours)],
+    )
 
 
 def phases(rows: Sequence[Row], _: ChartOptions) -> Chart:
     """Seconds stacked by phase on a linear axis, the total at each bar; a panel for each task."""
     alone = len({(row.name, *sorted(row.params.items())) for row in rows}) == 1
-    groups: Groups = [rows] if alone else grouped(rows)
+    groups = [rows] if alone else grouped(rows)
     legend = Legend(rows)
     spent = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
+    plain = "Counting words" if all(row.counting_only for row in rows) else "Where the time goes"
     return Chart(
-        (_phases_title(legend) if len(groups) == 1 else "")
-        or ("Counting words" if all(row.counting_only for row in rows) else "Where the time goes"),
+        claim(rows) or plain,
         legend.caption(len(groups)),
         [*failures(legend), *doubtful(legend)],
         panels_of(groups, _phases_panel),
@@ -129,41 +79,19 @@ def phases(rows: Sequence[Row], _: ChartOptions) -> Chart:
     )
 
 
-def _phases_title(legend: Legend) -> str:
-    """How many times as fast the fastest row is as the slowest; empty if they cannot be compared."""
-    timed = timed_rows(legend)
-    if len(timed) < 2:
-        return ""
-    (first, label), (last, other) = timed[0], timed[-1]
-    if first.question != last.question or not is_slower(last, first):
-        return ""
-    return f"{label}: {first.time.text}, {factor_text(last, first)} times as fast as {other}"
-
-
-def _phases_panel(group: Sequence[Row], number: int, title: str) -> Panel:
-    labels, marks = Legend(group).labels, list[Mark]()
-    longest = max((row.total for row in group if row.total), default=1.0)
+def _phases_panel(group: Sequence[Row], title: str) -> Panel:
+    marks: list[Mark] = []
     for place, row in enumerate(group):
-        if row.total is None:
-            marks.append(Text(place, _outcome_text(row), 0.0, colour=FAINT, style="italic"))
-            continue
         start = 0.0
-        for part, (phase, seconds) in enumerate(row.seconds.items()):
-            if seconds > 0:
-                hover = f"{labels[place]}: {phase} {row.texts[phase]} of {row.time.text}"
-                name = f"bar-{number}-{place}-{part}" if seconds > longest / 1000 else ""
-                colour = PHASES.get(phase, OTHER_PHASE)
-                marks.append(Bar(place, start, start + seconds, colour, False, name, hover))
-                start += seconds
-        marks.append(Text(place, row.time.text + row.doubt, start, weight="bold"))
-    return Panel(Axis("seconds", 0, 1.2 * longest), labels, marks, title)
-
-
-def _outcome_text(row: Row) -> str:
-    """What is drawn in place of a time: its estimate, or what happened."""
-    if row.status == "ok":
-        return f"{row.time.text} with reading and counting"
-    return f"{row.time.text} (stopped)" if row.time.text else row.proof
+        for phase, seconds in row.seconds.items():
+            marks.append(Bar(place, start, start + seconds, PHASES.get(phase, OTHER_PHASE)))
+            start += seconds
+        if row.total is None:
+            marks.append(_outcome(place, row))
+        else:
+            marks.append(Text(place, row.time.text + row.doubt, start, weight="bold"))
+    longest = max((row.total for row in group if row.total), default=1.0)
+    return Panel(Axis("seconds", 0, 1.2 * longest), Legend(group).labels, marks, title)
 
 
 def ladder(rows: Sequence[Row], options: ChartOptions) -> Chart:
@@ -180,100 +108,69 @@ def ladder(rows: Sequence[Row], options: ChartOptions) -> Chart:
         raise Refusal("ladder: no stage has a time; python -m harness experiment=ladder measures them", UNMEASURED)
     legend = Legend(stages)
     return Chart(
-        _ladder_title(groups, options.seconds),
+        f"{SPOKEN[options.seconds]} of each stage",
         legend.caption(len(groups)),
         ["N ×: as fast as the stage above.", *failures(legend, stages), *doubtful(legend)],
         panels_of(groups, functools.partial(_ladder_panel, quantity=options.seconds)),
     )
 
 
-def _ladder_title(groups: Groups, quantity: str) -> str:
-    times = [row.times[quantity] for row in groups[0] if not row.by_design]
-    timed = [time.number or 0.0 for time in times if time.form in FINISHED]
-    if len(groups) > 1 or len(timed) < 2:
-        return f"{_SPOKEN[quantity]} seconds of every stage"
-    least, most = min(timed), max(timed)
-    return (
-        f"{_SPOKEN[quantity]}: from {seconds_text(most)} to {seconds_text(least)}, "
-        f"{ratio_text(most / least)} times as fast"
-    )
+def _ladder_panel(stages: Sequence[Row], title: str, quantity: str) -> Panel:
+    numbers = [row.times[quantity].number for row in stages]
+    gains = [
+        f", {ratio_text(before / number)} ×" if before and number else ""
+        for before, number in zip([None, *numbers], numbers, strict=False)
+    ]
+    return _bars(stages, quantity, gains, title, range(len(stages)), "normal")
 
 
-def _ladder_panel(stages: Sequence[Row], number: int, title: str, quantity: str) -> Panel:
-    times = [row.times[quantity] for row in stages]
-    longest = max(time.number or 0.0 for time in times if time.form in FINISHED)
-    labels, marks = Legend(stages).labels, list[Mark]()
-    before: float | None = None
-    for place, (row, time) in enumerate(zip(stages, times, strict=True)):
+def _bars(
+    rows: Sequence[Row], quantity: str, after: Sequence[str], title: str, ours: Sequence[int], weight: str = "bold"
+) -> Panel:
+    """A bar for each row; those that were stopped are dashed, and not much longer than the longest measured one."""
+    longest = max(_seconds(row, quantity) for row in rows if row.times[quantity].form in FINISHED)
+    marks: list[Mark] = []
+    for place, (row, text) in enumerate(zip(rows, after, strict=True)):
+        time, end = row.times[quantity], min(_seconds(row, quantity), 1.12 * longest)
         if time.number is None:
-            marks.append(Text(place, _outcome_text(row), 0.0, colour=FAINT, style="italic"))
-        else:
-            gain = f", {ratio_text(before / time.number)} ×" if before else ""
-            end, hover = min(time.number, 1.12 * longest), f"{labels[place]}: {time.text}"
-            marks.append(Bar(place, 0.0, end, OURS, time.form not in FINISHED, f"value-{number}-{place}", hover))
-            marks.append(Text(place, f"{time.text}{row.doubt}{gain}", end))
-        before = time.number
-    return Panel(Axis("seconds", 0, 1.45 * longest), labels, marks, title)
+            marks.append(_outcome(place, row))
+            continue
+        colour = OURS if place in ours else OTHERS
+        marks.append(Bar(place, 0.0, end, colour, time.form not in FINISHED))
+        marks.append(Text(place, f"{time.text}{row.mark}{text}", end, weight=weight if place in ours else "normal"))
+    bold = ours if weight == "bold" else ()
+    return Panel(Axis("seconds", 0, 1.45 * longest), Legend(rows).labels, marks, title, bold)
 
 
 def dots(rows: Sequence[Row], _: ChartOptions) -> Chart:
     """Total seconds of each trainer as dots on a log axis, from the fastest down, times the fastest of ours."""
     trainers = one_task(rows, "dots", without=("tie_break", "counting"))
-    drawn = [row for row in trainers if row.time.number is not None]
-    if not drawn:
-        raise Refusal("dots: no trainer has a total; python -m harness measures some", UNMEASURED)
-    by_name: dict[str, list[Row]] = {}
-    for row in sorted(drawn, key=lambda row: row.threads):
-        by_name.setdefault(row.name, []).append(row)
-    ranked = sorted(by_name, key=lambda name: (bool(by_name[name][0].doubt), min(map(_seconds, by_name[name]))))
-    ours = [name for name in ranked if is_ours(name)]
-    base = by_name[(ours or ranked)[0]][0]
-    places = {name: place for place, name in enumerate(ranked)}
-    marks: list[Mark] = []
-    for number, row in enumerate(drawn):
-        look = Look(OURS if row.name in ours else FAINT, "o" if row.threads == 1 else "D")
-        hover = f"{row.name}, {counted_text(row.threads, 'thread')}: {row.time.text}, {row.proof}"
-        marks.append(point_of(row.time, f"value-{number}", hover, _seconds(row), places[row.name], look))
-    for name, place in places.items():
-        first = by_name[name][0]
-        far = max(number for row in by_name[name] for number in row.time[1:4] if number is not None)
-        text = base.time.text if first is base else _factor(first, base)
-        marks.append(Text(place, text + first.mark, far, 8, weight="bold" if name in ours else "normal"))
-    low, high = log_range([number for row in drawn for number in row.time[1:4]], 1.3, 1.1)
+    drawn = _ranked(trainers, "dots")
     widths = sorted({row.threads for row in drawn})
-    vocab_size = base.record.get("vocab_size")
-    tokens = f", {count_text(vocab_size)} tokens" if vocab_size is not None else ""
-    rivals = [own[0] for name, own in by_name.items() if name != base.name and not own[0].doubt]
-    claim = f": {base.name} {base.time.text}"
-    if ratios := [ratio.number for row in rivals if (ratio := ratio_of(row, base)) is not None]:
-        claim += f", {ratio_text(min(ratios))} times as fast as the next" if min(ratios) > 1 else ""
+    by_name: dict[str, list[Row]] = {}
+    for row in sorted(drawn, key=lambda row: bool(row.doubt)):
+        by_name.setdefault(row.name, []).append(row)
+    firsts = [min(own, key=lambda row: row.threads) for own in by_name.values()]
+    base = next((row for row in firsts if is_ours(row.name)), firsts[0])
+    marks, ours = list[Mark](), [place for place, name in enumerate(by_name) if is_ours(name)]
+    for place, (first, own) in enumerate(zip(firsts, by_name.values(), strict=True)):
+        colour, weight = (OURS, "bold") if place in ours else (FAINT, "normal")
+        for row in own:
+            look = Look(colour, "o" if row.threads == 1 else "D")
+            marks.append(point_of(row.time, _seconds(row), place, look))
+        far = max(number for row in own for number in row.time[1:4] if number is not None)
+        text = base.time.text if first is base else _factor(first, base)
+        marks.append(Text(place, text + first.mark, far, 8, weight=weight))
+    low, high = log_range([number for row in drawn for number in row.time[1:4]], 1.3, 1.1)
     return Chart(
-        f"{panel_title(trainers, [trainers])}{tokens}{claim}",
-        Legend(drawn).caption()[-1:],
-        _dots_notes(Legend(trainers), drawn),
-        [Panel(Axis("seconds", low, high, log=True), ranked, marks, bold=[places[name] for name in ours])],
+        claim([row for row in drawn if row.threads == widths[0]]),
+        Legend(drawn).caption(),
+        [*_marks_notes(drawn, "Ring"), *doubtful(Legend(trainers)), *failures(Legend(trainers), drawn)],
+        [Panel(Axis("seconds", low, high, log=True), list(by_name), marks, bold=ours)],
         [Entry(counted_text(width, "thread"), INK, "o" if width == 1 else "D") for width in widths if widths[1:]],
         step=0.28,
         margin=0.75,
     )
-
-
-def _dots_notes(legend: Legend, drawn: Sequence[Row]) -> list[str]:
-    """What the marks mean, of those that are drawn, and what happened to the other rows."""
-    others, forms = dict.fromkeys(row.name for row in drawn if row.by_design), {row.time.form for row in drawn}
-    meanings = {ESTIMATED: "Ring: stopped, total estimated.", AT_LEAST: "Arrow: it takes longer."}
-    stopped = " ".join(text for form, text in meanings.items() if form in forms)
-    return [
-        *([f"* Makes other merges, on purpose: {join_names(list(others))}."] if others else []),
-        *([stopped] if stopped else []),
-        *doubtful(legend),
-        *failures(legend, drawn),
-    ]
-
-
-def _factor(row: Row, base: Row) -> str:
-    ratio = ratio_of(row, base)
-    return "" if ratio is None else f"{SIGNS.get(ratio.form, '')}× {ratio_text(ratio.number)}"
 
 
 def paired(rows: Sequence[Row], options: ChartOptions) -> Chart:
@@ -289,12 +186,12 @@ def paired(rows: Sequence[Row], options: ChartOptions) -> Chart:
         Baseline(rows, options.relative_to)  # refuses a name that no row has
         text = "paired: no two rows ran together in two blocks or more; set measure=paired to measure ten"
         raise Refusal(text, UNMEASURED)
-    without = [label for lines, *_ in compared for label, _, comparison in lines if comparison.low is None]
-    notes = ["Dots: blocks. Bar: 95 % interval of the median. Grey band: less than 1 % apart."]
-    notes += [f"Too few blocks for an interval: {join_names(without)}."] if without else []
-    title = f"How many times the time of {' or '.join(dict.fromkeys(base for _, base, _ in compared))}"
-    panels = [_ratios_panel(number, *panel) for number, panel in enumerate(compared)]
-    return Chart(title, Legend(rows).caption(len(groups)), notes, panels)
+    return Chart(
+        f"How many times the time of {' or '.join(dict.fromkeys(base for _, base, _ in compared))}",
+        Legend(rows).caption(len(groups)),
+        ["Dots: blocks. Bar: 95 % interval of the median. Grey band: less than 1 % apart."],
+        [_ratios_panel(*panel) for panel in compared],
+    )
 
 
 Lines = Sequence[tuple[str, Row, Comparison]]
@@ -310,23 +207,39 @@ def _compared(group: Sequence[Row], base: Row) -> Lines:
     return sorted(lines, key=lambda line: -line[2].ratio)
 
 
-def _ratios_panel(number: int, lines: Lines, base: str, title: str) -> Panel:
+def _ratios_panel(lines: Lines, base: str, title: str) -> Panel:
     """A line for each row with its ratio to `base`; a ratio that may be 1 is hollow."""
     marks, reached = list[Mark](), [1.0]
-    for place, (label, row, comparison) in enumerate(lines):
+    for place, (_, row, comparison) in enumerate(lines):
         ratio, low, high = comparison.ratio, comparison.low, comparison.high
-        text = f"{ratio_text(ratio)}{interval_text(comparison)}"
         reached += [*comparison.ratios, low or 1.0, high or 1.0, ratio]
         look, form = look_of(row.name), MEASURED if row.confirmed else UNCONFIRMED
-        marks.append(Dots(comparison.ratios, place, look.colour, f"blocks-{number}-{place}"))
-        name, hover = f"value-{number}-{place}", f"{label}: {text} times {base}"
-        marks.append(Point(ratio, place, look, form, low, high, False, not comparison.different, name, hover))
-        marks.append(Text(place, text))
+        marks.append(Dots(comparison.ratios, place, look.colour))
+        marks.append(Point(ratio, place, look, form, low, high, hollow=not comparison.different))
+        marks.append(Text(place, f"{ratio_text(ratio)}{interval_text(comparison)}"))
     axis = Axis(f"times {base}", *log_range(reached, 1.04, 1.04), log=True)
     return Panel(axis, [label for label, *_ in lines], marks, title, band=(1 / (1 + MARGIN), 1 + MARGIN))
 
 
 # What the kinds have in common
+
+
+def claim(rows: Sequence[Row]) -> str:
+    """The result, such as "flat: 0.0102 s, 44 times as fast as heap"; empty without a time, or for several tasks."""
+    pairs = zip(rows, Legend(rows).labels, strict=True)
+    timed = sorted([pair for pair in pairs if pair[0].total and not pair[0].other_merges], key=lambda p: _seconds(p[0]))
+    ranked = [pair for pair in timed if not pair[0].doubt] or timed
+    if not ranked or len({row.question for row in rows}) > 1:
+        return ""
+    (first, name), *others = ranked
+    slower = [pair for pair in others if is_slower(pair[0], first)]
+    tied = [label for row, label in others if (row, label) not in slower]
+    text = f"{name}: {first.time.text}"
+    if tied:
+        text += f", tied with {join_names(tied[:2])}"
+    for row, label in [*slower[:1], *slower[1:][-1:]]:
+        text += f", {factor_text(row, first)} times as fast as {label}"
+    return text
 
 
 def is_ours(name: str) -> bool:
@@ -335,22 +248,9 @@ def is_ours(name: str) -> bool:
     return card is None or registry.OUTSIDE not in card.tags
 
 
-def panels_of(groups: Groups, panel_of: Callable[[Sequence[Row], int, str], Panel]) -> list[Panel]:
+def panels_of(groups: Sequence[Sequence[Row]], panel_of: Callable[[Sequence[Row], str], Panel]) -> list[Panel]:
     """A panel for each group, with a title if there are several."""
-    titles = [panel_title(group, groups) if len(groups) > 1 else "" for group in groups]
-    return [panel_of(group, number, title) for number, (group, title) in enumerate(zip(groups, titles, strict=True))]
-
-
-def timed_rows(legend: Legend) -> list[tuple[Row, str]]:
-    """The rows whose times can be compared with their labels, from the fastest down."""
-    pairs = zip(legend.rows, legend.labels, strict=True)
-    timed = [(row, label) for row, label in pairs if row.total and not row.by_design]
-    return sorted(timed, key=lambda pair: _seconds(pair[0]))
-
-
-def point_of(time: Time, name: str, hover: str, x: float, y: float, look: Look, upright: bool = False) -> Point:
-    """The mark of a time."""
-    return Point(x, y, look, time.form, time.low, time.high, upright, name=name, hover=hover)
+    return [panel_of(group, panel_title(group, groups) if len(groups) > 1 else "") for group in groups]
 
 
 def log_range(
@@ -361,3 +261,36 @@ def log_range(
     low, high = min(positive) / left, max(positive) * right
     middle = math.sqrt(low * high)
     return (low, high) if high >= least * low else (middle / math.sqrt(least), middle * math.sqrt(least))
+
+
+def _ranked(trainers: Sequence[Row], kind: str) -> list[Row]:
+    """Those with a total or an estimate, from the fastest down. Raises Refusal if none finished."""
+    drawn = sorted([row for row in trainers if row.time.number is not None], key=_seconds)
+    if not any(row.time.form in FINISHED for row in drawn):
+        raise Refusal(f"{kind}: no trainer has a total; python -m harness measures some", UNMEASURED)
+    return drawn
+
+
+def _seconds(row: Row, quantity: str = "total") -> float:
+    return row.times[quantity].number or 0.0
+
+
+def _factor(row: Row, base: Row) -> str:
+    ratio = ratio_of(row, base)
+    return "" if ratio is None else times_of(ratio._replace(low=None))
+
+
+def _outcome(place: int, row: Row) -> Text:
+    """What is drawn in place of a time: its estimate, or what happened."""
+    text = f"{row.time.text} (stopped)" if row.time.text else row.proof
+    if row.status == "ok":
+        text = f"{row.time.text} with reading and counting"
+    return Text(place, text, 0.0, colour=FAINT, style="italic")
+
+
+def _marks_notes(drawn: Sequence[Row], estimated: str) -> list[str]:
+    """What the marks mean, of those that are drawn."""
+    forms = {row.time.form for row in drawn}
+    notes = [f"{estimated}: stopped, total estimated."] if ESTIMATED in forms else []
+    notes += ["> or arrow: it takes longer."] if AT_LEAST in forms else []
+    return [*notes, *([BY_DESIGN_NOTE] if any(row.by_design for row in drawn) else [])]

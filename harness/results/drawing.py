@@ -12,21 +12,18 @@ import itertools
 import math
 import re
 import textwrap
-import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.common.console import html_texts, terminal_texts
+from harness.common.console import html_text, terminal_texts
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
 from harness.common.units import bytes_text
 from harness.results.chart import (
     BAND,
     CARD,
-    DARK,
     FAINT,
     INK,
     LINE,
@@ -34,7 +31,9 @@ from harness.results.chart import (
     Bar,
     Chart,
     Dots,
+    Entry,
     Label,
+    Line,
     Mark,
     Panel,
     Point,
@@ -47,12 +46,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, EDGE, LINE_HEIGHT, TITLE_HEIGHT = 6.0, 0.12, 0.2, 0.24
+WIDTH, EDGE = 6.0, 0.12
 WIDEST_LABEL, MOST_NOTES = 2.1, 4
 TITLE, LABEL, SMALL = 12.5, 9.5, 8.5
 FONTS = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
-_LETTER = 0.0082
-"""Inches that a letter of matplotlib's font is wide, for each point of its size."""
+_LETTER, _LINE = 0.0082, 0.0215
+"""Inches that a letter of matplotlib's font is wide, and that a line is high, for each point of its size."""
 _STYLE: Any = {  # matplotlib names its settings in a type that changes with every release
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -61,8 +60,8 @@ _STYLE: Any = {  # matplotlib names its settings in a type that changes with eve
     "svg.hashsalt": "pictures",  # equal records give equal bytes
     "path.simplify": False,
 }
+_DARK = "@media (prefers-color-scheme: dark) {svg{filter: invert(0.93) hue-rotate(180deg)}}"
 _ARROW = ((-1.0, 0.14), (0.1, 0.14), (0.1, 0.55), (1.0, 0.0), (0.1, -0.55), (0.1, -0.14), (-1.0, -0.14), (-1.0, 0.14))
-_NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
 def check_suffix(path: Path) -> None:
@@ -83,73 +82,38 @@ def save(chart: Chart, path: Path) -> None:
 
 
 def svg_of(chart: Chart) -> str:
-    """The chart as an SVG whose named marks have titles; it is dark if its reader prefers that."""
+    """The chart as an SVG with a title, in few bytes; it is dark if its reader prefers that."""
     content = io.BytesIO()
     with _styled():
         draw_chart(chart).savefig(content, format="svg", metadata={"Date": None, "Creator": None})
-    hovers = {mark.name: mark.hover for panel in chart.panels for mark in panel.marks if mark.name and mark.hover}
-    title, *texts = html_texts([chart.title, *hovers.values()])
-    titles = dict(zip(hovers, texts, strict=True))
-    svg = _smaller(content.getvalue().decode())
-    svg = re.sub(r"(<svg [^>]*)>", lambda tag: f'{tag[1]} role="img">\n<title>{title}</title>', svg, count=1)
-
-    def titled(tag: re.Match[str]) -> str:
-        return f"{tag[0]}<title>{titles[tag[1]]}</title>" if tag[1] in titles else tag[0]
-
-    return _following(re.sub(r'<g id="([\w-]+)">', titled, svg))
-
-
-def _smaller(svg: str) -> str:
-    """The same drawing in fewer bytes: a thousandth of a point is enough, and a font is named once.
-
-    >>> _smaller('<path d="M 1.23456 2 \\nL 3 4.5000001 \\n"/>')
-    '<path d="M 1.234 2 L 3 4.500"/>'
-    """
-    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d{3})\d+", r"\1", tag[0]), svg)
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d{3})\d+", r"\1", tag[0]), content.getvalue().decode())
     svg = re.sub(r' d="([^"]*)"', lambda path: f' d="{" ".join(path[1].split())}"', svg)
-    svg = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
-    svg = svg.replace("; stroke-linejoin: miter", "")
-    svg = re.sub(r"font-family: [^;\"]*; ?", "", svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*\)"|; stroke-linejoin: miter|font-family: [^;"]*; ?', "", svg)
     svg = re.sub(r"^ +", "", svg, flags=re.MULTILINE)
-    return svg.replace('<style type="text/css">', f'<style type="text/css">text{{font-family: {FONTS}}} ', 1)
-
-
-def _following(svg: str) -> str:
-    """The SVG with a style sheet for readers who prefer dark pages."""
-    rules = [
-        f'[style*="{attribute}: {light}"]{{{attribute}:{dark} !important}}'
-        for light, dark in sorted(DARK.items())
-        for attribute in ("fill", "stroke")
-        if f"{attribute}: {light}" in svg
-    ]
-    sheet = "\n".join(["@media (prefers-color-scheme: dark) {", *rules, "}"])
-    return svg.replace("</style>", f"\n{sheet}\n</style>", 1)
+    svg = svg.replace('<style type="text/css">', f'<style type="text/css">text{{font-family: {FONTS}}} {_DARK}', 1)
+    title = html_text(chart.title)
+    return re.sub(r"(<svg [^>]*)>", lambda tag: f'{tag[1]} role="img">\n<title>{title}</title>', svg, count=1)
 
 
 def same_picture(one: Path, other: Path) -> bool:
-    """Whether two SVGs have the same words and named marks within half a point; other files have to be equal."""
-    try:
-        (words, places), (other_words, other_places) = _content(one), _content(other)
-    except ElementTree.ParseError:
-        return one.read_bytes() == other.read_bytes()
-    pairs = [(numbers, other_places.get(name, ())) for name, numbers in places.items()]
-    return (words, places.keys()) == (other_words, other_places.keys()) and all(
-        len(ours) == len(theirs) and all(abs(a - b) <= 0.5 for a, b in zip(ours, theirs, strict=True))
-        for ours, theirs in pairs
+    """Whether two SVGs have the same words, and marks within half a point of each other."""
+    words, places = zip(*(_content(path.read_text()) for path in (one, other)), strict=True)
+    return (
+        words[0] == words[1]
+        and [len(part) for part in places[0]] == [len(part) for part in places[1]]
+        and all(
+            abs(ours - theirs) <= 0.5
+            for part, counterpart in zip(*places, strict=True)
+            for ours, theirs in zip(part, counterpart, strict=True)
+        )
     )
 
 
-def _content(path: Path) -> tuple[list[str], dict[str, list[float]]]:
-    """The texts of an SVG, and the coordinates below every id of ours: those with a dash."""
-    root = ElementTree.parse(path).getroot()
-    words = [element.text or "" for tag in ("text", "title") for element in root.iter(f"{_NAMESPACE}{tag}")]
-    places: dict[str, list[float]] = {}
-    for group in root.iter(f"{_NAMESPACE}g"):
-        if re.fullmatch(r"[a-z]+(-[\w-]+)+", group.get("id") or ""):
-            texts = [element.get(name) or "" for element in group.iter() for name in ("x", "y")]
-            texts += [element.get("d") or "" for element in group if element.tag == f"{_NAMESPACE}path"]
-            places[group.get("id") or ""] = list(map(float, re.findall(r"-?\d+(?:\.\d+)?", " ".join(texts))))
-    return words, places
+def _content(svg: str) -> tuple[list[str], list[list[float]]]:
+    """The texts of an SVG, and the coordinates of each path and marker."""
+    paths = re.findall(r' d="([^"]*)"', svg) + re.findall(r'<use [^>]*(x="[^"]*" y="[^"]*")', svg)
+    numbers = [list(map(float, re.findall(r"-?\d+(?:\.\d+)?", path))) for path in paths]
+    return re.findall(r">([^<>]*\S[^<>]*)<", svg), numbers
 
 
 def draw_chart(chart: Chart) -> Figure:
@@ -182,103 +146,118 @@ def _styled() -> Iterator[None]:
         yield
 
 
-def text_width(text: str, size: float) -> float:
-    """About how many inches a text is wide.
+class _Block(NamedTuple):
+    """A part of a figure over its whole width: its height, and what draws it below a place, both in inches."""
 
-    >>> text_width("heap", 10) < text_width("堆堆堆堆", 10)
-    True
-    """
-    widths = [
-        sum(1.7 if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in line)
-        for line in text.split("\n")
-    ]
-    return max(widths) * _LETTER * size
-
-
-def _wrapped(texts: Sequence[str], size: float, inches: float) -> list[str]:
-    letters = max(8, int(inches / (_LETTER * size)))
-    return [line for text in texts for line in textwrap.wrap(text, letters) or [""]]
+    height: float
+    draw: Callable[[Figure, float], Any]
 
 
 def _drawn(chart: Chart) -> Figure:
     from matplotlib.figure import Figure
 
-    room = WIDTH - 2 * EDGE
-    title = _wrapped([chart.title], TITLE, room)
-    fewer_notes = at_most(MOST_NOTES, chart.notes, "python -m harness.table --notes")
-    caption, notes = (_wrapped(lines, SMALL, room) for lines in (chart.caption, fewer_notes))
-    key_columns = max(1, int(room / (max((text_width(entry.text, SMALL) for entry in chart.key), default=0) + 0.5)))
-    key_height = 0.17 * -(-len(chart.key) // key_columns) + (0.1 if chart.key else 0.0)
-    above = EDGE + TITLE_HEIGHT * len(title) + LINE_HEIGHT * len(caption) + 0.06 + key_height
-    panels, sizes, lefts, rights = zip(*(_sized(panel, chart) for panel in chart.panels), strict=True)
-    titles = [_wrapped([panel.title], LABEL, room) if panel.title else [] for panel in panels]
-    heights = [
-        (0.1 + LINE_HEIGHT * len(lines) if lines else 0.06, size, 0.54 if panel.x.title else 0.3)
-        for panel, lines, size in zip(panels, titles, sizes, strict=True)
-    ]
-    below = LINE_HEIGHT * len(notes) + (0.12 if notes else 0.0)
-    height = above + sum(map(sum, heights)) + below
+    notes = at_most(MOST_NOTES, chart.notes, "python -m harness.table --notes")
+    panels = [panel._replace(y=_wrapped_names(panel)) for panel in chart.panels]
+    left = max(map(_left_of, panels))
+    width = WIDTH - 2 * EDGE - left - chart.margin - max(map(_right_of, panels))
+    blocks = [_text([chart.title], TITLE, INK, 0.02), _text(chart.caption, SMALL, FAINT, 0.0), _key(chart.key)]
+    for panel in panels:
+        blocks += [_text([panel.title], LABEL, INK, 0.1), _axes(panel, left, width, chart)]
+    blocks.append(_text(notes, SMALL, FAINT))
+    height = 2 * EDGE + sum(block.height for block in blocks)
     figure = Figure(figsize=(WIDTH, height), facecolor=CARD)
-    left, right = max(lefts), chart.margin + max(rights)
-
-    def write(lines: Sequence[str], top: float, size: float, colour: str, step: float = LINE_HEIGHT) -> None:
-        weight = "bold" if size == TITLE else "normal"
-        for number, line in enumerate(lines):
-            place = (EDGE / WIDTH, 1 - (top + (number + 0.5) * step) / height)
-            figure.text(*place, line, fontsize=size, color=colour, weight=weight, va="center")
-
-    write(title, EDGE, TITLE, INK, TITLE_HEIGHT)
-    write(caption, EDGE + TITLE_HEIGHT * len(title), SMALL, FAINT)
-    write(notes, height - below + 0.06, SMALL, FAINT)
-    _draw_key(figure, chart, key_columns, 1 - (above - key_height) / height)
-    top = above
-    for panel, lines, (titled, high, axis) in zip(panels, titles, heights, strict=True):
-        inches = (room - left - right, high)
-        bounds = ((EDGE + left) / WIDTH, 1 - (top + titled + high) / height, inches[0] / WIDTH, high / height)
-        write(lines, top + 0.04, LABEL, INK)
-        _draw_panel(figure.add_axes(bounds, facecolor=CARD), panel, inches)
-        top += titled + high + axis
+    top = height - EDGE
+    for block in blocks:
+        block.draw(figure, top)
+        top -= block.height
     return figure
 
 
-def _sized(panel: Panel, chart: Chart) -> tuple[Panel, float, float, float]:
-    """The panel with its long names on several lines, its height, and the room for texts at its left and right."""
-    names = [
-        text_width(_series_text(each), SMALL) + 0.2 for each in panel.marks if isinstance(each, Label) and each.line
-    ]
-    margins = [text_width(each.text, SMALL) for each in panel.marks if isinstance(each, Text) and each.x is None]
-    right = max([*names, *margins], default=0.0)
+def _wrapped(text: str, size: float, inches: float = WIDEST_LABEL) -> str:
+    """The text on lines of that width; a longer name is broken after an underscore, or not at all.
+
+    >>> _wrapped("cython_fine_grained_emhash8 n^0.90", 8.5, 1.5).split()
+    ['cython_fine_grained_', 'emhash8', 'n^0.90']
+    """
+    letters = int(inches / (_LETTER * size))
+    text = re.sub(rf"\S{{{letters + 1},}}", lambda name: name[0].replace("_", "_ "), text)
+    lines = textwrap.wrap(text, letters, break_long_words=False)
+    return "\n".join(line.replace("_ ", "_") for line in lines)
+
+
+def _width(text: str, size: float) -> float:
+    """About how many inches a text is wide."""
+    return max(map(len, text.split("\n"))) * _LETTER * size
+
+
+def _wrapped_names(panel: Panel) -> Axis | Sequence[str]:
+    return panel.y if isinstance(panel.y, Axis) else [_wrapped(name, LABEL) for name in panel.y]
+
+
+def _left_of(panel: Panel) -> float:
+    """The inches that the names at its left take."""
     if isinstance(panel.y, Axis):
-        return panel, chart.height, 0.72, right
-    lines = [_wrapped([name], LABEL, WIDEST_LABEL) for name in panel.y]
-    step = max(chart.step, 0.16 * max(map(len, lines), default=1) + 0.04)
-    short = ["\n".join(texts) for texts in lines]
-    left = max((text_width(name, LABEL) for name in short), default=0.0) + 0.1
-    return panel._replace(y=short), max(1, len(lines)) * step, left, right
+        return 0.72
+    return 0.1 + max((_width(name, LABEL) for name in panel.y), default=0.0)
 
 
-def _series_text(label: Label) -> str:
-    return "\n".join(_wrapped([label.text], SMALL, WIDEST_LABEL))
+def _right_of(panel: Panel) -> float:
+    """The inches that the texts at its right take."""
+    series = [each.text for each in panel.marks if isinstance(each, Label) and each.series]
+    names = [_width(_wrapped(text, SMALL), SMALL) + 0.3 for text in series]
+    texts = [_width(each.text, SMALL) for each in panel.marks if isinstance(each, Text) and each.x is None]
+    return max([*names, *texts], default=0.0)
 
 
-def _draw_key(figure: Figure, chart: Chart, columns: int, top: float) -> None:
+def _text(lines: Sequence[str], size: float, colour: str, above: float = 0.06) -> _Block:
+    text = "\n".join(_wrapped(line, size, WIDTH - 2 * EDGE) for line in lines)
+    weight = "bold" if size == TITLE else "normal"
+
+    def draw(figure: Figure, top: float) -> None:
+        place: Any = {"va": "top", "linespacing": 1.4, "transform": figure.dpi_scale_trans}
+        figure.text(EDGE, top - above, text, fontsize=size, color=colour, weight=weight, **place)
+
+    return _Block(above + _LINE * size * (text.count("\n") + 1) if text else 0.0, draw)
+
+
+def _key(entries: Sequence[Entry]) -> _Block:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    marker = {"linestyle": "none", "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
-    handles: list[Any] = [
+    widest = max((_width(entry.text, SMALL) for entry in entries), default=0.0) + 0.5
+    columns = min(max(1, int((WIDTH - 2 * EDGE) / widest)), len(entries))
+    marker: Any = {"linestyle": "none", "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
+    handles = [
         Patch(color=entry.colour, label=entry.text)
         if entry.marker is None
-        else Line2D([], [], color=entry.colour, marker=entry.marker, label=entry.text, **marker)  # type: ignore[arg-type]
-        for entry in chart.key
+        else Line2D([], [], color=entry.colour, marker=entry.marker, label=entry.text, **marker)
+        for entry in entries
     ]
-    if handles:
-        legend = figure.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(EDGE / WIDTH, top), ncols=min(columns, len(handles)),
-            frameon=False, fontsize=SMALL, labelcolor=INK, borderpad=0, borderaxespad=0, handletextpad=0.5,
-            columnspacing=1.4, handlelength=1.4,
-        )  # fmt: skip
-        legend.set_gid("key")
+
+    def draw(figure: Figure, top: float) -> None:
+        if handles:
+            figure.legend(
+                handles=handles, loc="upper left", bbox_to_anchor=(EDGE, top - 0.1), ncols=columns, frameon=False,
+                bbox_transform=figure.dpi_scale_trans, fontsize=SMALL, labelcolor=INK, borderpad=0, borderaxespad=0,
+                handletextpad=0.5, columnspacing=1.4, handlelength=1.4,
+            )  # fmt: skip
+
+    return _Block(0.1 + 0.17 * -(-len(entries) // columns) if entries else 0.0, draw)
+
+
+def _axes(panel: Panel, left: float, width: float, chart: Chart) -> _Block:
+    """The axes of a panel with its marks."""
+    high = chart.height
+    if not isinstance(panel.y, Axis):
+        lines = max((name.count("\n") + 1 for name in panel.y), default=1)
+        high = max(1, len(panel.y)) * max(chart.step, 0.16 * lines + 0.04)
+
+    def draw(figure: Figure, top: float) -> None:
+        wide, total = figure.get_size_inches()
+        place = ((EDGE + left) / wide, (top - 0.08 - high) / total, width / wide, high / total)
+        _draw_panel(figure.add_axes(place, facecolor=CARD), panel, (width, high))
+
+    return _Block(0.08 + high + (0.46 if panel.x.title else 0.28), draw)
 
 
 def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
@@ -291,99 +270,122 @@ def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
     _draw_axis(axes, "x", panel.x, inches[0])
     if isinstance(panel.y, Axis):
         _draw_axis(axes, "y", panel.y, inches[1])
-        axes.grid(color=LINE, linewidth=0.6)
     else:
         axes.set_ylim(len(panel.y) - 0.5, -0.5)
         axes.set_yticks(range(len(panel.y)), panel.y)
         axes.tick_params(axis="y", length=0, labelcolor=INK, labelsize=LABEL)
         for place, label in enumerate(axes.get_yticklabels()):
             label.set_fontweight("bold" if place in panel.bold else "normal")
-        axes.grid(axis="x", color=LINE, linewidth=0.6)
+    axes.grid(axis="both" if isinstance(panel.y, Axis) else "x", color=LINE, linewidth=0.6)
     if panel.band is not None:
         axes.axvspan(*panel.band, color=BAND, zorder=0)
     for mark in panel.marks:
-        drawn = _draw_mark(axes, mark)
-        if drawn is not None and mark.name:
-            drawn.set_gid(mark.name)
-    _name_series(axes, [mark for mark in panel.marks if isinstance(mark, Label) and mark.line], inches)
-    _name_points(axes, panel.marks, inches)
+        _draw_mark(axes, mark)
+    _draw_labels(axes, [mark for mark in panel.marks if isinstance(mark, Label)], inches)
 
 
-def _draw_mark(axes: Axes, mark: Mark) -> Any:
-    """Draw it and return what can be found in the SVG."""
+def _draw_mark(axes: Axes, mark: Mark) -> None:
+    """Draw it, unless it is a label: these are drawn together."""
+    style: dict[str, Any]
     if isinstance(mark, Point):
-        return _draw_point(axes, mark)
-    if isinstance(mark, Bar):
-        fill: dict[str, Any] = {"color": mark.colour, "linewidth": 0}
+        _draw_point(axes, mark)
+    elif isinstance(mark, Bar):
+        style = {"color": mark.colour, "linewidth": 0}
         if mark.open:
-            fill = {"facecolor": "none", "edgecolor": mark.colour, "linewidth": 1.2, "linestyle": (0, (3, 2))}
-        return axes.barh(mark.y, mark.end - mark.start, 0.68, mark.start, clip_on=False, **fill)[0]
-    if isinstance(mark, Text):
+            style = {"facecolor": "none", "edgecolor": mark.colour, "linewidth": 1.2, "linestyle": (0, (3, 2))}
+        axes.barh(mark.y, mark.end - mark.start, 0.68, mark.start, clip_on=False, **style)
+    elif isinstance(mark, Text):
         where: Any = ((1.0, mark.y), axes.get_yaxis_transform()) if mark.x is None else ((mark.x, mark.y), "data")
-        return axes.annotate(
+        axes.annotate(
             mark.text, where[0], (mark.offset, 0), xycoords=where[1], textcoords="offset points",
             va="center", fontsize=SMALL, style=mark.style, weight=mark.weight, color=mark.colour, annotation_clip=False,
         )  # fmt: skip
-    if isinstance(mark, Dots):
-        style: dict[str, Any] = {"marker": "o", "markersize": 3.4, "markeredgewidth": 0, "linestyle": "none"}
-        return axes.plot(mark.xs, [mark.y] * len(mark.xs), color=mark.colour, alpha=0.45, zorder=2, **style)[0]
-    if isinstance(mark, Label):
-        return None  # named when everything is drawn
-    xs, ys = zip(*mark.points, strict=True)
-    dash: Any = (0, (5, 2)) if mark.dash == "--" else mark.dash
-    style = {"drawstyle": "steps-post" if mark.steps else "default", "linestyle": dash, "linewidth": 1.1}
-    return axes.plot(xs, ys, color=mark.colour, alpha=0.8, zorder=2, **style)[0]
+    elif isinstance(mark, Dots):
+        style = {"marker": "o", "markersize": 3.4, "markeredgewidth": 0, "linestyle": "none", "alpha": 0.45}
+        axes.plot(mark.xs, [mark.y] * len(mark.xs), color=mark.colour, zorder=2, **style)
+    elif isinstance(mark, Line):
+        dash: Any = (0, (5, 2)) if mark.dash == "--" else mark.dash
+        style = {"drawstyle": "steps-post" if mark.steps else "default", "linestyle": dash, "linewidth": 1.1}
+        axes.plot(*zip(*mark.points, strict=True), color=mark.colour, alpha=0.8, zorder=2, **style)
 
 
-def _draw_point(axes: Axes, point: Point) -> Any:
+def _draw_point(axes: Axes, point: Point) -> None:
+    """A marker with its interval: estimates are hollow, unproved ones half filled."""
+    colour, style = point.look.colour, dict[str, Any]()
     if point.low is not None and point.high is not None:
         ends, place = [point.low, point.high], [point.x if point.upright else point.y] * 2
         dash: Any = (0, (2, 1.2)) if point.form == ESTIMATED else "-"
-        style = {"color": point.look.colour, "linewidth": 1.4, "linestyle": dash, "clip_on": False, "zorder": 3}
-        (line,) = axes.plot(*((place, ends) if point.upright else (ends, place)), **style)
-        line.set_gid(f"interval-{point.name}" if point.name else None)
-    return axes.plot([point.x], [point.y], linestyle="none", clip_on=False, zorder=4, **_marker(point))[0]
-
-
-def _marker(point: Point) -> dict[str, Any]:
-    """The settings of the marker of one figure: estimates are hollow, unproved ones half filled."""
-    colour = point.look.colour
-    plain: dict[str, Any] = {"marker": point.look.marker, "markersize": 7.0, "color": colour}
-    plain |= {"markeredgewidth": 0.7, "markeredgecolor": CARD}
+        style = {"color": colour, "linewidth": 1.4, "linestyle": dash, "clip_on": False, "zorder": 3}
+        axes.plot(*((place, ends) if point.upright else (ends, place)), **style)
+    style = {"marker": point.look.marker, "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
     if point.hollow or point.form == ESTIMATED:
-        return plain | {"markerfacecolor": CARD, "markeredgecolor": colour, "markeredgewidth": 1.3}
-    if point.form == UNCONFIRMED:
-        return plain | {"fillstyle": "left", "markerfacecoloralt": CARD, "markeredgecolor": colour}
-    if point.form == AT_LEAST:
-        return plain | {"marker": _ARROW, "markersize": 9.8, "markeredgecolor": colour}
-    return plain
+        style |= {"markerfacecolor": CARD, "markeredgecolor": colour, "markeredgewidth": 1.3}
+    elif point.form == UNCONFIRMED:
+        style |= {"fillstyle": "left", "markerfacecoloralt": CARD, "markeredgecolor": colour}
+    elif point.form == AT_LEAST:
+        style |= {"marker": _ARROW, "markersize": 9.8, "markeredgecolor": colour}
+    axes.plot([point.x], [point.y], color=colour, linestyle="none", clip_on=False, zorder=4, **style)
+
+
+def _draw_labels(axes: Axes, labels: Sequence[Label], inches: tuple[float, float]) -> None:
+    """Names above their points or at the right edge, a line apart, each with a line to its point."""
+    placed = []
+    for label in labels:
+        x, y = (axes.transData + axes.transAxes.inverted()).transform((label.x, label.y))
+        placed.append((float(y) + (0.0 if label.series else 0.12 / inches[1]), float(x), label))
+    placed.sort(key=lambda each: each[:2])
+    texts = [_wrapped(label.text, SMALL) if label.series else label.text for *_, label in placed]
+    lines = 1 + max((text.count("\n") for text in texts), default=0)
+    levels = _apart([y for y, *_ in placed], lines * _LINE * SMALL * 0.85 / inches[1])
+    for (_, x, label), text, level in zip(placed, texts, levels, strict=True):
+        half = _width(text, SMALL) / 2 / inches[0]
+        place = 1 + 0.2 / inches[0] if label.series else max(half, min(x, 1 - half))
+        line = {"arrowstyle": "-", "color": label.colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4}
+        axes.annotate(
+            text, (label.x, label.y), (place, level), textcoords="axes fraction", fontsize=SMALL, color=INK,
+            ha="left" if label.series else "center", va="center", annotation_clip=False, zorder=5,
+            arrowprops={**line, "relpos": (0, 0.5) if label.series else (0.5, 0)},
+        )  # fmt: skip
+
+
+def _apart(places: Sequence[float], step: float) -> list[float]:
+    """Places near those given in ascending order, at least `step` apart, and at most 1.
+
+    >>> _apart([0.0, 0.75, 0.75], 0.25)
+    [0.0, 0.75, 1.0]
+    >>> _apart([1.0, 1.0], 0.25)
+    [0.75, 1.0]
+    """
+    upwards = list(itertools.accumulate(places, lambda below, place: max(place, below + step)))
+    tops = [1 - step * rank for rank in reversed(range(len(places)))]
+    return [min(place, top) for place, top in zip(upwards, tops, strict=True)]
 
 
 def _draw_axis(axes: Axes, side: str, axis: Axis, inches: float) -> None:
     """Limits, a scale, ticks on round numbers, and what the numbers are of."""
-    from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
     place, limit = (axes.xaxis, axes.set_xlim) if side == "x" else (axes.yaxis, axes.set_ylim)
     if axis.log:
         (axes.set_xscale if side == "x" else axes.set_yscale)("log")
-        ticks = _log_ticks(axis.low, axis.high, max(3, int(inches / 0.7)))
-    else:
-        numbers = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(axis.low, axis.high)
-        ticks = [tick for tick in numbers if axis.low <= tick <= axis.high]
     limit(axis.low, axis.high)
-    place.set_major_locator(FixedLocator(ticks))
-    place.set_major_formatter(FixedFormatter([_tick_text(tick, axis.unit) for tick in ticks]))
+    most = max(3, int(inches / 0.7))
+    ticks = (
+        FixedLocator(_log_ticks(axis.low, axis.high, most)) if axis.log else MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+    )
+    place.set_major_locator(ticks)
     place.set_minor_locator(NullLocator())
+    place.set_major_formatter(lambda number, _: _tick_text(number, axis.bytes))
     scale = " (log scale)" if axis.log else ""
     place.set_label_text(f"{axis.title}{scale}" if axis.title else "", color=FAINT, fontsize=SMALL)
 
 
-def _tick_text(number: float, unit: str) -> str:
+def _tick_text(number: float, is_size: bool) -> str:
     """
-    >>> [_tick_text(number, "number") for number in (0.001, 2.0, 1500.0)], _tick_text(250_000, "bytes")
+    >>> [_tick_text(number, False) for number in (0.001, 2.0, 1500.0)], _tick_text(250_000, True)
     (['0.001', '2', '1,500'], '250 kB')
     """
-    if unit == "bytes":
+    if is_size:
         text, scale = bytes_text(round(number)).split(" ")
         return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {scale}"
     if number >= 1e6:
@@ -405,71 +407,3 @@ def _log_ticks(low: float, high: float, most: int = 8) -> list[float]:
         if len(ticks) >= 3:
             break
     return ticks[:: max(1, math.ceil(len(ticks) / most))]
-
-
-def _spread(places: Sequence[float], step: float) -> list[float]:
-    """Places near those wished, from 0 to 1, at least `step` apart, in the same order.
-
-    >>> _spread([0.5, 0.5, 0.0], 0.25)
-    [0.375, 0.625, 0.0]
-    """
-    order = sorted(range(len(places)), key=lambda place: places[place])
-    step, last = min(step, 1 / max(1, len(order) - 1)), len(order) - 1
-    wishes = [places[place] for place in order]
-    upwards = itertools.accumulate(wishes, lambda below, wish: max(wish, below + step))
-    downwards = list(itertools.accumulate(wishes[::-1], lambda above, wish: min(wish, above - step)))[::-1]
-    middles = [(high + low) / 2 for high, low in zip(upwards, downwards, strict=True)]
-    spread = [min(max(middle, rank * step), 1 - (last - rank) * step) for rank, middle in enumerate(middles)]
-    named = dict(zip(order, spread, strict=True))
-    return [named[place] for place in range(len(places))]
-
-
-def _name_series(axes: Axes, labels: Sequence[Label], inches: tuple[float, float]) -> None:
-    """Names at the right edge of a panel, each with a line to its end."""
-    places = [_place_in(axes, label.x, label.y) for label in labels]
-    texts = [_series_text(label) for label in labels]
-    lines = 1 + max((text.count("\n") for text in texts), default=0)
-    levels = _spread([min(1.0, max(0.0, y)) for _, y in places], lines * SMALL * 1.3 / 72 / inches[1])
-    gap = 0.12 / inches[0]
-    style: dict[str, Any] = {"transform": axes.transAxes, "linewidth": 0.6, "alpha": 0.7, "clip_on": False, "zorder": 1}
-    for (x, y), level, label, text in zip(places, levels, labels, texts, strict=True):
-        axes.plot([x, 1 + gap * 0.25, 1 + gap], [y, level, level], color=label.line, **style)
-        axes.text(1 + gap * 1.3, level, text, transform=axes.transAxes, fontsize=SMALL, va="center", color=INK)
-
-
-def _place_in(axes: Axes, x: float, y: float) -> tuple[float, float]:
-    """Where in the panel a point is, each way from 0 to 1."""
-    across, up = (axes.transData + axes.transAxes.inverted()).transform((x, y))
-    return float(across), float(up)
-
-
-def _name_points(axes: Axes, marks: Sequence[Mark], inches: tuple[float, float]) -> None:
-    """Names beside points, each where it hides least: best above and to the right, where no step of a line is."""
-    from matplotlib.transforms import Bbox
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        across, up = _place_in(axes, x, y)
-        return across * inches[0], up * inches[1]
-
-    def overlap(one: Bbox, other: Bbox) -> float:
-        shared = Bbox.intersection(one, other)
-        return 0.0 if shared is None else shared.width * shared.height
-
-    labels = [mark for mark in marks if isinstance(mark, Label) and mark.line is None]
-    intervals = [mark for mark in marks if isinstance(mark, Point) and mark.low and mark.high and not mark.upright]
-    taken = [Bbox([place(label.x, label.y)] * 2).padded(0.06) for label in labels]
-    taken += [Bbox([place(each.low or 0, each.y), place(each.high or 0, each.y)]).padded(0.02) for each in intervals]
-    panel = Bbox.from_bounds(0.0, 0.0, *inches)
-    for label in labels:
-        (x, y), wide, high = place(label.x, label.y), text_width(label.text, SMALL) * 0.92, SMALL * 1.25 / 72
-        corners = [
-            *((x + 0.06, y + 0.06), (x + 0.09, y - high / 2), (x - 0.09 - wide, y - high / 2)),
-            *((x - wide / 2, y + 0.08), (x - wide / 2, y - 0.08 - high), (x + 0.06, y - 0.06 - high)),
-        ]
-        boxes = [Bbox.from_bounds(*corner, wide, high) for corner in corners]
-        hidden = [sum(overlap(box, each) for each in taken) - 2 * overlap(box, panel) for box in boxes]
-        best = min(zip(boxes, hidden, strict=True), key=lambda pair: round(pair[1], 6))[0]
-        taken.append(best)
-        middle = (best.x0 + best.x1) / 2 / inches[0], (best.y0 + best.y1) / 2 / inches[1]
-        style: dict[str, Any] = {"fontsize": SMALL, "color": INK, "ha": "center", "va": "center", "zorder": 5}
-        axes.text(*middle, label.text, transform=axes.transAxes, **style)

@@ -19,10 +19,9 @@ from harness.common.sheet import STYLE, Sheet, html_document, html_table
 from harness.common.units import bytes_text, counted_text
 from harness.records.file import command_of
 from harness.results.chart import Chart
-from harness.results.charts import ChartOptions, dots, phases, timed_rows
+from harness.results.charts import ChartOptions, claim, dots, phases
 from harness.results.drawing import svg_of
-from harness.results.legend import Legend, failures, is_outside_table, join_names, unfinished
-from harness.results.ratios import factor_text, is_slower
+from harness.results.legend import Legend, failures, is_outside_table, unfinished
 from harness.results.rows import Row
 from harness.results.selection import panel_title
 from harness.results.tables import TableOptions, by_task, tables
@@ -87,19 +86,7 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
 
 def headline(task: Sequence[Row]) -> str:
     """The result in one sentence, such as "flat: 0.0102 s, 44 times as fast as heap; all 10 identical"."""
-    timed = timed_rows(Legend(task))
-    ranked = [pair for pair in timed if pair[0].confirmed] or timed
-    if not ranked:
-        return _verdict(task) or "no times"
-    (first, name), *others = ranked
-    slower = [pair for pair in others if is_slower(pair[0], first)]
-    tied = [pair[1] for pair in others if pair not in slower]
-    text = f"{name}: {first.time.text}"
-    if tied:
-        text += f", tied with {join_names(tied[:2])}"
-    for row, label in [*slower[:1], *slower[1:][-1:]]:
-        text += f", {factor_text(row, first)} times as fast as {label}"
-    return "; ".join(filter(None, [text, _verdict(task)]))
+    return "; ".join(filter(None, [claim(task), _verdict(task)])) or "no times"
 
 
 def _verdict(task: Sequence[Row]) -> str:

@@ -11,16 +11,17 @@ from typing import NamedTuple
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text
 from harness.records.fields import FIELD
-from harness.results.chart import INK, Axis, Chart, Label, Line, Mark, Panel, look_of
-from harness.results.charts import ChartOptions, dots, ladder, log_range, paired, panels_of, phases, point_of, race
+from harness.results.chart import INK, Axis, Chart, Label, Line, Mark, Panel, look_of, point_of
+from harness.results.charts import SPOKEN, ChartOptions, dots, ladder, log_range, paired, panels_of, phases, race
 from harness.results.legend import Legend, failures
 from harness.results.rows import FINISHED, SAMPLED, Row, Time
-from harness.results.selection import base_name, grouped, panel_title
+from harness.results.selection import grouped, panel_title
 
 NEAR_THE_LINE = 0.2
 """Points farther than this share from the fitted line follow no power law, and get no line."""
 FEWEST_POINTS = 3
-SPOKEN = {"training": "Training seconds", "total": "Total seconds", "cpu": "Processor seconds"}
+MOST_NAMED = 14
+"""Of more points in a panel only the best trade-offs are named."""
 
 
 class Size(NamedTuple):
@@ -42,46 +43,37 @@ class Size(NamedTuple):
 
 
 CORPUS = Size(
-    *("the size of the corpus", "corpus", "n", "data.bytes", "data", "-m data.bytes=1MB,2MB,4MB"),
+    *("corpus size", "corpus", "n", "data.bytes", "data", "-m data.bytes=1MB,2MB,4MB"),
     # Superwords extend merges of the same text, so each size has merges of its own to extend.
     ("data.sha256", "extend"),
 )
 VOCABULARY = Size(
-    *("the size of the vocabulary", "vocabulary, tokens", "v", "vocab_size", "vocab size"),
+    *("vocabulary size", "vocabulary, tokens", "v", "vocab_size", "vocab size"),
     *("-m vocab_size=1000,2000,4000", ("vocab_size",)),
 )
-THREADS = Size("the number of threads", "threads", "t", "threads", "threads", "-m threads=1,2,4")
+THREADS = Size("number of threads", "threads", "t", "threads", "threads", "-m threads=1,2,4")
 
 
 class Series(NamedTuple):
-    """One variant over sizes: its rows in order of size with their times, and what those show."""
+    """One variant over sizes: its rows in order of size with their times."""
 
     name: str
     points: Sequence[tuple[int, Row, Time]]
 
     def shown(self, size: Size) -> tuple[str, list[tuple[float, float]]]:
-        """The name with an exponent or the gain of threads, and the ends of the line that this is a matter of."""
+        """The name with the gain of threads, or with an exponent if points follow a power law, and the line's ends."""
         measured = [(at, time.number) for at, _, time in self.points if time.form in FINISHED and at and time.number]
-        if len(measured) < 2:
+        if size is THREADS and len(measured) > 1:
+            threads, least = min(measured[1:], key=lambda point: point[1])
+            return f"{self.name} {measured[0][1] / least:.2f} × with {threads}", []
+        if len({at for at, _ in measured}) < FEWEST_POINTS:
             return self.name, []
-        if size is not THREADS:
-            return self._power(measured, size.symbol)
-        (fewest, seconds), *others = measured
-        threads, least = min(others, key=lambda point: point[1])
-        most = min(measured[-1][0], (self.points[0][1].record.get("environment") or {}).get("cores_usable") or fewest)
-        ends = [(float(fewest), seconds), (float(most), seconds * fewest / most)] if most > fewest else []
-        return f"{self.name}  {seconds / least:.2f} × with {threads}", ends
-
-    def _power(self, measured: Sequence[tuple[int, float]], symbol: str) -> tuple[str, list[tuple[float, float]]]:
-        """The power law, if enough points follow one."""
         xs, ys = zip(*((math.log(at), math.log(seconds)) for at, seconds in measured), strict=True)
-        if len(set(xs)) < FEWEST_POINTS:
-            return self.name, []
         slope, height = statistics.linear_regression(xs, ys)
         if max(abs(y - height - slope * x) for x, y in zip(xs, ys, strict=True)) > math.log(1 + NEAR_THE_LINE):
             return self.name, []
         ends = [(float(at), math.exp(height) * at**slope) for at in (self.points[0][0], self.points[-1][0])]
-        return f"{self.name}  {symbol}^{slope:.2f}", ends
+        return f"{self.name} {size.symbol}^{slope:.2f}", ends
 
 
 def along(size: Size) -> Callable[[Sequence[Row], ChartOptions], Chart]:
@@ -104,18 +96,18 @@ def _against(rows: Sequence[Row], options: ChartOptions, size: Size) -> Chart:
     tried = [row for group, _ in groups for row in group if row.name in names]
     note = f"{size.symbol}^x and its line: the power law, if at least {FEWEST_POINTS} points follow one within 20 %."
     if size is THREADS:
-        note = "N × with T: as fast as with the fewest threads. Dotted: the time divided by the threads."
+        note = "N × with T: as fast with T threads as with the fewest."
     return Chart(
         f"{SPOKEN[options.seconds]} by {size.name}",
         Legend(drawn).caption()[-1:],
         [note, *failures(Legend(tried), drawn)],
-        [_panel(place, *group, [own for own, _ in groups], size) for place, group in enumerate(groups)],
+        [_panel(group, series, [own for own, _ in groups], size) for group, series in groups],
         height=max(3.0, 0.17 * max(len(series) for _, series in groups)),
     )
 
 
 def _series_of(group: Sequence[Row], options: ChartOptions, size: Size) -> list[Series]:
-    """The variants of a group that were measured at two sizes or more, the slowest at the largest size first."""
+    """The variants of a group that were measured at two sizes or more."""
     legend = Legend(group)
     left_out = {size.column, *(FIELD[name].title for name in ("counting", "host", "tie_break"))}
     columns = [column for title, column in legend.columns.items() if title not in left_out]
@@ -126,35 +118,28 @@ def _series_of(group: Sequence[Row], options: ChartOptions, size: Size) -> list[
             settings = [f"{column.heading} {column.cells[place]}" for column in columns]
             lines.setdefault(", ".join([name, *settings]), []).append((at, row, time))
     ordered = {name: sorted(points, key=lambda point: point[0]) for name, points in lines.items()}
-    several = [Series(name, points) for name, points in ordered.items() if points[0][0] < points[-1][0]]
-    return sorted(several, key=lambda series: -(series.points[-1][2].number or 0.0))
+    return [Series(name, points) for name, points in ordered.items() if points[0][0] < points[-1][0]]
 
 
-def _panel(
-    number: int, group: Sequence[Row], series: Sequence[Series], groups: Sequence[Sequence[Row]], size: Size
-) -> Panel:
+def _panel(group: Sequence[Row], series: Sequence[Series], groups: Sequence[Sequence[Row]], size: Size) -> Panel:
     points = [point for own in series for point in own.points]
     sizes = [at for at, *_ in points]
-    marks = [mark for line, own in enumerate(series) for mark in _marks(f"{number}-{line}", own, size)]
+    marks = [mark for own in series for mark in _marks(own, size)]
     ends = [y for mark in marks if isinstance(mark, Line) for _, y in mark.points]
-    unit = "bytes" if size is CORPUS else "number"
-    x = Axis(size.title, min(sizes) / 1.15, max(sizes) * 1.15, log=True, unit=unit)
+    x = Axis(size.title, min(sizes) / 1.15, max(sizes) * 1.15, log=True, bytes=size is CORPUS)
     y = Axis("seconds", *log_range([*ends, *(each for *_, time in points for each in time[1:4])]), log=True)
     return Panel(x, y, marks, panel_title(group, groups, sizes=size is not CORPUS))
 
 
-def _marks(name: str, series: Series, size: Size) -> Iterator[Mark]:
+def _marks(series: Series, size: Size) -> Iterator[Mark]:
     text, ends = series.shown(size)
-    colour = look_of(series.points[0][1].name).colour
-    if ends and size is THREADS:
-        yield Line(ends, colour, ":", name=f"ideal-{name}")
-    elif ends:
-        yield Line(ends, colour, "--", name=f"fit-{name}", hover=text)
-    for place, (at, row, time) in enumerate(series.points):
-        hover = f"{series.name}, {base_name(row)}, {size.title} {size.text(at)}: {time.text}"
-        yield point_of(time, f"value-{name}-{place}", hover, at, time.number or 0.0, look_of(row.name), upright=True)
     last, row, time = series.points[-1]
-    yield Label(last, time.number or 0.0, text, look_of(row.name).colour)
+    look = look_of(row.name)
+    if ends:
+        yield Line(ends, look.colour, "--")
+    for at, _, each in series.points:
+        yield point_of(each, at, each.number or 0.0, look, upright=True)
+    yield Label(last, time.number or 0.0, text, True, look.colour)
 
 
 def memory(rows: Sequence[Row], options: ChartOptions) -> Chart:
@@ -177,21 +162,19 @@ def memory(rows: Sequence[Row], options: ChartOptions) -> Chart:
     )
 
 
-def _memory_panel(group: Sequence[Row], number: int, title: str, quantity: str) -> Panel:
+def _memory_panel(group: Sequence[Row], title: str, quantity: str) -> Panel:
     times = [row.times[quantity] for row in group]
     low, high = log_range([each for time in times for each in time[1:4]], 1.5, 1.5)
-    least, most = log_range([row.peak_rss_bytes for row in group], 1.15, 1.15, 1.6)
+    least, most = log_range([row.peak_rss_bytes for row in group], 1.15, 1.3, 1.6)
     best, marks = _front(group, quantity), list[Mark]()
-    for place, (row, time, label) in enumerate(zip(group, times, Legend(group).labels, strict=True)):
-        seconds, size = time.number or 0.0, row.peak_rss_bytes or 0
-        hover = f"{label}: {time.text}, {row.texts['memory']}"
-        marks.append(point_of(time, f"value-{number}-{place}", hover, seconds, size, look_of(row.name)))
-        if len(group) <= 14 or (seconds, size) in best:
-            marks.append(Label(seconds, size, f"{SAMPLED if row.memory_is_sampled else ''}{label}"))
     if best:
-        stairs = [(best[0][0], most), *best, (high, best[-1][1])]
-        marks.insert(0, Line(stairs, INK, steps=True, name=f"front-{number}"))
-    x, y = Axis("seconds", low, high, log=True), Axis("peak memory", least, most, log=True, unit="bytes")
+        marks.append(Line([(best[0][0], most), *best, (high, best[-1][1])], INK, steps=True))
+    for row, time, label in zip(group, times, Legend(group).labels, strict=True):
+        seconds, size = time.number or 0.0, row.peak_rss_bytes or 0
+        marks.append(point_of(time, seconds, size, look_of(row.name)))
+        if len(group) <= MOST_NAMED or (seconds, size) in best:
+            marks.append(Label(seconds, size, f"{SAMPLED if row.memory_is_sampled else ''}{label}"))
+    x, y = Axis("seconds", low, high, log=True), Axis("peak memory", least, most, log=True, bytes=True)
     return Panel(x, y, marks, title)
 
 

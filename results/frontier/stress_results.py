@@ -14,8 +14,8 @@ from pathlib import Path
 
 from harness.common.units import count_text
 from harness.records.file import read_records
-from harness.results.chart import Axis, Chart, Entry, Mark, Panel, look_of
-from harness.results.charts import log_range, point_of
+from harness.results.chart import Axis, Chart, Entry, Mark, Panel, look_of, point_of
+from harness.results.charts import log_range
 from harness.results.drawing import save
 from harness.results.rows import Row, rows
 
@@ -45,10 +45,7 @@ def chart_of(trainers: list[Row]) -> Chart:
     marks: list[Mark] = []
     for place, text in enumerate(names):
         for row in texts[text]:
-            hover = f"{row.name} on {text}: {row.time.text}"
-            marks.append(
-                point_of(row.time, f"value-{len(marks)}", hover, row.time.number or 0.0, place, look_of(row.name))
-            )
+            marks.append(point_of(row.time, row.time.number or 0.0, place, look_of(row.name)))
     low, high = log_range([row.time.number for row in trainers])
     won = sum(min(texts[text], key=lambda row: row.time.number or 0.0).name == FASTEST for text in names)
     trainer_names = list(dict.fromkeys(row.name for row in trainers))
