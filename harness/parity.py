@@ -25,7 +25,7 @@ from harness.tokenizers.training import counted_file, merges_for, pattern_named,
 from variants.contract import Corpus, Merge, WordCounts
 
 RULE = importlib.import_module("variants.parity")
-"""What has the trainers and their tie-breaks, by name."""
+"""What has the trainer and its tie-breaks."""
 EPILOG = """\
 Before every merge the language that needs most tokens on its dev text is chosen, and its best pair is merged in all
 languages. Dev texts have to be parallel: the same sentences in each language. Without them the training texts decide,
@@ -45,7 +45,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dev", metavar="LANGUAGE=FILE", nargs="+", default=[], help="the text to compare them on")
     parser.add_argument("--ratio", metavar="LANGUAGE=NUMBER", nargs="+", default=[], help="instead of --dev")
     add_training_options(parser, next(iter(RULE.TIE_BREAKS)))
-    parser.add_argument("--variant", metavar="NAME", default=next(iter(RULE.VARIANTS)), help=", ".join(RULE.VARIANTS))
     parser.add_argument("--window", metavar="N", type=int, default=0, help="limit shares of the last N choices")
     parser.add_argument("--alpha", type=float, default=2.0, help="that limit, in equal shares (default: 2)")
     parser.add_argument("--together", metavar="N", type=int, default=0, help="make the first N merges by all counts")
@@ -61,7 +60,6 @@ def _command(options: argparse.Namespace) -> int:
         if given and given.keys() != texts.keys():
             languages = f"{', '.join(given)}, and the training texts are for {', '.join(texts)}"
             raise Refusal(f"{option} is for {languages}; give both for the same languages")
-    one_of("variant", options.variant, list(RULE.VARIANTS))
     one_of("tie-break", options.tie_break, list(RULE.TIE_BREAKS))
     corpus = Corpus("", tuple(special_tokens(options)), pattern_named(options.pattern))
     size = parse_vocab_size(options.vocab_size)
@@ -73,7 +71,7 @@ def _command(options: argparse.Namespace) -> int:
     with refusing(), showing("training", num_merges, "merges", True) as meter:
         tables = [_words(language, file, corpus) for language, file in texts.items()]
         measured = [_words(language, dev[language], corpus) for language in texts if dev]
-        served = RULE.VARIANTS[options.variant](
+        served = RULE.train(
             tables, num_merges, meter,
             dev=measured, tie_break=RULE.TIE_BREAKS[options.tie_break], min_count=options.min_count, **settings,
         )  # fmt: skip
@@ -81,7 +79,7 @@ def _command(options: argparse.Namespace) -> int:
     _show(list(texts), measured or tables, merges, [language for _, language in served], parallel=bool(dev))
     if place is not None:
         origin = {"vocab_size_asked": size, "tie_break": options.tie_break, "min_count": options.min_count, **settings}
-        origin |= {"variant": f"parity {options.variant}", "languages": list(texts), "dev": bool(dev)}
+        origin |= {"variant": "parity", "languages": list(texts), "dev": bool(dev)}
         save_and_report(Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin), place)
     return OK
 
@@ -129,8 +127,7 @@ def _show(
         Column("merges served", [count_text(served.count(place)) for place in range(len(languages))]),
         Column("bytes", list(map(count_text, sizes))),
         Column("tokens", list(map(count_text, after))),
-        Column("bytes per token before", ["1.000"] * len(languages)),
-        Column("after", [f"{size / tokens:.3f}" for size, tokens in zip(sizes, after, strict=True)]),
+        Column("bytes per token", [f"{size / tokens:.3f}" for size, tokens in zip(sizes, after, strict=True)]),
     ]
     notes = [f"figures are of the {'dev' if parallel else 'training'} texts"]
     if None in served:

@@ -133,9 +133,6 @@ def naive(
     return learn(Recounted(tables, dev, vocabulary, meter), choice, vocabulary, num_merges, meter, together, min_count)
 
 
-VARIANTS = {"heap": train, "naive": naive}
-
-
 def learn(
     state: Recounted | Indexed,
     choice: Choice,

@@ -251,10 +251,8 @@ class Documents:
             if self.corpus.pattern is not None:
                 item.decode()
             return item
-        except UnicodeDecodeError as error:
-            raise Refusal(f"{place} is not UTF-8 at byte {error.start}; decode it, or use errors='replace'") from error
-        except UnicodeEncodeError as error:
-            raise Refusal(f"{place} has a lone surrogate at character {error.start}, not UTF-8; remove it") from error
+        except UnicodeError as error:
+            raise Refusal(f"{place}: {error}; fix it, or pass bytes with errors='replace'") from error
 
 
 # `train_new_from_iterator` of transformers for byte-level BPE tokenizers: the same tokenizer.json, trained here.
