@@ -75,22 +75,22 @@ def test_steps_joined_split_as_one_after_another(chain: list[str]) -> None:
         assert [found.group() for found in expression.finditer(text)] == pieces, text
 
 
-def test_digits_before_the_pattern_of_gpt2_are_compiled() -> None:
-    assert joined([r"\p{N}", GPT2_PATTERN]) == CARDS["starcoder2"]
-    assert compiled(joined([r"\p{N}+", CARDS["llama3"]]))
+DIGITS = {"type": "Digits", "individual_digits": True}
+WHOLE = {**BYTE_LEVEL, "use_regex": True}
+READ: list[tuple[list[Any], str | None]] = [
+    *(([split(CARDS[name]), BYTE_LEVEL], CARDS[name]) for name in ("gpt4", "llama3", "qwen2", "o200k", "nanochat")),
+    ([{**split(CARDS["gpt4"]), "behavior": "Removed", "invert": True}, BYTE_LEVEL], CARDS["gpt4"]),
+    ([WHOLE], GPT2_PATTERN),
+    ([BYTE_LEVEL], None),
+    ([DIGITS, WHOLE], CARDS["starcoder2"]),
+    ([sequence(split(r"\p{N}")), split(GPT2_PATTERN), BYTE_LEVEL], CARDS["starcoder2"]),
+]
 
 
-@pytest.mark.parametrize("name", ["gpt4", "llama3", "qwen2", "o200k", "nanochat", "olmo"])
-def test_one_split_is_its_pattern(name: str) -> None:
-    for how in ({}, {"behavior": "Removed", "invert": True}):
-        assert pattern_of(sequence({**split(CARDS[name]), **how}, BYTE_LEVEL)) == CARDS[name]
-
-
-def test_byte_level_alone_is_gpt2s() -> None:
-    assert pattern_of({**BYTE_LEVEL, "use_regex": True}) == GPT2_PATTERN
-    assert pattern_of(sequence(BYTE_LEVEL)) is None
-    digits = {"type": "Digits", "individual_digits": True}
-    assert pattern_of(sequence(digits, {**BYTE_LEVEL, "use_regex": True})) == joined([r"\p{N}", GPT2_PATTERN])
+@pytest.mark.parametrize(("steps", "pattern"), READ)
+def test_a_pre_tokenizer_is_read_as_its_pattern(steps: list[Any], pattern: str | None) -> None:
+    assert pattern_of(sequence(*steps)) == pattern
+    assert compiled(pattern)
 
 
 def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
@@ -109,8 +109,6 @@ def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
         ([split(r"\p{N}{1,3}"), split(r"\p{N}|a"), BYTE_LEVEL], "2 patterns one after another"),
         ([split(r"\p{N}{1,3}"), split(CARDS["qwen2"]), BYTE_LEVEL], "2 patterns one after another"),
         ([{**split(r"\p{N}"), "behavior": "Removed", "invert": True}, split("a"), BYTE_LEVEL], "drops text"),
-        ([split("a"), {**BYTE_LEVEL, "add_prefix_space": True}], "a blank before the text"),
-        ([split("a")], "the last one must be ByteLevel"),
     ],
 )
 def test_other_pre_tokenizers_are_refused_by_name(steps: list[Any], reason: str) -> None:
@@ -127,13 +125,8 @@ def test_a_run_takes_the_pattern_of_a_file(tmp_path: Path, capsys: pytest.Captur
     (counted,) = (each for each in read_records([tmp_path / "results"]) if each["cell"] == "count")
     assert "fell_back_to_regex" not in counted["tallies"]
     capsys.readouterr()
-    for content, reason in (
-        ("{", "it is not JSON"),
-        ("{}", "has no pre_tokenizer"),
-        ('{"pre_tokenizer": null}', "null"),
-    ):
-        file.write_text(content)
-        assert main([*run, f"pattern={file}"]) == 2
-        assert reason in capsys.readouterr().err
+    file.write_text("{}")
+    assert main([*run, f"pattern={file}"]) == 2
+    assert "has no pre_tokenizer" in capsys.readouterr().err
     assert main([*run, "pattern=missing.json"]) == 2
     assert "pattern=missing.json: No such file or directory" in capsys.readouterr().err
