@@ -79,31 +79,19 @@ def test_the_page_of_exit_codes_says_what_the_code_says() -> None:
     assert {name: int(code) for code, name in rows} == codes
 
 
-def test_a_doctest_in_a_docstring_is_a_block_of_its_own() -> None:
-    fenced = doctest_fences.fenced("Adds.\n\n>>> 1 + 1\n2\n\nMore.")
-    assert fenced == "Adds.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
-
-
-# Files outside
-
-
-def test_links_in_code_are_no_links() -> None:
-    page = "[a](b.py)\n```python\nx[0](y)\n```\n[c](https://example.org) [d](#e) [f](g.md#h)"
-    assert list(outside_files.links(page)) == ["b.py", "g.md"]
+def test_source_pages_show_doctests_and_code_as_blocks(tmp_path: Path) -> None:
+    assert doctest_fences.fenced("Adds.\n\n>>> 1\n1\n\nMore.") == "Adds.\n\n```pycon\n>>> 1\n1\n```\n\nMore."
+    (tmp_path / "a.py").write_text('"""\n```sh\n```\n"""\n')
+    assert outside_files.page_of(tmp_path, "a.py").count("````") == 2
 
 
 def test_a_link_to_what_is_not_on_the_site_keeps_its_words_only() -> None:
+    page = "[a](b.py)\n```python\nx[0](y)\n```\n[c](https://example.org) [d](#e) [f](g.md#h)"
+    assert list(outside_files.links(page)) == ["b.py", "g.md"]
+    page, kept = "see [this](there.py) and [that](gone.py#x)", "see [this](../source/there.py.md) and "
     lead = {"there.py": "../source/there.py.md"}.get
-    page = "see [this](there.py) and [that](gone.py#x)"
-    assert outside_files.with_links(page, lead, strict=False) == "see [this](../source/there.py.md) and that"
-    assert (
-        outside_files.with_links(page, lead, strict=True) == "see [this](../source/there.py.md) and [that](gone.py#x)"
-    )
-
-
-def test_code_that_holds_a_fence_is_shown_whole(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text('"""\n```sh\n```\n"""\n')
-    assert outside_files.page_of(tmp_path, "a.py").count("````") == 2
+    assert outside_files.with_links(page, lead, strict=False) == f"{kept}that"
+    assert outside_files.with_links(page, lead, strict=True) == f"{kept}[that](gone.py#x)"
 
 
 # What is shown works

@@ -71,16 +71,12 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(copy)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_what_a_page_does_not_run_it_gives_a_reason_for(page: Path) -> None:
-    reasons = [block.argument for block in blocks(page) if block.mark == "not run"]
-    assert [reason for reason in reasons if reason not in REASONS] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_mark_of_a_page_precedes_a_block(page: Path) -> None:
-    marks = re.findall(r"^<!-- (?:file|not run|model|program)\b.*-->$", page.read_text(), re.MULTILINE)
-    assert len(marks) == sum(block.mark is not None for block in blocks(page))
+def test_every_mark_precedes_a_block_and_what_is_not_run_has_a_reason() -> None:
+    for page in PAGES:
+        found = blocks(page)
+        marks = re.findall(r"^<!-- (?:file|not run|model|program)\b.*-->$", page.read_text(), re.MULTILINE)
+        assert len(marks) == sum(block.mark is not None for block in found), page
+        assert {block.argument for block in found if block.mark == "not run"} <= REASONS, page
 
 
 @pytest.mark.slow

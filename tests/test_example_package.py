@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from workbench import CHECKOUT
@@ -33,22 +34,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-class Shell:
+class Shell(NamedTuple):
     """Runs commands in a folder of their own, where the package is installed."""
 
-    def __init__(self, folder: Path, site: Path) -> None:
-        self.folder = folder
-        self.variables = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{site}"}
+    folder: Path
+    site: Path
 
     def python(self, *arguments: str) -> str:
-        ended = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.folder,
-            env=self.variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        variables = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{self.site}"}
+        command = [sys.executable, *arguments]
+        ended = subprocess.run(command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return ended.stdout
 
@@ -78,27 +73,15 @@ def test_it_is_measured_proved_and_shown_in_the_table(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_in_the_help_and_named_by_a_glob(shell: Shell) -> None:
+@pytest.mark.parametrize("everything", [["variants=external"], ["-m", "variant=glob(exa*)"]])
+def test_it_is_in_the_help_and_among_all_that_there_are(shell: Shell, everything: list[str]) -> None:
     assert " example" in shell.python("-m", "harness", "--help", "all")
-    assert "example" in shell.python("-m", "harness", "-m", "variant=glob(exa*)", "plan=true", *MEASURED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("everything", [["variants=all"], ["variants=external"], ["-m", "variant=glob(*)"]])
-def test_it_is_among_all_that_there_are(shell: Shell, everything: list[str]) -> None:
     assert "example" in shell.python("-m", "harness", *everything, "plan=true", *MEASURED)
 
 
 @pytest.mark.slow
-def test_a_parameter_of_its_own_is_passed_on(shell: Shell) -> None:
+def test_it_conforms_and_a_parameter_of_its_own_is_passed_on(shell: Shell) -> None:
+    assert "example conforms: " in shell.python("-m", "harness.conformance", "example")
     shell.python("-m", "harness", "variant=example", "variant.params.keep_finished=true", *MEASURED)
     record = read_records([shell.folder / "r"])[-1]
     assert (record["status"], record["params"]) == ("ok", {"keep_finished": True})
-
-
-@pytest.mark.slow
-def test_it_conforms_and_is_in_the_report(shell: Shell) -> None:
-    assert "example conforms: " in shell.python("-m", "harness.conformance", "example")
-    shell.python("-m", "harness", "variants=[heap,example]", *MEASURED)
-    shell.python("-m", "harness.report", "r", "--output", "page.html")
-    assert ">example<" in (shell.folder / "page.html").read_text()

@@ -56,22 +56,14 @@ def card(path: Path) -> dict[str, Any]:
 # Commands
 
 
-def test_ci_runs_the_two_commands_of_the_readme() -> None:
+def test_ci_installs_and_runs_what_the_readme_says() -> None:
     first, second = first_two_commands()
     lines = text(".ci/run").splitlines()
     assert first.replace("python3", '"$PYTHON"', 1) in lines
     assert second in lines
-    assert second.endswith(" -m pytest")
-
-
-def test_ci_installs_the_packages_that_the_readme_names() -> None:
     named = re.search(r"`apt-get install ([^`]+)`", text("README.md"))
     assert named
     assert f"|| install {named[1]} ||" in text(".ci/run")
-
-
-def test_ci_is_a_script_that_bash_understands() -> None:
-    subprocess.run(["bash", "-n", ".ci/run"], cwd=REPOSITORY, check=True)
 
 
 def test_ci_names_test_files_that_are_there() -> None:
@@ -214,29 +206,5 @@ def test_nothing_names_a_place_on_a_machine_or_a_package_index() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("line", ["see /" + "home/me/x", "`/" + "tmp/y`", "a=/" + "root/z"])
-def test_a_place_on_a_machine_is_recognised(line: str) -> None:
-    assert PLACE_ON_A_MACHINE.search(line)
-
-
-@pytest.mark.parametrize("line", ["results/" + "work/x", "https://example.org/home/x", "~/" + "work/", "${HOME}/tmp/"])
-def test_a_path_within_the_project_or_an_address_is_not_taken_for_one(line: str) -> None:
-    assert not PLACE_ON_A_MACHINE.search(line)
-
-
 def test_nothing_that_is_made_is_kept() -> None:
     assert git_files("--cached", "--ignored", "--exclude-standard") == []
-
-
-def test_what_a_build_leaves_is_ignored() -> None:
-    left = [
-        "variants/native/_new.c",
-        "variants/native/_new.cpp",
-        "variants/native/_new.so",
-        "results/local/records.jsonl",
-    ]
-    if not (REPOSITORY / ".git").exists():
-        pytest.skip("this is no git checkout")
-    ignored = subprocess.run(["git", "check-ignore", *left], cwd=REPOSITORY, capture_output=True, text=True)
-    assert ignored.stdout.split() == left
-    assert subprocess.run(["git", "check-ignore", "-q", "variants/native/flat.hpp"], cwd=REPOSITORY).returncode == 1

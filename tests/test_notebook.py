@@ -16,8 +16,6 @@ from checked import passing, quick_ones, slow_ones
 
 from harness.conformance import check_trainer, trainer_checks
 from harness.proof.checks import Check
-from variants import fine_grained
-from variants.contract import Meter, WordCounts
 
 REPOSITORY = Path(__file__).parent.parent
 TEXT = REPOSITORY / "notebooks/series.md"
@@ -53,11 +51,6 @@ def test_the_notebook_holds_no_outputs() -> None:
     assert [cell for cell in ran if cell["outputs"] or cell["execution_count"] is not None] == []
 
 
-def test_the_code_of_the_notebook_is_that_of_its_text() -> None:
-    written = re.findall(r"^```python\n(.*?)\n?^```", TEXT.read_text(), re.MULTILINE | re.DOTALL)
-    assert [source(cell) for cell in cells() if cell["cell_type"] == "code"] == written
-
-
 @pytest.mark.slow
 def test_what_the_exercise_begins_with_conforms() -> None:
     (begun,) = [source(cell) for cell in cells() if source(cell).startswith("%%writefile my_stage.py")]
@@ -67,17 +60,6 @@ def test_what_the_exercise_begins_with_conforms() -> None:
 @pytest.mark.parametrize("choose", [quick_ones, pytest.param(slow_ones, marks=pytest.mark.slow)])
 def test_the_solution_of_the_exercise_conforms(choose: Callable[[list[Check]], list[Check]]) -> None:
     passing(choose(trainer_checks()), solution().train)
-
-
-def test_the_solution_of_the_exercise_looks_at_fewer_pairs() -> None:
-    train = solution().train
-    words = WordCounts.from_items((path.stem.encode(), 1 + len(path.stem)) for path in REPOSITORY.glob("*/*.py"))
-    scanned = []
-    for each in (train, fine_grained.train):
-        meter = Meter()
-        each(words, 200, meter)
-        scanned.append(meter.tallies["pairs_scanned"])
-    assert 2 * scanned[0] < scanned[1]
 
 
 def needs(package: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import planted_faults
 import pytest
-from planted_faults import FAULTS, LEAST_CAUGHT, CannotPlant, Fault, caught_by, nearest_tests, place_of, plant
+from planted_faults import FAULTS, LEAST_CAUGHT, Fault, caught_by, place_of, plant
 from workbench import CHECKOUT
 
 FAULT = Fault("two and two are five", "return 4", "return 5")
@@ -25,8 +25,6 @@ def small(tmp_path: Path) -> Path:
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "harness/room/sums.py").write_text("def four() -> int:\n    return 4\n")
     (tmp_path / "tests/test_sums.py").write_text("from harness.room.sums import four\n")
-    (tmp_path / "tests/room/test_others.py").write_text("import harness.room.others\n")
-    (tmp_path / "tests/test_no_room.py").write_text("import harness\n")
     return tmp_path
 
 
@@ -43,20 +41,6 @@ def test_every_room_has_a_fault() -> None:
     assert len(FAULTS) == 25
     assert len(set(FAULTS)) == 25
     assert LEAST_CAUGHT >= 23
-
-
-@pytest.mark.parametrize("source", ["return 5", "return 4\nreturn 4"])
-def test_missing_or_ambiguous_text_is_reported(small: Path, source: str) -> None:
-    (small / "harness/room/sums.py").write_text(source)
-    with pytest.raises(CannotPlant, match="two and two"):
-        place_of(FAULT, small)
-
-
-def test_importing_tests_run_first_then_the_room(small: Path) -> None:
-    near = ["harness/room/sums.py", "tests/test_sums.py", "tests/room/test_others.py"]
-    assert nearest_tests(small / "harness/room/sums.py", small) == near
-    (small / "tests/test_sums.py").unlink()
-    assert nearest_tests(small / "harness/room/sums.py", small) == ["harness/room/sums.py", "tests/room/test_others.py"]
 
 
 def test_fault_is_removed_after_the_tests(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,16 +61,6 @@ def test_unnoticed_fault_is_not_caught(small: Path, monkeypatch: pytest.MonkeyPa
     answers = iter(ends(0, 0))
     monkeypatch.setattr(planted_faults, "ended", lambda *_: next(answers))
     assert caught_by(FAULT, small) is None
-
-
-@pytest.mark.parametrize("codes", [(1, 1), (2, 1), (4,)])
-def test_failure_without_the_fault_catches_nothing(
-    small: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...]
-) -> None:
-    answers = iter(ends(*codes, printed="FAILED tests/test_sums.py::test_sum\n"))
-    monkeypatch.setattr(planted_faults, "ended", lambda *_: next(answers))
-    with pytest.raises(RuntimeError):
-        caught_by(FAULT, small)
 
 
 @pytest.mark.slow

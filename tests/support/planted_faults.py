@@ -63,7 +63,7 @@ FAULTS = (
         "number += bool(content[first : match.start()].strip())",
         "number += 1",
     ),
-    Fault("a place in a member is reported as one in the whole", "offset - part.start + part.at", "offset + part.at"),
+    Fault("a place in a member is reported as one in the whole", "{place - part.start}", "{place}"),
     # Tokenizers.
     Fault("two ranks of one token are taken", "if token in ranks:", "if False:"),
     Fault("the last of equal pairs is merged first", "pairs.index(rank)", "len(pairs) - 1 - pairs[::-1].index(rank)"),
