@@ -62,12 +62,11 @@ class RecordFile:
             raise unwritable(folder, error) from error
 
     def append_lines(self, lines: Sequence[Line]) -> None:
-        """Append lines in one write, all or none. Raises Refusal if the disk is full or the folder cannot be made."""
+        """Append lines in one write, all or none. Raises Refusal if the disk is full."""
         self.append_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
     def append_bytes(self, content: bytes) -> None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a+b", buffering=0) as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 _append_whole(file, content)
