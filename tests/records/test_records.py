@@ -56,6 +56,7 @@ def stored_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BPE_HARNESS_CACHE", str(folder / "cache"))
         patch.setenv("PYTHONPATH", str(SUPPORT))
+        patch.setenv("UNRULY_SECRET", "an-environment-variable")
         names = "takes_two raises raises_a_path segfaults is_unavailable returns_one_too_few prints"
         trainers = [NAIVE, *map(unruly, names.split())]
         run = run_of(folder, [cell_of(reading, trainer) for trainer in trainers])
