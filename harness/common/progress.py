@@ -117,7 +117,9 @@ def _logged(label: str) -> Report:
             due *= 2
         text = bytes_text if unit == "bytes" else count_text
         of = f" of {text(total)}" if total else ""
-        say(f"{label}: {text(done)}{of}{'' if unit == 'bytes' else f' {unit}'} after {duration_text(passed)}")
+        # The first merges take longest by far, so nothing is estimated from a few.
+        left = f", {duration_text(passed * (total - done) / done)} left" if 0 < total <= 4 * done else ""
+        say(f"{label}: {text(done)}{of}{'' if unit == 'bytes' else f' {unit}'} after {duration_text(passed)}{left}")
 
     return report
 

@@ -186,6 +186,8 @@ def decoded(text: bytes) -> Line | str:
         return DECODER.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         what, key = wrong_value(error)
+        if key == "schema":
+            return f"not of schema {SCHEMA}, which this version reads; use the version of bpe-harness that wrote it"
         what = what.replace("`", "").replace(" | null", "")
         return f"{key}: {what[:1].lower()}{what[1:]}" if key else what
 
