@@ -65,7 +65,11 @@ FAULTS = (
     ),
     Fault("a place in a member is reported as one in the whole", "{place - part.start}", "{place}"),
     # Tokenizers.
-    Fault("two ranks of one token are taken", "if token in ranks:", "if False:"),
+    Fault(
+        "ranks are written that tiktoken merges in another order",
+        "if any(later < earlier for earlier, later in pairwise(by_rank)):",
+        "if False:",
+    ),
     Fault("the last of equal pairs is merged first", "pairs.index(rank)", "len(pairs) - 1 - pairs[::-1].index(rank)"),
     # What is right.
     Fault(
