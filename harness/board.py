@@ -8,10 +8,9 @@ python -m harness.board results/board --check                 21 if the page is 
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,9 +32,12 @@ from harness.results.tables import given_sheet
 PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
 ABOUT = """\
+## How it was measured
+
 Made by `python -m harness.board {folder}` from the records in this folder. Each trainer gets the file in the fastest
 way that its authors document, in a process of its own. Trainers run in interleaved blocks, until the ratio to the first
-one is precise. Why this does not bias the result: {measuring}. What could favour us: {fairness}.
+one is precise. Why this does not bias the result: [docs/explanation/measuring.md](../../docs/explanation/measuring.md).
+What could favour us: [results/fairness/README.md](../../results/fairness/README.md).
 
 - Times cover everything from the file to the merges, counting included.
 - × N (LOW to HIGH): N times the time of the first trainer on the fewest threads, with its 95 % interval.
@@ -45,22 +47,31 @@ one is precise. Why this does not bias the result: {measuring}. What could favou
 - Not ranked: wrong merges, merges that nobody has proved, and other merges on purpose, unless they are identical on the
   words that the trainer cuts by its own rules. A star marks these: the work is not the same.
 
-What was measured:
+## What each was given
+
+{given}
+
+## One table again
+
+```sh
+python -m harness experiment=board data={corpus} vocab_size={vocab_size} results=results/again
+```
+
+A trainer of yours beside them: [docs/how-to/board.md](../../docs/how-to/board.md).
 """
 
 
 @dataclass(frozen=True)
 class Place:
-    """One trainer in one table: its rows by threads, and the row that it is compared with on the fewest threads."""
+    """One trainer in one table: its rows by threads."""
 
     rows: Mapping[int, Row]
-    reference: Row | None
 
     @property
     def first(self) -> Row:
         return self.rows[min(self.rows)]
 
-    @cached_property
+    @property
     def best(self) -> Row:
         """Its fastest row; the first if none has a time."""
         timed = [row for row in self.rows.values() if row.total is not None]
@@ -77,13 +88,6 @@ class Place:
         number = self.best.time.number
         return self.best.total is None, not self.is_ranked, math.inf if number is None else number
 
-    def ratio_text(self, interval: bool = True) -> str:
-        """How many times the reference's time it takes, the same number here, in the chart and in README."""
-        ratio = ratio_of(self.first, self.reference) if self.reference is not None else None
-        if ratio is None or self.first is self.reference:
-            return NOT_MEASURED if ratio is None else "× 1"
-        return times_of(ratio if interval else ratio._replace(low=None)) + self.first.mark
-
 
 @dataclass(frozen=True)
 class Section:
@@ -91,7 +95,7 @@ class Section:
 
     rows: Sequence[Row]
 
-    @cached_property
+    @property
     def corpus(self) -> str:
         return str(self.rows[0].corpus.get("name"))
 
@@ -105,19 +109,19 @@ class Section:
         return f"{self.corpus}-{self.rows[0].record['vocab_size']}.svg".replace("/", "_").replace(" ", "_")
 
     @cached_property
-    def widths(self) -> list[int]:
-        return sorted({row.threads for row in self.rows})
-
-    @cached_property
     def places(self) -> list[Place]:
         by_name: dict[str, dict[int, Row]] = {}
         for row in self.rows:
             by_name.setdefault(row.name, {})[row.threads] = row
-        # The run compared with its reference on the fewest threads.
-        timed = [row for row in self.rows if row.threads == self.widths[0] and row.total is not None]
-        names = {(row.record.get("precision") or {}).get("reference") for row in timed}
-        reference = next((row for row in timed if row.name in names), timed[0] if timed else None)
-        return sorted((Place(own, reference) for own in by_name.values()), key=lambda place: place.order)
+        return sorted(map(Place, by_name.values()), key=lambda place: place.order)
+
+    def ratio_text(self, place: Place, interval: bool = True) -> str:
+        """How many times the first one's time a trainer takes, the same number here, in the chart and in README."""
+        row, reference = place.first, self.places[0].first
+        ratio = ratio_of(row, reference)
+        if ratio is None or row is reference:
+            return NOT_MEASURED if ratio is None else "× 1"
+        return times_of(ratio if interval else ratio._replace(low=None)) + row.mark
 
 
 def sections(board: Sequence[Row]) -> list[Section]:
@@ -138,33 +142,30 @@ def is_right_on_its_words(row: Row) -> bool:
 def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     """The page in Markdown, and its sections. Raises Refusal if nothing can be compared."""
     shown = rows(records)
-    skipped = [row for row in shown if row.status == "skipped"]
+    skipped = dict.fromkeys((row.name, row.reason) for row in shown if row.status == "skipped")
     board = sections([row for row in shown if row.status != "skipped"])
     if not board:
         raise Refusal(f"no trainer was measured in {folder}; python -m harness experiment=board results={folder} does")
     for section in board:
-        _require_one_task(section, folder)
-    measured = [row for section in board for row in section.rows]
-    parts = ["# The board", headline(board), _markdown(ratios_sheet(board))]
+        if names := unlike(section.rows, without=("tie_break", "counting")):
+            raise Refusal(
+                f"the records of {section.title} in {folder} differ in {' and '.join(names.values())}, and a ratio is "
+                "of one machine and one question; remove older records, or keep each in its own folder"
+            )
+    parts = ["# The board", headline(board), sheet_to_markdown(ratios_sheet(board))]
     parts += [
         "A single ratio misleads: it depends on the corpus and on the vocabulary. A star: other merges, on purpose."
     ]
-    parts += [part for section in board for part in _section_parts(section)]
-    parts += ["## How it was measured", _about(measured, folder)]
-    parts += ["## What each was given", _markdown(given_sheet(measured))]
+    for section in board:
+        chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
+        parts += [f"## {section.title}", chart, sheet_to_markdown(sheet_of(section))]
     if skipped:
-        reasons = dict.fromkeys((row.name, row.reason) for row in skipped)
-        parts += ["## Not measured", _bullets(f"{name}: {reason}" for name, reason in reasons)]
-    parts += ["## One cell again", _reproduce(measured, folder)]
+        reasons = "\n".join(f"- {markdown_text(f'{name}: {reason}')}" for name, reason in skipped)
+        parts += ["## Not measured", reasons]
+    first, given = board[0], given_sheet([row for section in board for row in section.rows])
+    about = {"folder": folder.as_posix(), "corpus": first.corpus, "vocab_size": first.rows[0].record["vocab_size"]}
+    parts.append(ABOUT.format(given=sheet_to_markdown(given).strip(), **about))
     return "\n\n".join(part.strip() for part in parts if part) + "\n", board
-
-
-def _require_one_task(section: Section, folder: Path) -> None:
-    if names := unlike(section.rows, without=("tie_break", "counting")):
-        raise Refusal(
-            f"the records of {section.title} in {folder} differ in {' and '.join(names.values())}, and a ratio is "
-            "of one machine and one question; remove older records, or keep each in its own folder"
-        )
 
 
 def headline(board: Sequence[Section]) -> str:
@@ -176,8 +177,7 @@ def headline(board: Sequence[Section]) -> str:
             led.setdefault(ranked[0].name, []).append(ratio.number)
     sentences = []
     for name, ratios in sorted(led.items(), key=lambda item: -len(item[1])):
-        least, most = ratio_text(min(ratios)), ratio_text(max(ratios))
-        behind = least if least == most else f"{least} to {most}"
+        behind = " to ".join(dict.fromkeys([ratio_text(min(ratios)), ratio_text(max(ratios))]))
         where = f"{len(ratios)} of {len(board)} tables"
         sentences.append(f"**{name}** is fastest in {where}; the next one takes {behind} times as long.")
     return " ".join(sentences)
@@ -189,7 +189,7 @@ def ratios_sheet(board: Sequence[Section]) -> Sheet:
     columns = [Column("trainer", names, figures=False)]
     for section in board:
         ratios = {
-            place.first.name: "wrong" if place.first.status == "mismatch" else place.ratio_text(interval=False)
+            place.first.name: "wrong" if place.first.status == "mismatch" else section.ratio_text(place, interval=False)
             for place in section.places
         }
         columns.append(Column(section.title, [ratios.get(name, NOT_MEASURED) for name in names]))
@@ -200,18 +200,19 @@ def sheet_of(section: Section) -> Sheet:
     """The table of a section."""
     places = section.places
     peaks = [place.best.peak_rss_bytes for place in places]
+    widths = sorted({row.threads for row in section.rows})
     columns = [
         Column("rank", [str(rank) if place.is_ranked else NOT_MEASURED for rank, place in enumerate(places, 1)]),
         Column("trainer", [place.first.name for place in places], figures=False),
         *(
             Column(counted_text(width, "thread"), [_time_text(place.rows.get(width)) for place in places])
-            for width in section.widths
+            for width in widths
         ),
-        Column("times the first", [place.ratio_text() for place in places]),
+        Column("times the first", [section.ratio_text(place) for place in places]),
         Column("memory", [NOT_MEASURED if peak is None else bytes_text(peak) for peak in peaks]),
         Column("merges", [place.best.proof for place in places], figures=False),
     ]
-    return Sheet([], columns, ["" for _ in places], _notes(section))
+    return Sheet(Legend(section.rows).caption(), columns, ["" for _ in places], _notes(section))
 
 
 def _time_text(row: Row | None) -> str:
@@ -225,8 +226,7 @@ def _notes(section: Section) -> list[str]:
     fewest = [place.first for place in section.places]
     stopped = [row for row in fewest if row.status in ("timeout", "extrapolated")]
     notes = failures(Legend(fewest), stopped)
-    for place in section.places:
-        row = place.first
+    for row in fewest:
         if row.status == "ok" and row.by_design:
             reason = one_line(str(row.identity.get("reason") or "").rpartition("; ")[0] or "no reason recorded")
             own = f"; identical on its own words ({row.identity['of_own_words']})" if is_right_on_its_words(row) else ""
@@ -234,49 +234,6 @@ def _notes(section: Section) -> list[str]:
         elif row.status == "ok" and not row.confirmed:
             notes.append(f"{row.name}: nobody has proved its merges, so it is not ranked.")
     return notes
-
-
-def _section_parts(section: Section) -> list[str]:
-    machines = dict.fromkeys(row.words["host"].phrase for row in section.rows if "host" in row.words)
-    measured = f"Measured {' and '.join(_days(section.rows))} on {' and '.join(machines)}."
-    chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
-    return [f"## {section.title}", chart, _markdown(sheet_of(section)), markdown_text(measured)]
-
-
-def _about(measured: Sequence[Row], folder: Path) -> str:
-    pages = {"measuring": "explanation/measuring.md", "fairness": "../results/fairness/README.md"}
-    places = {name: _page_link(page, folder) for name, page in pages.items()}
-    commits = {str((row.record.get("environment") or {}).get("commit") or "unknown")[:12] for row in measured}
-    facts = [*Legend(measured).caption(), f"measured {', '.join(_days(measured))}"]
-    return ABOUT.format(folder=folder.as_posix(), **places) + _bullets([*facts, f"commit {', '.join(sorted(commits))}"])
-
-
-def _page_link(page: str, folder: Path) -> str:
-    """A page of the documentation: as a link if the board lies in a checkout, else by its name."""
-    place = folder / ".." / ".." / "docs" / page
-    name = f"docs/{page}".removeprefix("docs/../")
-    return f"[{name}](../../{name})" if place.exists() else name
-
-
-def _days(measured: Sequence[Row]) -> list[str]:
-    return sorted({str(row.record["started"])[:10] for row in measured})
-
-
-def _markdown(sheet: Sheet) -> str:
-    return sheet_to_markdown(sheet).strip()
-
-
-def _bullets(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {markdown_text(line)}" for line in lines)
-
-
-def _reproduce(measured: Sequence[Row], folder: Path) -> str:
-    """The command that measures a table of the board again."""
-    row = next((row for row in measured if row.total is not None), measured[0])
-    overrides = [f"data={row.corpus['name']}", f"vocab_size={row.record['vocab_size']}", "results=results/again"]
-    command = shlex.join(["python", "-m", "harness", "experiment=board", *overrides])
-    own = f"A trainer of yours beside them: {_page_link('how-to/board.md', folder)}."
-    return "\n".join(["```sh", command, "```", "", own])
 
 
 def write(records: Records, folder: Path, output: Path) -> list[Path]:

@@ -10,13 +10,12 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from harness.common.console import html_text, html_texts
 from harness.common.errors import Refusal
-from harness.common.sheet import STYLE, Sheet, html_document, html_table
-from harness.common.units import bytes_text, counted_text
+from harness.common.sheet import STYLE, html_document, html_table
+from harness.common.units import counted_text
 from harness.records.file import command_of
 from harness.results.chart import Chart
 from harness.results.charts import ChartOptions, claim, dots, phases
@@ -26,12 +25,12 @@ from harness.results.rows import Row
 from harness.results.selection import panel_title
 from harness.results.tables import TableOptions, by_task, tables
 
-MOST_HEADLINES, MOST_CHARTS, MOST_COMMANDS = 6, 4, 200
+MOST_CHARTS = 4
 SCRIPT = """
 const table = document.querySelector("table");
 const body = table.tBodies[0];
 const key = cell => {
-  const number = parseFloat(cell.dataset.key);
+  const number = parseFloat(cell.dataset.key || cell.textContent.replace(/[~>×,\\s]/g, ""));
   return Number.isNaN(number) ? cell.textContent.toLowerCase() : number;
 };
 table.tHead.addEventListener("click", event => {
@@ -75,12 +74,13 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
     parts = _paragraphs(legend.caption(len(tasks)))
     if len(tasks) > 1:
         named = [f"{panel_title(task, tasks)}: {text}" for task, text in zip(tasks, headlines, strict=True)]
-        more = len(named) - MOST_HEADLINES
-        items = [*named[:MOST_HEADLINES], *([f"and {more} more: see the table"] if more > 0 else [])]
-        parts += ["<ul>", *(f"<li>{item}</li>" for item in html_texts(items)), "</ul>"]
-    parts += [*_charts(tasks), *_table(_one_sheet(rows, legend, relative_to), rows)]
+        parts += ["<ul>", *(f"<li>{item}</li>" for item in html_texts(named)), "</ul>"]
+    parts += [*_charts(tasks), *_table(rows, legend, relative_to)]
     parts += _paragraphs([*unfinished(rows), *failures(legend)])
-    parts += [*_environments(rows), *_commands(rows)]
+    environments = Counter(json.dumps(row.record.get("environment") or {}, indent=1) for row in rows)
+    parts += [_folded(f"Environment of {counted_text(count, 'row')}", text) for text, count in environments.items()]
+    commands = {tuple(row.record.get("overrides", ())): command_of(row.record) for row in rows}
+    parts.append(_folded("Measure again", "\n".join(commands.values())))
     return _whole(title, parts)
 
 
@@ -90,20 +90,14 @@ def headline(task: Sequence[Row]) -> str:
 
 
 def _verdict(task: Sequence[Row]) -> str:
-    """How many rows are proved to have learned the defined merges, and what happened to the others."""
+    """How many rows are proved to have learned the defined merges, and how many learned wrong ones."""
     if len(task) < 2 or all(row.counting_only for row in task):
         return ""
-    proved = [row for row in task if row.status == "ok" and row.confirmed]
-    counts = {
-        "wrong": sum(row.status == "mismatch" or bool(row.disputed) for row in task),
-        "different by design": sum(row.status == "ok" and row.by_design and not row.proved for row in task),
-        "stopped": sum(row.status in ("extrapolated", "timeout") for row in task),
-    }
-    rest = len(task) - len(proved) - sum(counts.values())
+    proved = [row for row in task if row.confirmed]
+    wrong = sum(row.status == "mismatch" or bool(row.disputed) for row in task)
     kind = "identical" if len({row.digest for row in proved}) == 1 else "proved"
-    texts = [f"{'all' if len(proved) == len(task) else f'{len(proved)} of'} {len(task)} {kind}"]
-    texts += [f"{number} {name}" for name, number in counts.items() if number]
-    return ", ".join([*texts, *([f"{rest} without a time or a proof"] if rest > 0 else [])])
+    text = f"{'all' if len(proved) == len(task) else f'{len(proved)} of'} {len(task)} {kind}"
+    return f"{text}, {wrong} wrong" if wrong else text
 
 
 def _charts(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
@@ -126,56 +120,21 @@ def _figure(chart: Chart, name: str) -> str:
     return re.sub(r'(<svg [^>]*?) width="[^"]*" height="[^"]*"', r"\1", svg, count=1)
 
 
-def _one_sheet(rows: Sequence[Row], legend: Legend, relative_to: str | None) -> Sheet:
-    """All rows in one table."""
-    if all(row.counting_only for row in rows):
-        return tables(rows, TableOptions(relative_to=relative_to, joined=True))[0]
+def _table(rows: Sequence[Row], legend: Legend, relative_to: str | None) -> list[str]:
+    """All rows in one table with a field to filter it; cells with a unit have the number that they are sorted by."""
     phases = [] if is_outside_table(rows) else ["max", "update"]
     names = ["variant", *legend.titles(), "total", "ratio", *phases, "memory", "merges/s", "proof"]
-    return tables(rows, TableOptions(columns=names, relative_to=relative_to, joined=True))[0]
-
-
-def _table(sheet: Sheet, rows: Sequence[Row]) -> list[str]:
-    """The table with a field to filter it, each cell with the number that it is sorted by."""
-    exact: Mapping[str, Sequence[float | None]] = {
-        "total": [row.time.number for row in rows],
-        "memory": [row.peak_rss_bytes for row in rows],
-    }
-    numbers = [exact.get(column.heading) or map(_number_in, column.cells) for column in sheet.columns]
-    keys = [["" if number is None else repr(number) for number in column] for column in numbers]
+    if all(row.counting_only for row in rows):
+        names = []
+    sheet = tables(rows, TableOptions(columns=names, relative_to=relative_to, joined=True))[0]
+    keys = [[row.figures.get(column.heading) for row in rows] for column in sheet.columns]
     search = '<input id="filter" type="search" placeholder="filter rows" aria-label="filter rows">'
-    return [search, *html_table(sheet, keys)]
+    return [search, *html_table(sheet, [["" if key is None else repr(key) for key in column] for column in keys])]
 
 
-def _number_in(text: str) -> float | None:
-    number = re.match(r"[~>×\s]*([\d,]*\.?\d+)", text)
-    return float(number[1].replace(",", "")) if number else None
-
-
-def _environments(rows: Sequence[Row]) -> Iterator[str]:
-    """Every machine with its software, folded."""
-    machines = [{"host": row.record.get("host"), **(row.record.get("environment") or {})} for row in rows]
-    for text, number in Counter(json.dumps(machine, sort_keys=True) for machine in machines).items():
-        facts = "".join(f"<li>{fact}</li>" for fact in html_texts(list(_facts(json.loads(text)))))
-        title = f"Environment of {counted_text(number, 'row')}"
-        yield f"<details><summary>{title}</summary><ul>{facts}</ul></details>"
-
-
-def _facts(values: Mapping[str, Any], outer: str = "") -> Iterator[str]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _facts(value, f"{outer}{name}.")
-        elif name.endswith("memory_bytes") and isinstance(value, int):
-            yield f"{outer}{name.removesuffix('_bytes')}: {bytes_text(value)}"
-        else:
-            yield f"{outer}{name}: {'-' if value is None else value}"
-
-
-def _commands(rows: Sequence[Row]) -> list[str]:
-    """The commands that measured the rows, folded."""
-    overrides = {tuple(row.record.get("overrides", ())): row.record for row in rows[:MOST_COMMANDS]}
-    lines = "\n".join(html_texts(map(command_of, overrides.values())))
-    return [f"<details><summary>Measure again</summary><pre>{lines}</pre></details>"]
+def _folded(title: str, text: str) -> str:
+    lines = "\n".join(html_texts(text.split("\n")))
+    return f"<details><summary>{title}</summary><pre>{lines}</pre></details>"
 
 
 def _paragraphs(lines: Sequence[str]) -> list[str]:

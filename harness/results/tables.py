@@ -166,26 +166,13 @@ def work_sheet(rows: Sequence[Row]) -> Sheet:
 
 
 def given_sheet(rows: Sequence[Row]) -> Sheet:
-    """What each outside trainer was given, and how: a row for each way, whatever the corpora and threads were."""
+    """What each trainer that reports it was given, and how: a row for each way, whatever the corpora were."""
     headings = ("program", "way in", "pre-tokens", "special tokens", "ties")
-    ways: dict[tuple[str, ...], set[int]] = {}
-    fed = {row.name for row in rows if row.record.get("feeding")}
-    for row in rows:
-        feeding = row.record.get("feeding") or {}
-        if row.name in fed and not feeding:
-            continue  # it was stopped before it could report, and another row of it has
-        way = row.name, *(str(feeding.get(heading.replace(" ", "_").replace("-", "_")) or "-") for heading in headings)
-        takes_threads = row.record.get("takes_threads")
-        ways.setdefault(way, set()).update([] if takes_threads is None else [row.threads if takes_threads else 1])
-    names = [f"{way[0]}{_threads_text(sorted(threads))}" for way, threads in ways.items()]
-    columns = [Column("trainer", names, figures=False)]
-    columns += [Column(name, [way[place] for way in ways], figures=False) for place, name in enumerate(headings, 1)]
-    return Sheet([], columns, ["" for _ in names], [])
-
-
-def _threads_text(threads: Sequence[int]) -> str:
-    """
-    >>> _threads_text([1, 2]), _threads_text([1]), _threads_text([])
-    (', 1 and 2 threads', ', 1 thread', '')
-    """
-    return f", {' and '.join(map(count_text, threads))} thread{'s' * (threads != [1])}" if threads else ""
+    keys = [heading.replace(" ", "_").replace("-", "_") for heading in headings]
+    fed = [(row.name, feeding) for row in rows if (feeding := row.record.get("feeding"))]
+    ways = dict.fromkeys((name, *(str(feeding.get(key) or NOT_MEASURED) for key in keys)) for name, feeding in fed)
+    columns = [
+        Column(heading, [way[place] for way in ways], figures=False)
+        for place, heading in enumerate(("trainer", *headings))
+    ]
+    return Sheet([], columns, ["" for _ in ways], [])

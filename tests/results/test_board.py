@@ -102,7 +102,7 @@ def test_the_page_and_its_charts_are_made_of_records_and_seen_to_be_stale(
     assert main([str(tmp_path)]) == OK
     page = (tmp_path / "README.md").read_text()
     assert "## stdlib, 1,000 tokens\n\n![Seconds of each trainer on stdlib](stdlib-1000.svg)" in page
-    assert "Measured 2026-11-21 on AMD EPYC (2 cores)." in page
+    assert "AMD EPYC (2 cores), 2026-11-21" in page
     assert (tmp_path / "stdlib-1000.svg").exists()
     assert re.search(r"python -m harness experiment=board data=stdlib .*vocab_size=1000", page)
     append(RecordFile(tmp_path), timed("new", 0.1))

@@ -173,7 +173,6 @@ def test_the_notes_say_what_each_was_given() -> None:
         {**measured("peer", 1.0, vocab_size=9), "status": "timeout"},
     ]
     text = to_markdown(records, notes=True)
-    assert "| peer, 2 threads | peer 1.0 | files | itself | none | the first |" in text
-    assert text.count("| peer, ") == 1
+    assert "| peer | peer 1.0 | files | itself | none | the first |" in text
     assert "program" not in to_markdown(records)
     assert "max" not in cells([records[1]])[0]  # it reports no phases

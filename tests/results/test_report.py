@@ -52,7 +52,7 @@ def test_the_headline_counts_what_went_wrong() -> None:
         stopped("slow", 60.0),
         measured("x", {}, status="error", reason=""),
     ]
-    assert headline(rows(records)).endswith("1 of 4 identical, 1 wrong, 1 stopped, 1 without a time or a proof")
+    assert headline(rows(records)).endswith("1 of 4 identical, 1 wrong")
 
 
 def test_several_tasks_have_a_sentence_each() -> None:
@@ -68,7 +68,7 @@ def test_bars_come_before_the_table_and_the_environment_is_folded() -> None:
     content = page_of(flat, measured("heap", 9.0, overrides=overrides))
     order = [content.index(part) for part in ("<h1>", "<svg", '<input id="filter"', "<table", "<details>")]
     assert order == sorted(order)
-    assert re.search(r"<details><summary>Environment of 2 rows</summary>.*AMD EPYC", content)
+    assert re.search(r"<details><summary>Environment of 2 rows</summary><pre>[^<]*AMD EPYC", content)
     assert "<pre>python -m harness variants=flat,heap data=stdlib</pre>" in content
     assert re.search(r'<td data-key="2.0" class="figure">2.00 s</td>', content)
 
