@@ -20,11 +20,10 @@ def ends(*codes: int, printed: str = "") -> list[subprocess.CompletedProcess[str
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A checkout with one module and the file of its tests."""
+    """A checkout with one module and the tests of its room."""
     for folder in ("harness/room", "tests/room"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "harness/room/sums.py").write_text("def four() -> int:\n    return 4\n")
-    (tmp_path / "tests/test_sums.py").write_text("from harness.room.sums import four\n")
     return tmp_path
 
 
@@ -48,7 +47,7 @@ def test_fault_is_removed_after_the_tests(small: Path, monkeypatch: pytest.Monke
     answers = iter(ends(0, 2, 0, printed="FAILED tests/test_others.py::test_sum - assert 5 == 4\n"))
 
     def ended(_: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        seen.append(("return 5" in module.read_text(), "tests/test_sums.py" in arguments))
+        seen.append(("return 5" in module.read_text(), "tests/room" in arguments))
         return next(answers)
 
     monkeypatch.setattr(planted_faults, "ended", ended)
@@ -57,10 +56,17 @@ def test_fault_is_removed_after_the_tests(small: Path, monkeypatch: pytest.Monke
     assert "return 4" in module.read_text()
 
 
-def test_unnoticed_fault_is_not_caught(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter(ends(0, 0))
+@pytest.mark.parametrize("codes", [(0, 0), (1, 1), (2, 1), (4,)])
+def test_fault_that_no_test_distinguishes_is_not_caught(
+    small: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...]
+) -> None:
+    answers = iter(ends(*codes, printed="FAILED tests/test_sums.py::test_sum\n"))
     monkeypatch.setattr(planted_faults, "ended", lambda *_: next(answers))
-    assert caught_by(FAULT, small) is None
+    if any(codes):
+        with pytest.raises(RuntimeError):
+            caught_by(FAULT, small)
+    else:
+        assert caught_by(FAULT, small) is None
 
 
 @pytest.mark.slow

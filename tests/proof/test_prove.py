@@ -216,8 +216,8 @@ def test_a_trainer_does_not_find_the_merges_of_others(tmp_path: Path, planted: b
 def test_outside_trainer_is_judged_under_its_own_tie_break(
     tmp_path: Path, name: str, tie_break: str, own: str, status: str, kind: str | None, under: str | None
 ) -> None:
-    params = {"rarest": True} if name == "means_to_differ" else {}
-    card = VariantCard(name, f"outsiders:{name}", family=name, params=params)
+    target, params = ("takes_the_rarest", {"rarest": True}) if name == "means_to_differ" else (name, {})
+    card = VariantCard(name, f"outsiders:{target}", family=name, params=params)
     reading = reading_of(tmp_path, "cd\nab\nef\n" * 3 + "xy")
     cells = [cell_of(reading, each, 6, tie_break=tie_break) for each in (HEAP, card)]
     code, records, _ = proved(tmp_path, *cells)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from variants import minbpe
-from variants.contract import NULL_METER, Corpus, Merge, Meter, Pair, TieBreak, Unavailable
+from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
 from variants.counting.pretokenize import serial
 from variants.feeding import Feeding
 from variants.heap import train as train_on_words
@@ -35,13 +34,6 @@ def takes_the_first(
 
 
 def takes_the_rarest(
-    corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, tie_break: TieBreak | None = None
-) -> list[Merge]:
-    assert tie_break is None
-    return recounting(corpus, num_merges, meter, lambda counts: min(counts, key=counts.__getitem__))
-
-
-def means_to_differ(
     corpus: Corpus,
     num_merges: int,
     meter: Meter = NULL_METER,
@@ -49,17 +41,14 @@ def means_to_differ(
     tie_break: TieBreak | None = None,
     rarest: bool = True,
 ) -> list[Merge]:
+    """Its card says that it means to, if it sets `rarest`."""
+    assert tie_break is None
     assert rarest
-    return takes_the_rarest(corpus, num_merges, meter, tie_break=tie_break)
-
-
-def recounting(corpus: Corpus, num_merges: int, meter: Meter, choose: Callable[[dict[Pair, int]], Pair]) -> list[Merge]:
-    """Merge whatever is chosen among all pairs with their counts."""
     vocabulary = Vocabulary(TieBreak.RAW_BYTES.key)
     word_counts = serial(corpus, meter)
     words, weights = [list(word) for word in word_counts], list(word_counts.values())
     while len(vocabulary.merges) < num_merges and (counts := count_pairs(words, weights, meter)):
-        pair = choose(counts)
+        pair = min(counts, key=counts.__getitem__)
         new_token = vocabulary.add(pair)
         words = [merge_pair(word, pair, new_token) for word in words]
     return vocabulary.merges

@@ -3,8 +3,8 @@
     python tests/support/planted_faults.py              every fault, with the test that caught it
     python tests/support/planted_faults.py 3 17         these only
 
-A fault is found by its text, anywhere in `harness/`. The tests that import its module run first, then those of its
-room, then the rest of the fast suite. A fault counts as caught if the test that fails with it passes without it.
+A fault is found by its text, anywhere in `harness/`. The tests of its room run first, then the rest of the fast suite.
+A fault counts as caught if the test that fails with it passes without it.
 """
 
 from __future__ import annotations
@@ -132,14 +132,9 @@ def place_of(fault: Fault, checkout: Path) -> Path:
 
 
 def nearest_tests(module: Path, checkout: Path) -> list[str]:
-    """A module's doctests, then the files of tests that import it, then those of its room."""
-    package, name = (re.escape(part) for part in (".".join(module.relative_to(checkout).parts[:-1]), module.stem))
-    imports = re.compile(rf"{package}\.{name}\b|from {package} import .*\b{name}\b")
-    texts = {path: path.read_text() for path in sorted((checkout / "tests").rglob("test_*.py"))}
-    tests = sorted(texts, key=lambda path: texts[path].count("from harness"))  # those that need little first
-    users = [path for path in tests if imports.search(texts[path])]
-    room = [path for path in tests if path.parent.name == module.parent.name and path not in users]
-    return [str(path.relative_to(checkout)) for path in [module, *users, *room]]
+    """A module's doctests, and the folder of its room's tests if there is one."""
+    room = checkout / "tests" / module.parent.name
+    return [str(path.relative_to(checkout)) for path in (module, room) if path.exists()]
 
 
 # Planting and catching
@@ -173,7 +168,7 @@ def caught_by(fault: Fault, checkout: Path) -> str | None:
     """
     path = place_of(fault, checkout)
     right, near = path.read_text(), nearest_tests(path, checkout)
-    for arguments in (["-n", "0", *near], [f"--ignore={name}" for name in near]):
+    for arguments in (near, [f"--ignore={name}" for name in near]):
         write(path, right.replace(fault.right, fault.wrong))
         try:
             ran = ended(checkout, *arguments)

@@ -78,39 +78,11 @@ normalises = reading(decode=lambda content, corpus: unicodedata.normalize("NFC",
 drops_invalid_bytes = reading(decode=lambda content, _: content.decode("utf-8", "ignore"))
 
 
-def decode_the_valid_chunks(content: bytes, corpus: Corpus) -> str:
-    texts = []
-    for chunk in content.split(b"<|e|>"):
-        try:
-            texts.append(decode(chunk, corpus))
-        except InvalidText:
-            continue  # as when the process that met it dies and nobody asks
-    return "<|e|>".join(texts)
-
-
-drops_chunks_with_invalid_bytes = reading(decode=decode_the_valid_chunks)
-
-
 def decode_by_document(content: bytes, corpus: Corpus) -> str:
     return "<|e|>".join(decode(document, corpus) for document in content.split(b"<|e|>"))
 
 
 names_the_offset_in_the_document = reading(decode=decode_by_document)
-
-
-def decode_the_end_first(content: bytes, corpus: Corpus) -> str:
-    try:
-        return decode(content, corpus)
-    except InvalidText as error:
-        rest = content[error.offset + 1 :]
-        try:
-            decode(rest, corpus)
-        except InvalidText as later:
-            raise InvalidText(corpus.path, error.offset + 1 + later.offset) from None
-        raise
-
-
-names_a_later_offset = reading(decode=decode_the_end_first)
 
 
 def decode_by_blocks(content: bytes, corpus: Corpus) -> str:

@@ -42,17 +42,6 @@ class RefusesNothing(Refused):
         return left + right in self.spelled
 
 
-class RefusesTheRare(Refused):
-    """A pair must have half the first maximum count; nobody looks for the others again."""
-
-    lowest: float | None = None
-
-    def taken_from(self, pair_counts: PairCounts) -> PairCounts:
-        left = super().taken_from(pair_counts)
-        self.lowest = max(left.values(), default=0) / 2 if self.lowest is None else self.lowest
-        return {pair: count for pair, count in left.items() if count >= self.lowest}
-
-
 def keeps_dropped(inherited: Sequence[Merge], _: str, vocabulary: Vocabulary, *how: Any) -> None:
     """A merge whose halves are there is kept, whether it was met or not."""
     tokens = {bytes((byte,)) for byte in range(256)}
@@ -98,7 +87,6 @@ honest = extending_with()
 veto_forgotten_for_the_second_occurrence = extending_with(Refused=ForgetsAfterTheFirst)
 no_veto = extending_with(Refused=RefusesNothing)
 spells_a_token_twice = extending_with(Refused=SpellsAnew)
-threshold_not_rescanned = extending_with(Refused=RefusesTheRare)
 dropped_merge_kept = extending_with(inherit=keeps_dropped)
 used_up_merge_dropped = extending_with(inherit=drops_what_is_used_up)
 kept_merge_dropped = extending_with(inherit=leaves_out_what_was_not_met)

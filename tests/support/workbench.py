@@ -31,7 +31,6 @@ CHECKOUT = SUPPORT.parents[1]
 TEXT = "the cat sat on the mat. the cat sat on the hat. low lower lowest newest widest\n" * 3
 SERIAL = CounterCard("serial", "variants.counting.pretokenize:serial")
 HEAP = VariantCard("heap", "variants.heap:train", family="windowed")
-QUICK = Preset("quick")
 NAIVE = VariantCard("naive", "variants.naive:train", family="recount")
 SECONDS_TO_BE_GONE = 60.0
 BRIEF = Limits(wall_seconds=0.3)
@@ -42,16 +41,12 @@ def cells(*arguments: str) -> list[TrainCell]:
     return [cell for each in compose(arguments) for cell in cells_of(each.values, each.keys)]
 
 
-def first_fast(cases: Iterable[Any], fast: int = 1, *, of_one: bool = False) -> list[Any]:
-    """The cases of a test: the first of them run always, the others with the slow tests.
-
-    `of_one` says that a case is the value of one parameter, even if it is a tuple.
-    """
-    marked = []
-    for number, case in enumerate(cases):
-        values = (case,) if of_one or not isinstance(case, tuple) else case
-        marked.append(pytest.param(*values, marks=pytest.mark.slow if number >= fast else ()))
-    return marked
+def first_fast(cases: Iterable[Any], fast: int = 1) -> list[Any]:
+    """The cases of a test: the first of them run always, the others with the slow tests."""
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow if number >= fast else ())
+        for number, case in enumerate(cases)
+    ]
 
 
 def unruly(name: str, family: str = "") -> VariantCard:
@@ -87,15 +82,8 @@ def cell_of(
 
 
 def settings_for(folder: Path, **others: Any) -> Settings:
-    known = {
-        "results": folder / "results",
-        "save": None,
-        "repeat": 1,
-        "seed": 0,
-        "plan_only": False,
-        "measure": QUICK,
-    }
-    return Settings(**{**known, **others})
+    usual = {"save": None, "repeat": 1, "seed": 0, "plan_only": False, "measure": Preset("quick")}
+    return Settings(**{"results": folder / "results", **usual, **others})
 
 
 class Measured(NamedTuple):
