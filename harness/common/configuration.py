@@ -112,7 +112,7 @@ class HarnessConfig:
     measure: MeasureConfig = field(default_factory=MeasureConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     first_stage: FirstStageConfig = field(default_factory=FirstStageConfig)
-    variants: Any = None
+    variants: list[str] | None = None
     vocab_size: int | None = None
     vocab_size_at_most: dict[str, int] = field(default_factory=dict)
     special_tokens: list[str] | None = None

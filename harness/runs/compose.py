@@ -148,7 +148,7 @@ def prepared_value(argument: str) -> str:
         return f"{key}=[{','.join(map(quoted, split_list(value, key)))}]"
     if key == "veto" and value.startswith("["):
         return f"{key}={quoted(value)}"
-    if key == "variants" and "," in value and not re.search(r"[(\[{]", value):
+    if key == "variants" and value != "null" and not re.search(r"[(\[{]", value):
         return f"{key}=[{value}]"
     if key in ("vocab_size", "first_stage.vocab_size"):
         return f"{key}={','.join(map(in_digits, value.split(',')))}"
@@ -183,8 +183,10 @@ def check_names(argument: str) -> None:
     key, equals, value = argument.partition("=")
     if not equals:
         raise Refusal(f"{key!r} is not of the form NAME=VALUE; {guess(key) or HELP}")
-    if key == "variants" and not value:
+    if argument in ("variants=", "variants=[]"):
         raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
+    if key in ("special_tokens", "pattern.regex") and value != value.encode(errors="replace").decode():
+        raise Refusal(f"{key}={value!r} is not UTF-8; write it in a UTF-8 terminal")
     if argument == "special_tokens=null":
         raise Refusal(f"{argument} is none of the possibilities; set special_tokens=[] for no special tokens")
     if key in ("variant.params", "counting.params"):

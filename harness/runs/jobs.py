@@ -6,8 +6,6 @@ A record has the keys that people script against, and no path of this machine.
 from __future__ import annotations
 
 import os
-import re
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.common.registry import CounterCard, VariantCard
 from harness.measure.machine import clock_cost_seconds, interpreter, python
-from harness.measure.process import PACKAGES, Answer
+from harness.measure.process import Answer
 from harness.proof import WRONG
 from harness.records.file import Record
 from harness.records.schema import BY_ITSELF
@@ -227,19 +225,10 @@ def total_of(*parts: float | None) -> float | None:
 
 
 def without_paths(text: str | None, reading: Reading) -> str | None:
-    """The text with short names for the places of this machine, and of any other path the last name."""
-    if not text:
-        return text
-    places = {
-        str(reading.file.path): reading.file.name,
-        PACKAGES: ".",
-        sys.prefix: "<python>",
-        sys.base_prefix: "<python>",
-        os.path.expanduser("~"): "~",  # noqa: PTH111
-        os.getcwd(): ".",  # noqa: PTH109
-    }
-    for place in sorted(places, key=len, reverse=True):
-        if len(place) > 1:
-            whole = re.escape(place) + r"(?![\w-]|\.\w)"  # another folder's name may begin with the place's
-            text = places[place].join(re.split(whole, text))
-    return redact_paths(text)
+    """The text with the corpus by its name, paths from the current folder or home, and of others the last name."""
+    if text:
+        text = text.replace(str(reading.file.path), reading.file.name)
+        for folder in (os.getcwd(), os.path.expanduser("~")):  # noqa: PTH109, PTH111
+            text = text.replace(f"{folder}/", "")
+        text = redact_paths(text)
+    return text

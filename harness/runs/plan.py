@@ -14,10 +14,11 @@ from typing import Any
 
 from harness import corpora
 from harness.common import registry
+from harness.common.comparison import FEWEST_BLOCKS
 from harness.common.console import tell, terminal_text
 from harness.common.errors import Refusal
-from harness.common.registry import GIVEN, CounterCard, VariantCard
-from harness.common.units import counted_text, duration_text, parse_bytes
+from harness.common.registry import GIVEN, CounterCard, VariantCard, at_least, one_of
+from harness.common.units import counted_text, parse_bytes
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
 from harness.measure.sandbox import Limits
@@ -34,6 +35,7 @@ from harness.runs.cells import (
     make_tasks,
 )
 from harness.runs.compose import Config, compose
+from harness.runs.extension import extension_of, require_extending
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
@@ -41,8 +43,6 @@ WHOLE_COMMAND = "results, save, repeat, measure, seed, plan, rerun, overwrite an
 SHARE_OF_FREE_MEMORY = 0.8
 # A smaller table would be spilled into more files than a process may have open.
 SMALLEST_TABLE_BYTES = 16_000_000
-TO_EXTEND = {"extend": None, "inherited": "kept", "seeds": "none", "veto": "none", "protected": "none"}
-"""The settings of what a trainer continues from and may not merge, as they are where nothing of that is wanted."""
 
 
 def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
@@ -59,9 +59,10 @@ def planned(overrides: Sequence[str]) -> Plan:
     return make_plan(compose(overrides), overrides)
 
 
-FILES = ("seeds", "protected")
-"""A path, or tokens in brackets."""
-PATHS = (*FILES, "data.path", "extend", "save", "results", "interpreter", "variant.params", "counting.params")
+PATHS = (
+    *("data.path", "extend", "save", "results", "seeds", "protected"),
+    *("interpreter", "variant.params", "counting.params"),
+)
 """Overrides whose values may hold paths."""
 
 
@@ -72,9 +73,9 @@ def redacted_override(override: str) -> str:
     ('data.path=book.txt', 'seeds=[a/b]')
     """
     key, equals, value = override.partition("=")
-    if not key.lstrip("+").startswith(PATHS) or (key in FILES and value.startswith("[")):
-        return override if key == "pattern.regex" else redact_paths(override)
-    return f"{key}{equals}{redact_paths(value, relative=True)}"
+    if key == "pattern.regex" or (key in ("seeds", "protected") and value.startswith("[")):
+        return override  # tokens, not paths
+    return f"{key}{equals}{redact_paths(value, relative=key.lstrip('+').startswith(PATHS))}"
 
 
 PATH = re.compile(r"[^][{}(),'\"=\s]+")
@@ -104,10 +105,10 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
     """The command's settings. Raises Refusal for impossible ones."""
     measure = config["measure"]
     repeat = config["repeat"] if config["repeat"] is not None else measure["repeat"]
-    check_choices({"measure.kind": (measure["kind"], KINDS)})
-    check_least({"repeat": repeat})
-    check_least({"measure.warm_up": measure["warm_up"]}, 0)
-    rule = rule_of(measure["precision"], repeat, measure["most"], timed=measure["kind"] == "time")
+    one_of("measure.kind", measure["kind"], KINDS)
+    at_least("repeat", repeat)
+    at_least("measure.warm_up", measure["warm_up"], 0)
+    rule = rule_of(measure["precision"], repeat, measure["most"])
     for name in ("results", "save"):
         if config[name] == "":
             raise Refusal(f"{name} is empty; set {name}=FOLDER")
@@ -121,31 +122,14 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
     )
 
 
-def check_least(values: Mapping[str, int], least: int = 1) -> None:
-    for name, value in values.items():
-        if value < least:
-            raise Refusal(f"{name}={value} is not possible; it is a number of {least} or more")
-
-
-def check_choices(values: Mapping[str, tuple[str, Sequence[str]]]) -> None:
-    for name, (value, allowed) in values.items():
-        if value not in allowed:
-            raise Refusal(registry.unknown(name, value, allowed))
-
-
-def rule_of(precision: float | None, repeat: int, most: int, *, timed: bool) -> Rule | None:
+def rule_of(precision: float | None, repeat: int, most: int) -> Rule | None:
     """The rule for a precision, None without one. Raises Refusal for an impossible one."""
     if precision is None:
         return None
     if not 0 < precision < 1:
         raise Refusal(f"measure.precision={precision:g} must be between 0 and 1; 0.05 is within 5 %")
-    if not timed:
-        raise Refusal("measure.precision is of times, and none are measured so; leave it out, or set measure=quick")
-    from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
-
     fewest = max(FEWEST_BLOCKS, repeat)
-    if most < fewest:
-        raise Refusal(f"measure.most={most} must be at least {fewest}, the minimum number of blocks")
+    at_least("measure.most", most, fewest)
     return Rule(precision, fewest, most)
 
 
@@ -160,9 +144,10 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     threads = usable_cores() if config["threads"] == "all" else config["threads"]
     if type(threads) is not int:
         raise Refusal(f"threads={threads} must be a whole number, or all")
-    check_least({"threads": threads, "min_count": config["min_count"]})
-    choices = {"tie_break": [*(tie_break.value for tie_break in TieBreak), OWN], "errors": ["strict", "replace"]}
-    check_choices({name: (config[name], allowed) for name, allowed in choices.items()})
+    at_least("threads", threads)
+    at_least("min_count", config["min_count"])
+    one_of("tie_break", config["tie_break"], [*(tie_break.value for tie_break in TieBreak), OWN])
+    one_of("errors", config["errors"], ["strict", "replace"])
     special_tokens = checked_special_tokens(card_default(config, "special_tokens"))
     vocab_size = card_default(config, "vocab_size")
     vocab_size = min(vocab_size, config["vocab_size_at_most"].get(config["data"]["name"], vocab_size))
@@ -173,12 +158,8 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
         )
     pattern_name, pattern = pattern_of(config["pattern"])
     variants = variants_of(config, keys)
-    extension = None
-    if any(config[name] != usual for name, usual in TO_EXTEND.items()):
-        from harness.runs.extension import extension_of, require_extending  # late, as few runs extend
-
-        extension = extension_of(config, vocab_size - smallest, special_tokens, pattern)
-        require_extending(variants, extension)
+    extension = extension_of(config, vocab_size - smallest, special_tokens, pattern)
+    require_extending(variants, extension)
     limits = limits_of(config["limits"])
     if (runs_under := interpreter(config["interpreter"])).status == "error":
         raise Refusal(runs_under.reason)
@@ -217,10 +198,6 @@ def checked_special_tokens(tokens: Sequence[str]) -> tuple[str, ...]:
             raise Refusal("special_tokens holds an empty token; leave it out, or set special_tokens=[] for none")
         if token in tokens[:number]:
             raise Refusal(f"special_tokens holds {token!r} twice; pass each once")
-        try:
-            token.encode()
-        except UnicodeEncodeError as error:
-            raise Refusal(f"special token {token!r} is not UTF-8; write it in a UTF-8 terminal") from error
     return tuple(tokens)
 
 
@@ -241,10 +218,7 @@ def check_expression(expression: str) -> None:
     import regex  # late: it is slow to import, and the patterns of cards are known to compile
 
     try:
-        expression.encode()
         regex.compile(expression)
-    except UnicodeEncodeError as error:
-        raise Refusal(f"pattern.regex={expression!r} is not UTF-8; write it in a UTF-8 terminal") from error
     except (regex.error, ValueError, RecursionError) as error:
         raise Refusal(f"pattern.regex={expression!r} is not a regular expression: {error}") from error
 
@@ -269,7 +243,7 @@ def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus, 
         return counted_by_an_engine(config, corpus, pattern_name)
     file = corpora.prepare(config["data"], corpus.special_tokens)
     if file.table:
-        refuse_counting_settings(file.name, config, keys)
+        refuse_ignored(file.name, config, keys)
     return file
 
 
@@ -281,31 +255,22 @@ def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_nam
     counting, card = config["counting"], config["data"]
     names = registry.cards("counting")[counting["name"]]["params"]
     check_parameters(f"counting={counting['name']}", counting["params"], names)
-    memory = None if counting["memory"] is None else table_bytes(counting["memory"])
-    settings = settings_of(counting["params"], memory)
-    sliced = any(card[slicing] is not None for slicing in ("bytes", "skip", "documents"))
+    memory = None if counting["memory"] is None else parse_bytes(counting["memory"], "counting.memory")
     file = None
-    if card["path"] is None or sliced or is_table(card):
+    if card["path"] is None or is_table(card) or any(card[part] for part in ("bytes", "skip", "documents")):
         file = corpora.prepare(card, reading.special_tokens)
         if file.table:
-            refuse_counting_settings(file.name, config, ["counting"])
+            refuse_ignored(file.name, config, ["counting"])
+    settings = settings_of(counting["params"], memory)
     return counted_table(card, reading, pattern_name, settings, file, config["plan"])
 
 
-def refuse_counting_settings(name: str, config: Mapping[str, Any], keys: Sequence[str]) -> None:
-    """A word table is counted already: settings of counting would be ignored without a word."""
-    counter_named = config["counting"]["_target_"] is not None or config["counting"].get("engine") is not None
-    ignored = [key for key in keys if key.partition(".")[0] in ("counting", "errors")]
-    if not counter_named:  # counting=own takes back what an experiment chose
-        ignored = [key for key in ignored if key != "counting"]
-    if counter_named or ignored:
-        raise Refusal(f"data={name} is a table of words, so nothing is counted; leave out {[*ignored, 'counting'][0]}")
-    of_pattern = [key for key in keys if key.partition(".")[0] == "pattern"]
-    if of_pattern and config["save"] is None:
-        raise Refusal(
-            f"data={name} is a table of words, so nothing is split; leave out {of_pattern[0]}, which says how a "
-            "tokenizer splits only together with save=FOLDER"
-        )
+def refuse_ignored(name: str, config: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """Refuse settings that a table of words would ignore: it is split and counted already."""
+    for key in keys:
+        group = key.partition(".")[0]
+        if group in ("counting", "errors") or (group == "pattern" and config["save"] is None):
+            raise Refusal(f"data={name} is a table of words, which is split and counted already; leave out {key}")
 
 
 # Variants and counters.
@@ -317,23 +282,23 @@ def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantC
     card = registry.variant(composed["name"])
     if card is None:
         raise Refusal(registry.unknown("variant", composed["name"], registry.variants()))
+    set_here = {key.split(".")[2] for key in keys if key.startswith("variant.params.")}
     given = {
         name: value
         for name, value in composed["params"].items()
-        if any(f"{key}.".startswith(f"variant.params.{name}.") for key in keys)
-        or card.params.get(name, not value) != value
+        if name in set_here or card.params.get(name, not value) != value  # or by an experiment
     }
     if composed["_target_"] != card.target and names is None:
         return [VariantCard(composed["_target_"], composed["_target_"], about="named by its target", params=given)]
-    selected = [card] if names is None else registry.select(names_in(names))
+    selected = [card] if names is None else registry.select(names)
     if given and not any("external" in other.tags for other in selected):
-        taken = {name: default for other in selected for name, default in other.params.items()}
-        check_parameters(f"variant {card.name}" if names is None else "none of these variants", given, sorted(taken))
+        taken = sorted({name for other in selected for name in other.params})
+        check_parameters(f"variant {card.name}" if names is None else "none of these variants", given, taken)
     cards = []
     for other in selected:
         own = {name: value for name, value in given.items() if name in other.params or "external" in other.tags}
         check_types("variant.params", own, other)
-        cards.append(replace(other, params={**other.params, **own}) if own else other)
+        cards.append(replace(other, params={**other.params, **own}))
     return cards
 
 
@@ -354,40 +319,20 @@ def check_types(key: str, given: Mapping[str, Any], card: CounterCard) -> None:
             raise Refusal(f"{what}; it takes {wanted.__name__}, by default {default!r}")
 
 
-def names_in(variants: Any) -> list[str]:
-    """The names that `variants` holds, which may be one or a list of them."""
-    names = variants if isinstance(variants, list) else [variants]
-    if not names or not all(isinstance(name, str) for name in names):
-        raise Refusal(f"variants={variants} names none; it is a list of names, all, or a tag")
-    return names
-
-
 def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
     """The counter chosen with counting=NAME or by counting._target_, else `own`, the one that the variant names."""
-    counters = registry.counters()
-    if own is not None and own not in counters:
-        raise Refusal(registry.unknown("counting", own, counters))
+    counters, given = registry.counters(), dict(composed["params"])
+    if own is not None:
+        one_of("counting", own, list(counters))
+    if (memory := composed["memory"] or given.get("memory")) is not None:
+        given["memory"] = parse_bytes(memory, "counting.memory")
+        at_least("counting.memory", given["memory"], SMALLEST_TABLE_BYTES)
     card = counters.get(composed["name"] if own is None else own)
-    given = dict(composed["params"])
-    if composed.get("memory") is not None:
-        given["memory"] = composed["memory"]
-        if card is not None and "memory" not in card.params:
-            spilling = ", ".join(name for name, other in counters.items() if "memory" in other.params)
-            raise Refusal(f"counting={card.name} keeps its words in memory; counting.memory is for: {spilling}")
-    if given.get("memory") is not None:
-        given["memory"] = table_bytes(given["memory"])
     if card is None or (own is None and card.target != composed["_target_"]):
         return CounterCard(composed["_target_"], composed["_target_"], params=given)
     check_parameters(f"counting={card.name}", given, card.params)
     check_types("counting.params", given, card)
-    return replace(card, params={**card.params, **given}) if given else card
-
-
-def table_bytes(size: str | int) -> int:
-    number = parse_bytes(size, "counting.memory")
-    if number < SMALLEST_TABLE_BYTES:
-        raise Refusal(f"counting.memory={size} is too small; the least is 16MB")
-    return number
+    return replace(card, params={**card.params, **given})
 
 
 # plan=true.
@@ -395,30 +340,15 @@ def table_bytes(size: str | int) -> int:
 
 def show_plan(plan: Plan) -> None:
     """Print a line for each counter and cell, and one for the whole; nothing is run for it."""
-    counters = [counter for task in plan.tasks for counter in counters_of(task.cells)]
-    lines = [
-        f"counting {cell.reading.file.name} ({cell.counter.name}, threads={cell.threads}), once in every block"
-        for cell in {(cell.reading.key, cell.key): cell for cell in counters}.values()
-    ]
+    counters = {cell.label: cell.threads for task in plan.tasks for cell in counters_of(task.cells)}
+    lines = [f"{label}, threads={threads}, once in every block" for label, threads in counters.items()]
     lines += [
-        f"{cell.variant.name} on {cell.reading.file.name} ({cell.reading.file.bytes:,} bytes), "
-        f"{cell.num_merges:,} merges, counting={cell.count.counter.name}, threads={cell.count.threads}"
+        f"{cell.label} ({cell.reading.file.bytes:,} bytes), {cell.num_merges:,} merges, "
+        f"counting={cell.count.counter.name}, threads={cell.count.threads}"
         for cell in plan.cells
     ]
-    tell("\n".join([*map(terminal_text, lines), plan_summary(plan)]))
-
-
-def plan_summary(plan: Plan) -> str:
-    """How often all of it is run, and the longest that the trainers can take."""
-    settings = plan.settings
-    warm_up, rule = settings.measure.warm_up, settings.measure.precision
-    blocks = counted_text(settings.repeat, "block") if rule is None else f"{rule.fewest} to {rule.most} blocks"
+    warm_up, rule = plan.settings.measure.warm_up, plan.settings.measure.precision
+    blocks = counted_text(plan.settings.repeat, "block") if rule is None else f"{rule.fewest} to {rule.most} blocks"
     blocks += f" after {warm_up} of warm-up" if warm_up else ""
-    blocks += f", as many as ratios within {rule.within:.0%} need" if rule is not None else ""
-    text = f"{counted_text(len(plan.cells), 'cell')} in {counted_text(len(plan.tasks), 'task')}, {blocks}"
-    walls = [cell.limits.wall_seconds for cell in plan.cells]
-    if None not in walls:
-        # A cell is stopped once, and may take as long again for the estimate of its total.
-        times = max(2, len(settings.blocks()))
-        text += f", trainers at most {duration_text(times * sum(filter(None, walls)))} by limits.wall"
-    return f"{text}; nothing was run (plan=true)"
+    size = f"{counted_text(len(plan.cells), 'cell')} in {counted_text(len(plan.tasks), 'task')}, {blocks}"
+    tell("\n".join([*map(terminal_text, lines), f"{size}; nothing was run (plan=true)"]))

@@ -206,8 +206,8 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
         (["data=[owt,stdlib]"], "-m data=A,B"),
         (["variant.params={push: grown}"], "variant.params.NAME=VALUE"),
         (["counting.params={a: 1}"], "counting.params.NAME=VALUE"),
-        (["variants=3"], "variants=3 names none"),
-        (["variants=[]"], "variants=[] names none"),
+        (["variants=3"], "unknown variant '3'"),
+        (["variants=[]"], "variants is empty; set one or more, such as variants=naive,heap"),
         (["variants=[naive,nonesuch]"], "unknown variant 'nonesuch'"),
         (["variant._target_=null"], "variant._target_=null"),
         (["results=null"], "results=null"),
@@ -236,8 +236,7 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
         (["data.skip=-1"], "data.skip=-1 is not a size"),
         (["results="], "results is empty"),
         (["measure=precise", "measure.precision=0"], "measure.precision=0 must be between 0 and 1"),
-        (["measure=precise", "measure.most=5"], "measure.most=5 must be at least 6"),
-        (["measure=proof", "measure.precision=0.05"], "measure.precision is of times"),
+        (["measure=precise", "measure.most=5"], "measure.most=5 is not possible; it is a number of 6 or more"),
     ],
 )
 def test_invalid_arguments_are_refused_in_one_sentence(arguments: list[str], message: str, book: str) -> None:

@@ -257,17 +257,16 @@ def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) ->
         (
             ["-m", "variant=heap,naive", "vocab_size=270,280", "counting=serial"],
             [
-                "counting book.txt (serial, threads=1), once in every block",
+                "counting book.txt (serial), threads=1, once in every block",
                 "heap on book.txt (17 bytes), 13 merges, counting=serial, threads=1",
                 "4 cells in 2 tasks, 1 block; nothing was run (plan=true)",
             ],
         ),
-        (["measure=paired", "repeat=2", "limits.wall=60"], ["2 blocks after 1 of warm-up, trainers at most 3 min"]),
-        (["limits.wall=60"], ["1 block, trainers at most 2 min by limits.wall;"]),  # a minute to estimate it
-        (["measure=precise"], ["6 to 20 blocks after 1 of warm-up, as many as ratios within"]),
+        (["measure=paired", "repeat=2"], ["2 blocks after 1 of warm-up; nothing"]),
+        (["measure=precise"], ["6 to 20 blocks after 1 of warm-up"]),
     ],
 )
-def test_a_plan_has_a_line_for_each_counter_and_trainer_and_says_how_long_it_can_take(
+def test_a_plan_has_a_line_for_each_counter_and_trainer(
     book: str, arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([book, "plan=true", *arguments]) == OK
