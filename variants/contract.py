@@ -110,8 +110,6 @@ class Meter:
         self.tallies: dict[str, int] = {}
         self.followed: Sequence[Merge] = ()
         self.done = 0
-        self.last_phase = ""
-        self.laps = 0
         self._mark = time.perf_counter()
 
     def lap(self, phase: str) -> None:
@@ -119,14 +117,11 @@ class Meter:
         now = time.perf_counter()
         self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._mark
         self._mark = now
-        self.last_phase = phase
-        self.laps += 1
 
     def add(self, phase: str, seconds: float) -> None:
         """Give `seconds` of the time since the previous lap to `phase`: native code times itself."""
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
         self._mark += seconds
-        self.last_phase = phase
 
     def tally(self, name: str, n: int) -> None:
         """Count work; called at most once a merge for each name. Deterministic, equal on every machine."""

@@ -51,7 +51,7 @@ class GuardedProcess:
         self.is_guard_gone = False
         """Whether the guard ended before the harness let it: a trainer may have ended it, or the kernel for memory."""
         self.members: list[psutil.Process] = []
-        self.peak_bytes = self.private_bytes = 0
+        self.peak_bytes = 0
         self.is_sampled = sys.platform != "linux"
         """Whether the peak of memory is of looks, and not the kernel's."""
         self.looked_at, self.is_over_memory = time.perf_counter(), False
@@ -168,8 +168,7 @@ class GuardedProcess:
         """
         sizes = [size for member in self.members if (size := memory_of(member))]
         total = sum(sizes)
-        figures = dict(re.findall(r"^(VmHWM|RssAnon):\s+(\d+) kB$", proc_text(f"{self.leader}/status"), re.MULTILINE))
-        self.private_bytes = max(self.private_bytes, 1024 * int(figures.get("RssAnon", 0)))
+        peak = re.search(r"^VmHWM:\s+(\d+) kB$", proc_text(f"{self.leader}/status"), re.MULTILINE)
         if len(sizes) > 1:
             self.is_sampled = True
             now = time.perf_counter()
@@ -177,7 +176,7 @@ class GuardedProcess:
                 return False
             total = sum(memory_of(member, shared_out=True) for member in self.members)
             self._shares_again_at = now + (time.perf_counter() - now) / SHARE_OF_TIME_FOR_SHARES
-        self.peak_bytes = max(self.peak_bytes, total, 1024 * int(figures.get("VmHWM", 0)))
+        self.peak_bytes = max(self.peak_bytes, total, 1024 * int(peak[1]) if peak else 0)
         return limit is not None and total > limit
 
     def cpu(self) -> Cpu:

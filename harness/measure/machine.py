@@ -21,7 +21,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import timeit
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
@@ -30,8 +29,6 @@ from types import MappingProxyType
 from typing import Any
 
 import psutil
-
-from variants.contract import Meter
 
 UNAVAILABLE = "unavailable"
 ROOT = Path("/")
@@ -45,7 +42,6 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 MEASURED = ("variants", "harness", "conf", "pyproject.toml")
 """A change in any of these is a change of what is measured."""
 WAITS = ("cpu", "memory", "io")
-BATCHES, LAPS = 9, 1000
 OLDEST = (3, 9)
 """The oldest Python that the worker and the Python stages run under."""
 SECONDS_TO_ANSWER = 60
@@ -220,16 +216,6 @@ def difference(before: Totals, after: Totals) -> Totals:
 def pressure(kind: str) -> float | None:
     match = re.search(r"^some .*total=(\d+)", content(f"proc/pressure/{kind}"), re.MULTILINE)
     return int(match[1]) / 1e6 if match else None
-
-
-@functools.cache
-def clock_cost_seconds() -> float:
-    """Return the seconds of one lap of a meter, in the fastest of some batches: interference only adds.
-
-    Times a record's `laps` it is the clock's own part of the record's time.
-    """
-    batches = timeit.repeat('meter.lap("update")', globals={"meter": Meter()}, repeat=BATCHES, number=LAPS)
-    return round(min(batches) / LAPS, 11)
 
 
 # Interpreters

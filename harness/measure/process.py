@@ -248,7 +248,6 @@ class Supervision:
         answer.update(
             **seen,
             peak_rss_bytes=self.process.peak_bytes or None,
-            peak_private_bytes=self.process.private_bytes or None,
             memory_is_sampled=self.process.is_sampled or self.account.ended is None,
             limits={"wall_seconds": self.limits.wall_seconds, "memory_bytes": self.limits.memory_bytes},
         )

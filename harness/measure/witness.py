@@ -75,10 +75,8 @@ class Measured(msgspec.Struct, forbid_unknown_fields=True):
     reason: Text | None
     seconds: Annotated[dict[Text, Amount], Few]
     total: Amount
-    laps: Count
     tallies: Annotated[dict[Text, Count], Few]
     curve: Annotated[list[Point], Few]
-    last_phase: Text
     interpreter: Text
     takes_threads: bool | None
     from_file: bool = False

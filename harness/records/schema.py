@@ -230,16 +230,12 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     tallies: Annotated[dict[str, Whole] | None, doc("counts of work by name, equal on every machine")] = None
     instructions: Annotated[Instructions | None, doc("what `measure=instructions` counted")] = None
     peak_rss_bytes: Annotated[Whole | None, doc("the peak of resident memory, child processes included")] = None
-    peak_private_bytes: Annotated[Whole | None, doc("the same without pages of mapped files")] = None
     memory_is_sampled: Annotated[bool, doc("whether the peak is of samples, ten in a second")] = False
     witness: Annotated[Witness | None, doc("the same call as others measured it")] = None
     disturbance: Annotated[Disturbance | None, doc("what happened on the machine while the call ran")] = None
-    laps: Annotated[Whole | None, doc("how many times the clock was read")] = None
-    clock_cost_seconds: Annotated[Number | None, doc("what reading it once costs")] = None
     concurrent: Annotated[bool, doc("whether other runs were timed on the machine at the same time")] = False
     extrapolated: Annotated[Extrapolated | None, doc("the estimated total of a trainer that a limit stopped")] = None
     curve: Annotated[list[Point] | None, doc("merges done and seconds by phase, at up to 256 moments")] = None
-    last_phase: Annotated[str | None, doc("where a trainer was that did not finish")] = None
     stderr_tail: Annotated[str, doc("the last that the process wrote to standard error")] = ""
 
     def __post_init__(self) -> None:

@@ -104,7 +104,6 @@ def _counts(rows: Sequence[Row]) -> Columns:
         "runs": lambda row: row.runs,
         "instructions": lambda row: row.instructions,
         "peak_rss_bytes": lambda row: row.peak_rss_bytes,
-        "peak_private_bytes": lambda row: row.figures["private_memory"],
         **{name: lambda row, name=name: row.tallies.get(name) for name in tallies},  # type: ignore[misc]
     }
 

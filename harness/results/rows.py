@@ -222,7 +222,6 @@ class Row:
             **{phase: (spent, seconds_text) for phase, spent in seconds.items()},
             "merge": (merging, seconds_text),
             "memory": (self.peak_rss_bytes, bytes_text),
-            "private_memory": (_median_of(right, "peak_private_bytes"), bytes_text),
             "MB/s": (_rate(size and size / 1e6, whole), rate_text),
             "pre-tokens/s": (_rate(self.corpus.get("pre_tokens"), whole), rate_text),
             "merges/s": (_rate(self.merges, merging), rate_text),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.common.registry import CounterCard, VariantCard
-from harness.measure.machine import clock_cost_seconds, interpreter, python
+from harness.measure.machine import interpreter, python
 from harness.measure.process import Answer
 from harness.proof import WRONG
 from harness.records.file import Record
@@ -174,16 +174,12 @@ def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block) -> 
         "errors": reading.corpus.errors if was_read else None,
         "memory_is_sampled": answer.get("memory_is_sampled", False),
         **{key: answer.get(key) for key in AS_ANSWERED},
-        "clock_cost_seconds": clock_cost_seconds(),
         "block": block.number,
         "warm_up": block.warm_up,
     }
 
 
-AS_ANSWERED = (
-    *("takes_threads", "tallies", "peak_rss_bytes", "peak_private_bytes", "witness", "disturbance", "laps"),
-    *("limits", "last_phase"),
-)
+AS_ANSWERED = ("takes_threads", "tallies", "peak_rss_bytes", "witness", "disturbance", "limits")
 """Keys of a record that are those of an answer."""
 
 

@@ -242,8 +242,6 @@ class Measured:
             "total": total,
             "tallies": {name: tally_of(name, int(number)) for name, number in self.meter.tallies.items()},
             "curve": [*self.curve, self.point()],
-            "last_phase": self.meter.last_phase,
-            "laps": self.meter.laps,
             "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
             "takes_threads": takes_threads,
             "from_file": self.from_file,
