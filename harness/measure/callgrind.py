@@ -36,7 +36,7 @@ STEP = 12_345
 """The bytes by which the environment grows from layout to layout: three pages and a little."""
 MOST_LAYOUTS = 10
 """Linux takes no variable of 128 KiB."""
-NOT_UNDER_VALGRIND = ("total", "curve", "cpu_seconds", "system_seconds", "peak_rss_bytes")
+NOT_UNDER_VALGRIND = ("total", "cpu_seconds", "system_seconds", "peak_rss_bytes")
 """Figures of the tool and not of the trainer."""
 
 

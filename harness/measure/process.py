@@ -92,7 +92,7 @@ def measure_once(
 ) -> Answer:
     """Run one job in a fresh process, which puts its results (merges, words) into the new folder `output`.
 
-    Every answer has `status` and `reason`; one that was measured also has seconds, tallies, curve and memory. The
+    Every answer has `status` and `reason`; one that was measured also has seconds, tallies and memory. The
     process runs `under` another program if one is given, with `variables` added to its environment. It imports from
     `places` and what is installed, and from nowhere else, if they are given; else also from here.
     """

@@ -60,14 +60,6 @@ class Failed(msgspec.Struct, forbid_unknown_fields=True):
     offset: Count | UnsetType = UNSET
 
 
-class Point(msgspec.Struct, forbid_unknown_fields=True):
-    """A point of the curve."""
-
-    merges: Count
-    seconds: Annotated[dict[Text, Annotated[float, Meta(gt=-(2.0**63), lt=2.0**63)]], Few]
-    total: Amount
-
-
 class Measured(msgspec.Struct, forbid_unknown_fields=True):
     """An answer with figures."""
 
@@ -76,7 +68,6 @@ class Measured(msgspec.Struct, forbid_unknown_fields=True):
     seconds: Annotated[dict[Text, Amount], Few]
     total: Amount
     tallies: Annotated[dict[Text, Count], Few]
-    curve: Annotated[list[Point], Few]
     interpreter: Text
     takes_threads: bool | None
     from_file: bool = False

@@ -127,12 +127,6 @@ class Extrapolated(TypedDict, total=False):
     merges_done: Annotated[Whole, doc("how many merges were made before the limit")]
 
 
-class Point(TypedDict):
-    merges: Whole
-    seconds: dict[str, Number]
-    total: Number
-
-
 class Identity(TypedDict, total=False):
     kind: Annotated[Kind, doc("whether the merges are the defined ones")]
     tie_break: Annotated[str, doc("the tie-break of the contract under which they are")]
@@ -235,7 +229,6 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     disturbance: Annotated[Disturbance | None, doc("what happened on the machine while the call ran")] = None
     concurrent: Annotated[bool, doc("whether other runs were timed on the machine at the same time")] = False
     extrapolated: Annotated[Extrapolated | None, doc("the estimated total of a trainer that a limit stopped")] = None
-    curve: Annotated[list[Point] | None, doc("merges done and seconds by phase, at up to 256 moments")] = None
     stderr_tail: Annotated[str, doc("the last that the process wrote to standard error")] = ""
 
     def __post_init__(self) -> None:

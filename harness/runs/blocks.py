@@ -367,7 +367,7 @@ def without_times(record: Record, session: Session) -> Record:
     if session.timed:
         return record
     untimed = {"seconds": dict.fromkeys(record["seconds"]), "cpu_seconds": None, "system_seconds": None}
-    return {**record, **untimed, **({"curve": None} if "curve" in record else {})}
+    return {**record, **untimed}
 
 
 def is_concurrent(answer: Answer, session: Session) -> bool:

@@ -1,8 +1,8 @@
 """The measured process: imports a target, reads the job, calls one counter or trainer, writes one answer.
 
 Run as `python -m harness.worker`, on the standard library alone, so it starts small and under any interpreter. The work
-is read after the import, so an import cannot know it. A thread looks up ten times a second: it reports progress, keeps
-the curve, obeys a request to stop, and ends the whole process group if the parent is gone.
+is read after the import, so an import cannot know it. A thread looks up ten times a second: it reports progress,
+obeys a request to stop, and ends the whole process group if the parent is gone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ IMPORTED, BEGIN, END = b"imported", b"begin", b"end"
 SECONDS_FOR_A_REPLY = 5.0
 SECONDS_TO_STOP = 1.0
 SECONDS_BETWEEN_LOOKS = 0.1
-CURVE_POINTS = 256
 CLOCK_ERROR = 1e-4
 LARGEST_TALLY = 2**63
 LONGEST_REASON = 2000
@@ -115,7 +114,6 @@ class Measured:
         self.channel = channel
         self.process, self.parent = os.getpid(), os.getppid()
         self.meter = StoppableMeter()
-        self.curve: list[dict[str, Any]] = []
         self.from_file = False
         self.tie_break: str | None = None
         self.writing = threading.Lock()
@@ -241,7 +239,6 @@ class Measured:
             "seconds": {phase: seconds_of(phase, float(spent)) for phase, spent in spent_in.items()},
             "total": total,
             "tallies": {name: tally_of(name, int(number)) for name, number in self.meter.tallies.items()},
-            "curve": [*self.curve, self.point()],
             "interpreter": f"{platform.python_implementation()} {platform.python_version()}",
             "takes_threads": takes_threads,
             "from_file": self.from_file,
@@ -264,14 +261,8 @@ class Measured:
         partial.write_text(json.dumps(answer))
         partial.rename(self.output / ANSWER)
 
-    def point(self) -> dict[str, Any]:
-        merges = len(self.meter.followed)
-        if not self.from_file:  # its progress is in bytes while it reads
-            merges = merges or self.meter.done
-        return {"merges": merges, "seconds": dict(self.meter.seconds), "total": clock() - self.started}
-
     def watch(self) -> None:
-        """Report and sample until the process ends, or the harness asks to stop, or the parent is gone."""
+        """Report until the process ends, or the harness asks to stop, or the parent is gone."""
         stop_by = None
         while True:
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -284,7 +275,7 @@ class Measured:
                 self.write(self.stopped())
                 os._exit(0)
             with contextlib.suppress(Exception):  # what the meter follows is the trainer's own
-                self.sample()
+                self.report()
 
     def stopped(self) -> dict[str, Any]:
         """Return the answer for a call that goes on, with the merges made so far; without figures before it begins."""
@@ -301,14 +292,13 @@ class Measured:
                 answer.update(packed_merges=packed(merges), merges_done=len(merges))
         return answer
 
-    def sample(self) -> None:
-        point = self.point()
-        is_reading = self.from_file and not point["merges"]
-        self.channel.say(b"%d bytes" % self.meter.done if is_reading else b"%d" % point["merges"])
-        if not self.curve or point["merges"] > self.curve[-1]["merges"]:
-            self.curve.append(point)
-        if len(self.curve) >= CURVE_POINTS:
-            del self.curve[1::2]
+    def report(self) -> None:
+        """Report progress: the number of merges made, or of bytes while a trainer reads the file."""
+        merges = len(self.meter.followed)
+        if self.from_file and not merges:
+            self.channel.say(b"%d bytes" % self.meter.done)
+        else:
+            self.channel.say(b"%d" % (merges or self.meter.done))
 
 
 def seconds_of(phase: str, spent: float) -> float:

@@ -390,9 +390,6 @@ def test_an_answer_has_its_account(measured: Measure) -> None:
     assert answer["cpu_seconds"] == witness["cpu_seconds"] > answer["system_seconds"] >= 0
     assert witness["whole_process"] is False
     assert answer["peak_rss_bytes"] > 0
-    last = answer["curve"][-1]
-    assert (last["merges"], last["seconds"]) == (NUM_MERGES, seconds)
-    assert last["total"] >= answer["total"] - 0.01
     assert answer["tallies"]["heap_pushes"] > 0
     assert min(value for value in disturbance.values() if value is not None) >= 0
     if Path("/proc/pressure/cpu").exists():
