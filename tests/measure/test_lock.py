@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
-from workbench import CHECKOUT, HEAP, NAIVE, cell_of, heed_signals, reading_of, recorded_run, settings_for
+from workbench import CHECKOUT, cell_of, heed_signals, reading_of, recorded_run, settings_for
 
 from harness.common.errors import Refusal
 from harness.measure import process as lock
 from harness.runs.blocks import measure_task, session_of
-from harness.runs.cells import Plan, Preset, Task, make_tasks
+from harness.runs.cells import Plan, Preset, make_tasks
 
 pytestmark = pytest.mark.xdist_group("one after the other")
 
@@ -61,16 +61,15 @@ def test_waiting_ends_at_once_when_it_is_interrupted(tmp_path: Path) -> None:
 
 
 def test_runs_beside_each_other_are_marked(tmp_path: Path) -> None:
-    cells = [cell_of(reading_of(tmp_path), trainer) for trainer in (HEAP, NAIVE)]
+    cells = [cell_of(reading_of(tmp_path))]
     with lock.timing():
-        run = recorded_run(tmp_path, cells[:1], concurrent=True)
+        run = recorded_run(tmp_path, cells, concurrent=True)
     assert {record["concurrent"] for record in run.records()} == {True}
-    (tmp_path / "other").mkdir()
-    with session_of(Plan(make_tasks(cells), settings_for(tmp_path / "other")), tmp_path / "jobs") as session:
-        measure_task(Task(0, cells[:1]), session)
-        with lock.timing(concurrent=True):
-            measure_task(Task(0, cells), session)
-        assert [record["concurrent"] for record in session.log.records()] == [False, False, True]
+    plan = Plan(make_tasks(cells), settings_for(tmp_path))
+    with session_of(plan, tmp_path / "jobs") as session, lock.timing(concurrent=True):
+        measure_task(plan.tasks[0], session)
+        assert [record["concurrent"] for record in session.log.records()] == [True, True]
+    assert {record["concurrent"] for record in recorded_run(tmp_path, cells, rerun=True).records()} == {False}
 
 
 def test_untimed_runs_do_not_wait(tmp_path: Path) -> None:
