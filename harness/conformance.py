@@ -23,7 +23,8 @@ from harness.common.errors import Refusal
 from harness.proof.checks import FAILED, SKIPPED, Check, CheckFailed, Outcome, is_word_counter, outcome_of
 from harness.proof.counter_checks import counter_checks as counter_checks
 from harness.proof.counterexamples import pasted
-from harness.proof.suite import CheckList, Request, checks_for, child_of, report
+from harness.proof.suite import Request, child_of, report
+from harness.proof.suite import checks_for as checks_for
 from harness.proof.suite import trainer_checks as trainer_checks
 from harness.proof.true_counts import ALL_TIE_BREAKS
 from variants.contract import TieBreak
@@ -37,20 +38,20 @@ def check_trainer(train: Callable[..., Any], *, tie_breaks: Sequence[TieBreak] =
 
     A trainer with its own tie-break is compared with the definition under that one: `tie_breaks=[TieBreak.RAW_BYTES]`.
     """
-    return _outcomes(checks_for(train, tie_breaks), train)
+    return _outcomes(train, tie_breaks)
 
 
 def check_word_counter(count: Callable[..., Any]) -> list[Outcome]:
     """Check a word counter, as check_trainer does; one that takes `threads` is called with several widths."""
-    return _outcomes(checks_for(count), count)
+    return _outcomes(count, ALL_TIE_BREAKS)
 
 
-def _outcomes(listed: CheckList, subject: Callable[..., Any]) -> list[Outcome]:
+def _outcomes(subject: Callable[..., Any], tie_breaks: Sequence[TieBreak]) -> list[Outcome]:
     outcomes = []
-    for check in listed.checks:
+    for check in checks_for(subject, tie_breaks):
         outcomes.append(outcome := outcome_of(check, subject))
         if outcome.status == FAILED:
-            raise CheckFailed(f"{outcome.check}: {_with_test(outcome, subject, listed.expression)}")
+            raise CheckFailed(f"{outcome.check}: {_with_test(outcome, subject, tie_breaks)}")
     return outcomes
 
 
@@ -68,30 +69,27 @@ def parametrize_with_checks(
         raise ValueError("pass at least one subject, and give trainers and word counters a test function each")
     cases = [
         pytest.param(
-            subject,
-            functools.partial(_check_in_pytest, check, listed.expression),
-            id=f"{name_of(subject)}-{check.name}",
+            subject, functools.partial(_check_in_pytest, check, tie_breaks), id=f"{name_of(subject)}-{check.name}"
         )
         for subject in subjects
-        for listed in [checks_for(subject, tie_breaks)]
-        for check in listed.checks
+        for check in checks_for(subject, tie_breaks)
     ]
     return pytest.mark.parametrize(("counter" if True in kinds else "trainer", "check"), cases)
 
 
-def _check_in_pytest(check: Check, expression: str, subject: Callable[..., Any]) -> None:
+def _check_in_pytest(check: Check, tie_breaks: Sequence[TieBreak], subject: Callable[..., Any]) -> None:
     import pytest
 
     outcome = outcome_of(check, subject)
     if outcome.status == SKIPPED:
         pytest.skip(outcome.message)
     if outcome.status == FAILED:
-        pytest.fail(_with_test(outcome, subject, expression), pytrace=False)
+        pytest.fail(_with_test(outcome, subject, tie_breaks), pytrace=False)
 
 
-def _with_test(outcome: Outcome, subject: Callable[..., Any], expression: str) -> str:
+def _with_test(outcome: Outcome, subject: Callable[..., Any], tie_breaks: Sequence[TieBreak]) -> str:
     """What is wrong, and below it a test to paste."""
-    return f"{outcome.message}\n\nto keep it as a test:\n\n{pasted(outcome, subject, expression)}"
+    return f"{outcome.message}\n\nto keep it as a test:\n\n{pasted(outcome, subject, tie_breaks)}"
 
 
 def name_of(subject: Callable[..., Any]) -> str:

@@ -248,26 +248,25 @@ def shortest(parts: Parts, fails: Callable[[Parts], bool]) -> Parts:
 # A failure as a test
 
 
-def pasted(outcome: Outcome, subject: Subject, checks_from: str) -> str:
-    """A whole test for a failed check: of the smallest input if there is one, else of the check itself.
-
-    `checks_from` is the expression that lists the checks, a call of a function of harness.conformance.
-    """
+def pasted(outcome: Outcome, subject: Subject, tie_breaks: Sequence[TieBreak]) -> str:
+    """A whole test for a failed check: of the smallest input if there is one, else of the check itself."""
     if outcome.counterexample is not None:
         test: str = outcome.counterexample.smallest(subject).as_test(subject)
         if len(test) <= LONGEST_TEST:
             return test
     imports, name, keywords = call_of(subject)
-    bound = f"functools.partial({', '.join([name, *keywords])})" if keywords else name
+    under = ", ".join(f"TieBreak.{tie_break.name}" for tie_break in tie_breaks)
     return function_text(
         f"test_it_passes_{outcome.check.partition('[')[0]}()",
-        *["import functools", ""] * bool(keywords),
-        f"from harness.conformance import {checks_from.partition('(')[0]}",
-        *["from variants.contract import TieBreak"] * ("TieBreak" in checks_from),
+        "import functools",
+        "",
+        "from harness.conformance import checks_for",
+        "from variants.contract import TieBreak",
         *imports,
         "",
-        f"(check,) = [check for check in {checks_from} if check.name == {outcome.check!r}]",
-        f"check({bound})",
+        f"subject = functools.partial({', '.join([name, *keywords])})",
+        f"(check,) = [check for check in checks_for(subject, [{under}]) if check.name == {outcome.check!r}]",
+        "check(subject)",
     )
 
 

@@ -8,7 +8,6 @@ parent itself compares at the end what it returns for fresh inputs with the defi
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import functools
 import inspect
 import itertools
@@ -20,8 +19,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
 from multiprocessing.connection import Connection, wait
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.common import errors, registry
 from harness.common.console import tell
@@ -78,24 +78,9 @@ def trainer_checks(tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS, *, extending
     ]
 
 
-class CheckList(NamedTuple):
-    """Checks, and the expression by which a test gets them from harness.conformance."""
-
-    checks: list[Check]
-    expression: str
-
-
-def checks_for(subject: Subject, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> CheckList:
-    """All checks of a word counter, or of a trainer under these tie-breaks.
-
-    >>> checks_for(lambda words, num_merges, inherited=(): [], [TieBreak.RAW_BYTES]).expression
-    'trainer_checks([TieBreak.RAW_BYTES], extending=True)'
-    """
-    if is_word_counter(subject):
-        return CheckList(counter_checks(), "counter_checks()")
-    names = ", ".join(f"TieBreak.{tie_break.name}" for tie_break in tie_breaks)
-    arguments = [f"[{names}]"] * (tuple(tie_breaks) != ALL_TIE_BREAKS) + ["extending=True"] * extends(subject)
-    return CheckList(trainer_checks(tie_breaks, extending=extends(subject)), f"trainer_checks({', '.join(arguments)})")
+def checks_for(subject: Subject, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> list[Check]:
+    """All checks of a word counter, or of a trainer under these tie-breaks."""
+    return counter_checks() if is_word_counter(subject) else trainer_checks(tie_breaks, extending=extends(subject))
 
 
 @dataclass(frozen=True)
@@ -134,12 +119,11 @@ def main() -> None:
 
 def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -> None:
     """Send which checks there are, the outcome of each, and a test of one that failed."""
-    listed = checks_for(subject, request.tie_breaks)
-    checks = [check for check in listed.checks if fnmatch.fnmatchcase(check.name, request.only)]
+    checks = [check for check in checks_for(subject, request.tie_breaks) if fnmatchcase(check.name, request.only)]
     if not checks:
         raise Refusal(f"--only {request.only}: no check has such a name; leave --only out to see all groups")
     names = [(check.name, check.group) for check in checks]
-    send(checks=names, counter=is_word_counter(subject), expression=listed.expression)
+    send(checks=names, counter=is_word_counter(subject))
     failed: list[Outcome] = []
     for check in checks:
         outcome = outcome_of(check, subject)
@@ -147,7 +131,7 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
         failed += [outcome] if outcome.status == FAILED else []
     if failed:
         shown = next((outcome for outcome in failed if outcome.counterexample is not None), failed[0])
-        send(check=shown.check, test=pasted(shown, subject, listed.expression))
+        send(check=shown.check, test=pasted(shown, subject, request.tie_breaks))
 
 
 def fresh_call(seed: int, tie_break: TieBreak | None) -> TrainerCall | CounterCall:
@@ -207,7 +191,7 @@ class Child:
         if "refused" in start:
             raise Refusal(str(start["refused"]), start["code"])
         self.checks: list[tuple[str, str]] = start["checks"]
-        self.counter, self.expression = bool(start["counter"]), str(start["expression"])
+        self.counter = bool(start["counter"])
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield each outcome, and if none is a failure, that of fresh inputs judged here.
@@ -256,7 +240,7 @@ class Child:
         substitute = functools.partial(subject, **self.request.parameters)
         if failed.counterexample is not None:
             return failed.check, failed.counterexample.as_test(substitute)
-        return self.test or (failed.check, pasted(failed, substitute, self.expression))
+        return self.test or (failed.check, pasted(failed, substitute, self.request.tie_breaks))
 
     def receive(self, seconds: float | None = None) -> dict[str, Any]:
         """Return what the child sends next. Raises ChildFailed if it ends before, or exceeds a limit."""

@@ -1,8 +1,8 @@
 """Every variant and every word counter of the registry passes the conformance suite.
 
 What cannot run on this machine is skipped with its reason. The environment variable BPE_HARNESS_REQUIRE lists names and
-tags, separated by commas, that may not be skipped: whoever sets up a machine knows what must run there. The presets of
-the C++ grid pass the whole suite too, in one test each, because there are so many; most of them are slow tests.
+tags, separated by commas, that may not be skipped: whoever sets up a machine knows what must run there. Most of the
+presets of the C++ grid are slow tests, because there are so many.
 """
 
 from __future__ import annotations
@@ -32,10 +32,6 @@ TRAINER_CHECKS = trainer_checks()
 COUNTER_CHECKS = quick_ones(counter_checks()) + slow_ones(counter_checks([3]))
 # What trains from a file has no words to be checked with; tests/variants/test_peers.py has its checks.
 TRAINERS = {name: card for name, card in registry.variants().items() if "from_file" not in card.tags}
-PRESETS = [name for name, card in TRAINERS.items() if "cpp" in card.tags]
-VARIANTS = [name for name in TRAINERS if name not in PRESETS]
-FAST = {"flat", "native"}
-CUTS = ("F04", "F06", "F07", "F14", "self_overlap_repeated", "first_of_two_invalid", "special_across_4096")
 FAST_PRESETS = {  # every hash map, hash, index, maximum, update and way of passing words once
     "cpp_updater",
     "cpp_omp_v1_hash",
@@ -49,6 +45,10 @@ FAST_PRESETS = {  # every hash map, hash, index, maximum, update and way of pass
     "cpp_fine_grained_heap_emhash8_set9_opt",
     "cpp_fine_grained_heap_boost_set9_opt",
 }
+PRESETS = {name for name, card in TRAINERS.items() if "cpp" in card.tags}
+SLOW_PRESETS = PRESETS - FAST_PRESETS
+FAST = {"flat", "native"}
+CUTS = ("F04", "F06", "F07", "F14", "self_overlap_repeated", "first_of_two_invalid", "special_across_4096")
 
 
 def bound(name: str) -> Callable[..., Any]:
@@ -94,12 +94,14 @@ def is_present(name: str) -> bool:
 def cases(names: list[str], checks: list[Check]) -> list[Any]:
     """The checks of a group are one test: thousands of tests that take a moment each take a minute to be reported."""
     return [
-        pytest.param(name, group, id=f"{name}-{title}".replace(" ", "-"), marks=[*slow, *together(group[0])])
+        pytest.param(
+            name, group, id=f"{name}-{title}".replace(" ", "-"), marks=[pytest.mark.slow] * is_slow + together(group[0])
+        )
         for name in names
         if is_present(name)
         for title in dict.fromkeys(check.group for check in checks)
         for group in [[check for check in checks if check.group == title]]
-        for slow in [[pytest.mark.slow] if title in TAKING_SECONDS and name not in FAST else []]
+        for is_slow in [name in SLOW_PRESETS or (title in TAKING_SECONDS and name not in FAST)]
     ]
 
 
@@ -116,7 +118,7 @@ def test_required_names_are_in_the_registry(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "checks"),
     [
-        *cases(VARIANTS, TRAINER_CHECKS),
+        *cases(list(TRAINERS), TRAINER_CHECKS),
         *cases(list(registry.counters()), COUNTER_CHECKS),
         *cases([name for name, card in TRAINERS.items() if "extends" in card.tags], extension_checks(list(TieBreak))),
     ],
@@ -130,22 +132,6 @@ def test_variant_or_counter_conforms(name: str, checks: list[Check]) -> None:
 @pytest.mark.parametrize("name", [name for name, card in TRAINERS.items() if "external" not in card.tags])
 def test_variant_extends_if_its_card_says_so(name: str) -> None:
     assert extends(present(name)) == ("extends" in TRAINERS[name].tags)
-
-
-@pytest.mark.parametrize(
-    "checks",
-    [quick_ones(TRAINER_CHECKS), pytest.param(slow_ones(TRAINER_CHECKS), marks=pytest.mark.slow)],
-    ids=["quick", "rest"],
-)
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in FAST_PRESETS else [pytest.mark.slow]) for name in PRESETS]
-)
-def test_preset_of_the_grid_conforms(name: str, checks: list[Check]) -> None:
-    assert passing(checks, present(name)) == []
-
-
-def test_fast_presets_are_presets() -> None:
-    assert set(PRESETS) >= FAST_PRESETS
 
 
 @pytest.mark.parametrize(
@@ -186,21 +172,22 @@ def under_other_tie_breaks(names: list[str]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("name", "tie_break"), under_other_tie_breaks([*VARIANTS, *PRESETS]))
+@pytest.mark.parametrize(("name", "tie_break"), under_other_tie_breaks(list(TRAINERS)))
 def test_variant_has_its_properties_under_every_tie_break(name: str, tie_break: TieBreak) -> None:
     passing(properties(tie_break), bound(name))
 
 
-@pytest.mark.parametrize(("case", "slices"), [("eleven_pairs", 4), ("first_pair_greatest", 3)])
-def test_parallel_maximum_loses_no_pair(case: str, slices: int) -> None:
-    (check,) = [check for check in TRAINER_CHECKS if check.name == f"check_worked_example[{case}]"]
-    check(functools.partial(multiprocess.train, parallel_max=slices))
-
-
-@pytest.mark.parametrize("case", CUTS)
-def test_smallest_ranges_change_no_count(case: str) -> None:
-    (check,) = [check for check in counter_checks([3]) if check.name == f"check_worked_file[{case}]"]
-    check(functools.partial(processes, smallest_range=1))
+@pytest.mark.parametrize(
+    ("name", "subject"),
+    [
+        ("check_worked_example[eleven_pairs]", functools.partial(multiprocess.train, parallel_max=4)),
+        ("check_worked_example[first_pair_greatest]", functools.partial(multiprocess.train, parallel_max=3)),
+        *((f"check_worked_file[{case}]", functools.partial(processes, smallest_range=1)) for case in CUTS),
+    ],
+)
+def test_parts_of_any_size_change_no_result(name: str, subject: Callable[..., Any]) -> None:
+    (check,) = [check for check in TRAINER_CHECKS + counter_checks([3]) if check.name == name]
+    check(subject)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from harness.proof.suite import Request, child_of
 from variants.contract import TieBreak
 
 SUPPORT = Path(__file__).parents[1] / "support"
-FEW = ("--only", "check_worked_example[[]C0*")
+EXAMPLES, FILES = "check_worked_example[[]C0*", "check_worked_file[[]F0*"
 
 
 @pytest.fixture(autouse=True)
@@ -35,27 +35,21 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 @pytest.mark.parametrize(
-    ("target", "code", "printed"),
+    ("target", "only", "code", "printed"),
     [
-        (
-            "sabotaged:honest",
-            OK,
-            ["worked examples  9 passed", "judged outside   1 passed", "honest conforms: 10"],
-        ),
-        ("unruly:prints", OK, ["unruly:prints conforms: 10 passed", "it printed, at last: "]),
-        ("unruly:is_unavailable", UNMEASURED, ["worked examples  9 skipped: ", "cannot run here"]),
+        ("sabotaged:honest", EXAMPLES, OK, ["worked examples  9 passed", "judged outside   1 passed", "conforms: 10"]),
+        ("sabotaged_counters:honest", FILES, OK, ["worked files     9 passed", "judged outside   1 passed"]),
+        ("unruly:prints", EXAMPLES, OK, ["unruly:prints conforms: 10 passed", "it printed, at last: "]),
+        ("unruly:is_unavailable", EXAMPLES, UNMEASURED, ["worked examples  9 skipped: ", "cannot run here"]),
     ],
 )
-def test_exit_code_and_report(target: str, code: int, printed: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    exit_code, out, err = run(capsys, target, *FEW)
+def test_exit_code_and_report(
+    target: str, only: str, code: int, printed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    exit_code, out, err = run(capsys, target, "--only", only)
     assert exit_code == code
     assert [text for text in printed if text not in out + err] == []
     assert err.startswith("it printed") or err == "", "no progress unless it is a terminal"
-
-
-def test_word_counter_is_recognised(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "sabotaged_counters:honest", "--only", "check_worked_file[[]F0*")
-    assert (code, out[:13]) == (OK, "worked files ")
 
 
 def test_failure_and_its_test_come_first_in_at_most_25_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,7 +63,7 @@ def test_failure_and_its_test_come_first_in_at_most_25_lines(capsys: pytest.Capt
 
 
 def test_trainer_that_replaces_its_judge_does_not_conform(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "ill_mannered:replaces_the_judge", *FEW)
+    code, out, _ = run(capsys, "ill_mannered:replaces_the_judge", "--only", EXAMPLES)
     assert code == MISMATCH
     assert out.startswith("FAILED check_fresh_inputs: returned [], not [(b")
     assert "\nworked examples  9 passed\njudged outside   1 failed: check_fresh_inputs\n" in out
@@ -93,7 +87,7 @@ def test_breakdown_fails_the_check_that_was_being_made(
         monkeypatch.setattr(suite, "SECONDS_FOR_A_CHECK", 0.3)
     if "held" in message:
         monkeypatch.setattr(suite, "MEMORY_BYTES", 1 << 28)
-    code, out, _ = run(capsys, target, *FEW)
+    code, out, _ = run(capsys, target, "--only", EXAMPLES)
     assert (code, out.count("FAILED")) == (MISMATCH, 1)
     assert out.startswith("FAILED check_worked_example[C01]: ")
     assert message in out.splitlines()[0]
@@ -101,26 +95,23 @@ def test_breakdown_fails_the_check_that_was_being_made(
 
 
 @pytest.mark.parametrize(
-    ("target", "only", "status"),
+    ("target", "only"),
     [
-        ("sabotaged:honest", "check_worked_example[[]C01]", "passed"),
-        ("sabotaged:ties_to_the_smallest", "check_worked_example[[]C17]", "failed"),
-        ("sabotaged_counters:honest", "check_worked_file[[]F01]", "passed"),
-        ("unruly:counter_that_loses_a_word", "check_worked_file[[]F12_empty]", "failed"),
+        ("sabotaged:ties_to_the_smallest", "check_worked_example[[]C17]"),
+        ("unruly:counter_that_loses_a_word", "check_worked_file[[]F12_empty]"),
     ],
 )
-def test_parent_judges_fresh_inputs(target: str, only: str, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "FRESH_INPUTS", 3 if status == "passed" else 20)
+def test_parent_judges_fresh_inputs(target: str, only: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite, "FRESH_INPUTS", 20)
     with child_of(Request(target, {}, tie_breaks=(TieBreak.GREATEST_BYTES,), only=only)) as child:
         first, fresh = child.outcomes()
-    assert (first.status, fresh.check, fresh.status) == ("passed", "check_fresh_inputs", status)
+    assert (first.status, fresh.check, fresh.status) == ("passed", "check_fresh_inputs", "failed")
 
 
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [
         (["variants.heap:trian"], "did you mean variants.heap:train?"),
-        (["hepa"], "did you mean heap?"),
         (["variants.heap"], "package.module:function, such as variants.heap:train"),
         (["ends:train"], "SystemExit: 7"),
         (["dies:train"], "exit status 7"),

@@ -12,10 +12,8 @@ from harness.proof.checks import Check, outcome_of
 
 TAKING_SECONDS = ("large inputs", "large files")
 """The groups of checks that a slow trainer or counter spends seconds on."""
-SEEDED = ("random words", "tie-breaks")
-"""Groups of checks that differ in their seed alone."""
 ONE_IN = 10
-"""Of so many seeds one is among the quick checks."""
+"""Of so many seeds of random words one is among the quick checks."""
 SHARED = ("large inputs",)
 """Groups whose wanted merges take long to compute; one process of pytest runs all of their tests."""
 
@@ -35,7 +33,7 @@ def slow_ones(checks: list[Check]) -> list[Check]:
 
 
 def is_quick(check: Check) -> bool:
-    seed = re.search(r"(\d+)\]$", check.name) if check.group in SEEDED else None
+    seed = re.search(r"(\d+)\]$", check.name) if check.group == "random words" else None
     return check.group not in TAKING_SECONDS and (seed is None or int(seed[1]) % ONE_IN == 0)
 
 
