@@ -197,11 +197,6 @@ def test_a_failure_is_a_row_with_its_reason_and_what_was_printed(tmp_path: Path)
     assert "no room" in trained["stderr_tail"]
 
 
-def test_wrong_merges_are_a_mismatch(tmp_path: Path) -> None:
-    trained = trained_by(tmp_path, python(tmp_path, "open(merges, 'w').write('74 68\\n6c 6f\\n')"))
-    assert trained["identity"]["kind"] == "wrong"
-
-
 def test_a_program_over_the_limit_is_stopped_with_its_merges_and_all_that_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,12 +230,6 @@ def test_a_changed_program_is_another_one(tmp_path: Path) -> None:
     first, without = digest({"command": f"{program(tmp_path, 'a')} x"}), digest({"command": "awk x"})
     assert digest({"command": f"{program(tmp_path, 'b')} x"}) != first
     assert without == digest() != first
-
-
-def test_no_file_is_read_for_parameters_that_name_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "c").write_text("a file that is called like a parameter")
-    assert source_sha256("variants.heap:train", {"heap": "c", "push": "'"}) == source_sha256("variants.heap:train")
 
 
 def trained_by(folder: Path, command: str, **limits: Any) -> Any:
