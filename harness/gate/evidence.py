@@ -36,7 +36,6 @@ class Question(msgspec.Struct, tag_field="kind", tag="gate"):
     card: dict[str, Any]
     schema: Literal[1] = 1
     started: str = ""
-    variants: list[str] = []
     head: str = ""
     environment: dict[str, Any] = {}
 
@@ -102,7 +101,6 @@ class Timed(Observation, tag="comparison"):
     corpus: str
     threads: int
     merges_sha256: str
-    data: dict[str, Any] = {}
 
 
 class Sample(Observation, tag="sample"):

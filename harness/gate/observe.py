@@ -85,7 +85,6 @@ class Gate:
         question = lines.Question(
             msgspec.to_builtins(self.card),
             started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            variants=[card.name for card in self.variants],
             head=head.described,
             environment=environment(),
         )
@@ -278,7 +277,6 @@ def observe_time(sampler: Sampler, comparison: Comparison) -> None:
         corpus=task.cell.reading.file.name,
         threads=task.cell.count.threads,
         merges_sha256=right_digest(sampler, comparison, task, of_base),
-        data=task.facts,
     )
     sampler.evidence.add(timed)
     stages = {TRIAGE: rule.triage.blocks, CONFIRM: rule.confirm.blocks}

@@ -40,12 +40,6 @@ class Task:
     cell: TrainCell
     words: Path
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        file = self.cell.reading.file
-        facts = {"sha256": file.sha256, "bytes": file.bytes}
-        return {**facts, "merges": self.cell.num_merges, "tie_break": self.cell.tie_break}
-
 
 @dataclass(frozen=True)
 class Arm:

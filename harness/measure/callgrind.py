@@ -125,12 +125,7 @@ def last_words(output: Path) -> str:
 
 
 def circumstances(valgrind: str) -> dict[str, str]:
-    """Return what counted, and which instructions could be chosen: what the C library must not use is named."""
-    library = " ".join(platform.libc_ver()).strip()
-    unused = [*(FEATURES if platform.machine() == "x86_64" else ()), "fast bins"] if library.startswith("glibc") else []
-    without = f" without {' '.join(unused)}" if unused else ""
+    """Return what counted, and for which machine and C library."""
     version = subprocess.run([valgrind, "--version"], capture_output=True, text=True, check=False).stdout.strip()
-    return {
-        "path": f"{platform.machine()}, {library or 'C library unknown'}{without}",
-        "tool": f"callgrind of {version or 'an unknown valgrind'}",
-    }
+    path = f"{platform.machine()}, {' '.join(platform.libc_ver())}"
+    return {"path": path, "tool": f"callgrind of {version or 'an unknown valgrind'}"}

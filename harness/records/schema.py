@@ -115,7 +115,7 @@ class Disturbance(TypedDict, total=False):
 
 class Instructions(TypedDict):
     count: Annotated[Whole, doc("instructions of the trainer's call alone")]
-    path: Annotated[str | None, doc("the instruction set that the program used under the tool")]
+    path: Annotated[str | None, doc("the instruction set and the C library of the program")]
     tool: Annotated[str | None, doc("what counted them, with its version")]
 
 
