@@ -16,7 +16,6 @@ Card = Mapping[str, Any]
 OF_THE_COUNT = ("documents", "pre_tokens", "words")
 COUNTED_WITH = "gpt2"
 """The pattern that the facts of the count hold for."""
-ADVICE = "it is another file or damaged; remove it to get it again, or use it as your own file with data=file"
 GENERATOR = "generator"
 FETCHED = {
     "url": ("url", "file"),
@@ -151,12 +150,10 @@ def is_table(card: Card) -> bool:
 
 def check_facts(name: str, path: Path, card: Card) -> str:
     """Return the digest of a file. Raises Refusal if its size or digest differs from the card's."""
-    wrong, digest = difference(card, {"bytes": path.stat().st_size}), ""
-    if not wrong:  # the size takes no time
-        digest = digest_of(path)
-        wrong = difference(card, {"sha256": digest})
-    if wrong:
-        raise Refusal(f"data={name}: {path} {wrong}; {ADVICE}", UNMEASURED)
+    digest = digest_of(path)
+    if wrong := difference(card, {"bytes": path.stat().st_size, "sha256": digest}):
+        advice = "it is another file or damaged; remove it to get it again, or use it as your own file with data=file"
+        raise Refusal(f"data={name}: {path} {wrong}; {advice}", UNMEASURED)
     return digest
 
 

