@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fetched import card, facts, get, left, refusal_of
+from fetched import card, facts, get, left
 from local_server import Server
 
 from harness.common.errors import Refusal
@@ -57,79 +57,64 @@ def index(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
             monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", f"{server.address}/simple")
-    monkeypatch.setenv("PIP_RETRIES", "0")
     return server
 
 
-def page(name: str) -> Any:
-    body = f'<!DOCTYPE html><html><body><a href="/{name}">{name}</a></body></html>'.encode()
-    return lambda request: request.answer(200, body, {"Content-Type": "text/html"})
-
-
-def package(form: str, *files: str, **further: Any) -> dict[str, Any]:
+def package(index: Server, file: str, content: bytes, *files: str) -> dict[str, Any]:
+    """The card of a package of which the index has one file."""
+    page = f'<!DOCTYPE html><html><body><a href="/{file}">{file}</a></body></html>'.encode()
+    index.content = content
+    index.script[:] = [lambda request: request.answer(200, page, {"Content-Type": "text/html"})]
+    form = "wheel" if file.endswith(".whl") else "source"
     source = {"kind": "package_index", "package": "known", "version": "1.0", "form": form, "files": list(files)}
-    return card({**source, **further}, facts={})
+    return card(source, facts={})
 
 
 def test_files_of_a_wheel_are_joined(index: Server, cache_folder: Path) -> None:
-    index.content = wheel({"b.py": b"b", "a/z.py": b"z", "a.txt": b"no", "a/a.py": b"a"})
-    index.script[:] = [page("known-1.0-py3-none-any.whl")]
-    assert get(package("wheel", "*.py"))[0].read_bytes() == b"bza"
+    content = wheel({"b.py": b"b", "a/z.py": b"z", "a.txt": b"no", "a/a.py": b"a"})
+    assert get(package(index, "known-1.0-py3-none-any.whl", content, "*.py"))[0].read_bytes() == b"bza"
     assert left(cache_folder) == []
 
 
 def test_source_distribution_is_not_built(index: Server, tmp_path: Path) -> None:
     setup = f"import setuptools\nopen({str(tmp_path / 'mark')!r}, 'w').close()\nsetuptools.setup(name='known')\n"
     names = {"setup.py": setup.encode(), "PKG-INFO": b"", "b/neg.txt": b"bad\n", "b/pos.txt": b"good\n"}
-    index.content = tar({f"known-1.0/{name}": content for name, content in names.items()}, "w:gz")
-    index.script[:] = [page("known-1.0.tar.gz")]
-    assert get(package("source", "*/b/*.txt"))[0].read_bytes() == b"bad\ngood\n"
+    content = tar({f"known-1.0/{name}": content for name, content in names.items()}, "w:gz")
+    assert get(package(index, "known-1.0.tar.gz", content, "*/b/*.txt"))[0].read_bytes() == b"bad\ngood\n"
     assert not (tmp_path / "mark").exists()
 
 
-def test_missing_version_is_reported(index: Server, cache_folder: Path) -> None:
-    index.script[:] = [page("known-2.0-py3-none-any.whl")]
-    message = refusal_of(package("wheel", "*.py"), cache_folder)
-    assert message.startswith("known 1.0 cannot be downloaded (No matching distribution found for known==1.0); check")
-
-
 @pytest.mark.parametrize(
-    ("source", "command", "stderr", "sentence"),
+    ("kind", "source", "command", "sentence"),
     [
         (
+            "package_index",
             {"package": "known"},
             ["pip", "--only-binary=:all:", "known==1"],
-            "",
-            r"known 1 .*\(no reason given\); check",
+            r"known 1 .*E: b\); check",
         ),
-        ({"package": "known", "form": "source"}, [packages.__name__, "known==1"], "a\nERROR: b.\n", r"\(b\); check"),
-        ({"packages": ["a", "b"]}, ["apt-get", "a=1", "b=1"], "E: no\nW: more\n", r"a, b 1 .*\(no\); it needs Debian"),
-        ({"package": "known"}, ["npm", "--ignore-scripts", "known@1"], "npm error 404", r"\(404\); .*npm view"),
+        ("package_index", {"package": "a", "form": "source"}, [packages.__name__, "a==1"], r"\(E: b\); check"),
+        ("debian", {"packages": ["a", "b"]}, ["apt-get", "a=1", "b=1"], r"a, b 1 .*\(E: b\); it needs Debian"),
+        ("npm", {"package": "known"}, ["npm", "--ignore-scripts", "known@1"], r"\(E: b\); .*npm view"),
     ],
 )
 def test_failure_of_a_client_is_quoted(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    kind: str,
     source: dict[str, Any],
     command: list[str],
-    stderr: str,
     sentence: str,
 ) -> None:
-    commands: list[list[str]] = []
+    def run(arguments: list[str], **_: Any) -> Any:
+        assert set(command) <= set(arguments)
+        return subprocess.CompletedProcess(arguments, 1, "", "E:\n b\n")
 
-    def run(command: list[str], **_: Any) -> Any:
-        commands.append(command)
-        return subprocess.CompletedProcess(command, 1, "", stderr)
-
-    kind = {"apt-get": "debian", "npm": "npm"}.get(command[0], "package_index")
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(shutil, "which", lambda name: name)
-    with pytest.raises(Refusal, match=sentence):
-        download({"kind": kind, "version": "1", **source}, tmp_path)
-    assert set(command) <= set(commands[0])
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(Refusal, match="is not installed; fetch this where it is"):
-        download({"kind": kind, "version": "1", **source}, tmp_path)
+    for program, expected in ((str, sentence), (lambda _: None, "is not installed; fetch this where it is")):
+        monkeypatch.setattr(shutil, "which", program)
+        with pytest.raises(Refusal, match=expected):
+            download({"kind": kind, "version": "1", **source}, tmp_path)
 
 
 # Joining
