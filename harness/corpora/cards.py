@@ -162,10 +162,10 @@ def facts_of(path: Path) -> dict[str, int | str]:
     return {"bytes": path.stat().st_size, "sha256": fresh_digest_of(path)}
 
 
-def difference(card: Card, facts: Mapping[str, int | str]) -> str:
-    """The first fact for which the card states another value, in words; empty if there is none."""
+def difference(card: Card, facts: Mapping[str, Any]) -> str:
+    """The first fact for which the card states another value, in words; empty if there is none. None is unknown."""
     for fact, value in facts.items():
-        if (expected := card["facts"].get(fact, value)) != value:
+        if value is not None and (expected := card["facts"].get(fact, value)) != value:
             return f"has {fact} {value}, its card says {expected}"
     return ""
 
@@ -181,10 +181,7 @@ def counted_otherwise(
     file: CorpusFile, pattern_name: str, manifest: Mapping[str, Any], documents: int | None
 ) -> str | None:
     """A sentence if the counts differ from the card's, which hold for one pattern; else None."""
-    counted = {**manifest, "documents": documents}
-    wrong = {fact: number for fact, number in file.facts.items() if counted.get(fact) not in (None, number)}
+    wrong = difference({"facts": file.facts}, {**manifest, "documents": documents})
     if pattern_name != COUNTED_WITH or not wrong:
         return None
-    texts = ", ".join(f"{wrong[fact]} {fact.replace('_', '-')}, counted were {counted[fact]}" for fact in wrong)
-    overrides = " ".join(f"data.facts.{fact}={counted[fact]}" for fact in wrong)
-    return f"data={file.name}: its card says {texts}; it is another text, or fix the card: {overrides}"
+    return f"data={file.name} {wrong}; it is another text, or fix the facts of the card"

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,7 +33,6 @@ from harness.common.progress import bar
 from harness.common.registry import at_least
 from harness.common.units import bytes_text, count_text, counted_text, one_line, parse_bytes
 from harness.corpora import local
-from harness.corpora.cards import counted_otherwise
 from harness.corpora.files import CorpusFile, check_readable, entry
 from harness.corpora.local import is_url
 from harness.corpora.word_tables import cached_table
@@ -76,7 +75,7 @@ def settings_of(params: Mapping[str, Any], memory: int | None) -> Settings:
 
 
 def counted_table(
-    card: Mapping[str, Any], corpus: Corpus, pattern_name: str, settings: Settings, file: CorpusFile | None, plan: bool
+    card: Mapping[str, Any], corpus: Corpus, settings: Settings, file: CorpusFile | None, plan: bool
 ) -> CorpusFile:
     """The table of a text's words, from the cache or counted now; `file` is the text if it is one local file.
 
@@ -84,35 +83,27 @@ def counted_table(
     """
     name, members, how = text_of(card, corpus, file)
     parts = divide(members, settings.part_bytes, corpus=corpus, **how)
-    size = f"{bytes_text(sum(part.size for part in parts))} in {counted_text(len(members), 'file')}"
-    label = f"{size}, {counted_text(len(parts), 'part')}"
+    label = f"{name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
     place = entry("counts", word_store.FORMAT, sorted(part.key for part in parts))
     if plan and word_store.whole(place) is None:
-        raise Refusal(f"the words of {name} are not counted yet ({label}), and a plan counts nothing; omit plan=true")
+        raise Refusal(f"the words of {label} are not counted yet, and a plan counts nothing; omit plan=true")
 
     def make(folder: Path) -> None:
         runs = files.cache_folder("parts", place.name)
-        count(f"{name}: {label}", parts, settings, runs)
+        count(label, parts, settings, runs)
         merge(parts, runs, folder)
         shutil.rmtree(runs)
 
     cached_table(place, make)
     word_counts, manifest = word_store.read(place)
-    table = CorpusFile(name, place, len(word_counts.data), manifest["sha256"], table=True, of_text=True)
-    facts = {} if file is None else file.facts
-    if wrong := counted_otherwise(replace(table, facts=facts), pattern_name, manifest, None):
-        raise Refusal(wrong, UNMEASURED)
-    return table
+    return CorpusFile(name, place, len(word_counts.data), manifest["sha256"], table=True, of_text=True)
 
 
 def count(label: str, parts: Sequence[Part], settings: Settings, runs: Path) -> None:
     """Have the parts counted that have no run in the folder `runs`. Raises Refusal if one cannot be read."""
     todo = [part for part in parts if not (runs / part.key).exists()]
     total, left = (sum(part.size for part in some) for some in (parts, todo))
-    say(
-        f"counting {label}"
-        + f", {count_text(len(parts) - len(todo))} of them counted before" * (len(todo) < len(parts))
-    )
+    say(f"counting {label}, {count_text(len(parts) - len(todo))} of them counted before")
     with workers(settings) as (client, replace_dead), bar("counting", total, "bytes") as show:
         for part, run in run_tasks(client, replace_dead, todo, settings.memory):
             with files.placing(runs / part.key) as temporary:
@@ -190,14 +181,11 @@ def member_at(place: str, info: Mapping[str, Any]) -> Member:
 
 
 def storage(place: str) -> tuple[Any, str]:
-    """The file system of a path or URL, its cache emptied, and the path in it. Raises Refusal if it is unsupported."""
+    """The file system of a path or URL, its cache emptied, and the path in it."""
     fsspec = extra("fsspec", "counting=dask", GROUP)
     if not is_url(place):
         return fsspec.filesystem("file"), place
-    try:
-        system, path = fsspec.core.url_to_fs(place)
-    except (ImportError, ValueError) as error:
-        raise Refusal(f"{place} cannot be opened ({line_of(error)}); install what it needs", UNMEASURED) from error
+    system, path = fsspec.core.url_to_fs(place)
     system.invalidate_cache()
     return system, path
 
@@ -219,16 +207,16 @@ def members_of(path: Any) -> list[Member]:
 
 def members_behind(url: str) -> list[Member]:
     """The files that a URL names: itself, those in a folder, those that match a pattern."""
-    system, path = storage(url)
     special = r"[*[]" if url.startswith("http") else r"[*?[]"  # ? starts a query on the web
     try:
+        system, path = storage(url)
         if re.search(special, url):
             infos = system.glob(path, detail=True)
         else:
             info = system.info(path)
             infos = {path: info} if info["type"] != "directory" else system.find(path, detail=True)
     except Exception as error:  # whatever the libraries of all the services raise
-        raise Refusal(unreadable(url, error), UNMEASURED) from error
+        raise unreadable(url, error) from error
     visible = {name: info for name, info in sorted(infos.items()) if "/." not in f"/{name.removeprefix(path)}"}
     plain = {system.unstrip_protocol(name): info for name, info in visible.items() if info["type"] == "file"}
     if not plain or any(info.get("size") is None for info in plain.values()):
@@ -236,9 +224,12 @@ def members_behind(url: str) -> list[Member]:
     return [member_at(place, info) for place, info in plain.items()]
 
 
-def unreadable(place: str, error: BaseException) -> str:
+def unreadable(place: str, error: Exception) -> Refusal:
     """One sentence on why a file cannot be read."""
-    return f"cannot read {place} ({type(error).__name__}: {line_of(error)}); check its place and your credentials"
+    if isinstance(error, Refusal):
+        return error
+    why = f"{type(error).__name__}: {line_of(error)}"
+    return Refusal(f"cannot read {place} ({why}); check its place and your credentials", UNMEASURED)
 
 
 def line_of(error: BaseException) -> str:
@@ -257,22 +248,14 @@ class Part:
     column: str | None
 
     @property
-    def is_whole(self) -> bool:
-        return self.size == self.member.size
-
-    @property
     def size(self) -> int:
         return self.last - self.first
 
     @property
     def key(self) -> str:
         """A digest of all that its words depend on."""
-        return hashlib.sha256(f"{FORMAT} {regex.__version__} {self!r}".encode(errors="surrogateescape")).hexdigest()[
-            :32
-        ]
-
-    def __str__(self) -> str:
-        return str(self.member) + ("" if self.is_whole else f", bytes {self.first} to {self.last}")
+        everything = f"{FORMAT} {regex.__version__} {self!r}"
+        return hashlib.sha256(everything.encode(errors="surrogateescape")).hexdigest()
 
 
 def divide(members: Sequence[Member], part_bytes: int, **how: Any) -> list[Part]:
@@ -298,16 +281,14 @@ def count_part(part: Part, memory: int | None) -> bytes:
     try:
         word_counts = count_words(part, memory)
         if not part.member.is_unchanged():
-            raise Refusal(f"{part} was changed while it was counted; {AGAIN}", UNMEASURED)
+            raise Refusal(f"{part.member} was changed while it was counted; {AGAIN}", UNMEASURED)
     except Unavailable as error:
         raise Refusal(str(error), UNMEASURED) from error
     except (InvalidText, LeftOut) as error:
         error.path = local.described(part.member)
         raise Refusal(str(error), UNMEASURED) from error
-    except Refusal:
-        raise
     except Exception as error:  # whatever the libraries of all the services raise
-        raise Refusal(unreadable(str(part), error), UNMEASURED) from error
+        raise unreadable(part.member.place, error) from error
     try:
         return counting.sorted_run(word_counts)
     except OSError as error:
@@ -326,7 +307,7 @@ def count_words(part: Part, memory: int | None) -> WordCounts:
         return counting.count_stream(corpus, write_documents, memory)
     with part.member.open() as file:
         start, stop = (counting.safe_place(corpus, file, part.member.size, place) for place in (part.first, part.last))
-        if not part.is_whole:
+        if part.size < part.member.size:
             file.seek(start)
         try:
             return counting.count_stream(corpus, functools.partial(copy, file, stop - start), memory)

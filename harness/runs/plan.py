@@ -164,7 +164,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     if (runs_under := interpreter(config["interpreter"])).status == "error":
         raise Refusal(runs_under.reason)
     corpus = Corpus("", special_tokens, pattern, config["errors"], config["pattern"]["partial"])
-    file = corpus_file(config, keys, corpus, pattern_name)
+    file = corpus_file(config, keys, corpus)
     reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
     counter_named = config["counting"]["_target_"] is not None
     usual = registry.default_counter().name
@@ -237,17 +237,17 @@ def limits_of(limits: Mapping[str, Any]) -> Limits:
 # Corpora.
 
 
-def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus, pattern_name: str) -> CorpusFile:
+def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus) -> CorpusFile:
     """The text or the table of words that a configuration names; an engine counts its table here."""
     if config["counting"].get("engine") is not None:
-        return counted_by_an_engine(config, corpus, pattern_name)
+        return counted_by_an_engine(config, corpus)
     file = corpora.prepare(config["data"], corpus.special_tokens)
     if file.table:
         refuse_ignored(file.name, config, keys)
     return file
 
 
-def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_name: str) -> CorpusFile:
+def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus) -> CorpusFile:
     """The table of a text's words, counted in parts where the text is, before anything is measured."""
     from harness.corpora.cards import is_table
     from harness.corpora.dask import counted_table, settings_of  # late: arrays of NumPy are slow to import
@@ -262,7 +262,7 @@ def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus, pattern_nam
         if file.table:
             refuse_ignored(file.name, config, ["counting"])
     settings = settings_of(counting["params"], memory)
-    return counted_table(card, reading, pattern_name, settings, file, config["plan"])
+    return counted_table(card, reading, settings, file, config["plan"])
 
 
 def refuse_ignored(name: str, config: Mapping[str, Any], keys: Sequence[str]) -> None:

@@ -90,7 +90,7 @@ def test_corpus_is_fetched_verified_and_found(
     assert ran(capsys, "path", "known") == (OK, f"{place}\n", "")
     place.write_bytes(CONTENT[::-1])
     os.utime(place, (0, 0))
-    code, shown, _ = ran(capsys, "verify", "known")
+    code, _, message = ran(capsys, "verify", "known")
     assert code == UNMEASURED
-    assert f"the card says {facts()['sha256']}" in shown
+    assert f"its card says {facts()['sha256']}" in message
     assert ran(capsys, "path", "known")[0] == UNMEASURED

@@ -59,7 +59,7 @@ def count_here(
     corpus = Corpus("", **{"special_tokens": (END,), "pattern": GPT2_PATTERN, **how})
     nobody = contextlib.nullcontext((None, None))
     with mock.patch.multiple(dask, workers=lambda _: nobody, run_tasks=run_tasks):
-        table = dask.counted_table({"path": str(path), "column": column}, corpus, "gpt2", settings, None, False)
+        table = dask.counted_table({"path": str(path), "column": column}, corpus, settings, None, False)
     words = dict(word_store.read(table.path)[0])
     shutil.rmtree(table.path)  # or the next would take these words
     return words
@@ -166,7 +166,7 @@ def test_unreadable_part_is_named_with_its_place(
     [
         ("memory://texts/none.txt", "cannot read memory://texts/none.txt"),
         ("memory://texts/none*.txt", r"memory://texts/none\*.txt not found"),
-        ("nosuch://bucket/a.txt", r"nosuch://bucket/a.txt cannot be opened \(Protocol not known: nosuch\)"),
+        ("nosuch://bucket/a.txt", r"cannot read nosuch://bucket/a.txt \(ValueError: Protocol not known: nosuch\)"),
         pytest.param(
             "s3://bucket/a.txt",
             r"cannot read s3://bucket/a.txt \(.*\); check its place and your credentials",
@@ -190,7 +190,7 @@ def test_missing_objects_are_a_sentence(path: str, sentence: str, monkeypatch: p
             "counting.params.scratch=x",
             "counting=dask takes no parameter 'scratch'; there are: scheduler, workers, part",
         ),
-        ("plan=true", "the words of text.txt are not counted yet .*and a plan counts nothing"),
+        ("plan=true", "the words of text.txt: 3 B in 1 part are not counted yet, and a plan counts nothing"),
         ("data.column=a", r"text.txt is plain text; \.parquet, \.jsonl, .* files have columns"),
         ("special_tokens=[ab,bc]", "'ab' is between the files, and counting them separately needs a special token"),
         ("counting.params.workers=1", r"counting=dask needs distributed, which is not.*bpe-harness\[distributed\]"),

@@ -67,8 +67,6 @@ def killing(most: int, pause: float, seed: int = 0) -> Iterator[list[int]]:
 def count(path: Any, part_bytes: int, scheduler: str | None = None, **other: Any) -> str:
     """Count what data.path names again by two workers, or those of a scheduler; returns the digest of the words."""
     corpus = Corpus("", (END,), other.pop("pattern", GPT2_PATTERN))
-    table: CorpusFile = counted_table(
-        {"path": path}, corpus, "gpt2", Settings(scheduler, 2, part_bytes, None), None, False
-    )
+    table: CorpusFile = counted_table({"path": path}, corpus, Settings(scheduler, 2, part_bytes, None), None, False)
     shutil.rmtree(table.path)  # or the next would take these words
     return table.sha256
