@@ -165,7 +165,7 @@ class Member:
     def name(self) -> str:
         return self.place.rpartition("/")[2]
 
-    def open(self, _: str = "rb") -> BinaryIO:
+    def open(self) -> BinaryIO:
         system, path = storage(self.place)
         return io.BufferedReader(system.open(path, "rb"), 1 << 20)
 
@@ -301,8 +301,9 @@ def count_words(part: Part, memory: int | None) -> WordCounts:
     if not is_plain(part.member):
 
         def write_documents(text: BinaryIO) -> None:
-            for document in local.documents_in(part.member, part.column):
-                local.append(text, document, separator)
+            with part.member.open() as file:
+                for document in local.documents_in(part.member, file, part.column):
+                    local.append(text, document, separator)
 
         return counting.count_stream(corpus, write_documents, memory)
     with part.member.open() as file:

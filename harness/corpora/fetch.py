@@ -107,7 +107,7 @@ def from_addresses(card: Card, folder: Path) -> Path:
     say(f"unpacking {whole.name}")
     with whole.open("wb") as file, bar(whole.name, card["facts"].get("bytes", 0), "bytes") as show:
         for path in paths:
-            for block in unpacked(source, path):
+            for block in texts_in(source, path):
                 file.write(block)
                 show(file.tell())
     return whole
@@ -123,12 +123,13 @@ def addresses_of(source: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
     return [f"{base}/{path}" for path in source["paths"]], {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def unpacked(source: Mapping[str, Any], path: Path) -> Iterator[bytes]:
+def texts_in(source: Mapping[str, Any], path: Path) -> Iterator[bytes]:
     """A file unpacked; or of a table the texts in the card's column, each with the card's separator."""
-    if "column" not in source:
-        yield from blocks_of(path)
-    else:
-        for document in documents_in(path, source["column"]):
+    with path.open("rb") as file:
+        if "column" not in source:
+            yield from blocks_of(path, file)
+            return
+        for document in documents_in(path, file, source["column"]):
             yield b"".join(document) + source.get("separator", "").encode()
 
 

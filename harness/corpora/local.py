@@ -167,26 +167,28 @@ def assemble(members: Sequence[Path], separator: str, column: str | None, name: 
     """
     folder = entry("texts", [(str(member), state_of(member)) for member in members], separator, column)
     if not folder.exists():
-        with files.placing(folder) as temporary, bar(f"reading {name}", 0, "bytes") as show:
+        size, before = sum(member.stat().st_size for member in members), 0
+        with files.placing(folder) as temporary, bar(f"reading {name}", size, "bytes") as show:
             temporary.mkdir()
             parts = []
             with (temporary / "text").open("wb") as text:
                 for member in members:
                     parts.append((text.tell(), described(member)))
-                    for document in documents_in(member, column):
-                        append(text, document, separator.encode())
-                        show(text.tell())
+                    with member.open("rb") as file:
+                        for document in documents_in(member, file, column):
+                            append(text, document, separator.encode(), lambda: show(before + file.tell()))  # noqa: B023
+                    before += member.stat().st_size
             (temporary / "parts.json").write_text(json.dumps(parts))
     return folder / "text", tuple(Part(*part) for part in json.loads((folder / "parts.json").read_text()))
 
 
-def documents_in(member: Any, column: str | None) -> Iterator[Iterator[bytes]]:
+def documents_in(member: Any, file: IO[bytes], column: str | None) -> Iterator[Iterator[bytes]]:
     """Each document of a file as blocks: its rows, or all of it. Raises Refusal, naming the row, if one is not text."""
     if (rows := rows_of(member)) is None:
-        yield blocks_of(member)
+        yield blocks_of(member, file)
         return
     column = column or COLUMN
-    for place, value in rows(member, column):
+    for place, value in rows(member, file, column):
         try:
             yield iter([value.encode()])
         except (AttributeError, UnicodeEncodeError) as error:  # of half a surrogate pair
@@ -194,12 +196,13 @@ def documents_in(member: Any, column: str | None) -> Iterator[Iterator[bytes]]:
             raise bad_row(member, place, f"column {column!r} holds {kind}, which is not text") from error
 
 
-def append(text: BinaryIO, document: Iterator[bytes], end: bytes) -> None:
+def append(text: BinaryIO, document: Iterator[bytes], end: bytes, show: Callable[[], object] = bool) -> None:
     """Write a document, then the separator unless the document ends with it or is empty."""
     tail = b""
     for block in document:
         text.write(block)
         tail = (tail + block)[-len(end) :] if end else b""
+        show()
     if tail and tail != end:
         text.write(end)
 
@@ -226,7 +229,7 @@ def spooled() -> Path:
     return folder / "standard input"
 
 
-# What is in a file. Here, a file is a `Path`, or what has its `open`, `name` and text.
+# What is in a file: of a `Path`, or of what has its `name` and text
 
 
 def suffix_of(path: Any) -> str:
@@ -242,7 +245,7 @@ def is_compressed(path: Any) -> bool:
     return suffix_of(path) in UNPACKED
 
 
-def rows_of(path: Any) -> Callable[[Any, str], Rows] | None:
+def rows_of(path: Any) -> Callable[[Any, IO[bytes], str], Rows] | None:
     """What reads the rows of a file, compressed or not; None for a file that is text itself.
 
     >>> rows_of("a.ndjson.gz").__name__, rows_of("a.TSV").__name__, rows_of("a.txt.gz")
@@ -251,26 +254,25 @@ def rows_of(path: Any) -> Callable[[Any, str], Rows] | None:
     return ROWS.get(suffix_of(str(path)[: -len(suffix_of(path))]) if is_compressed(path) else suffix_of(path))
 
 
-def blocks_of(path: Any) -> Iterator[bytes]:
+def blocks_of(path: Any, file: IO[bytes]) -> Iterator[bytes]:
     """The blocks of a file's plain text. Raises Refusal if the file is damaged."""
-    with opened(path) as file:
-        while block := file.read(BLOCK_BYTES):
+    with unpacked(path, file) as text:
+        while block := text.read(BLOCK_BYTES):
             yield block
 
 
 @contextlib.contextmanager
-def opened(path: Any) -> Iterator[IO[bytes]]:
+def unpacked(path: Any, file: IO[bytes]) -> Iterator[IO[bytes]]:
     """A file that unpacks itself while it is read. Raises Refusal if it is damaged."""
     kind = suffix_of(path)
-    with path.open("rb") as file:
-        if kind not in UNPACKED:
-            yield file
-            return
-        try:
-            yield UNPACKED[kind](file)
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            why = one_line(str(error))
-            raise Damaged(f"{path} is damaged or not a {kind[1:]} file ({why}); get or make it again") from error
+    if kind not in UNPACKED:
+        yield file
+        return
+    try:
+        yield UNPACKED[kind](file)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        why = one_line(str(error))
+        raise Damaged(f"{path} is damaged or not a {kind[1:]} file ({why}); get or make it again") from error
 
 
 UNPACKED: dict[str, Callable[[Any], Any]] = {
@@ -283,11 +285,11 @@ Rows = Iterator[tuple[str, Any]]
 """The place and the value of each row."""
 
 
-def parquet_rows(path: Any, column: str) -> Rows:
+def parquet_rows(path: Any, opened: IO[bytes], column: str) -> Rows:
     parquet = extra("pyarrow.parquet", path.name)
     row = 0
     try:
-        with path.open("rb") as opened, parquet.ParquetFile(opened, page_checksum_verification=True) as file:
+        with parquet.ParquetFile(opened, page_checksum_verification=True) as file:
             check_name(path, column, file.schema_arrow.names)
             for batch in file.iter_batches(1024, columns=[column]):
                 for row, scalar in enumerate(batch.column(0), row + 1):  # noqa: B020
@@ -297,8 +299,8 @@ def parquet_rows(path: Any, column: str) -> Rows:
         raise Damaged(f"{path} is damaged or not a Parquet file, {why}; get or make it again") from error
 
 
-def json_rows(path: Any, column: str) -> Rows:
-    with opened(path) as file:
+def json_rows(path: Any, opened: IO[bytes], column: str) -> Rows:
+    with unpacked(path, opened) as file:
         for number, line in enumerate(file, 1):
             place = f"line {number}"
             if line.strip():
@@ -312,9 +314,9 @@ def json_rows(path: Any, column: str) -> Rows:
                 yield place, row[column]
 
 
-def csv_rows(path: Any, column: str) -> Rows:
+def csv_rows(path: Any, opened: IO[bytes], column: str) -> Rows:
     csv.field_size_limit(1 << 30)
-    with opened(path) as file:
+    with unpacked(path, opened) as file:
         lines = (line.decode("utf-8-sig") for line in file)
         rows = csv.DictReader(lines, delimiter="\t" if ".tsv" in path.name.lower() else ",")
         try:
@@ -325,7 +327,7 @@ def csv_rows(path: Any, column: str) -> Rows:
             raise bad_row(path, f"line {rows.line_num + 1}", str(error)) from error
 
 
-ROWS: dict[str, Callable[[Any, str], Rows]] = {
+ROWS: dict[str, Callable[[Any, IO[bytes], str], Rows]] = {
     ".parquet": parquet_rows,
     ".jsonl": json_rows,
     ".ndjson": json_rows,
