@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from harness.common.units import bytes_text, count_text, counted_text
+from harness.common.units import count_text, counted_text
 
 Record = Mapping[str, Any]
 Key = tuple[Any, ...]
@@ -57,8 +57,8 @@ class Field:
     `name` is that of its override or key, `value` reads it from a record (None if unknown). `title` heads its column if
     rows differ in it, `written` formats it there, and `sentence` is its text for rows that share it. Cells with equal
     values of all that `decides_merges` must have equal merges; `other_work` is the note on times that differ in it;
-    fields with `names_cell` distinguish cells. `unlike` is its name in a comparison of two sets, where a lacking value
-    is `missing`; rows that differ in nothing but a `circumstance` are one cell, measured elsewhere.
+    fields with `names_cell` distinguish cells. `unlike` is its name in a comparison of two sets, where
+    `described` is its text and a lacking value is `missing`; rows that differ in nothing but a `circumstance` are one cell.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Field:
     unlike: str = ""
     missing: Any = None
     circumstance: bool = False
-    beside: Callable[[Record, Record], str] | None = None
+    described: Callable[[Record], str] | None = None
 
     def in_words(self, record: Record) -> InWords | None:
         """The value as text and as a phrase; None where it is unknown."""
@@ -83,47 +83,22 @@ class Field:
         text = value_text(value) if self.written is None else self.written(record)
         return InWords(text, self.sentence(record) if callable(self.sentence) else self.sentence.format(text))
 
-    def text_beside(self, record: Record, other: Record) -> str:
-        """The value beside that of another record: only what differs is of interest."""
-        if self.beside is not None:
-            return self.beside(record, other)
+    def text_of(self, record: Record) -> str:
+        """The value in a comparison of two sets."""
         value = self.value(record)
-        return value_text(self.missing if value is None else value)
+        if value is None:
+            return value_text(self.missing)
+        return value_text(value) if self.described is None else self.described(record)
 
 
-def _host_beside(record: Record, other: Record) -> str:
-    """The parts of the machine that differ, or its digest where none is known to."""
-    ours, theirs = (each.get("environment") or {} for each in (record, other))
-    parts = [
-        text(ours[name])
-        for name, text in _HOST_PARTS.items()
-        if ours.get(name) is not None and ours[name] != theirs.get(name)
-    ]
-    return ", ".join(parts) or str(record.get("host") or NOT_RECORDED)
+def _corpus(record: Record) -> str:
+    data = record.get("data") or {}
+    size = [] if data.get("bytes") is None else [f"{count_text(data['bytes'])} bytes"]
+    return ", ".join([str(data.get("name")), *size, f"sha256 {(data.get('sha256') or NOT_RECORDED)[:8]}"])
 
 
-_HOST_PARTS: Mapping[str, Callable[[Any], str]] = {
-    "cpu": str,
-    "cores": lambda cores: f"{cores} cores",
-    "cores_usable": lambda cores: f"{cores} cores usable",
-    "memory_bytes": lambda size: f"{bytes_text(size)} of memory",
-    "kernel": str,
-    "architecture": str,
-}
-"""What `host` is a digest of, and how each part is written."""
-
-
-def _corpus_beside(record: Record, other: Record) -> str:
-    ours, theirs = (each.get("data") or {} for each in (record, other))
-    parts = [str(ours.get("name"))] + ([f"{count_text(ours['bytes'])} bytes"] if ours.get("bytes") is not None else [])
-    alike = (ours.get("name"), ours.get("bytes")) == (theirs.get("name"), theirs.get("bytes"))
-    return ", ".join(parts + ([f"sha256 {(ours.get('sha256') or NOT_RECORDED)[:8]}"] if alike else []))
-
-
-def _params_beside(record: Record, other: Record) -> str:
-    ours, theirs = (each.get("params") or {} for each in (record, other))
-    own = [f"{name}={value}" for name, value in ours.items() if name not in theirs or theirs[name] != value]
-    return ", ".join(own) or "without"
+def _params(record: Record) -> str:
+    return ", ".join(f"{name}={value}" for name, value in (record.get("params") or {}).items()) or "without"
 
 
 def _extended(record: Record) -> str:
@@ -139,6 +114,11 @@ def _machine(record: Record) -> str:
     if not cpu:
         return f"host {record['host']}"
     return f"{cpu} ({cores} cores)" if cores else str(cpu)
+
+
+def _host(record: Record) -> str:
+    """The digest too: machines of one model may differ in memory or kernel."""
+    return f"{_machine(record)}, {record['host']}" if record.get("environment") else str(record["host"])
 
 
 def _pattern_text(record: Record) -> str:
@@ -198,7 +178,7 @@ FIELDS: tuple[Field, ...] = (
         names_cell=True,
         unlike="corpus",
         missing=NOT_RECORDED,
-        beside=_corpus_beside,
+        described=_corpus,
     ),
     *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
     _decisive("vocab_size", "vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
@@ -248,7 +228,7 @@ FIELDS: tuple[Field, ...] = (
         names_cell=True,
         unlike="page_cache",
     ),
-    _field("params", names_cell=True, unlike="params", beside=_params_beside),
+    _field("params", names_cell=True, unlike="params", described=_params),
     _field("interpreter", title="interpreter", names_cell=True, unlike="python", circumstance=True),
     _field(
         "host",
@@ -258,7 +238,7 @@ FIELDS: tuple[Field, ...] = (
         unlike="host",
         missing=NOT_RECORDED,
         circumstance=True,
-        beside=_host_beside,
+        described=_host,
     ),
     _field("cpu", "environment.cpu"),
     _field("commit", "environment.commit"),
@@ -307,19 +287,13 @@ def fixed(value: Any) -> Any:
     return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """A field in which two records are unlike, and how it is on either side."""
 
     field: Field
     left: str
     right: str
     circumstance: bool
-
-    @property
-    def condition(self) -> str:
-        """Its name in a comparison of two sets."""
-        return self.field.unlike
 
 
 def differences(left: Record, right: Record) -> tuple[Difference, ...]:
@@ -328,7 +302,7 @@ def differences(left: Record, right: Record) -> tuple[Difference, ...]:
     for field in COMPARED:
         ours, theirs = (field.missing if value is None else value for value in map(field.value, (left, right)))
         if ours is not None and theirs is not None and ours != theirs:
-            sides = field.text_beside(left, right), field.text_beside(right, left)
+            sides = field.text_of(left), field.text_of(right)
             same_name = field.name == "data.sha256" and _NAME(left) == _NAME(right)
             unlike.append(Difference(field, *sides, field.circumstance or same_name))
     return tuple(unlike)

@@ -204,7 +204,7 @@ def _differences_text(unlike: Sequence[Difference]) -> str:
     """Each condition with both sides; the first few of one that differs in many ways."""
     sides: dict[str, dict[str, None]] = {}
     for each in unlike:
-        sides.setdefault(each.condition, {})[f"{each.left} / {each.right}"] = None
+        sides.setdefault(each.field.unlike, {})[f"{each.left} / {each.right}"] = None
     return " and in ".join(f"{condition} ({join_names(list(pairs))})" for condition, pairs in sides.items())
 
 

@@ -21,6 +21,9 @@ HEAP, NAIVE, SLOW = (
 ELSEWHERE = {"host": "11aa22bb", "environment": {**HEAP["environment"], "cores": 64}}
 OTHER_BYTES = {"data": {**HEAP["data"], "sha256": "cd" * 32}}
 OTHER_TEXT = {"data": {**HEAP["data"], "sha256": "ef" * 32, "name": "owt", "bytes": 11_920_511_059}}
+CPU = HEAP["environment"]["cpu"]
+HERE = f"{CPU} ({HEAP['environment']['cores']} cores), {HEAP['host']}"
+TEXT = f"stdlib, 3,999,812 bytes, sha256 {HEAP['data']['sha256'][:8]}"
 
 
 def changed(**changes: object) -> Record:
@@ -42,7 +45,7 @@ def test_rows_of_one_cell_are_a_match_and_others_are_alone(
     left: list[Record], right: list[Record], matches: list[str], alone: int
 ) -> None:
     sets = matched(rows([changed(**change) for change in left]), rows([changed(**change) for change in right]))
-    assert [" ".join(each.condition for each in match.differences) for match in sets.matches] == matches
+    assert [" ".join(each.field.unlike for each in match.differences) for match in sets.matches] == matches
     assert len(sets.only_left) + len(sets.only_right) == alone
     assert all(match.left.record["vocab_size"] == match.right.record["vocab_size"] for match in sets.matches)
 
@@ -50,11 +53,10 @@ def test_rows_of_one_cell_are_a_match_and_others_are_alone(
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (ELSEWHERE, "host (2 cores / 64 cores)"),
-        ({"host": "11aa22bb"}, f"host ({HEAP['host']} / 11aa22bb)"),
-        ({"host": None}, f"host ({HEAP['host']} / not recorded)"),
-        (OTHER_BYTES, f"corpus (stdlib, 3,999,812 bytes, sha256 {HEAP['data']['sha256'][:8]} / "),
-        ({**ELSEWHERE, **OTHER_BYTES}, "host (2 cores / 64 cores) and in corpus (stdlib"),
+        (ELSEWHERE, f"host ({HERE} / {CPU} (64 cores), 11aa22bb)"),
+        ({"host": None}, f"host ({HERE} / not recorded)"),
+        (OTHER_BYTES, f"corpus ({TEXT} / "),
+        ({**ELSEWHERE, **OTHER_BYTES}, "host ("),
         ({"interpreter": "CPython 3.14.0"}, "python (CPython 3.11.7 / CPython 3.14.0)"),
         ({"concurrent": True}, "concurrent (false / true)"),
     ],
@@ -74,8 +76,8 @@ def test_circumstances_that_differ_are_refused_with_both_sides_unless_they_may(c
     [
         ({"vocab_size": 32_000}, "vocab_size (1,000 / 32,000)"),
         ({"special_tokens": []}, "special_tokens (<|endoftext|> / none)"),
-        ({"params": {**HEAP["params"], "push": "none"}}, "params (push=all / push=none)"),
-        (OTHER_TEXT, "corpus (stdlib, 3,999,812 bytes / owt, 11,920,511,059 bytes)"),
+        ({"params": {**HEAP["params"], "push": "none"}}, "params (heap=c, push=all / heap=c, push=none)"),
+        (OTHER_TEXT, f"corpus ({TEXT} / owt, 11,920,511,059 bytes, sha256 efefefef)"),
         ({"variant": "naive"}, "heap and naive"),
     ],
 )
