@@ -58,7 +58,7 @@ class Field:
     rows differ in it, `written` formats it there, and `sentence` is its text for rows that share it. Cells with equal
     values of all that `decides_merges` must have equal merges; `other_work` is the note on times that differ in it;
     fields with `names_cell` distinguish cells. `unlike` is its name in a comparison of two sets, where
-    `described` is its text and a lacking value is `missing`; rows that differ in nothing but a `circumstance` are one cell.
+    `described` is its text and a lacking value is `missing`; rows that differ only in a `circumstance` are one cell.
     """
 
     name: str

@@ -6,7 +6,7 @@ key that goes or changes its meaning makes the next schema. docs/reference/recor
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypedDict, get_args
+from typing import Annotated, Any, Literal, Required, TypedDict, get_args
 
 import msgspec
 from msgspec import Meta
@@ -39,19 +39,6 @@ Kind = Literal["identical", "identical_up_to_ties", "different_by_design", "wron
 
 RunKey = Annotated[Moment, doc("the command that this line belongs to: when it started")]
 CellKey = Annotated[Whole, doc("the number of the cell in its run")]
-
-
-class Environment(TypedDict, total=False):
-    """What must have a type in an environment; it may hold anything else as well."""
-
-    cpu: Annotated[str, doc("the model of the processor")]
-    cores: Annotated[Whole, doc("how many cores there are")]
-    cores_usable: Annotated[Whole, doc("how many of them could be used")]
-    memory_bytes: Annotated[Whole, doc("the machine's memory")]
-    kernel: Annotated[str, doc("the kernel's version")]
-    architecture: Annotated[str, doc("the processor's architecture")]
-    python: Annotated[str, doc("the Python that the harness ran under")]
-    commit: Annotated[str, doc("the commit of this repository")]
 
 
 class Precision(TypedDict):
@@ -128,7 +115,7 @@ class Extrapolated(TypedDict, total=False):
 
 
 class Identity(TypedDict, total=False):
-    kind: Annotated[Kind, doc("whether the merges are the defined ones")]
+    kind: Required[Annotated[Kind, doc("whether the merges are the defined ones")]]
     tie_break: Annotated[str, doc("the tie-break of the contract under which they are")]
     reason: Annotated[str, doc("why they are not, in a sentence")]
     merge: Annotated[Whole, doc("the number, from 1, of the first merge that shows it")]
@@ -155,9 +142,6 @@ class Run(Line, tag="run", kw_only=True, frozen=True):
     repeat: Annotated[Whole | None, doc("how many blocks the run has; with `precision`, at least")] = None
     host: Annotated[str | None, doc("a digest of what makes two machines comparable")] = None
     environment: Annotated[dict[str, Any], doc("machine, Python, compilers, packages and the state of the code")] = {}
-
-    def __post_init__(self) -> None:
-        msgspec.convert({name: value for name, value in self.environment.items() if value is not None}, Environment)
 
 
 class Cell(Line, tag="cell", kw_only=True, frozen=True):
@@ -256,8 +240,6 @@ class Proof(Line, tag="proof", kw_only=True, frozen=True):
     tokens: Annotated[Whole | None, doc("how many tokens the merges leave of the text, with `tokens=true`")] = None
 
     def __post_init__(self) -> None:
-        if "kind" not in self.identity:
-            raise ValueError("identity.kind is missing")
         if self.identity["kind"] == WRONG and not self.identity.get("reason"):
             raise ValueError("identity.reason is missing, but identity.kind is wrong")
 
