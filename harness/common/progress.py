@@ -124,26 +124,17 @@ def _logged(label: str) -> Report:
     return report
 
 
-@contextlib.contextmanager
-def stage_bar() -> Iterator[Show]:
-    """What a gate is doing right now: a line that changes on a terminal, in a log a line now and then."""
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(stderr=True)
+def stage_lines() -> Show:
+    """A function that prints what a gate is doing: a line for each stage, and now and then one within it."""
     started = logged = time.monotonic()
     current = ""
-    with console.status("") if console.is_terminal else contextlib.nullcontext() as status:
 
-        def show(stage: str, detail: str, done: int, of: int) -> None:
-            nonlocal current, logged
-            now = time.monotonic()
-            position = f" ({done + 1} of {of})" if of > 1 and " of " not in detail else ""
-            text = f"[{now - started:4.0f} s] {stage}{f': {detail}' if detail else ''}{position}"
-            if status is not None:
-                status.update(Text(text))
-            elif stage != current or now - logged >= FIRST_LINE_SECONDS:
-                current, logged = stage, now
-                say(text)
+    def show(stage: str, detail: str, done: int, of: int) -> None:
+        nonlocal current, logged
+        now = time.monotonic()
+        position = f" ({done + 1} of {of})" if of > 1 and " of " not in detail else ""
+        if stage != current or now - logged >= FIRST_LINE_SECONDS:
+            current, logged = stage, now
+            say(f"[{now - started:4.0f} s] {stage}{f': {detail}' if detail else ''}{position}")
 
-        yield show
+    return show

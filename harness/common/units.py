@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from harness.common.errors import Refusal
@@ -167,35 +168,29 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def in_digits(size: str) -> str:
-    """A vocabulary size as people write it, in digits; anything else stays as it is.
-
-    >>> in_digits("10k"), in_digits("1e4"), in_digits("32_000"), in_digits("half")
-    ('10000', '10000', '32000', 'half')
-    """
-    match = re.fullmatch(r"\s*(\d[\d_]*(?:\.\d+)?(?:[eE]\d+)?)([kKmM]?)\s*", size)
-    if match is None:
-        return size
-    number = float(match[1].replace("_", "")) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2].lower()]
-    return str(int(number)) if number.is_integer() else size
-
-
 FACTORS = {"": 1, "B": 1}
 for power, letter in enumerate("KMGT", 1):
     FACTORS |= {letter: 1000**power, f"{letter}B": 1000**power, f"{letter}IB": 1024**power}
 
 
-def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
-    """A size in bytes, at least `smallest`. Raises Refusal, which calls it `name`.
+def parse_number(text: str) -> int | None:
+    """A whole number as people write it, or None.
 
-    >>> parse_bytes("64MB", "data.bytes"), parse_bytes("1.5 GiB", "limits.memory"), parse_bytes("1TB", "--bytes")
-    (64000000, 1610612736, 1000000000000)
+    >>> [parse_number(text) for text in ("10k", "1e4", "32_000", "64MB", "1.5 GiB", "half")]
+    [10000, 10000, 32000, 64000000, 1610612736, None]
     """
-    match = re.fullmatch(r"\s*([0-9][0-9_]{0,30}(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
-    factor = FACTORS.get(match[2].upper()) if match else None
-    if match is None or factor is None:
+    match = re.fullmatch(r"\s*(\d[\d_]{0,30}(?:\.\d+)?(?:[eE]\d{1,2})?)\s*([A-Za-z]*)\s*", text)
+    if match is None or match[2].upper() not in FACTORS:
+        return None
+    number = Decimal(match[1]) * FACTORS[match[2].upper()]
+    return int(number) if number == int(number) else None
+
+
+def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
+    """A size in bytes, at least `smallest`. Raises Refusal, which calls it `name`."""
+    size = parse_number(str(text))
+    if size is None:
         raise Refusal(f"{name}={text} is not a size; write a number with or without a unit, as 64MB, 2GB or 1GiB")
-    size = int(float(match[1].replace("_", "")) * factor) if "." in match[1] else int(match[1]) * factor
     if size < smallest:
         raise Refusal(f"{name}={text} is nothing; write a size of at least one byte")
     return size
@@ -203,6 +198,7 @@ def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
 
 def parse_vocab_size(text: str) -> int:
     """A number such as 32k, 1e4 or 50_257."""
-    if not (digits := in_digits(text)).isdecimal():
+    size = parse_number(text)
+    if size is None:
         raise Refusal(f"--vocab-size {text!r} is not a number; write it like 32k or 32000")
-    return int(digits)
+    return size

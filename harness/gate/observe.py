@@ -24,7 +24,7 @@ from harness.common import registry
 from harness.common.comparison import sample_of
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
-from harness.common.progress import stage_bar
+from harness.common.progress import stage_lines
 from harness.common.registry import VariantCard
 from harness.common.units import duration_text
 from harness.gate import evidence as lines
@@ -89,16 +89,15 @@ class Gate:
             environment=environment(),
         )
         evidence = lines.new_evidence(self.options.output / lines.FILE_NAME, question)
-        with stage_bar() as show:
-            sampler = Sampler(self.card, self.folder, evidence, show)
-            with self.base(head, sampler) as base:
-                if {"identity", "work"} & set(self.card.tiers):
-                    observe_counts(sampler, head, self.variants)
-                if self.options.accept and not sampler.changed_files():
-                    accept_counts(sampler)
-                if base is not None:
-                    self.compare(head, base, sampler)
-                note_changed_files(sampler)
+        sampler = Sampler(self.card, self.folder, evidence, stage_lines())
+        with self.base(head, sampler) as base:
+            if {"identity", "work"} & set(self.card.tiers):
+                observe_counts(sampler, head, self.variants)
+            if self.options.accept and not sampler.changed_files():
+                accept_counts(sampler)
+            if base is not None:
+                self.compare(head, base, sampler)
+            note_changed_files(sampler)
         return evidence
 
     @contextlib.contextmanager

@@ -26,7 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.common import configuration, registry
 from harness.common.errors import Refusal
 from harness.common.registry import did_you_mean, split_list
-from harness.common.units import in_digits
+from harness.common.units import parse_number
 
 # Values that are text, not Hydra's language: quoted before it parses.
 LITERAL = (
@@ -151,7 +151,7 @@ def prepared_value(argument: str) -> str:
     if key == "variants" and value != "null" and not re.search(r"[(\[{]", value):
         return f"{key}=[{value}]"
     if key in ("vocab_size", "first_stage.vocab_size"):
-        return f"{key}={','.join(map(in_digits, value.split(',')))}"
+        return f"{key}={','.join(str(parse_number(size) or size) for size in value.split(','))}"
     if key.partition(".")[0] == "vocab_size_at_most":
         return f"++{key}={value}"  # its keys are data sets, of which the configuration names none
     if key.startswith(("variant.params.", "counting.params.")):

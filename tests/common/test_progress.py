@@ -8,7 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
-from harness.common.progress import bar, stage_bar
+from harness.common.progress import bar, stage_lines
 from harness.common.units import BytesRead
 
 
@@ -38,11 +38,11 @@ def test_a_bar_is_drawn_on_a_terminal() -> None:
 def test_log_reports_the_start_of_a_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([0, 0, 1, 2, 15])
     monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
-    with stage_bar() as show:
-        show("the base", "", 0, 0)
-        show("identity", "heap", 0, 2)
-        show("identity", "flat", 1, 2)
-        show("blocks", "block 3 of 9", 2, 9)
+    show = stage_lines()
+    show("the base", "", 0, 0)
+    show("identity", "heap", 0, 2)
+    show("identity", "flat", 1, 2)
+    show("blocks", "block 3 of 9", 2, 9)
     assert capsys.readouterr().err.splitlines() == [
         "[   0 s] the base",
         "[   1 s] identity: heap (1 of 2)",

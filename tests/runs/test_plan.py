@@ -226,6 +226,7 @@ def test_a_target_that_is_no_function_is_refused(
         (" 1.5GiB ", 3 * 2**29),
         ("1K", 1000),
         ("1KiB", 1024),
+        ("1e6", 1_000_000),
         ("0.001MB", 1000),
         ("1000000.0", 1_000_000),
         ("9007199254740993", 9007199254740993),
@@ -236,7 +237,7 @@ def test_sizes_as_people_write_them(text: str | int, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "MB", "-1", "1e6", "1,000", "0x10", "1 000", "1TBB", "1.MB", ".5GB", "inf", "nan", "9" * 5000]
+    "text", ["", "MB", "-1", "1,000", "0x10", "1 000", "1TBB", "1.MB", ".5GB", "inf", "nan", "9" * 5000]
 )
 def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(Refusal, match="is not a size; write a number"):
