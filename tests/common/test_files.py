@@ -1,0 +1,158 @@
+"""Files are written whole, the cache can be moved and cleared, and what killed commands left is removed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from workbench import CHECKOUT
+
+from harness.common import files
+from harness.common.errors import OK, UNMEASURED, USAGE, Refusal
+from harness.common.files import whole_file, write_whole
+from harness.corpora.__main__ import main
+
+HOLD = """
+import sys
+from harness.common import files
+with files.temporary_folder() as folder:
+    (folder / "left").write_text("left")
+    print(folder, files.cache_folder("texts"), flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(**variables: str) -> tuple[subprocess.Popen[str], Path]:
+    """A process that uses the cache and a temporary folder, until it can read no more."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD],
+        env={**os.environ, **variables},
+        cwd=CHECKOUT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().split()[0])
+
+
+# Writing
+
+
+def test_folders_are_made_and_what_stood_there_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    write_whole(path, b"one")
+    write_whole(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def broken_off(part: Path, error: Exception) -> None:
+    """As a disk that takes the beginning."""
+    part.write_bytes(b"ne")
+    raise error
+
+
+def test_on_a_full_disk_the_old_file_stays_and_nothing_else_does(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with (
+        pytest.raises(Refusal, match=r"cannot write .*file \(No space left on device\); pass another$") as refused,
+        whole_file(path, "pass another", UNMEASURED) as part,
+    ):
+        broken_off(part, full)
+    assert refused.value.exit_code == UNMEASURED
+    with pytest.raises(ZeroDivisionError), whole_file(path) as part:
+        broken_off(part, ZeroDivisionError())
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(Refusal, match="choose another place with --output") as refused:
+        write_whole(path / "below", b"")
+    assert refused.value.exit_code == USAGE
+
+
+# The cache
+
+
+def test_cache_is_listed_and_cleared_only_while_nobody_else_uses_it(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = files.cache_folder("texts")
+    (texts / ".left").mkdir()  # by a killed run
+    (texts / ".left" / "text").write_bytes(bytes(700))
+    with files.placing(texts / "one") as temporary:
+        temporary.write_bytes(bytes(80))
+    assert main(["cache"]) == OK
+    assert "texts         780 B     2" in capsys.readouterr().out
+    user, _ = holder()
+    assert main(["cache", "--clear", "all"]) == UNMEASURED
+    assert capsys.readouterr().err == "another command uses the cache; clear it when that has ended\n"
+    user.communicate()
+    assert main(["cache", "--clear", "texts"]) == OK
+    assert capsys.readouterr().out == "removed 780 B in 2 entries\n"
+    assert list(texts.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({files.CACHE_VARIABLE: "here", "XDG_CACHE_HOME": "xdg"}, "here/a"),
+        ({"XDG_CACHE_HOME": "xdg", "HOME": "home"}, "xdg/bpe-harness/a"),
+        ({"HOME": "home"}, "home/.cache/bpe-harness/a"),
+    ],
+)
+def test_variables_move_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], place: str
+) -> None:
+    for name in (files.CACHE_VARIABLE, "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, folder in variables.items():
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    assert files.cache_folder("a") == tmp_path / place
+    assert (tmp_path / place).is_dir()
+
+
+def test_unusable_cache_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(files.CACHE_VARIABLE, str(tmp_path / "file"))
+    assert main(["path", "ties"]) == UNMEASURED
+    with pytest.raises(Refusal, match=rf"cannot use the cache .*; set {files.CACHE_VARIABLE} to a folder"):
+        files.cache_folder("corpora")
+
+
+# Temporary folders
+
+
+def test_the_folder_of_a_killed_command_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (killed, left), (living, used) = (holder(TMPDIR=str(tmp_path)) for _ in range(2))
+    killed.kill()
+    killed.communicate()
+    for folder in (left, used):
+        os.utime(folder, (1, 1))
+    files.remove_abandoned.cache_clear()
+    with files.temporary_folder() as own:
+        assert sorted(tmp_path.iterdir()) == sorted([own, used])
+    living.communicate()
+    assert living.returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_in_folders_without_end_are_removed(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    top.mkdir()
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(1100):  # deeper than a function can call itself, and than a path can be long
+        os.mkdir("deeper", dir_fd=here)
+        below = os.open("deeper", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    (top / "locked").mkdir(mode=0)
+    (top / "link").symlink_to(tmp_path)
+    files.remove_tree(top)
+    assert list(tmp_path.iterdir()) == []
