@@ -1,9 +1,9 @@
 """Does a trainer or a word counter compute what is defined? Three ways to run one list of checks.
 
-From Python, without pytest: `check_trainer(train)` and `check_word_counter(count)` raise at the first failure. In a
-test file: `@parametrize_with_checks([train])` makes one test of every check. From a shell:
+From Python, without pytest: `check_conformance(train)` raises at the first failure. In a test file:
+`@parametrize_with_checks([train])` makes one test of every check. From a shell:
 `python -m harness.conformance package.module:function`, which makes all checks in a child process (proof/suite.py) and
-then judges fresh inputs here. From Python, parameters are bound by functools.partial.
+then judges fresh inputs here.
 """
 
 from __future__ import annotations
@@ -33,26 +33,23 @@ if TYPE_CHECKING:
     import pytest
 
 
-def check_trainer(train: Callable[..., Any], *, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> list[Outcome]:
-    """Check a trainer and return the outcomes. Raises CheckFailed at the first failure.
+def check_conformance(subject: Callable[..., Any], *, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> list[Outcome]:
+    """Check a trainer or a word counter and return the outcomes. Raises CheckFailed at the first failure.
 
     A trainer with its own tie-break is compared with the definition under that one: `tie_breaks=[TieBreak.RAW_BYTES]`.
+    functools.partial binds parameters.
     """
-    return _outcomes(train, tie_breaks)
+    return [_outcome(check, tie_breaks, subject) for check in checks_for(subject, tie_breaks)]
 
 
-def check_word_counter(count: Callable[..., Any]) -> list[Outcome]:
-    """Check a word counter, as check_trainer does; one that takes `threads` is called with several widths."""
-    return _outcomes(count, ALL_TIE_BREAKS)
-
-
-def _outcomes(subject: Callable[..., Any], tie_breaks: Sequence[TieBreak]) -> list[Outcome]:
-    outcomes = []
-    for check in checks_for(subject, tie_breaks):
-        outcomes.append(outcome := outcome_of(check, subject))
-        if outcome.status == FAILED:
-            raise CheckFailed(f"{outcome.check}: {_with_test(outcome, subject, tie_breaks)}")
-    return outcomes
+def _outcome(check: Check, tie_breaks: Sequence[TieBreak], subject: Callable[..., Any]) -> Outcome:
+    """The outcome of a check; a failure is raised, with a test to paste."""
+    __tracebackhide__ = True  # pytest shows the message, not this
+    outcome = outcome_of(check, subject)
+    if outcome.status == FAILED:
+        test = pasted(outcome, subject, tie_breaks)
+        raise CheckFailed(f"{check.name}: {outcome.message}\n\nto keep it as a test:\n\n{test}")
+    return outcome
 
 
 def parametrize_with_checks(
@@ -80,16 +77,10 @@ def parametrize_with_checks(
 def _check_in_pytest(check: Check, tie_breaks: Sequence[TieBreak], subject: Callable[..., Any]) -> None:
     import pytest
 
-    outcome = outcome_of(check, subject)
+    __tracebackhide__ = True
+    outcome = _outcome(check, tie_breaks, subject)
     if outcome.status == SKIPPED:
         pytest.skip(outcome.message)
-    if outcome.status == FAILED:
-        pytest.fail(_with_test(outcome, subject, tie_breaks), pytrace=False)
-
-
-def _with_test(outcome: Outcome, subject: Callable[..., Any], tie_breaks: Sequence[TieBreak]) -> str:
-    """What is wrong, and below it a test to paste."""
-    return f"{outcome.message}\n\nto keep it as a test:\n\n{pasted(outcome, subject, tie_breaks)}"
 
 
 def name_of(subject: Callable[..., Any]) -> str:

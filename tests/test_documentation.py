@@ -143,7 +143,7 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(site: 
     assert {named(path).replace(".md", ".html") for path in PAGES} <= set(pages)
     fetched = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
     assert [name for name, page in pages.items() if fetched.search(page)] == []
-    assert "check_trainer" in pages["reference/records.html"]
+    assert "check_conformance" in pages["reference/records.html"]
     assert "psi_cpu_seconds" in pages["reference/records.html"]
     assert "A stale list entry" in pages["source/variants/native/flat.hpp.html"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from checked import passing, quick_ones, slow_ones
 
-from harness.conformance import check_trainer, trainer_checks
+from harness.conformance import check_conformance, trainer_checks
 from harness.proof.checks import Check
 
 REPOSITORY = Path(__file__).parent.parent
@@ -54,7 +54,7 @@ def test_the_notebook_holds_no_outputs() -> None:
 @pytest.mark.slow
 def test_what_the_exercise_begins_with_conforms() -> None:
     (begun,) = [source(cell) for cell in cells() if source(cell).startswith("%%writefile my_stage.py")]
-    check_trainer(module(begun.partition("\n")[2]).train)
+    check_conformance(module(begun.partition("\n")[2]).train)
 
 
 @pytest.mark.parametrize("choose", [quick_ones, pytest.param(slow_ones, marks=pytest.mark.slow)])

@@ -17,7 +17,7 @@ from checked import TAKING_SECONDS, passing, quick_ones, slow_ones, together
 
 from harness.common import registry
 from harness.common.errors import Refusal
-from harness.conformance import check_word_counter, counter_checks, trainer_checks
+from harness.conformance import check_conformance, counter_checks, trainer_checks
 from harness.proof.checks import Check, extends
 from harness.proof.extension import extension_checks
 from harness.proof.trainer_checks import properties
@@ -193,4 +193,4 @@ def test_parts_of_any_size_change_no_result(name: str, subject: Callable[..., An
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{}, {"smallest_range": 1}], ids=str)
 def test_processes_conform_at_any_width(parameters: dict[str, Any]) -> None:
-    check_word_counter(functools.partial(processes, **parameters))
+    check_conformance(functools.partial(processes, **parameters))

@@ -14,13 +14,11 @@ import pytest
 import sabotaged
 import sabotaged_counters
 import sabotaged_extenders
-from checked import quick_ones
 
-from harness.conformance import check_trainer, check_word_counter, parametrize_with_checks
-from harness.proof import suite
+from harness.conformance import check_conformance, parametrize_with_checks
 from harness.proof.checks import CheckFailed, Outcome
 from variants import naive_extending
-from variants.contract import Corpus, Merge, Meter, TieBreak, Unavailable, WordCounts
+from variants.contract import Merge, Meter, TieBreak, Unavailable, WordCounts
 
 GREATEST = TieBreak.GREATEST_BYTES
 
@@ -48,53 +46,32 @@ def passes_on(word_counts: WordCounts, num_merges: int, **keywords: Any) -> list
     return naive_extending.train(word_counts, num_merges, **keywords)
 
 
-def count(corpus: Corpus) -> WordCounts:
-    return sabotaged_counters.honest(corpus)
-
-
-@pytest.fixture(autouse=True)
-def quick_checks_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the checks that take seconds; slow tests have them all."""
-    if not request.node.get_closest_marker("slow"):
-        for name in ("trainer_checks", "counter_checks"):
-            checks = getattr(suite, name)
-
-            def quick(*arguments: Any, checks: Callable[..., Any] = checks, **options: Any) -> Any:
-                return quick_ones(checks(*arguments, **options))
-
-            monkeypatch.setattr(suite, name, quick)
-
-
 @pytest.mark.parametrize(
-    ("trainer", "message"),
+    ("subject", "message"),
     [
-        (sabotaged.right_to_left, r"check_worked_example\[C01\]: first difference at merge 3"),
-        (functools.partial(train, right=False), "C01"),
+        (functools.partial(train, right=False), r"check_worked_example\[C01\]: first difference at merge 3"),
         (raising, r"raised KeyError(.|\n)*called for 23 merges\nword counts: {b'aaa': 2"),
         (sabotaged.right_to_left, r"(?s)C01.*to keep it as a test:.*def test_these_words_give.*right_to_left\("),
+        (sabotaged_counters.counts_nothing, r"(?s)check_worked_file\[F01\].*def test_this_file_gives"),
     ],
 )
-def test_first_failure_is_raised(trainer: Callable[..., Any], message: str) -> None:
+def test_first_failure_is_raised(subject: Callable[..., Any], message: str) -> None:
     with pytest.raises(CheckFailed, match=message):
-        check_trainer(trainer)
+        check_conformance(subject)
 
 
-def test_first_failure_of_a_counter_is_raised() -> None:
-    with pytest.raises(CheckFailed, match=r"(?s)check_worked_file\[F01\].*def test_this_file_gives"):
-        check_word_counter(sabotaged_counters.counts_nothing)
-
-
+@pytest.mark.slow
 def test_trainer_that_cannot_run_here_is_skipped() -> None:
-    assert {outcome.status for outcome in check_trainer(unavailable, tie_breaks=[GREATEST])} == {"skipped"}
+    assert {outcome.status for outcome in check_conformance(unavailable, tie_breaks=[GREATEST])} == {"skipped"}
 
 
 @pytest.mark.slow
 def test_keywords_that_a_trainer_does_not_take_are_skipped() -> None:
-    outcomes = check_trainer(plain)
+    outcomes = check_conformance(plain)
     skipped = {outcome.message for outcome in outcomes if outcome.status == "skipped"}
     assert {"the trainer takes no tie_break", "the trainer takes no min_count"} <= skipped
     assert Outcome("check_worked_example[C02]", "worked examples", "passed") in outcomes
-    check_trainer(passes_on)
+    check_conformance(passes_on)
 
 
 def test_import_needs_no_pytest() -> None:
@@ -118,12 +95,12 @@ def test_trainer_passes_its_checks(trainer: Callable[..., Any], check: Callable[
 
 
 @only(parametrize_with_checks([sabotaged.right_to_left]), "check_worked_example[C01]")
-@pytest.mark.xfail(strict=True, raises=pytest.fail.Exception)
+@pytest.mark.xfail(strict=True, raises=CheckFailed)
 def test_wrong_trainer_fails(trainer: Callable[..., Any], check: Callable[..., None]) -> None:
     check(trainer)
 
 
-@only(parametrize_with_checks([sabotaged_counters.honest, count]), "check_worked_file[F01]")
+@only(parametrize_with_checks([sabotaged_counters.honest]), "check_worked_file[F01]")
 def test_word_counters_pass_their_checks(counter: Callable[..., Any], check: Callable[..., None]) -> None:
     check(counter)
 
@@ -139,4 +116,4 @@ def test_ids_name_trainers_with_their_parameters_and_checks() -> None:
 
 def test_trainers_and_counters_need_a_test_each() -> None:
     with pytest.raises(ValueError, match="a test function each"):
-        parametrize_with_checks([train, count])
+        parametrize_with_checks([train, sabotaged_counters.honest])

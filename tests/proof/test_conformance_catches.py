@@ -17,7 +17,7 @@ import sabotaged_counters
 import sabotaged_extenders
 from checked import passing, quick_ones, together
 
-from harness.conformance import check_trainer, check_word_counter, counter_checks, trainer_checks
+from harness.conformance import check_conformance, counter_checks, trainer_checks
 from harness.proof.checks import Check, CheckFailed, outcome_of
 from harness.proof.extension import extension_checks
 from variants.contract import TieBreak
@@ -163,8 +163,8 @@ def test_honest_subjects_pass() -> None:
 
 @pytest.mark.slow
 def test_honest_subjects_pass_large_inputs() -> None:
-    check_trainer(sabotaged.honest)
-    check_word_counter(sabotaged_counters.honest)
+    check_conformance(sabotaged.honest)
+    check_conformance(sabotaged_counters.honest)
 
 
 def test_every_kind_of_check_has_caught_something() -> None:

@@ -17,7 +17,7 @@ from workbench import cell_of, limits_wait, processes_that_mention, reading_of, 
 
 from harness import run
 from harness.common.registry import VariantCard
-from harness.conformance import check_trainer, trainer_checks
+from harness.conformance import check_conformance, trainer_checks
 from harness.measure.machine import source_sha256
 from harness.measure.process import Limits
 from harness.proof.checks import outcome_of
@@ -80,7 +80,7 @@ def test_the_example_shell_program_conforms_up_to_the_numbers_of_awk(shell: str)
 
 @pytest.mark.slow
 def test_the_example_program_in_cpp_conforms(compiled: str) -> None:
-    check_trainer(functools.partial(train, command=compiled), tie_breaks=GREATEST)
+    check_conformance(functools.partial(train, command=compiled), tie_breaks=GREATEST)
 
 
 def test_a_program_is_measured_and_proved_beside_the_others(shell: str, tmp_path: Path) -> None:
