@@ -125,7 +125,7 @@ def measure_block(
     }
     cells = shuffled(due, order)
     for cell in cells:
-        trained = train(cell, block, counted, task, session)
+        trained = train(cell, block, counted[cell.count.key], session)
         prove_merges(trained, session)
         if block == Block(0) and cell.key in session.outputs and trained.answer["status"] == "ok":
             from harness.runs.saving import save_tokenizer
@@ -245,12 +245,9 @@ def default_words(cell: CountCell, purpose: str, session: Session) -> Words | No
 # Training.
 
 
-def train(cell: TrainCell, block: Block, counted_by: dict[str, Counted], task: Task, session: Session) -> Trained:
+def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> Trained:
     """Measure a trainer on the words of its counter; without words it has the counter's failure."""
-    started, counted = now(), counted_by[cell.count.key]
-    if counted.words is not None and word_store.whole(counted.words.folder) is None:  # the cache was emptied
-        counted = counted_by[cell.count.key] = count(cell.count, block, task, session)
-    runs_under = interpreter(cell.interpreter)
+    started, runs_under = now(), interpreter(cell.interpreter)
     if counted.words is None:
         # Wrong words are the counter's mismatch; its trainers have just not been measured.
         status, reason = counted.answer["status"], f"{cell.count.label} failed: {counted.answer['reason']}"
@@ -304,8 +301,7 @@ def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], session: S
     source = Path(job["corpus"]["path"] if reads_text else job["words"])
     total = estimate_total(source, cell.num_merges, wall, run_part)
     if total is not None:
-        seconds, low, high, exponent = total.beyond(answer.get("total") or wall)
-        bounds = {"total_seconds": seconds, "low_seconds": low, "high_seconds": high, "exponent": exponent}
+        bounds = total.beyond(answer.get("total") or wall)._asdict()
         answer.update(status="extrapolated", extrapolated={**bounds, "merges_done": answer.get("merges_done", 0)})
 
 

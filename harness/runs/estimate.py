@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import statistics
 import tempfile
 from array import array
 from collections.abc import Callable, Sequence
@@ -24,9 +25,8 @@ POINTS = 3
 EXPONENT_DOUBT, LEVEL_DOUBT = 0.5, 1.3
 SECONDS_TO_START = 0.25
 """What a process takes in addition to the call."""
-MOST_CONTINUED, UPPER_BITS, CONTINUES = 3, 0xC0, 0x80
-"""UTF-8: how many bytes may follow the first of a character, and what their two upper bits are."""
 BYTES_AT_ONCE = 1 << 22
+CONTINUATION = [bytes([byte]) for byte in range(0x80, 0xC0)]
 
 RunPart = Callable[[Path, int, float], Answer]
 """Runs the cell on the part that lies there, for so many merges, for so many seconds at most."""
@@ -35,14 +35,14 @@ RunPart = Callable[[Path, int, float], Answer]
 class Estimate(NamedTuple):
     """Seconds that something would take, with their interval, and the exponent over sizes."""
 
-    seconds: float
-    low: float
-    high: float
+    total_seconds: float
+    low_seconds: float
+    high_seconds: float
     exponent: float
 
     def beyond(self, elapsed: float) -> Estimate:
         """The same, if it has already taken `elapsed` seconds."""
-        return Estimate(max(self.seconds, elapsed), max(self.low, elapsed), max(self.high, elapsed), self.exponent)
+        return Estimate._make([*(max(seconds, elapsed) for seconds in self[:3]), self.exponent])
 
 
 def estimate_total(source: Path, num_merges: int, wall: float, run_part: RunPart) -> Estimate | None:
@@ -73,7 +73,7 @@ def power_law(times: Sequence[tuple[float, float]]) -> Estimate | None:
     """The seconds of the whole, from those of shares of it in their order.
 
     >>> power_law([(1 / 16, 1.0), (1 / 8, 2.0), (1 / 4, 4.0)])
-    Estimate(seconds=16.0, low=6.153846153846153, high=41.6, exponent=1.0)
+    Estimate(total_seconds=16.0, low_seconds=6.153846153846153, high_seconds=41.6, exponent=1.0)
     """
     exponent = exponent_of(times[-POINTS:])
     if exponent is None:
@@ -88,9 +88,7 @@ def exponent_of(times: Sequence[tuple[float, float]]) -> float | None:
     if len(times) < 2 or min(seconds for _, seconds in times) <= 0:
         return None
     places, heights = ([math.log(pair[side]) for pair in times] for side in (0, 1))
-    middle, height = math.fsum(places) / len(places), math.fsum(heights) / len(heights)
-    breadth = math.fsum((place - middle) ** 2 for place in places)
-    return math.fsum((x - middle) * (y - height) for x, y in zip(places, heights, strict=True)) / breadth
+    return statistics.linear_regression(places, heights).slope
 
 
 def make_part(source: Path, divisor: int, place: Path) -> Path:
@@ -110,12 +108,9 @@ def make_part(source: Path, divisor: int, place: Path) -> Path:
 def write_beginning(text: Path, size: int, place: Path) -> None:
     """Write the first `size` bytes of a text, without a character that they would cut in two."""
     with text.open("rb") as source, place.open("wb") as file:
-        for _ in range(min(size, MOST_CONTINUED)):
+        for _ in range(min(size, 3)):  # as many bytes may follow the first of a character
             source.seek(size)
-            after = source.read(1)
-            if not after or after[0] & UPPER_BITS != CONTINUES:
-                break
-            size -= 1
+            size -= source.read(1) in CONTINUATION
         source.seek(0)
         for start in range(0, size, BYTES_AT_ONCE):
             file.write(source.read(min(BYTES_AT_ONCE, size - start)))

@@ -78,46 +78,58 @@ def extension_of(
 ) -> Extension | None:
     """What a configuration wants, None if nothing. Raises Refusal for what cannot be inherited."""
     one_of("inherited", config["inherited"], list(INHERITING))
-    veto = veto_of(config)
-    if config["seeds"] != "none":
-        if config["extend"] is not None or config["inherited"] != "kept":
-            raise Refusal("seeds= are kept and stand first; leave out extend= and inherited=met, or seeds=")
-        return seeded(config, num_merges, special_tokens, pattern, veto)
-    if config["extend"] is None:
+    veto, seeds, path = veto_of(config), config["seeds"], config["extend"]
+    if seeds != "none" and (path is not None or config["inherited"] != "kept"):
+        raise Refusal("seeds= are kept and stand first; leave out extend= and inherited=met, or seeds=")
+    if seeds != "none":
+        what, name = f"seeds={seeds}", seeds if seeds.startswith("[") else Path(seeds).name
+        extension = Extension("seeds", seed_merges(config, pattern), "kept", veto, seeds=name)
+    elif path is not None:
+        what, extension = f"extend={path}", extended(Path(path), config["inherited"], special_tokens, veto)
+    else:
         return None if veto == "none" else Extension(veto=veto)
-    from harness.tokenizers.merges_file import read_merges_file  # late, as few runs extend
-
-    path, inheriting = Path(config["extend"]), config["inherited"]
-    learned = tokenizer_at(path) if inheriting == "kept" else None
-    merges = read_merges_file(path).merges if learned is None else learned.merges
-    if num_merges < len(merges):
-        size = 256 + len(special_tokens) + len(merges)
+    number = len(extension.merges)
+    if num_merges < number:
         raise Refusal(
-            f"extend={path} has {count_text(len(merges))} merges, and vocab_size leaves room for "
-            f"{count_text(max(num_merges, 0))}; set vocab_size={size} or more"
+            f"{what}: {count_text(number)} merges, and vocab_size leaves room for {count_text(num_merges)}; set "
+            f"vocab_size={256 + len(special_tokens) + number} or more"
         )
     try:
-        check_inherited(merges, inheriting, num_merges)
+        check_inherited(extension.merges, extension.inheriting, num_merges)
     except ValueError as error:
-        raise Refusal(f"extend={path}: {error}") from error
-    if learned is not None and set(learned.special_tokens) != set(special_tokens):
-        listed = ",".join(repr(token) for token in learned.special_tokens)
-        raise Refusal(f"extend={path} has other special tokens, and every id is to stay; set special_tokens=[{listed}]")
-    return Extension(path.name, tuple(merges), inheriting, veto, learned)
+        raise Refusal(f"{what}: {error}") from error
+    return extension
+
+
+def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: str) -> Extension:
+    """The merges of a file or folder; with their ids if it says them and all are kept."""
+    from harness.tokenizers.forms import read_tokenizer  # late, as few runs extend
+    from harness.tokenizers.merges_file import read_merges_file
+
+    with_ids = path.suffix == ".json" or any((path / name).is_file() for name in ("manifest.json", "tokenizer.json"))
+    if inheriting != "kept" or not with_ids:
+        return Extension(path.name, tuple(read_merges_file(path).merges), inheriting, veto)
+    learned = read_tokenizer(path).learned
+    if set(learned.special_tokens) != set(special_tokens):
+        tokens = ",".join(map(repr, learned.special_tokens))
+        raise Refusal(f"extend={path} has other special tokens, and every id is to stay; set special_tokens=[{tokens}]")
+    return Extension(path.name, tuple(learned.merges), inheriting, veto, learned)
 
 
 def veto_of(config: Mapping[str, Any]) -> str:
     """The name of the veto, protected tokens included."""
     name = config["veto"]
-    names = [part.strip() for part in name[1:-1].split(",")] if name.startswith("[") else [name]
+    names = [part.strip() for part in name.strip("[]").split(",")]
     try:
         if config["protected"] != "none":
             names.append(vetoes.protected(tokens_in("protected", config["protected"])).name)
         names = [each for each in names if each not in ("", "none", "protected:")]
-        name = names[0] if len(names) == 1 else f"[{','.join(names)}]" if names else "none"
+        name = f"[{','.join(names)}]" if len(names) > 1 else "".join(names) or "none"
         vetoes.named(name)
-    except (ValueError, ImportError, AttributeError) as error:
-        raise Refusal(str(error) if isinstance(error, ValueError) else f"veto={name}: {error}") from error
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    except (ImportError, AttributeError) as error:
+        raise Refusal(f"veto={name}: {error}") from error
     return name
 
 
@@ -143,46 +155,25 @@ def tokens_in(setting: str, value: str) -> list[bytes]:
     return tokens
 
 
-def seeded(
-    config: Mapping[str, Any], num_merges: int, special_tokens: Sequence[str], pattern: str | None, veto: str
-) -> Extension:
-    """The merges of the seeds, which are inherited. Raises Refusal for a seed that no text can give."""
+def seed_merges(config: Mapping[str, Any], pattern: str | None) -> tuple[Merge, ...]:
+    """The merges of the seeds. Raises Refusal for a seed that no text can give."""
+    import regex  # late: it takes long, and few runs have seeds
+
     from variants.seeds import seeds
 
-    value = config["seeds"]
+    value, name = config["seeds"], config["pattern"]["name"]
     if config["tie_break"] == OWN:
         raise Refusal(f"seeds= need a tie-break; set tie_break={next(iter(TieBreak)).value}")
     tokens = tokens_in("seeds", value)
-    for token in tokens:
-        if not token:
-            raise Refusal(f"seeds={value}: a seed has zero bytes; leave it out")
-        check_whole(token.decode(), special_tokens, pattern, config["pattern"]["name"])
-    merges = tuple(seeds(tokens, TieBreak(config["tie_break"])))
-    if num_merges < len(merges):
-        raise Refusal(
-            f"seeds={value} take {count_text(len(merges))} merges, and vocab_size leaves room for "
-            f"{count_text(max(num_merges, 0))}; set vocab_size={256 + len(special_tokens) + len(merges)} or more"
-        )
-    return Extension("seeds", merges, "kept", veto, seeds=value if value.startswith("[") else Path(value).name)
-
-
-def check_whole(seed: str, special_tokens: Sequence[str], pattern: str | None, name: str) -> None:
-    import regex  # late: it takes long, and few runs have seeds
-
-    if any(token in seed for token in special_tokens):
-        raise Refusal(f"the seed {seed!r} holds a special token, so no text gives it; leave it out")
-    pieces = [seed] if pattern is None else [match.group() for match in regex.finditer(pattern, seed)]
-    if pieces != [seed]:
-        parts = ", ".join(map(repr, pieces)) or "nothing"
-        raise Refusal(f"the seed {seed!r} is cut by pattern={name} ({parts}), so no text gives it; leave it out")
-
-
-def tokenizer_at(path: Path) -> Learned | None:
-    """The tokenizer with its ids, if the file or folder says them; None for merges alone."""
-    from harness.tokenizers.forms import read_tokenizer
-
-    whole = path.is_dir() and any((path / name).is_file() for name in ("manifest.json", "tokenizer.json"))
-    return read_tokenizer(path).learned if whole or path.suffix == ".json" else None
+    for seed in map(bytes.decode, tokens):
+        pieces = [seed] if pattern is None else [match.group() for match in regex.finditer(pattern, seed)]
+        if seed and pieces != [seed]:
+            parts = ", ".join(map(repr, pieces)) or "nothing"
+            raise Refusal(f"the seed {seed!r} is cut by pattern={name} ({parts}), so no text gives it; leave it out")
+    try:
+        return tuple(seeds(tokens, TieBreak(config["tie_break"])))
+    except ValueError as error:
+        raise Refusal(f"seeds={value}: {error}") from error
 
 
 def require_extending(variants: Sequence[VariantCard], extension: Extension | None) -> None:

@@ -44,55 +44,38 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
     """
     key, overrides = plan_key(plan, machine), plan.settings.overrides
     store = RecordFile(plan.settings.results)
-    folder = store.path.parent
-    clear_abandoned(folder)
-    for lines in [] if plan.settings.rerun else unfinished(store.path, key):
-        run_id = lines[0].run
-        if hold(folder, run_id, opened):
-            log = RunLog(store, run_id, key, overrides, lines)
-            trained = sum(record["cell"] == "train" for record in log.joined.records)
-            say(f"continuing the run of {run_id[:16]}, {trained} trainer runs were measured; rerun=true starts anew")
-            return log
-    hold(folder, now, opened)
+    alone = hold(store.path.parent / f"{RUNNING}{key}", opened)
+    if alone and not plan.settings.rerun and (lines := unfinished(store.path, key)):
+        log = RunLog(store, lines[0].run, key, overrides, lines)
+        trained = sum(record["cell"] == "train" for record in log.joined.records)
+        say(f"continuing the run of {lines[0].run[:16]}, {trained} trainer runs were measured; rerun=true starts anew")
+        return log
     return RunLog(store, now, key, overrides)
 
 
-def unfinished(path: Path, plan: str) -> list[list[Line]]:
-    """The lines of each run of a plan that has no end and is newer than those that have, the newest run first."""
+def unfinished(path: Path, plan: str) -> list[Line]:
+    """The lines of the newest run of a plan, if it has no end."""
     runs: dict[str, list[Line]] = {}
-    ended = set()
     for _, line in read_lines(path):
         if isinstance(line, Run) and line.plan == plan:
             runs.setdefault(line.run, [])
         if not isinstance(line, str) and line.run in runs:
             runs[line.run].append(line)
-        if isinstance(line, End):
-            ended.add(line.run)
-    finished = max((run for run in runs if run in ended), default="")
-    return [runs[run] for run in sorted(runs, reverse=True) if run > finished]
+    newest = runs[max(runs)] if runs else []
+    return [] if any(isinstance(line, End) for line in newest) else newest
 
 
-def hold(folder: Path, run_id: str, opened: contextlib.ExitStack) -> bool:
-    """Hold a run while this process works on it; False if another process does."""
-    path = folder / f"{RUNNING}{hashlib.sha256(run_id.encode()).hexdigest()[:12]}"
+def hold(path: Path, opened: contextlib.ExitStack) -> bool:
+    """Lock a file while this process works on a plan; False if another process does."""
     try:
         file = opened.enter_context(path.open("a"))
-    except OSError as error:
-        raise unwritable(folder, error) from error
-    try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        raise unwritable(path.parent, error) from error
     opened.callback(path.unlink, missing_ok=True)
     return True
-
-
-def clear_abandoned(folder: Path) -> None:
-    """Remove the lock files of killed runs: the kernel has unlocked them."""
-    for path in folder.glob(f"{RUNNING}*"):
-        with contextlib.suppress(OSError), path.open() as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
 
 
 def plan_key(plan: Plan, machine: str) -> str:
@@ -127,10 +110,11 @@ def pending(
     todo = []
     for block in blocks:
         there = [record for record in trained if (record["block"], record["warm_up"]) == block]
+        if len(blocks) > 1 and any(record["block_whole"] for record in there):
+            continue
         done = stopped if len(blocks) > 1 else stopped | {record["run_key"] for record in there}
         due = [cell for cell in cells if cell.key not in done and (block.warm_up or block.number < number[cell.key])]
-        if due and not any(record["block_whole"] for record in there):
-            todo.append((block, due))
+        todo += [(block, due)] if due else []
     return todo
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,11 +34,7 @@ def counted_words(overrides: Sequence[str]) -> Path:
 def words_of(cell: TrainCell, settings: Settings) -> Path:
     """The folder of a cell's words, in the cache or counted now. Raises Refusal if they cannot be counted."""
     words = cell.reading.words()
-    if words is None and cell.reading.file.table:
-        raise Refusal(f"{cell.reading.file.name}: its words were damaged; run the same again", UNMEASURED)
     if words is None:
-        counter = cell.count.counter if cell.counting_chosen else registry.default_counter()  # its time is not shown
-        cell = replace(cell, count=replace(cell.count, counter=counter))
         with temporary_folder() as folder:
             session = Session(settings, RunLog(None, now()), folder)
             counted = count(cell.count, Block(0), Task(0, [cell]), session)
@@ -142,9 +137,9 @@ def merges_of_variant(name: str, words: CorpusWords, num_merges: int) -> MergesF
         overrides.append(f"vocab_size={256 + len(words.cell.reading.corpus.special_tokens) + num_merges}")
     cell, settings = only_cell(overrides)
     with temporary_folder() as folder:
-        task, session = Task(0, [cell]), Session(settings, RunLog(None, now()), folder)
-        counted = {cell.count.key: count(cell.count, Block(0), task, session)}
-        trained = train(cell, Block(0), counted, task, session)
+        session = Session(settings, RunLog(None, now()), folder)
+        counted = count(cell.count, Block(0), Task(0, [cell]), session)
+        trained = train(cell, Block(0), counted, session)
     if trained.answer["status"] != "ok" or trained.merges is None:
         raise Refusal(f"{name} made no merges ({trained.answer['reason']})", UNMEASURED)
     return MergesFile(trained.merges, f"trained with tie_break={trained.tie_break}, vocab_size={cell.vocab_size}")

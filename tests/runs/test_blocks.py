@@ -250,17 +250,6 @@ def test_after_a_counter_that_fails_nothing_is_trained(
     assert reason in records[1]["reason"]
 
 
-def test_a_cache_that_is_emptied_during_a_run_costs_time_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_folder: Path
-) -> None:
-    monkeypatch.setenv("UNRULY_CACHE", str(cache_folder))
-    reading = reading_of(tmp_path)
-    cells = [cell_of(reading, trainer) for trainer in (unruly("empties_the_cache"), HEAP)]
-    records = trained(run_of(tmp_path, cells, repeat=2).records())
-    assert [record["status"] for record in records] == ["ok"] * 4
-    assert all(record["data"]["words"] for record in records)
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -59,7 +59,7 @@ def test_parts_grow_until_the_time_of_the_limit_is_over_again(tmp_path: Path, po
     assert sum(growing.spent) <= 10.0
     assert growing.merges[:4] == [1, 3, 7, 15]  # of 1,000; a 1,024th would be none
     assert found.exponent == pytest.approx(power, abs=0.05)
-    assert found.low < 40 < found.high
+    assert found.low_seconds < 40 < found.high_seconds
 
 
 def test_no_part_or_a_single_one_says_nothing(tmp_path: Path) -> None:
@@ -178,6 +178,6 @@ def test_the_interval_holds_the_measured_total_nine_times_in_ten(
             found = estimate_total(words, cell.num_merges, whole / divisor, run_part)
             if found is not None and whole / divisor > LEAST_LIMIT:
                 found = found.beyond(whole / divisor)
-                held.append(found.low <= whole <= found.high)
+                held.append(found.low_seconds <= whole <= found.high_seconds)
     assert len(held) > 30
     assert sum(held) / len(held) >= 0.9, f"{sum(held)} of {len(held)}"

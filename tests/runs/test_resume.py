@@ -131,7 +131,8 @@ def test_runs_of_one_plan_share_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, cells))
     assert len(runs()) == 2
     with contextlib.ExitStack() as opened:
-        assert hold(tmp_path / "results", runs()[1], opened)
+        (held,) = {record["plan"] for record in stored(tmp_path)}
+        assert hold(tmp_path / "results" / f"{RUNNING}{held}", opened)
         recorded_run(tmp_path, cells)
     assert len(runs()) == 3
     assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, cells))

@@ -526,9 +526,6 @@ def leaves_a_daemon() -> None:
 # Slow, stopped, or special in another way
 
 
-empties_the_cache = first(lambda: shutil.rmtree(os.environ["UNRULY_CACHE"]))
-
-
 def works_and_reports(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
     work(0.25)
     meter.lap("init")

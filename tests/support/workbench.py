@@ -119,12 +119,12 @@ def pretend_to_train(
     """Let a run take as long as `seconds` says of a variant and a block, and be interrupted at trainer `stop_after`."""
     started = itertools.count()
 
-    def train(cell: TrainCell, block: Block, counted: dict[str, Counted], *_: Any) -> Trained:
+    def train(cell: TrainCell, block: Block, counted: Counted, *_: Any) -> Trained:
         if next(started) == stop_after:
             raise KeyboardInterrupt
         took = seconds(cell.variant.name, block.number)
         answer: Answer = {"status": "ok", "reason": None, "total": took, "cpu_seconds": took, "seconds": {}}
-        return Trained(cell, block, now(), answer, counted[cell.count.key], [])
+        return Trained(cell, block, now(), answer, counted, [])
 
     patch.setattr(blocks, "train", train)
     patch.setattr(blocks, "prove_merges", lambda *_: None)
