@@ -144,14 +144,12 @@ class Sampler:
         """Return the identity of the merges of each result; None for a result without merges."""
         cell = task.cell
         tie_break = None if cell.tie_break == OWN else TieBreak(cell.tie_break)
-        lists = [
-            MergeList(f"{name} on {task.name}", result.merges, cell.num_merges, tie_break)
-            for name, result in results.items()
-            if result.digest is not None and result.merges is not None
-        ]
-        words = word_store.read(task.words)[0]
-        identities = iter(prove(words, lists, cell.min_count, **cell.extending()))
-        return [None if result.digest is None else next(identities) for result in results.values()]
+        words, identities = word_store.read(task.words)[0], dict[str | None, Identity]()
+        for name, result in results.items():
+            if result.merges is not None and result.digest not in identities:
+                merges = MergeList(f"{name} on {task.name}", result.merges, cell.num_merges, tie_break)
+                identities[result.digest] = prove(words, merges, cell.min_count, **cell.extending())
+        return [identities.get(result.digest) for result in results.values()]
 
 
 @contextlib.contextmanager

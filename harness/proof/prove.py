@@ -28,7 +28,7 @@ from harness.proof.true_counts import (
     Replay,
     Step,
 )
-from harness.worker.merges_bytes import MOST_BYTES_IN_A_RECORD, in_hex, merges_sha256
+from harness.worker.merges_bytes import MOST_BYTES_IN_A_RECORD, in_hex
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
 
@@ -77,44 +77,34 @@ class Identity:
     of_own_words: str | None = None
 
 
-def prove(words: WordCounts, lists: Sequence[MergeList], min_count: int = 1, **extending: Any) -> list[Identity]:
-    """Return the identity of each list; equal ones are judged once.
-
-    `extending` holds the inherited merges and the veto of the trainers, as they were passed.
-    """
-    judged: dict[tuple[Any, ...], Identity] = {}
-    keys = [(merges_sha256(listed.merges), listed.needed, listed.tie_break, listed.by_design) for listed in lists]
-    for key, listed in zip(keys, lists, strict=True):
-        if key not in judged:
-            judged[key] = identity_of_list(words, listed, {"min_count": min_count, **extending})
-    return [judged[key] for key in keys]
-
-
-def identity_of_list(words: WordCounts, listed: MergeList, options: dict[str, Any]) -> Identity:
+def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending: Any) -> Identity:
+    """Return the identity of a list. `extending` holds the trainer's inherited merges and its veto, as it got them."""
     if not listed.whole and not listed.merges:
         return Identity(UNPROVED, reason="it was stopped before its first merge")
     if len(listed.merges) > listed.needed:
         made, needed = count_text(len(listed.merges)), count_text(listed.needed)
         return Identity(WRONG, reason=f"it made {made} merges, and {needed} were requested", merge=listed.needed + 1)
     tie_breaks = ALL_TIE_BREAKS if listed.tie_break is None else (listed.tie_break,)
-    compiles = _replay is not None and can_judge(**options)
-    for tie_break in tie_breaks:
-        if compiles and is_right(words, listed, tie_break, options):
-            return Identity(IDENTICAL, tie_break.value)
+    compiles = _replay is not None and can_judge(**extending)
+    for tie_break in tie_breaks if compiles else ():
+        with bar(f"replaying {listed.name}", listed.needed, "merges") as on_progress:
+            judging = {"tie_break": tie_break, "min_count": min_count, "on_progress": on_progress, **extending}
+            if judge(words, listed.merges, listed.needed, **judging).proved:
+                return Identity(IDENTICAL, tie_break.value)
     with bar(f"{'explaining' if compiles else 'replaying'} {listed.name}", listed.needed, "merges") as on_progress:
         replayed = true_counts.replay(
-            words, listed.merges, tie_breaks=tie_breaks, on_progress=on_progress, until_wrong=True, **options
+            words,
+            listed.merges,
+            tie_breaks=tie_breaks,
+            min_count=min_count,
+            on_progress=on_progress,
+            until_wrong=True,
+            **extending,
         )
     identity = identity_of(replayed, listed.needed, listed.by_design)
     if compiles and identity.kind == IDENTICAL:
         return Identity(UNPROVED, reason="the compiled replay rejects what the Python replay accepts; report this")
     return identity
-
-
-def is_right(words: WordCounts, listed: MergeList, tie_break: TieBreak, options: dict[str, Any]) -> bool:
-    with bar(f"replaying {listed.name}", listed.needed, "merges") as on_progress:
-        result = judge(words, listed.merges, listed.needed, tie_break=tie_break, on_progress=on_progress, **options)
-    return result.proved
 
 
 # A replay in words

@@ -326,10 +326,10 @@ def prove_merges(trained: Trained, session: Session) -> None:
     key = (cell.task_key, trained.merges_sha256, cell.num_merges, whole, tie_break, merges.by_design)
     if key not in session.judged:
         word_counts, tokens = word_store.read(words.folder)[0], None
-        (identity,) = prove(word_counts, [merges], cell.min_count, **cell.extending())
+        identity = prove(word_counts, merges, cell.min_count, **cell.extending())
         if identity.kind == BY_DESIGN and (own := own_words(trained, feeding.get("own_words"), session)) is not None:
             merges = replace(merges, tie_break=None, by_design=None)
-            (judged,) = prove(word_store.read(own.folder)[0], [merges], cell.min_count)
+            judged = prove(word_store.read(own.folder)[0], merges, cell.min_count)
             of_own_words = judged.kind.replace("_", " ") + (f" ({judged.tie_break})" if judged.tie_break else "")
             identity = replace(identity, of_own_words=of_own_words)
         if session.settings.tokens and whole:

@@ -14,7 +14,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.common.registry import VariantCard
 from harness.measure.process import Limits
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, prove
-from harness.proof.prove import Identity, MergeList
+from harness.proof.prove import Identity, MergeList, ReplayResult
 from harness.records.file import Record, Splitter
 from harness.runs.cells import TrainCell
 from harness.runs.run import exit_code
@@ -51,13 +51,8 @@ def either_replay(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         pytest.skip("the compiled part is not built")
 
 
-def kinds(*lists: MergeList, **options: Any) -> list[str]:
-    return [identity.kind for identity in prove.prove(WORDS, lists, **options)]
-
-
 def identity(merges: Sequence[Merge], num_merges: int = 4, tie_break: TieBreak | None = None, **how: Any) -> Identity:
-    (result,) = prove.prove(WORDS, [MergeList("one", merges, num_merges, tie_break, **how)])
-    return result
+    return prove.prove(WORDS, MergeList("one", merges, num_merges, tie_break, **how))
 
 
 @pytest.mark.usefixtures("either_replay")
@@ -100,14 +95,21 @@ def test_identities(
 
 
 @pytest.mark.usefixtures("either_replay")
-def test_min_count_inherited_merges_and_veto_are_part_of_the_proof() -> None:
-    listed = MergeList("one", RIGHT[:3], 9)
-    assert (kinds(listed, min_count=2), kinds(listed)) == ([IDENTICAL], [WRONG])
-    extended = replace(listed, merges=pairs("gh", "ef"), num_merges=2)
-    assert kinds(extended, inherited=pairs("gh")) == [IDENTICAL]
-    (wrong,) = prove.prove(WORDS, [extended], inherited=pairs("ef"))
-    assert (wrong.kind, wrong.reason) == (WRONG, "merge 1: b'g' + b'h', in place of an inherited one")
-    assert kinds(MergeList("one", RIGHT[1:], 4), veto=lambda left, _: left == b"e") == [IDENTICAL]
+@pytest.mark.parametrize(
+    ("merges", "num_merges", "options", "kind", "reason"),
+    [
+        (RIGHT[:3], 9, {"min_count": 2}, IDENTICAL, None),
+        (RIGHT[:3], 9, {}, WRONG, "it ended after 3 merges, with pairs left that occur once"),
+        (pairs("gh", "ef"), 2, {"inherited": pairs("gh")}, IDENTICAL, None),
+        (pairs("gh", "ef"), 2, {"inherited": pairs("ef")}, WRONG, "merge 1: b'g' + b'h', in place of an inherited one"),
+        (RIGHT[1:], 4, {"veto": lambda left, _: left == b"e"}, IDENTICAL, None),
+    ],
+)
+def test_min_count_inherited_merges_and_veto_are_part_of_the_proof(
+    merges: list[Merge], num_merges: int, options: dict[str, Any], kind: str, reason: str | None
+) -> None:
+    result = prove.prove(WORDS, MergeList("one", merges, num_merges), **options)
+    assert (result.kind, result.reason) == (kind, reason)
 
 
 def test_wrong_merge_is_recorded_with_its_counts_in_few_bytes() -> None:
@@ -116,22 +118,8 @@ def test_wrong_merge_is_recorded_with_its_counts_in_few_bytes() -> None:
     assert len((identity([(b"a" * 10_000_000, b"b")], 1).got or [""])[0]) == 8192
 
 
-def test_equal_lists_are_replayed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    replayed: list[int] = []
-    is_right = prove.is_right
-
-    def recording(words: WordCounts, listed: MergeList, *options: Any) -> bool:
-        replayed.append(len(listed.merges))
-        return is_right(words, listed, *options)
-
-    monkeypatch.setattr(prove, "is_right", recording)
-    lists = [MergeList("a", RIGHT, 4), MergeList("b", RIGHT, 4), MergeList("too early", RIGHT[:2], 4)]
-    assert kinds(*lists, MergeList("early", RIGHT[:2], 2)) == [IDENTICAL, IDENTICAL, WRONG, IDENTICAL]
-    assert replayed == [4, 2, 2]
-
-
 def test_replays_that_disagree_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prove, "is_right", lambda *_: False)
+    monkeypatch.setattr(prove, "judge", lambda *_, **__: ReplayResult(0, 4, too_few=False))
     assert identity(RIGHT).kind == UNPROVED
 
 
