@@ -132,7 +132,7 @@ class Gate:
             observe_instructions(sampler, comparisons)
         if "time" in self.card.tiers:
             with process.timing(self.options.concurrent):
-                observe_times(sampler, comparisons, named=bool(self.options.targets))
+                observe_times(sampler, comparisons)
 
 
 def note_no_base(sampler: Sampler, state: str, reason: str) -> None:
@@ -249,13 +249,13 @@ def count_instructions(sampler: Sampler, task: Task, comparison: Comparison) -> 
 # Time
 
 
-def observe_times(sampler: Sampler, comparisons: Sequence[Comparison], named: bool) -> None:
-    """Time every comparison, one after another; unchanged code only if it was named."""
+def observe_times(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
+    """Time every comparison whose code differs, one after another."""
     rule = sampler.card.time
     until = time.monotonic() + rule.seconds
     for comparison in comparisons:
         try:
-            if comparison.same_code and not named:
+            if comparison.same_code:
                 raise NotMeasured(ABSENT, SAME_CODE)
             if time.monotonic() > until:
                 raise NotMeasured(INCONCLUSIVE, f"not started within time.seconds, {duration_text(rule.seconds)}")

@@ -21,7 +21,6 @@ import re
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -309,17 +308,15 @@ def lock(file: io.FileIO) -> bool:
 
 def lock_file(name: str) -> Path:
     """Return the path of a lock, the same for every user of the machine whatever their temporary folders are."""
-    shared = Path("/", "tmp")
-    folder = os.environ.get(VARIABLE) or (shared if shared.is_dir() else tempfile.gettempdir())
-    return Path(folder) / f"bpe-harness-{name}.lock"
+    return Path(os.environ.get(VARIABLE) or "/tmp", f"bpe-harness-{name}.lock")
 
 
 def open_lock(name: str) -> io.FileIO:
     """Open a lock, created if missing; reading is enough to lock it, so other users can.
 
-    Raises Refusal if it cannot be opened: a link is not followed, and a pipe is not waited for.
+    Raises Refusal if it cannot be opened; a link is not followed.
     """
-    path, how = lock_file(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    path, how = lock_file(name), os.O_RDONLY | os.O_NOFOLLOW
     try:
         if not os.path.lexists(path):
             with contextlib.suppress(FileExistsError):

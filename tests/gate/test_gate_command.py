@@ -152,27 +152,10 @@ def test_variants_are_timed_against_each_other_and_judged_again(card: Path, caps
     assert len({each["merges_sha256"] for each in observations if each["kind"] in ("sample", "comparison")}) == 1
 
 
-@pytest.mark.slow
-def test_unchanged_code_is_timed_only_if_named(card: Path, tmp_path: Path) -> None:
-    of_heap = tmp_path / "heap.yaml"
-    of_heap.write_text(yaml.safe_dump({**TINY, "like": str(card), "variants": ["heap"]}))
-    against = ["--against-variant", "heap", "--tiers", "time"]
-    assert run(of_heap, *against) == 22
+def test_unchanged_code_is_not_timed(card: Path) -> None:
+    assert run(card, "heap", "--against-variant", "heap", "--tiers", "time") == 22
     same = "heap against heap, time: the same code in base and head"
     assert sorted(messages()) == [same, f"time was not measured: {same}"]
-    assert run(of_heap, "heap", *against) == 0
-    assert verdict()["tiers"] == {"time": "pass"}
-
-
-@pytest.mark.slow
-def test_headline_says_that_times_were_not_compared(
-    card: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(new_repository(tmp_path / "repository"))
-    assert run(card, "mine:train", "--tiers", "identity,time") == 22
-    assert "; times were not compared: HEAD is the first commit here; pass --no-base " in headline(capsys)
-    assert run(card, "mine:train", "--no-base") == 0
-    assert "times were not compared: no base, because of --no-base" in headline(capsys)
 
 
 # Usage
