@@ -120,7 +120,6 @@ def measure_once(
                 return {"status": "error", "reason": f"cannot start {interpreter}: {process.failure}"}
             supervision = Supervision(process, whole_job, limits, sandbox.job)
             supervision.attend(on_progress)
-        supervision.account.closed_at = time.perf_counter()
         answer = supervision.answer(killed_before)
         hand_over(answer, sandbox.job, output)
         answer["stderr_tail"] = process.tail()

@@ -13,7 +13,7 @@ import json
 import signal
 import stat
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -168,13 +168,11 @@ class ProcessAccount:
 
     process: GuardedProcess
     inherited_bytes: int = 0
-    started_at: float = field(default_factory=time.perf_counter)
     received: Cpu | None = None
     """What the process had used when it was sent its work."""
     begun: Moment | None = None
     ended: Moment | None = None
     late: float = 0.0
-    closed_at: float = 0.0
 
     def begin(self) -> None:
         """Note that the call starts as soon as the process is answered; the clock is read last."""
@@ -189,52 +187,48 @@ class ProcessAccount:
         self.process.weigh(None)
 
     def record(self) -> dict[str, Any]:
-        """Return the keys `witness` and `disturbance` of an answer; the latter is None if the call was not seen."""
-        start = self.started_at if self.begun is None else self.begun.at
-        wall, (cpu, system), interfered = self.closed_at - start, self.process.used, None
-        if self.begun is not None and self.ended is not None:
-            wall, cpu = self.ended.at - start, self.ended.cpu.total - self.begun.cpu.total
-            system = self.ended.cpu.system - self.begun.cpu.system
-            interfered = difference(self.begun.interference, self.ended.interference)
+        """Return the keys `witness` and `disturbance` of an answer; both are None if the call was not seen to end."""
+        if self.begun is None or self.ended is None or self.received is None:
+            return {"witness": None, "disturbance": None}
         witness = {
-            "wall_seconds": wall,
-            "cpu_seconds": cpu,
-            "system_seconds": system,
-            "whole_process": interfered is None,
-            "import_cpu_seconds": (self.received or self.process.used).total,
+            "wall_seconds": self.ended.at - self.begun.at,
+            "cpu_seconds": self.ended.cpu.total - self.begun.cpu.total,
+            "system_seconds": self.ended.cpu.system - self.begun.cpu.system,
+            "import_cpu_seconds": self.received.total,
         }
-        return {"witness": witness, "disturbance": interfered}
+        return {"witness": witness, "disturbance": difference(self.begun.interference, self.ended.interference)}
 
-    def check(self, answer: Answer, seen: dict[str, Any]) -> str | None:
+    def check(self, answer: Answer, seen: dict[str, Any] | None) -> str | None:
         """Set an answer's CPU time and total right; return what its `witness` contradicts, None if nothing.
 
         The time for which the process waited for a processor, or the harness to hear of the end, need not be in the
         total. A rest that nobody can explain is counted, so a trainer that turns its clock back gains nothing.
         """
+        if seen is None or self.begun is None or self.ended is None:
+            return None if answer["status"] == "timeout" else "its parent has not heard when its call began and ended"
         answer.update(cpu_seconds=seen["cpu_seconds"], system_seconds=seen["system_seconds"])
-        if self.begun is None:
-            return None if answer["status"] == "timeout" else "its parent has not heard that its call began"
-        waited = 0.0 if self.ended is None else self.ended.waited - self.begun.waited + self.late
-        least = seen["wall_seconds"] - waited
-        reason = contradiction(answer, seen["wall_seconds"], least) or self.hidden_work(answer)
+        least = seen["wall_seconds"] - (self.ended.waited - self.begun.waited + self.late)
+        reason = contradiction(answer, seen["wall_seconds"], least)
+        reason = reason or self.work_before(self.begun) or self.work_after(self.ended, answer)
         if answer["total"] < least - SECONDS_TO_WAKE:
             answer["total"] = least
         return reason
 
-    def hidden_work(self, answer: Answer) -> str | None:
-        """Return how much CPU time the process used outside its call, if that is more than is allowed."""
-        assert self.begun is not None
-        before = 0.0 if self.received is None else self.begun.cpu.total - self.received.total
+    def work_before(self, begun: Moment) -> str | None:
+        """Return how much CPU time the process used before its call, if that is more than is allowed."""
+        assert self.received is not None
+        used = begun.cpu.total - self.received.total
         allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
-        if before > allowed:
-            return excess(before, "between receiving the job and starting the call", allowed)
-        if answer["status"] == "timeout" or self.ended is None:  # its call goes on while its answer is written
+        return excess(used, "between receiving the job and starting the call", allowed)
+
+    def work_after(self, ended: Moment, answer: Answer) -> str | None:
+        """Return the same after its call; one that was stopped goes on while its answer is written."""
+        if answer["status"] == "timeout":
             return None
-        after = self.process.used.total - self.ended.cpu.total
         allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes
         allowed += SECONDS_TO_WRITE_A_BYTE * (answer.get("words") or {}).get("bytes", 0)
         allowed += SECONDS_TO_DESCRIBE_FEEDING * bool(answer.get("from_file"))
-        return excess(after, "after its call", allowed) if after > allowed else None
+        return excess(self.process.used.total - ended.cpu.total, "after its call", allowed)
 
 
 def contradiction(answer: Answer, wall: float, least: float) -> str | None:
@@ -254,5 +248,5 @@ def contradiction(answer: Answer, wall: float, least: float) -> str | None:
     return None
 
 
-def excess(seconds: float, when: str, allowed: float) -> str:
-    return f"{seconds:.3f} s of CPU time {when}; at most {allowed:.3f} s is allowed"
+def excess(seconds: float, when: str, allowed: float) -> str | None:
+    return f"{seconds:.3f} s of CPU time {when}; at most {allowed:.3f} s is allowed" if seconds > allowed else None

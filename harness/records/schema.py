@@ -89,7 +89,6 @@ class Witness(TypedDict, total=False):
     wall_seconds: Annotated[Number, doc("by the parent's clock")]
     cpu_seconds: Annotated[Number, doc("by the kernel's account")]
     system_seconds: Annotated[Number, doc("the part of them that the kernel worked for the process")]
-    whole_process: Annotated[bool, doc("whether both cover the whole process, as the call's ends were not visible")]
     import_cpu_seconds: Annotated[Number, doc("before the call: imports and `before_the_clock()`; in no total")]
 
 

@@ -388,19 +388,11 @@ def test_an_answer_has_its_account(measured: Measure) -> None:
     assert set(seconds) == {"init", "max", "update"}
     assert 0.25 <= seconds["init"] <= sum(seconds.values()) <= answer["total"] <= witness["wall_seconds"]
     assert answer["cpu_seconds"] == witness["cpu_seconds"] > answer["system_seconds"] >= 0
-    assert witness["whole_process"] is False
     assert answer["peak_rss_bytes"] > 0
     assert answer["tallies"]["heap_pushes"] > 0
     assert min(value for value in disturbance.values() if value is not None) >= 0
     if Path("/proc/pressure/cpu").exists():
         assert None not in [disturbance[name] for name in ("psi_cpu_seconds", "psi_io_seconds", "steal_seconds")]
-
-
-def test_a_process_whose_channel_is_closed_is_accounted_as_a_whole(measured: Measure) -> None:
-    answer, _ = measured("closes_every_descriptor")
-    assert answer["status"] == "ok"
-    assert answer["witness"]["whole_process"] is True
-    assert answer["disturbance"] is None
 
 
 def test_a_long_import_is_recorded_and_belongs_to_no_total(measured: Measure) -> None:
