@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from harness.common.comparison import compare
 from harness.common.console import well_formed
 from harness.common.sheet import print_sheets, sheets_to_html_part
 from harness.proof import UNPROVED, WRONG
-from harness.records.fields import value_at
+from harness.records.fields import Record, value_at
 from harness.records.schema import PHASES
 from harness.results.ratios import Baseline
 from harness.results.rows import TALLIES, Row, measured_phases, rows
@@ -21,8 +21,6 @@ from harness.results.tables import tables
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Columns = Mapping[str, Callable[[Row], Any]]
 
 
 def frame_of(rows: Sequence[Row], relative_to: str | None = None) -> pd.DataFrame:
@@ -33,92 +31,86 @@ def frame_of(rows: Sequence[Row], relative_to: str | None = None) -> pd.DataFram
     """
     import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
 
-    kinds: dict[str, Columns] = {"string": _TEXTS, "Int64": _counts(rows), "float64": _seconds(rows)}
-    columns = {
-        name: pd.Series([_encodable(value(row)) for row in rows], dtype=kind)
-        for kind, values in kinds.items()
-        for name, value in values.items()
-    }
-    columns["memory_is_sampled"] = pd.Series([row.memory_is_sampled for row in rows], dtype="bool")
+    def part(lines: list[dict[str, Any]], kind: Any) -> pd.DataFrame:
+        return pd.DataFrame(lines, dtype="object").astype(kind)
+
+    tallies = dict.fromkeys([*TALLIES, *(name for row in rows for name in row.tallies)])
+    phases = dict.fromkeys([*PHASES, *measured_phases(rows)])
+    parts = [
+        part([{name: _encodable(value) for name, value in _texts(row).items()} for row in rows], "string"),
+        part([{**_counts(row), **{name: row.tallies.get(name) for name in tallies}} for row in rows], "Int64"),
+        part([_seconds(row, phases) for row in rows], "float64"),
+        part([{"memory_is_sampled": row.memory_is_sampled} for row in rows], "bool"),
+    ]
     if relative_to is not None:
         compared = [
             compare(row.samples, base.samples) if base is not None and row is not base else None
             for row, base in Baseline(rows, relative_to).pairs
         ]
         for name, kind in (("ratio", "float64"), ("low", "float64"), ("high", "float64"), ("clock", "string")):
-            figures = [comparison and getattr(comparison, name) for comparison in compared]
-            columns[f"paired_{name}"] = pd.Series(figures, dtype=kind)
-    return pd.DataFrame(columns)
+            parts.append(part([{f"paired_{name}": each and getattr(each, name)} for each in compared], kind))
+    return pd.concat(parts, axis="columns")
 
 
 def _encodable(value: Any) -> Any:
     return well_formed(value) if isinstance(value, str) else value
 
 
-def _recorded(*keys: str) -> Columns:
-    """Columns of a record's keys, each named by what comes last in it."""
-    readers = {key.rpartition(".")[2]: value_at(key) for key in keys}
-    return {name: lambda row, read=read: read(row.record) for name, read in readers.items()}  # type: ignore[misc]
-
-
-def _identity(key: str) -> Callable[[Row], Any]:
-    return lambda row: None if row.counting_only else row.identity.get(key)
-
-
-def _proof(row: Row) -> str | None:
-    """The identity of the row, which is the weakest of its records'."""
-    if row.counting_only or row.status not in ("ok", "mismatch"):
-        return None
-    return WRONG if row.status == "mismatch" else row.identity["kind"] if row.proved or row.by_design else UNPROVED
+def _recorded(record: Record, *keys: str) -> dict[str, Any]:
+    """The values of a record's keys, each named by what comes last in it."""
+    return {key.rpartition(".")[2]: value_at(key)(record) for key in keys}
 
 
 def _json(value: Any) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False)
 
 
-_TEXTS: Columns = {
-    **_recorded("cell", "variant"),
-    "params": lambda row: json.dumps(row.record.get("params") or {}, sort_keys=True),
-    **_recorded("counting"),
-    "status": lambda row: row.status,
-    "reason": lambda row: row.reason or None,
-    "proof": _proof,
-    "proof_tie_break": _identity("tie_break"),
-    "wrong_merge": _identity("merge"),
-    "got": lambda row: _json(_identity("got")(row)),
-    "want": lambda row: _json(_identity("want")(row)),
-    "data": lambda row: row.corpus.get("name"),
-    "data_sha256": lambda row: row.corpus.get("sha256"),
-    "special_tokens": lambda row: _json(row.record.get("special_tokens")),
-    **_recorded("pattern", "errors", "tie_break", "interpreter", "host", "started", "merges_sha256"),
-    **_recorded("environment.cpu"),
-}
-
-
-def _counts(rows: Sequence[Row]) -> Columns:
-    tallies = dict.fromkeys([*TALLIES, *(name for row in rows for name in row.tallies)])
+def _texts(row: Row) -> dict[str, Any]:
+    record, identity = row.record, {} if row.counting_only else row.identity
+    proof = None
+    if not row.counting_only and row.status in ("ok", "mismatch"):
+        # The weakest of its records' identities.
+        proof = WRONG if row.status == "mismatch" else identity["kind"] if row.proved or row.by_design else UNPROVED
     return {
-        **_recorded("data.bytes", "data.documents", "data.pre_tokens", "data.words"),
-        **_recorded("threads", "vocab_size", "min_count", "merges_done"),
-        "merges": lambda row: row.merges,
-        "runs": lambda row: row.runs,
-        "instructions": lambda row: row.instructions,
-        "peak_rss_bytes": lambda row: row.peak_rss_bytes,
-        **{name: lambda row, name=name: row.tallies.get(name) for name in tallies},  # type: ignore[misc]
+        **_recorded(record, "cell", "variant"),
+        "params": json.dumps(record.get("params") or {}, sort_keys=True),
+        **_recorded(record, "counting"),
+        "status": row.status,
+        "reason": row.reason or None,
+        "proof": proof,
+        "proof_tie_break": identity.get("tie_break"),
+        "wrong_merge": identity.get("merge"),
+        "got": _json(identity.get("got")),
+        "want": _json(identity.get("want")),
+        "data": row.corpus.get("name"),
+        "data_sha256": row.corpus.get("sha256"),
+        "special_tokens": _json(record.get("special_tokens")),
+        **_recorded(record, "pattern", "errors", "tie_break", "interpreter", "host", "started", "merges_sha256"),
+        **_recorded(record, "environment.cpu"),
     }
 
 
-def _seconds(rows: Sequence[Row]) -> Columns:
-    phases = dict.fromkeys([*PHASES, *measured_phases(rows)])
-    ends = [f"{end}_seconds" for end in ("total", "low", "high")]
+def _counts(row: Row) -> dict[str, Any]:
     return {
-        "total_seconds": lambda row: row.total,
-        "least_total_seconds": lambda row: min((sample.wall_seconds for sample in row.samples), default=None),
-        "most_total_seconds": lambda row: max((sample.wall_seconds for sample in row.samples), default=None),
-        "cpu_seconds": lambda row: row.cpu_seconds,
-        **{f"{phase}_seconds": lambda row, phase=phase: row.seconds.get(phase) for phase in phases},  # type: ignore[misc]
-        "merges_per_second": lambda row: row.figures["merges/s"],
-        **{f"extrapolated_{key}": lambda row, key=key: row.extrapolated.get(key) for key in ends},  # type: ignore[misc]
+        **_recorded(row.record, "data.bytes", "data.documents", "data.pre_tokens", "data.words"),
+        **_recorded(row.record, "threads", "vocab_size", "min_count", "merges_done"),
+        "merges": row.merges,
+        "runs": row.runs,
+        "instructions": row.instructions,
+        "peak_rss_bytes": row.peak_rss_bytes,
+    }
+
+
+def _seconds(row: Row, phases: Iterable[str]) -> dict[str, Any]:
+    walls = [sample.wall_seconds for sample in row.samples]
+    return {
+        "total_seconds": row.total,
+        "least_total_seconds": min(walls, default=None),
+        "most_total_seconds": max(walls, default=None),
+        "cpu_seconds": row.cpu_seconds,
+        **{f"{phase}_seconds": row.seconds.get(phase) for phase in phases},
+        "merges_per_second": row.figures["merges/s"],
+        **{f"extrapolated_{end}_seconds": row.extrapolated.get(f"{end}_seconds") for end in ("total", "low", "high")},
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text
-from harness.records.fields import DECISIVE, FIELD, Key, Record, cell_of, together
+from harness.records.fields import DECISIVE, FIELD, Key, Record, cell_of
 from harness.records.file import read_records
 from harness.results.legend import join_names
 from harness.results.rows import Row, rows
@@ -61,15 +61,14 @@ def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[st
 
 
 def latest(records: Sequence[Record]) -> list[Record]:
-    """The records of each cell that its latest run made; of times, proofs and instructions the latest of each."""
-    kept: set[int] = set()
-    for cell in together(records, cell_of):
-        newest: dict[str, Record] = {}
-        for record in cell:
-            if (record.get("started") or "") >= (newest.setdefault(_measure(record), record).get("started") or ""):
-                newest[_measure(record)] = record
-        kept.update(id(record) for record in cell if _run(record) == _run(newest[_measure(record)]))
-    return [record for record in records if id(record) in kept]
+    """The records of each cell's latest run; of times, proofs and instructions the latest of each."""
+    measures = [(cell_of(record), _measure(record)) for record in records]
+    newest = {measure: _run(record) for measure, record in sorted(zip(measures, records, strict=True), key=_started)}
+    return [record for measure, record in zip(measures, records, strict=True) if newest[measure] == _run(record)]
+
+
+def _started(pair: tuple[Key, Record]) -> str:
+    return str(pair[1].get("started") or "")
 
 
 def _measure(record: Record) -> str:

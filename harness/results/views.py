@@ -64,21 +64,13 @@ def _layout(rows: Sequence[Row], fields: Fields, named: Sequence[str], value: st
     if down == across:
         raise Refusal(f"--pivot names {down} twice; a pivot takes two fields")
     chosen = [down]
-    while crowded := _crowded([fields[name] for name in (*chosen, across)]):
-        distinguishing = [name for name, values in fields.items() if len({values[place] for place in crowded}) > 1]
-        if not distinguishing:
-            names = ", ".join(rows[place].name for place in crowded)
-            raise Refusal(f"{names} differ in no field, so a pivot cannot show both; leave one out")
-        chosen.append(distinguishing[0])
+
+    def cells(names: Sequence[str]) -> int:
+        return len(set(zip(*(fields[name] for name in (*names, across)), strict=True)))
+
+    while cells([*chosen, best := max(fields, key=lambda name: cells([*chosen, name]))]) > cells(chosen):
+        chosen.append(best)
     return chosen, across
-
-
-def _crowded(fields: Sequence[Sequence[Any]]) -> list[int]:
-    """The places of the first rows that share a cell."""
-    cells: dict[Key, list[int]] = {}
-    for place, key in enumerate(zip(*fields, strict=True)):
-        cells.setdefault(key, []).append(place)
-    return next((together for together in cells.values() if len(together) > 1), [])
 
 
 def _in_order(keys: Iterable[Key]) -> list[Key]:
