@@ -52,16 +52,14 @@ class Legend:
         """Each row's name with the fields that distinguish it from other rows of that name."""
         labels = list(self.names)
         for places in _places(self.names).values():
-            titles: list[str] = []
-            keys: dict[int, tuple[str, ...]] = dict.fromkeys(places, ())
-            for title, column in self.columns.items():
-                longer = {place: (*keys[place], column.cells[place]) for place in places}
-                if len(set(longer.values())) > len(set(keys.values())):
-                    titles, keys = [*titles, title], longer
-            for place, texts in keys.items():
-                pairs = zip(titles, texts, strict=True)
-                fields = [f"{title} {text}" for title, text in pairs if text != NOT_MEASURED]
-                labels[place] = ", ".join([self.names[place], *fields])
+            chosen: list[Column] = []
+            for column in self.columns.values():
+                cells = [tuple(each.cells[place] for each in (*chosen, column)) for place in places]
+                if len(set(cells)) > len({known[:-1] for known in cells}):
+                    chosen.append(column)
+            for place in places:
+                texts = [f"{each.heading} {each.cells[place]}" for each in chosen if each.cells[place] != NOT_MEASURED]
+                labels[place] = ", ".join([self.names[place], *texts])
         return labels
 
     def titles(self) -> list[str]:
@@ -107,30 +105,32 @@ def _text(row: Row, field: Field) -> str | None:
 
 def _params_texts(rows: Sequence[Row]) -> list[str]:
     """The parameters in which rows of the same name differ, as `(push=grown)`; not what most of them have in common."""
-    texts = [""] * len(rows)
-    for places in _places([row.name for row in rows]).values():
-        siblings = {tuple(sorted(rows[place].params.items())) for place in places}
-        frequent = Counter(itertools.chain.from_iterable(siblings))
-        for place in places:
-            own = [
-                f"{key}={value}"
-                for key, value in rows[place].params.items()
-                if frequent[key, value] <= len(siblings) / 2
-            ]
-            texts[place] = f"({', '.join(own)})" if own else ""
+    siblings: dict[str, set[tuple[tuple[str, str], ...]]] = {}
+    for row in rows:
+        siblings.setdefault(row.name, set()).add(tuple(sorted(row.params.items())))
+    frequent = {name: Counter(itertools.chain.from_iterable(own)) for name, own in siblings.items()}
+    texts = []
+    for row in rows:
+        most = len(siblings[row.name]) / 2
+        own = [f"{key}={value}" for key, value in row.params.items() if frequent[row.name][key, value] <= most]
+        texts.append(f"({', '.join(own)})" if own else "")
     return texts
 
 
 def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
     """Each row's corpus; if several have one name also its size, or its digest if their sizes do not differ."""
-    facts = [(str(row.corpus.get("name")), row.corpus.get("sha256"), row.corpus.get("bytes") or 0) for row in rows]
-    names = Counter(name for name, *_ in set(facts))
-    sizes = Counter((name, bytes_text(size)) for name, _, size in set(facts))
-    texts = []
-    for name, digest, size in facts:
-        ending = f" {str(digest)[:8]}" if sizes[name, bytes_text(size)] > 1 else f" {bytes_text(size)}"
-        texts.append(name + (ending if names[name] > 1 else ""))
-    return [text if row.corpus else None for row, text in zip(rows, texts, strict=True)]
+    sizes: dict[str, dict[str, str]] = {}
+    facts = [(str(row.corpus.get("name")), str(row.corpus.get("sha256"))) for row in rows]
+    for (name, digest), row in zip(facts, rows, strict=True):
+        sizes.setdefault(name, {})[digest] = bytes_text(row.corpus.get("bytes") or 0)
+
+    def text(name: str, digest: str) -> str:
+        if len(sizes[name]) == 1:
+            return name
+        by_size = len({*sizes[name].values()}) == len(sizes[name])
+        return f"{name} {sizes[name][digest] if by_size else digest[:8]}"
+
+    return [text(*each) if row.corpus else None for row, each in zip(rows, facts, strict=True)]
 
 
 def _corpora(rows: Sequence[Row]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.common.comparison import differ
@@ -136,20 +136,17 @@ class Match(NamedTuple):
 
 
 class SideBySide(NamedTuple):
-    """Two sets of records by their names: the rows that belong together, and those that only one set has."""
+    """Two sets of rows by their names: the rows that belong together, and those that only one set has."""
 
     names: Sequence[str]
     matches: Sequence[Match]
-    only_left: Sequence[Row]
-    only_right: Sequence[Row]
+    alone: tuple[Sequence[Row], Sequence[Row]]
 
     @property
     def wrong(self) -> bool:
         """Whether any merges are wrong, or any two rows of one task learned different merges."""
         paired = [row for match in self.matches for row in (match.left, match.right)]
-        return any(match.merges_differ for match in self.matches) or is_wrong(
-            [*paired, *self.only_left, *self.only_right]
-        )
+        return any(match.merges_differ for match in self.matches) or is_wrong([*paired, *self.alone[0], *self.alone[1]])
 
     @property
     def unlike(self) -> str:
@@ -162,8 +159,8 @@ def side_by_side(left: Sequence[Record], right: Sequence[Record], names: Sequenc
     sets = matched(rows(left), rows(right), names)
     between = " and ".join(names)
     if not sets.matches:
-        first = sets.only_left[0], sets.only_right[0]
-        why = _differences_text(differences(*(row.record for row in first))) or " and ".join(row.name for row in first)
+        first, second = sets.alone[0][0], sets.alone[1][0]
+        why = _differences_text(differences(first.record, second.record)) or f"{first.name} and {second.name}"
         raise Refusal(f"{between} have no cell in common to compare: their first rows differ in {why}", UNMEASURED)
     if sets.unlike and not unlike:
         raise Refusal(f"{between} differ in {sets.unlike}; --unlike compares them all the same")
@@ -171,25 +168,24 @@ def side_by_side(left: Sequence[Record], right: Sequence[Record], names: Sequenc
 
 
 def matched(left: Sequence[Row], right: Sequence[Row], names: Sequence[str] = SIDES) -> SideBySide:
-    """Put rows that differ in nothing but circumstances side by side, those that are most alike first."""
-    candidates = []
-    for ours, row in enumerate(left):
-        for theirs, other in enumerate(right):
-            unlike = differences(row.record, other.record)
-            same_kind = (row.counting_only, row.name) == (other.counting_only, other.name)
-            if same_kind and all(difference.circumstance for difference in unlike):
-                candidates.append((len(unlike), ours, theirs, unlike))
-    pairs: dict[int, tuple[int, tuple[Difference, ...]]] = {}
-    for _, ours, theirs, unlike in sorted(candidates, key=lambda candidate: candidate[:3]):
-        if ours not in pairs and theirs not in (place for place, _ in pairs.values()):
-            pairs[ours] = theirs, unlike
-    taken = {theirs for theirs, _ in pairs.values()}
-    return SideBySide(
-        names,
-        [Match(left[ours], right[theirs], unlike) for ours, (theirs, unlike) in sorted(pairs.items())],
-        [row for place, row in enumerate(left) if place not in pairs],
-        [row for place, row in enumerate(right) if place not in taken],
-    )
+    """Put rows that differ in nothing but circumstances side by side."""
+    others: dict[Key, list[Row]] = {}
+    for row in right:
+        others.setdefault(_cell_of(row), []).append(row)
+    matches, alone = list[Match](), list[Row]()
+    for row in left:
+        if own := others.get(_cell_of(row)):
+            other = own.pop(0)
+            matches.append(Match(row, other, differences(row.record, other.record)))
+        else:
+            alone.append(row)
+    return SideBySide(names, matches, (alone, [row for own in others.values() for row in own]))
+
+
+def _cell_of(row: Row) -> Key:
+    """What names its cell and is no circumstance, with the name of the corpus in place of its digest."""
+    fields = [field.name for field in FIELDS if field.names_cell and not field.circumstance]
+    return tuple(row.values["data" if name == "data.sha256" else name] for name in fields)
 
 
 def _differences_text(unlike: Sequence[Difference]) -> str:
@@ -203,27 +199,19 @@ def _differences_text(unlike: Sequence[Difference]) -> str:
 def comparison_sheet(sets: SideBySide) -> Sheet:
     """A line for each match; below it what only one set has, and in what the two are unlike."""
     matches = sets.matches
-    sides = [match.left for match in matches], [match.right for match in matches]
-    legends = Legend(sides[0]), Legend(sides[1])
+    sides = {"left": [match.left for match in matches], "right": [match.right for match in matches]}
+    legends = {side: Legend(own) for side, own in sides.items()}
     ratios = [DIFFERENT if each.merges_differ else each.ratio and times_of(each.ratio, "") for each in matches]
     columns = [
-        Column("counter" if sides[0][0].counting_only else "variant", legends[0].names, figures=False),
-        *legends[0].columns.values(),
-        *(
-            Column(f"total {side}", [_cell(row, row.time.text) for row in own])
-            for side, own in zip(SIDES, sides, strict=True)
-        ),
+        Column("counter" if matches[0].left.counting_only else "variant", legends["left"].names, figures=False),
+        *legends["left"].columns.values(),
+        *(Column(f"total {side}", [_cell(row, row.time.text) for row in own]) for side, own in sides.items()),
         Column("right / left", [text or NOT_MEASURED for text in ratios]),
-        *(
-            Column(f"memory {side}", [memory_text(row) or NOT_MEASURED for row in own])
-            for side, own in zip(SIDES, sides, strict=True)
-        ),
+        *(Column(f"memory {side}", [memory_text(row) or NOT_MEASURED for row in own]) for side, own in sides.items()),
         Column("merges", [match.merges for match in matches], figures=False),
     ]
-    caption = [
-        f"{side}: {name}: {'; '.join(legend.caption())}"
-        for side, name, legend in zip(SIDES, sets.names, legends, strict=True)
-    ]
+    named = zip(legends.items(), sets.names, strict=True)
+    caption = [f"{side}: {name}: {'; '.join(legend.caption())}" for (side, legend), name in named]
     return Sheet(caption, columns, list(map(_style, matches)), list(_notes_of_two(sets, legends)))
 
 
@@ -235,12 +223,11 @@ def _style(match: Match) -> str:
     return "" if match.left.confirmed and match.right.confirmed else "yellow"
 
 
-def _notes_of_two(sets: SideBySide, legends: tuple[Legend, Legend]) -> Iterator[str]:
-    labelled = list(zip(sets.matches, legends[0].labels, strict=True))
-    wrong = [label for match, label in labelled if match.merges_differ]
-    if wrong:
+def _notes_of_two(sets: SideBySide, legends: Mapping[str, Legend]) -> Iterator[str]:
+    labelled = list(zip(sets.matches, legends["left"].labels, strict=True))
+    if wrong := [label for match, label in labelled if match.merges_differ]:
         yield f"{DIFFERENT} left and right learned different merges, so no ratio: {join_names(wrong)}."
-    for side, legend in zip(SIDES, legends, strict=True):
+    for side, legend in legends.items():
         yield from (f"{side}: {note}" for note in failures(legend))
     if sets.unlike:
         yield f"Compared although they differ in {sets.unlike}."
@@ -249,6 +236,6 @@ def _notes_of_two(sets: SideBySide, legends: tuple[Legend, Legend]) -> Iterator[
         yield f"No difference: {join_names(same)}."
     if unsure := [label for label, low, _ in compared if low is None]:
         yield f"Not measured in the same blocks, or in too few, so without an interval: {join_names(unsure)}."
-    for side, alone in zip(SIDES, (sets.only_left, sets.only_right), strict=True):
+    for side, alone in zip(legends, sets.alone, strict=True):
         if alone:
             yield f"Only {side}: {join_names(Legend(alone).labels)}."
