@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from harness.common import registry
-from harness.common.registry import VariantCard
-from harness.results import chart
 from harness.results.chart import CARD, HUES, OTHER_PHASE, PHASES, look_of
 
 # Machado, Oliveira and Fernandes 2009: what someone without one of the three kinds of cones sees, in linear light.
@@ -52,19 +50,10 @@ def contrast(colour: str, page: str) -> float:
     return (second + 0.05) / (first + 0.05)
 
 
-def test_no_two_variants_look_alike_and_another_one_changes_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    cards = dict(registry.variants())
-    before = {name: look_of(name) for name in cards}
-    assert len(set(before.values())) == len(before)
+def test_no_two_variants_look_alike() -> None:
+    names = list(registry.variants())
+    assert len({look_of(name) for name in names}) == len(names)
     assert look_of("nobody knows") == ("#7018ac", "d")  # by its digest, so in every process
-    more = {f"x{number}": VariantCard(f"x{number}", "x:train", family="crowd") for number in range(60)}
-    monkeypatch.setattr(registry, "variants", lambda: {**cards, **more})
-    chart._places.cache_clear()
-    try:
-        assert {name: look_of(name) for name in cards} == before
-        assert len({look_of(name) for name in [*cards, *more]}) == len(cards) + len(more)
-    finally:
-        chart._places.cache_clear()
 
 
 @pytest.mark.parametrize("vision", COLOUR_VISIONS)

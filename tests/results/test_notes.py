@@ -49,38 +49,31 @@ def test_a_ratio_is_taken_within_blocks_and_has_one_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "close"),
+    ("first", "second", "others", "close"),
     [
-        (noisy(10), noisy(10, 1.0001), True),
-        (noisy(3), noisy(3, 1.07), True),
-        ([1.0], [1.05], True),
-        ([1.0], [1.3], False),
+        (noisy(10), noisy(10, 1.0001), {}, True),
+        (noisy(3), noisy(3, 1.07), {}, True),
+        ([1.0], [1.05], {}, True),
+        ([1.0], [1.3], {}, False),
+        ([1.0], [1.01], {"data": "elsewhere"}, False),
+        ([1.0], [1.01], {"identity": DESIGN}, False),
     ],
 )
-def test_rows_that_cannot_be_ranked_are_named(first: list[float], second: list[float], close: bool) -> None:
-    found = explanations(timed("one", first) + timed("other", second))
-    assert found == (["Too close to rank: one and other."] if close else [])
-
-
-def test_only_rows_of_one_task_are_ranked() -> None:
-    assert explanations(timed("one", [1.0]) + timed("other", [1.01], data="elsewhere")) == []
-    assert explanations(timed("one", [1.0]) + timed("other", [1.01], identity=DESIGN)) == []
+def test_rows_of_one_task_that_cannot_be_ranked_are_named(
+    first: list[float], second: list[float], others: dict[str, Any], close: bool
+) -> None:
+    notes = explanations(timed("one", first) + timed("other", second, **others))
+    assert notes == (["Too close to rank: one and other."] if close else [])
 
 
 def test_a_busy_machine_is_named_and_its_wall_times_are_in_no_ratio() -> None:
     busy = {"disturbance": {"psi_cpu_seconds": 0.9}, "witness": {"wall_seconds": 1.0}}
-    records = [
-        record
-        for variant, factor in (("one", 1.0), ("other", 2.0))
-        for record in [
-            *timed(variant, [factor] * 6, threads=2),
-            *timed(variant, [9.0] * 8, threads=2, **busy)[6:],
-        ]
-    ]
+    records = []
+    for variant, factor in (("one", 1.0), ("other", 2.0)):
+        records += [*timed(variant, [factor] * 6, threads=2), *timed(variant, [9.0] * 8, threads=2, **busy)[6:]]
     assert cells(records)[1]["ratio"] == "× 2.00 (2.00 to 2.00)"
-    assert "Machine busy, so wall times may be too long: one in 2 of 8 runs; other in 2 of 8 runs." in explanations(
-        records
-    )
+    busy_runs = "one in 2 of 8 runs; other in 2 of 8 runs"
+    assert f"Machine busy, so wall times may be too long: {busy_runs}." in explanations(records)
     worked = [explanations(timed("one", [1.0], **{**busy, "cpu_seconds": cpu})) for cpu in (0.9, 0.5)]
     assert [bool(found) for found in worked] == [False, True]
 
@@ -99,20 +92,13 @@ def test_three_lines_at_most() -> None:
     assert explanations(same) == ["a; b; c; d; and 2 more: error: one reason."]
 
 
-def test_warm_up_is_in_no_figure_but_wrong_merges_in_it_count() -> None:
-    warm = timed("one", [9.0], warm_up=True)
-    assert cells(warm + timed("one", [1.0, 1.0]))[0]["total"] == "1.00 s"
-    assert rows(warm) == []
-    wrong = timed("one", [9.0], warm_up=True, status="mismatch", proof={"state": "mismatch", "by": ["heap"]})
-    assert rows(wrong + timed("one", [1.0]))[0].status == "mismatch"
-
-
-def test_interrupted_blocks_are_left_out_if_there_are_whole_ones() -> None:
-    cut = timed("one", [9.0], block_whole=False)
-    (row,) = rows(timed("one", [1.0, 1.0]) + cut)
+def test_warm_up_and_blocks_that_were_cut_short_are_in_no_figure() -> None:
+    warm, cut = timed("one", [9.0], warm_up=True), timed("one", [9.0], block_whole=False)
+    (row,) = rows([*warm, *timed("one", [1.0, 1.0]), *cut])
     assert (row.total, row.runs) == (1.0, 2)
-    (alone,) = rows(cut)
-    assert alone.total == 9.0
+    assert (rows(warm), rows(cut)[0].total) == ([], 9.0)
+    wrong = timed("one", [9.0], warm_up=True, status="mismatch")  # what warms up must be right as well
+    assert rows(wrong + timed("one", [1.0]))[0].status == "mismatch"
 
 
 def test_instructions_without_times_have_ratios_of_their_own() -> None:
@@ -160,19 +146,10 @@ def test_a_ratio_of_other_work_is_refused_with_its_reason() -> None:
 
 
 def test_the_notes_say_what_each_was_given() -> None:
-    fed = {
-        "program": "peer 1.0",
-        "way_in": "files",
-        "pre_tokens": "itself",
-        "special_tokens": "none",
-        "ties": "the first",
-    }
-    records = [
-        measured("ours", 1.0),
-        measured("peer", 1.0, feeding=fed, threads=2, takes_threads=True),
-        {**measured("peer", 1.0, vocab_size=9), "status": "timeout"},
-    ]
+    fed = {"program": "peer 1.0", "way_in": "files", "pre_tokens": "itself", "special_tokens": "none", "ties": "first"}
+    stopped = {**measured("peer", 1.0, vocab_size=9), "status": "timeout"}
+    records = [measured("ours", 1.0), measured("peer", 1.0, feeding=fed, threads=2), stopped]
     text = to_markdown(records, notes=True)
-    assert "| peer | peer 1.0 | files | itself | none | the first |" in text
+    assert text.count("| peer | peer 1.0 | files | itself | none | first |") == 1
     assert "program" not in to_markdown(records)
     assert "max" not in cells([records[1]])[0]  # it reports no phases

@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
-from harness.common.errors import MISMATCH
 from harness.common.sheet import Column, Sheet, sheets_to_html_part
 from harness.records.file import read_records
 from harness.results.rows import rows
 from harness.results.tables import tables
-from harness.table import main
 
-RECORDS = Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"
-FORMS = read_records([RECORDS])
+FORMS = read_records([Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"])
 
 
 def read(sheets: Sequence[Sheet]) -> ElementTree.Element:
@@ -51,24 +46,8 @@ def test_the_page_needs_nothing_and_its_style_touches_nothing_else() -> None:
     assert [each for each in selectors if not each.startswith(".bpe-harness")] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "start"),
-    [("t.md", "stdlib: "), ("t.csv", "cell,"), ("t.txt", "stdlib: ")],
-)
-def test_a_file_is_written_in_the_format_of_its_name(
-    tmp_path: Path, name: str, start: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(RECORDS), "--output", str(tmp_path / "below" / name)]) == MISMATCH
-    assert capsys.readouterr().out == ""
-    text = (tmp_path / "below" / name).read_text()
-    assert text.startswith(start)
-    assert "\x1b" not in text
-    assert [path.name for path in (tmp_path / "below").iterdir()] == [name]
-
-
 def test_html_in_records_is_text() -> None:
     nasty = "<b>&amp;</b> \"'"
     part = read([Sheet([nasty], [Column(nasty, [nasty], figures=False)], ["red"], [nasty])])
     assert texts(part, "th") == [nasty, nasty]
     assert texts(part, "li") == [nasty]
-    assert texts(read([Sheet([], [], [], ["No work was counted."])]), "li") == ["No work was counted."]

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from shown import cells, explanations, to_csv, to_markdown
 
-from harness.common.errors import OK
+from harness.common.errors import MISMATCH, OK
 from harness.common.sheet import print_sheets
 from harness.records.file import read_records
 from harness.results.frame import frame_of
@@ -32,7 +32,6 @@ RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
 FORMS, REPEATS, COUNTING, SWEEP = (
     read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")
 )
-FAILED = {record["variant"]: record for record in FORMS if record["status"] != "ok"}
 
 Record = dict[str, Any]
 
@@ -96,13 +95,13 @@ def test_every_form_of_outcome_is_shown_as_such() -> None:
     assert "slow: timeout: over limits.wall=20 s, after 311 of 743 merges." in every
 
 
-@pytest.mark.parametrize("variant", FAILED)
-def test_a_row_that_is_not_ok_shows_no_figure_in_any_format(variant: str) -> None:
-    (row,) = [row for row in cells(FORMS, phases=True) if row["variant"] == variant]
-    assert {text for name, text in row.items() if name not in ("variant", "proof")} <= {"-", ""}
-    line = csv_rows(FORMS)[variant]
-    figures = [name for name in line if name.endswith(("_seconds", "_rss_bytes", "_per_second")) or name == "runs"]
-    assert {line[name] for name in figures if name != "runs"} == {""}
+def test_a_row_that_is_not_ok_shows_no_figure_in_any_format() -> None:
+    failed = [record for record in FORMS if record["status"] != "ok"]
+    for row in cells(failed, phases=True):
+        assert {text for name, text in row.items() if name not in ("variant", "proof")} <= {"-", ""}
+    for line in csv_rows(failed).values():
+        figures = [name for name in line if name.endswith(("_seconds", "_rss_bytes", "_per_second"))]
+        assert {line[name] for name in figures} == {""}
 
 
 def test_the_same_command_twice_has_the_same_columns() -> None:
@@ -161,7 +160,7 @@ def test_each_task_has_a_table_of_its_own() -> None:
     assert (alone.count("| variant |"), alone.count("| vocab size |")) == (1, 1)
 
 
-def test_without_a_path_only_the_latest_run_is_shown(
+def test_only_the_latest_run_is_shown_without_a_path_and_of_each_cell_with_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -171,23 +170,18 @@ def test_without_a_path_only_the_latest_run_is_shown(
     ]
     Path("results/local").mkdir(parents=True)
     stored(Path("results/local/records.jsonl"), made)
-    shown = {}
-    for arguments in ([], ["--all"], ["results/local"], ["results/local", "--where", "variant=a,c"]):
+
+    def shown(*arguments: str) -> list[str]:
         assert main([*arguments, "--format", "csv"]) == OK
-        shown[" ".join(arguments)] = [line.split(",")[1] for line in capsys.readouterr().out.splitlines()[1:]]
-    every = ["a", "b", "c"]
-    where = "results/local --where variant=a,c"
-    assert shown == {"": ["b"], "--all": every, "results/local": every, where: ["a", "c"]}
+        lines = csv.DictReader(io.StringIO(capsys.readouterr().out))
+        return [f"{line['variant']} {line['runs']}" for line in lines]
 
-
-def test_only_the_latest_run_of_each_cell_is_shown_unless_all_are_requested(capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(RECORDS / "repeats.jsonl")
-    shown = []
-    for options in ([], ["--all"]):
-        assert main([path, "--format", "csv", *options]) == OK
-        shown.append([(row["variant"], row["runs"]) for row in csv.DictReader(io.StringIO(capsys.readouterr().out))])
-    assert shown[0] == [("naive", "1"), ("heap", "3"), ("heap", "1"), ("native", "1")]
-    assert shown[1] == [("heap", "4"), ("naive", "1"), ("heap", "1"), ("native", "1")]
+    assert shown() == ["b 1"]
+    assert shown("--all") == shown("results/local") == ["a 1", "b 1", "c 1"]
+    assert shown("results/local", "--where", "variant=a,c") == ["a 1", "c 1"]
+    repeats = str(RECORDS / "repeats.jsonl")
+    assert shown(repeats) == ["naive 1", "heap 3", "heap 1", "native 1"]
+    assert shown(repeats, "--all") == ["heap 4", "naive 1", "heap 1", "native 1"]
 
 
 def test_work_is_counted_with_a_dash_if_a_variant_has_none() -> None:
@@ -217,13 +211,10 @@ def test_settings_are_columns_only_if_rows_differ() -> None:
     assert [row["counting"] for row in cells([HEAP, changed(HEAP, counting="processes")])] == ["serial", "processes"]
 
 
-@pytest.mark.parametrize(("size", "name"), [(3_999_812, "stdlib ffffffff"), (12_345, "stdlib 12.3 kB")])
-def test_two_corpora_of_one_name_are_distinguished_by_size_or_else_by_digest(size: int, name: str) -> None:
-    other = changed(HEAP, data={**HEAP["data"], "sha256": "f" * 64, "bytes": size})
-    assert Legend(rows([HEAP, other])).columns["data"].cells[1] == name
-
-
-def test_a_row_is_named_by_what_distinguishes_it_from_its_namesakes() -> None:
+def test_namesakes_are_distinguished_by_what_differs() -> None:
+    for size, name in ((HEAP["data"]["bytes"], "stdlib ffffffff"), (12_345, "stdlib 12.3 kB")):
+        other = changed(HEAP, data={**HEAP["data"], "sha256": "f" * 64, "bytes": size})
+        assert Legend(rows([HEAP, other])).columns["data"].cells[1] == name
     both = rows([NAIVE, HEAP, changed(HEAP, threads=2)])
     assert Legend(both).labels == ["naive", "heap, threads 1", "heap, threads 2"]
 
@@ -276,13 +267,21 @@ def test_an_estimate_is_the_same_everywhere() -> None:
     assert [cells([measured("one", 10.0), vague])[1][name] for name in ("total", "ratio")] == [">9.1 h", ">× 3,310"]
 
 
-def test_the_command_on_a_terminal_without_unicode_has_no_traceback() -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    command = [sys.executable, "-m", "harness.table", str(RECORDS / "sweep.jsonl")]
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert "Traceback" not in ended.stderr
-
-
 def test_a_table_for_people_loads_no_pandas() -> None:
     code = "import sys, harness.table; print('pandas' in sys.modules or 'matplotlib' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
+def test_the_command_on_a_terminal_without_unicode_has_no_traceback() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "harness.table", str(RECORDS / "sweep.jsonl")]
+    assert "Traceback" not in subprocess.run(command, capture_output=True, text=True, env=environment).stderr
+
+
+@pytest.mark.parametrize(("name", "start"), [("t.md", "stdlib: "), ("t.csv", "cell,"), ("t.txt", "stdlib: ")])
+def test_a_file_is_written_whole_in_the_format_of_its_name(tmp_path: Path, name: str, start: str) -> None:
+    assert main([str(RECORDS / "forms.jsonl"), "--output", str(tmp_path / "below" / name)]) == MISMATCH
+    assert [path.name for path in (tmp_path / "below").iterdir()] == [name]
+    text = (tmp_path / "below" / name).read_text()
+    assert text.startswith(start)
+    assert "\x1b" not in text
