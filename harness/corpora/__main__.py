@@ -15,10 +15,10 @@ from rich.text import Text
 
 from harness.common import files
 from harness.common.console import Parser, tell, terminal_text
-from harness.common.errors import OK, Refusal, extra, guarded
+from harness.common.errors import OK, extra, guarded
 from harness.common.units import bytes_text
 from harness.corpora import prepare
-from harness.corpora.cards import YOURS, card_of, cards, place_text, state
+from harness.corpora.cards import card_of, cards, state
 from harness.corpora.fetch import fetch
 from harness.runs.words import counted_words
 from harness.worker import word_store
@@ -38,7 +38,6 @@ fetch resumes when it is called again; a file that is not what its card describe
 
 exit code: 0; 2 for a usage error; 22 if a file is missing, cannot be fetched or is not what
 its card describes; 130 if interrupted."""
-HEADINGS = ("name", "language", "bytes", "here", "licence", "what it is")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,7 +90,8 @@ def parser() -> argparse.ArgumentParser:
 
 def list_all(_: argparse.Namespace) -> int:
     """Print a line for each data set; what it is folds where the terminal is narrow."""
-    table = Table(*HEADINGS, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+    headings = ("name", "language", "bytes", "here", "licence", "what it is")
+    table = Table(*headings, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for column in table.columns[:4]:
         column.no_wrap = True
     for card in cards().values():
@@ -105,7 +105,7 @@ def list_all(_: argparse.Namespace) -> int:
 def info(arguments: argparse.Namespace) -> int:
     card = card_of(arguments.name)
     text = yaml.safe_dump({key: value for key, value in card.items() if value is not None}, sort_keys=False, width=100)
-    tell(f"{text.rstrip()}\n# {place_text(card)}")
+    tell(f"{text.rstrip()}\n# here: {state(card)}; python -m harness.corpora path {card['name']} prints its place")
     return OK
 
 
@@ -124,8 +124,6 @@ def path(arguments: argparse.Namespace) -> int:
 def verify(arguments: argparse.Namespace) -> int:
     """Compare a data set's file with its card. Raises Refusal if they differ."""
     card = card_of(arguments.name)
-    if card["source"]["kind"] in YOURS:
-        raise Refusal(f"{card['name']} is your own file; its card has no facts to compare it with")
     corpus = prepare({**card, "bytes": None}, card["special_tokens"])
     tell(f"{card['name']}: {corpus.path}")
     for fact, value in {"bytes": corpus.bytes, "sha256": corpus.sha256}.items():

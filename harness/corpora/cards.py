@@ -102,16 +102,6 @@ def state(card: Card) -> str:
     return "yours" if kind in YOURS else "on use"
 
 
-def place_text(card: Card) -> str:
-    """Where the file of a card is or will be, in words."""
-    name, here = card["name"], state(card)
-    if here == "yours":
-        return "yours, data.path=FILE"
-    if here == "on use":
-        return f"made here when it is used; python -m harness.corpora path {name} prints its place"
-    return f"{fetched_place(card)}" + f", after python -m harness.corpora fetch {name}" * (here == "no")
-
-
 # Generated sets
 
 

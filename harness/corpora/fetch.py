@@ -26,7 +26,7 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import check_room
 from harness.common.progress import Advance, bar
 from harness.common.units import one_line
-from harness.corpora.cards import FETCHED, Card, check_facts, difference, facts_of, fetched_place, place_text
+from harness.corpora.cards import FETCHED, Card, check_facts, difference, facts_of, fetched_place
 from harness.corpora.files import Damaged, check_readable, fresh_digest_of, remember
 from harness.corpora.local import blocks_of, documents_in, is_compressed
 from harness.corpora.packages import CLIENTS, from_packages
@@ -45,7 +45,7 @@ def fetch(card: Card) -> Path:
     """Return the file of a card, fetched if missing. Raises Refusal if that fails or it differs from the card."""
     name, kind = card["name"], card["source"]["kind"]
     if kind not in FETCHED:
-        raise Refusal(f"nothing is fetched for {name}, which is {place_text(card)}")
+        raise Refusal(f"nothing is fetched for {name}; python -m harness.corpora path {name} prints its place")
     place = fetched_place(card)
     with (files.cache_folder("downloads") / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time fetches it; the lock ends with its process

@@ -22,12 +22,12 @@ from harness.corpora.files import entry
 from harness.corpora.language import (
     Bytes,
     Choice,
-    Distinct,
     Integers,
     Numbers,
     Pieces,
     Unsigned,
-    distinct_words,
+    distinct,
+    random_words,
     zipf_counts,
 )
 
@@ -148,13 +148,9 @@ def zipf_words(
     """So many words that share parts, with counts by the law of Zipf and Mandelbrot: see `language`."""
     counts = zipf_counts(words, exponent_numerator, exponent_denominator, shift)
     made = 0
-    for data, lengths in distinct_words(seed):
-        lengths = lengths[: words - made]
-        data = data[: int(lengths.sum())]
+    for data, lengths, _ in distinct(random_words(seed), words):
         yield WordBlock(data, lengths, counts[made : made + len(lengths)])
         made += len(lengths)
-        if made == words:
-            return
 
 
 def strange_words(*, seed: Seed, words: Number, longest: Number, most: Number) -> Iterator[WordBlock]:
@@ -163,15 +159,15 @@ def strange_words(*, seed: Seed, words: Number, longest: Number, most: Number) -
         raise Refusal(f"there are too few words of up to {longest} strange bytes for words={words}; raise longest")
     numbers = Numbers(seed)
     symbols = np.frombuffer(STRANGE_BYTES, dtype=np.uint8)
-    distinct, made = Distinct(), 0
-    while made < words:
-        lengths = numbers.below(longest, WORDS_AT_ONCE) + 1
-        data = symbols[numbers.below(len(symbols), int(lengths.sum()))]
-        new = distinct.new(data, lengths)
-        new &= np.cumsum(new) <= words - made
+
+    def random_blocks() -> Iterator[tuple[Bytes, Integers]]:
+        while True:
+            lengths = numbers.below(longest, WORDS_AT_ONCE) + 1
+            yield symbols[numbers.below(len(symbols), int(lengths.sum()))], lengths
+
+    for data, lengths, new in distinct(random_blocks(), words):
         counts = (numbers.below(most, WORDS_AT_ONCE) + 1).astype(np.uint64)
-        yield WordBlock(data[np.repeat(new, lengths)], lengths[new], counts[new])
-        made += int(new.sum())
+        yield WordBlock(data, lengths, counts[new])
 
 
 def distinct_pairs(*, symbols: Number) -> Iterator[WordBlock]:

@@ -122,35 +122,34 @@ LEXICON = 3000
 CANDIDATES_AT_ONCE = 1 << 17
 
 
-class Distinct:
-    """Which words come up for the first time.
+def distinct(
+    blocks: Iterator[tuple[Bytes, Integers]], words: int
+) -> Iterator[tuple[Bytes, Integers, NDArray[np.bool_]]]:
+    """The first `words` different words of blocks: their bytes joined, their lengths, and which of its block they are.
 
     Words with equal hashes are taken as equal: once in some hundred thousand tables a new one is lost.
     """
-
-    def __init__(self) -> None:
-        self.hashes = np.empty(0, dtype=np.uint64)
-
-    def new(self, data: Bytes, lengths: Integers) -> NDArray[np.bool_]:
-        """Whether each word of a block is new."""
+    seen, left = np.empty(0, dtype=np.uint64), words
+    for data, lengths in blocks:
         hashes, first = np.unique(word_hashes(data, lengths), return_index=True)
-        place = np.searchsorted(self.hashes, hashes)
-        new = place == np.searchsorted(self.hashes, hashes, side="right")
-        self.hashes = np.insert(self.hashes, place[new], hashes[new])
-        chosen = np.zeros(len(lengths), dtype=bool)
-        chosen[first[new]] = True
-        return chosen
+        place = np.searchsorted(seen, hashes)
+        unseen = place == np.searchsorted(seen, hashes, side="right")
+        seen = np.insert(seen, place[unseen], hashes[unseen])
+        new = np.zeros(len(lengths), dtype=bool)
+        new[first[unseen]] = True
+        new &= np.cumsum(new) <= left
+        left -= int(new.sum())
+        yield data[np.repeat(new, lengths)], lengths[new], new
+        if not left:
+            return
 
 
-def distinct_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
-    """Endless distinct words, in blocks: their bytes joined, and their lengths."""
+def random_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
+    """Endless words of one language, in blocks: their bytes joined, and their lengths."""
     numbers = Numbers(seed)
-    language = Language(numbers.stream())
-    drawing, distinct = numbers.stream(), Distinct()
+    language, drawing = Language(numbers.stream()), numbers.stream()
     while True:
-        data, lengths = language.words(drawing, CANDIDATES_AT_ONCE)
-        new = distinct.new(data, lengths)
-        yield data[np.repeat(new, lengths)], lengths[new]
+        yield language.words(drawing, CANDIDATES_AT_ONCE)
 
 
 class Language:
