@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import io
 import json
-import lzma
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow
 import pytest
 from exploring import examples
 from fetched import CONTENT, END, card, facts, get, impatient, left, refusal_of, url
@@ -30,7 +30,6 @@ from local_server import (
     corrupted,
     cut_after,
     no_ranges,
-    no_ranges_cut_after,
     now_another_version,
     refuse,
     serve,
@@ -38,6 +37,7 @@ from local_server import (
     stall_after,
     without_length,
 )
+from pyarrow import parquet
 from workbench import CHECKOUT, heed_signals, wait_until
 
 from harness.common.errors import UNMEASURED, Refusal
@@ -51,8 +51,7 @@ def test_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
     place, messages = get(url(server, facts={}))
     assert messages[-1].endswith(f"its card does not say: bytes {len(CONTENT)}, sha256 {facts()['sha256']}")
     assert place == cache_folder / "corpora" / "known.txt"
-    assert place.read_bytes() == CONTENT
-    assert left(cache_folder) == []
+    assert (place.read_bytes(), left(cache_folder)) == (CONTENT, [])
     assert get(url(server)) == (place, [f"known is there, as its card says: {place}"])
     assert len(server.requests) == 1
     place.write_text("mine")  # another file in its place is not overwritten
@@ -69,20 +68,17 @@ def test_file_that_differs_from_its_card_is_discarded(server: Server, cache_fold
     assert get(url(server))[0].read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
-def test_compressed_corpus_is_unpacked(server: Server, suffix: str, pack: Any, cache_folder: Path) -> None:
-    server.content = pack(CONTENT)[:-20]
-    assert "get or make it again" in refusal_of(url(server, f"known.txt{suffix}"), cache_folder)
-    server.content = pack(CONTENT)
-    assert get(url(server, f"known.txt{suffix}"))[0].read_bytes() == CONTENT
+def test_compressed_corpus_is_unpacked(server: Server, cache_folder: Path) -> None:
+    server.content = gzip.compress(CONTENT)[:-20]
+    assert "get or make it again" in refusal_of(url(server, "known.txt.gz"), cache_folder)
+    server.content = gzip.compress(CONTENT)
+    assert get(url(server, "known.txt.gz"))[0].read_bytes() == CONTENT
     assert left(cache_folder) == []
 
 
 def test_parquet_of_hugging_face_becomes_text(
     server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     file = io.BytesIO()
     parquet.write_table(pyarrow.table({"text": ["one", "", "二"], "id": [1, 2, 3]}), file)
     server.content = file.getvalue()
@@ -98,9 +94,6 @@ def test_parquet_of_hugging_face_becomes_text(
     assert place.read_text() == f"one{END}{END}二{END}" * 2
     assert messages[0] == f"fetching {server.address}/datasets/a/b/resolve/main/2.parquet"
     assert [headers["Authorization"] for headers in server.requests] == ["Bearer secret"] * 3  # the first file was kept
-    data["source"]["file"] = "other.txt"
-    with pytest.raises(Refusal, match="has no column 'words', there are: text, id"):
-        get({**data, "source": {**data["source"], "column": "words"}})
 
 
 # Interruptions
@@ -138,6 +131,7 @@ def test_full_disk_is_reported_and_the_part_stays(server: Server) -> None:
     assert done.returncode == UNMEASURED
     assert "(File too large); set BPE_HARNESS_CACHE to a folder" in done.stderr.splitlines()[-1]
     assert get(url(server))[0].read_bytes() == CONTENT
+    assert server.ranges() == [None, "bytes=50000-"]
 
 
 def test_missing_room_is_reported_before_any_request(
@@ -165,36 +159,36 @@ def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
 # One download
 
 
-def download(server: Server, folder: Path, *script: Behaviour, seconds: float = 30, **other: Any) -> bytes:
+def download(server: Server, folder: Path, *script: Behaviour, **headers: str) -> bytes:
     server.script[:] = script
     place = folder / "corpus.txt"
-    with impatient(seconds):
-        Download(f"{server.address}/corpus.txt", place, lambda _, __: None, **{"headers": {}, **other}).run()
+    with impatient(0.5):
+        Download(f"{server.address}/corpus.txt", place, lambda _, __: None, headers).run()
     assert [path.name for path in folder.iterdir() if "corpus" in path.name] == [place.name]
     return place.read_bytes()
 
 
-def to_itself(server: Server) -> Behaviour:
-    return refuse(302, Location=f"{server.address}/elsewhere")
+def redirect(request: Any) -> None:
+    refuse(302, Location=f"{request.server.address.replace('127.0.0.1', 'localhost')}/elsewhere")(request)
 
 
 @pytest.mark.parametrize(
     ("script", "ranges"),
     [
-        (lambda _: [cut_after(0)], [None, None]),
-        (lambda _: [cut_after(50_000)], [None, "bytes=50000-"]),
-        (lambda _: [stall_after(1000)] * 2, [None, "bytes=1000-", "bytes=2000-"]),
-        (lambda server: [to_itself(server), cut_after(500), to_itself(server)], [None, None, *["bytes=500-"] * 2]),
-        (lambda _: [cut_after(5000), no_ranges], [None, "bytes=5000-"]),
-        (lambda _: [cut_after(5000), another_range], [None, "bytes=5000-", None]),
-        (lambda _: [without_length], [None]),
-        (lambda _: [refuse(503), refuse(429)], [None] * 3),
+        ([cut_after(0)], [None, None]),
+        ([cut_after(50_000)], [None, "bytes=50000-"]),
+        ([stall_after(1000)] * 2, [None, "bytes=1000-", "bytes=2000-"]),
+        ([redirect, cut_after(500), redirect], [None, None, *["bytes=500-"] * 2]),
+        ([cut_after(5000), no_ranges], [None, "bytes=5000-"]),
+        ([cut_after(5000), another_range], [None, "bytes=5000-", None]),
+        ([without_length], [None]),
+        ([refuse(503), refuse(429)], [None] * 3),
     ],
 )
 def test_broken_download_is_resumed(
-    server: Server, tmp_path: Path, script: Callable[[Server], list[Behaviour]], ranges: list[str | None]
+    server: Server, tmp_path: Path, script: list[Behaviour], ranges: list[str | None]
 ) -> None:
-    assert download(server, tmp_path, *script(server), seconds=0.5) == CONTENT
+    assert download(server, tmp_path, *script) == CONTENT
     assert server.ranges() == ranges
 
 
@@ -211,45 +205,35 @@ def test_versions_are_never_joined(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [
-        (
-            [stall_after(1000), *[stall_after(0)] * 3],
-            "cannot be fetched (timed out); run the same command again to",
-        ),
-        (
-            [refuse(503)] * 3,
-            "cannot be fetched (503 Service Unavailable); run the same command again",
-        ),
-        ([refuse(401)], "cannot be fetched (401 Unauthorized); it needs a login; for Hugging Face set HF_TOKEN"),
-        ([refuse(404)], "cannot be fetched (404 Not Found); put its new address on the card"),
+        ([stall_after(1000), *[stall_after(0)] * 3], "(timed out); run the same command again to resume"),
+        ([refuse(503)] * 3, "(503 Service Unavailable); run the same command again to resume"),
+        ([refuse(401)], "(401 Unauthorized); it needs a login; for Hugging Face set HF_TOKEN"),
+        ([refuse(404)], "(404 Not Found); put its new address on the card"),
     ],
 )
 def test_failed_download_is_a_sentence(server: Server, tmp_path: Path, script: list[Behaviour], sentence: str) -> None:
     with pytest.raises(Refusal) as refused:
-        download(server, tmp_path, *script, seconds=0.5)
-    assert sentence in str(refused.value)
-    assert "\n" not in str(refused.value)
+        download(server, tmp_path, *script)
+    assert str(refused.value).startswith(f"{server.address}/corpus.txt cannot be fetched {sentence}")
     assert not (tmp_path / "corpus.txt").exists()
 
 
-@pytest.mark.parametrize(
-    "address", ["corpus.txt", "file:///etc/hostname", "http://127.0.0.1:port/", "http://a b/", "http://127.0.0.1:9/x"]
-)
+@pytest.mark.parametrize("address", ["corpus.txt", "file:///etc/hostname", "http://a b/", "http://127.0.0.1:9/x"])
 def test_unusable_address_is_refused_at_once(tmp_path: Path, address: str) -> None:
-    with pytest.raises(Refusal, match=r"Connection refused" if address.endswith("x") else "cannot be fetched"):
+    with pytest.raises(Refusal, match="Connection refused" if address.endswith("x") else "cannot be fetched"):
         Download(address, tmp_path / "x", lambda _, __: None, {}).run()
 
 
 def test_secret_is_not_sent_to_a_redirect(server: Server, tmp_path: Path) -> None:
-    elsewhere = refuse(302, Location=f"{server.address.replace('127.0.0.1', 'localhost')}/elsewhere")
-    download(server, tmp_path, elsewhere, headers={"Authorization": "Bearer secret"})
+    download(server, tmp_path, redirect, Authorization="Bearer secret")
     assert ["Authorization" in headers for headers in server.requests] == [True, False]
 
 
-BEHAVIOURS = st.one_of(
-    st.integers(0, len(CONTENT)).map(cut_after),
-    st.integers(0, len(CONTENT)).map(no_ranges_cut_after),
+LENGTHS = st.integers(0, len(CONTENT))
+BEHAVIOURS: st.SearchStrategy[Callable[..., None]] = st.one_of(
+    LENGTHS.map(cut_after),
     st.sampled_from([serve, no_ranges, another_range, refuse(503), refuse(404), now_another_version(OTHER)]),
-    st.integers(0, len(CONTENT)).map(lambda length: now_another_version(OTHER, cut_after(length))),
+    LENGTHS.map(lambda length: now_another_version(OTHER, cut_after(length))),
 )
 
 

@@ -115,10 +115,6 @@ def no_ranges(request: Request) -> None:
     request.answer(200, request.server.content)
 
 
-def no_ranges_cut_after(length: int) -> Behaviour:
-    return lambda request: request.answer(200, request.server.content[:length], announce=len(request.server.content))
-
-
 def refuse(code: int, **headers: str) -> Behaviour:
     return lambda request: request.answer(code, b"no", headers)
 
