@@ -20,7 +20,6 @@ from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.files import cache_folder
 from harness.corpora import prepare
 from harness.corpora.__main__ import main
-from harness.corpora.word_tables import write_parquet
 from harness.worker import word_store
 from variants.contract import WordCounts
 
@@ -170,7 +169,7 @@ def test_a_table_is_trained_on_without_counting(path: Path, tmp_path: Path) -> N
         assert (record["seconds"]["read"], record["seconds"]["count"]) == (None, None)
 
 
-def test_the_record_names_what_a_generator_was_given(tmp_path: Path) -> None:
+def test_record_names_the_parameters_of_a_generator(tmp_path: Path) -> None:
     (record,) = run("data=strange_bytes", "data.source.words=50", "vocab_size=270", f"results={tmp_path}/r")
     generated = {"generator": "strange_words", "seed": 1, "words": 50, "longest": 16, "most": 100}
     assert (record["data"]["name"], record["data"]["generated"]) == ("strange_bytes(words=50)", generated)
@@ -216,16 +215,6 @@ def test_exported_file_holds_each_word_with_its_count(
     (of_table,) = run("data=words", f"data.path={file}", "vocab_size=260", f"results={tmp_path}/r")
     assert of_table["data"]["pre_tokens"] == of_text["data"]["pre_tokens"]
     assert of_table["merges_sha256"] == of_text["merges_sha256"]
-
-
-def test_written_table_is_read_as_the_same_table(tmp_path: Path) -> None:
-    for items in ([(b"\x00\xff", 2**62), (b"low", 1), (b"a" * 70_000, 3)], []):
-        counts = WordCounts.from_items(items)
-        write_parquet(tmp_path / "p", counts, "digest")
-        assert words_in(tmp_path / "p") == dict(items)
-        table = prepare(card_of(tmp_path / "p"), [])
-        assert list(word_store.read(table.path)[0].items()) == items
-        assert table.sha256 == word_store.digest(counts)
 
 
 def test_impossible_exports_are_refused_and_nothing_is_left(
