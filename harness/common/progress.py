@@ -125,14 +125,17 @@ def _logged(label: str) -> Report:
 
 
 def stage_lines() -> Show:
-    """A function that prints what a gate is doing: a line for each stage, and now and then one within it."""
-    started = logged = time.monotonic()
+    """A function that prints what a gate is doing: a line for each stage, and now and then one with the time left."""
+    started = began = logged = time.monotonic()
     current = ""
 
     def show(stage: str, detail: str, done: int, of: int) -> None:
-        nonlocal current, logged
+        nonlocal current, began, logged
         now = time.monotonic()
-        position = f" ({done + 1} of {of})" if of > 1 and " of " not in detail else ""
+        if stage != current:
+            began = now
+        left = f", about {duration_text((now - began) * (of - done) / done)} left" if done else ""
+        position = f" ({done + 1} of {of}{left})" if of > 1 else ""
         if stage != current or now - logged >= FIRST_LINE_SECONDS:
             current, logged = stage, now
             say(f"[{now - started:4.0f} s] {stage}{f': {detail}' if detail else ''}{position}")

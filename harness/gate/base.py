@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+import tomllib
+
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.gate.evidence import BASE, HEAD
@@ -91,6 +93,7 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path) -> Iterator[
     root = repository_of(places)
     commit, described = departure(root, base.against)
     checkout = folder / "checkout"
+    git(root, "worktree", "prune")  # a gate that was killed left an entry
     git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
     try:
         provide_compiled(root, checkout, commit, base.build, compiled_modules(targets, places))
@@ -185,11 +188,16 @@ def provide_compiled(root: Path, checkout: Path, commit: str, build: str, module
 
 
 def build_base(checkout: Path, build: str) -> None:
+    """Build what is compiled. Raises Refusal with the reason, and with what the build needs if a module is missing."""
     command = [part.replace("{python}", sys.executable) for part in shlex.split(build)]
     with bar("building the base", 0, "modules"):
         built = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     if built.returncode != 0:
-        reason = last_line(built.stderr or built.stdout)
+        reason, project = last_line(built.stderr or built.stdout), checkout / "pyproject.toml"
+        if "No module named" in reason and project.is_file():
+            requires = tomllib.loads(project.read_text()).get("build-system", {}).get("requires", [])
+            packages = " ".join(f"'{requirement}'" for requirement in requires)
+            raise Refusal(f"building the base: {reason}; run {sys.executable} -m pip install {packages}", UNMEASURED)
         raise Refusal(f"cannot build the base with base.build={build!r} ({reason})", UNMEASURED)
 
 

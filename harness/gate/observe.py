@@ -31,7 +31,7 @@ from harness.gate import evidence as lines
 from harness.gate.base import NoBase, Side, base_side, working_side
 from harness.gate.evidence import AGAIN, BASE, CONFIRM, HEAD, TRIAGE, Evidence, Sample, Timed, blocks_of
 from harness.gate.judge import ABSENT, ALL, INCONCLUSIVE, PASS, SAME_CODE, UNMEASURED, relative_increase
-from harness.gate.rule import ESCALATE, decide, read_card
+from harness.gate.rule import ESCALATE, TIERS, decide, read_card
 from harness.gate.sampler import Arm, NotMeasured, Result, Sampler, Task, processors
 from harness.measure import process
 from harness.measure.callgrind import measure_instructions
@@ -70,6 +70,9 @@ class Gate:
         self.options = options
         self.folder = folder
         tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
+        for tier in tiers.split(",") if tiers else ():
+            if tier not in TIERS:
+                raise Refusal(registry.unknown("tier", tier, TIERS))
         overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
         overrides += [f"base.against=[{options.against}]"] if options.against else []
         self.card = read_card(options.card, overrides)
@@ -313,7 +316,7 @@ def sample_blocks(
 ) -> Iterator[Sample]:
     """Measure these blocks, up to a sample that fails or has other merges."""
     for block in range(number):
-        sampler.show(f"{timed.comparison}: {stage}", f"block {block + 1} of {number}", block, number)
+        sampler.show(f"{timed.comparison}: blocks of {stage}", "", block, number)
         arms = [(BASE, comparison.base), (HEAD, comparison.head)]
         if block % sampler.card.time.control.every == 0:
             arms.append((AGAIN, comparison.base))

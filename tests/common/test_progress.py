@@ -36,15 +36,17 @@ def test_a_bar_is_drawn_on_a_terminal() -> None:
 
 
 def test_log_reports_the_start_of_a_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter([0, 0, 1, 2, 15])
+    seconds = iter([0, 0, 1, 2, 3, 15])
     monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
     show = stage_lines()
     show("the base", "", 0, 0)
     show("identity", "heap", 0, 2)
     show("identity", "flat", 1, 2)
-    show("blocks", "block 3 of 9", 2, 9)
+    show("blocks", "", 0, 9)
+    show("blocks", "", 3, 9)
     assert capsys.readouterr().err.splitlines() == [
         "[   0 s] the base",
         "[   1 s] identity: heap (1 of 2)",
-        "[  15 s] blocks: block 3 of 9",
+        "[   3 s] blocks (1 of 9)",
+        "[  15 s] blocks (4 of 9, about 24 s left)",
     ]

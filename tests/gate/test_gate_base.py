@@ -72,9 +72,13 @@ def test_package_must_be_committed(repository: Path) -> None:
 
 
 def test_base_leaves_no_worktree_behind(repository: Path, tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
+    git(repository, "worktree", "add", "-q", "--detach", str(killed))
+    killed.rename(tmp_path / "removed")  # as after SIGKILL
     (repository / "mine.py").write_text("")
     with base_side(["mine:train"], BaseRule(("main",)), tmp_path / "sides") as base:
         assert Path(base.places[0], "mine.py").read_text() == "from variants.heap import train\n"
+        assert "killed" not in git(repository, "worktree", "list")
     assert len(git(repository, "worktree", "list").splitlines()) == 1
 
 
@@ -82,8 +86,9 @@ def test_base_leaves_no_worktree_behind(repository: Path, tmp_path: Path) -> Non
 
 
 def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_path: Path) -> None:
-    for name in ("fast.pyx", "pyproject.toml", "setup.py"):
+    for name in ("fast.pyx", "setup.py"):
         (repository / name).write_text("")
+    (repository / "pyproject.toml").write_text('[build-system]\nrequires = ["no-such-builder>=3"]\n')
     base = commit_all(repository)
     module = repository / "fast.so"
     module.write_text("of the working tree")
@@ -104,7 +109,9 @@ def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_
         git(repository, "checkout", "-q", name)
     (repository / "setup.py").write_text("x = 2\n")
     os.utime(module)
-    with pytest.raises(Refusal, match="No module named 'no_such'") as refusal:
+    with pytest.raises(Refusal, match=r"cannot build the base with base.build='false' \(without a message\)"):
+        provide("false")
+    with pytest.raises(Refusal, match=r"named 'no_such'; run .* -m pip install 'no-such-builder>=3'$") as refusal:
         provide("{python} -c 'import no_such'")
     assert refusal.value.exit_code == 22
     os.utime(module, (0, 0))
