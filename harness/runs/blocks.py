@@ -12,7 +12,7 @@ import functools
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from harness.measure.machine import environment, host, interpreter, machine, pyt
 from harness.measure.process import Answer, measure, timing
 from harness.proof import BY_DESIGN
 from harness.records.file import Record, RunLog
-from harness.runs.cells import Block, CountCell, Plan, Reading, Settings, Task, TrainCell, Words, counters_of
+from harness.runs.cells import Block, CountCell, Manifest, Plan, Reading, Settings, Task, TrainCell, counters_of
 from harness.runs.estimate import estimate_total
 from harness.runs.jobs import (
     Counted,
@@ -41,7 +41,7 @@ from harness.runs.resume import STOPPED, open_log, pending, precision_of
 from harness.worker import word_store
 from harness.worker.calling import OWN
 from harness.worker.merges_bytes import merges_sha256
-from variants.contract import Merge, TieBreak
+from variants.contract import Merge, TieBreak, WordCounts
 
 if TYPE_CHECKING:
     from harness.proof.prove import Identity
@@ -119,11 +119,10 @@ def measure_block(
     """Measure the counters that the cells need, then the cells, in the order of the seed."""
     settings, order = session.settings, random.Random(f"{session.settings.seed} {(not block.warm_up, block.number)}")
     resumed = any(record["cell"] == "train" and (record["block"], record["warm_up"]) == block for record in records)
-    counted = {
-        cell.key: stopped_count(cell, records) or count(cell, block, task, session)
-        for cell in shuffled(counters_of(due), order)
-    }
-    cells = shuffled(due, order)
+    counters, cells = counters_of(due), list(due)
+    order.shuffle(counters)
+    order.shuffle(cells)
+    counted = {cell.key: stopped_count(cell, records) or count(cell, block, task, session) for cell in counters}
     for cell in cells:
         trained = train(cell, block, counted[cell.count.key], session)
         prove_merges(trained, session)
@@ -153,28 +152,18 @@ def stopped_count(cell: CountCell, records: Sequence[Record]) -> Counted | None:
 
 
 def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counted:
-    """Measure a counter; if no times are wanted, cached words are taken."""
-    if cell.reading.file.table:
-        return given_words(cell, session)
-    if not session.timed and (words := cell.reading.words()) is not None:
-        session.display.passed(cell.label)
-        if wrong := wrong_facts(cell.reading, words, None):
-            return Counted({"status": "error", "reason": wrong})
-        return Counted({"status": "ok", "reason": None}, words)
+    """Measure a counter; the words of a table are given, and if no times are wanted, cached ones are taken."""
+    if cell.reading.file.table or not session.timed:
+        if (words := cell.reading.words()) is not None:
+            session.display.passed(cell.label)
+            return Counted({"status": "ok", "reason": None}, words)
+        if cell.reading.file.table:
+            return Counted({"status": "error", "reason": "its cached words were damaged; run the same again"})
     started = now()
     counted = run_counter(cell.label, cell, session)
     common = {**common_facts(cell.counter, task, session), "concurrent": is_concurrent(counted.answer, session)}
     session.log.add(without_times(count_record(cell, counted, block, started, common), session))
     return counted
-
-
-def given_words(cell: CountCell, session: Session) -> Counted:
-    """The words of a table, which came with their counts."""
-    session.display.passed(cell.label)
-    words = cell.reading.words()
-    if words is None:
-        return Counted({"status": "error", "reason": "its cached words were damaged; run the same again"})
-    return Counted({"status": "ok", "reason": None, "takes_threads": False}, words)
 
 
 def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
@@ -189,25 +178,20 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
     return Counted(answer, words)
 
 
-def checked_words(cell: CountCell, answer: Answer, counted: Path, session: Session) -> Words | None:
+def checked_words(cell: CountCell, answer: Answer, folder: Path, session: Session) -> Manifest | None:
     """The words, moved into the cache; None if they are wrong, and the answer says why."""
-    file, words = cell.reading.file, Words(counted, word_store.read(counted)[1])
-    documents = answer["tallies"].get("documents")
+    file, manifest, documents = cell.reading.file, word_store.read(folder)[1], answer["tallies"].get("documents")
     if not file.is_unchanged():
         wrong: str | None = f"{file.name} was changed while it was read; run the same again"
     else:
-        wrong = wrong_facts(cell.reading, words, documents)
+        wrong = counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
     if wrong is not None:
         answer.update(status="error", reason=wrong)
-    elif are_right(cell, words.manifest["sha256"], answer, session):
+    elif are_right(cell, manifest["sha256"], answer, session):
         answer["documents"] = documents
-        return cell.reading.keep(words)
+        cell.reading.keep(folder, manifest)
+        return manifest
     return None
-
-
-def wrong_facts(reading: Reading, words: Words, documents: int | None) -> str | None:
-    """How the words contradict the facts on the card of their data set, in a sentence; None if they do not."""
-    return counted_otherwise(reading.file, reading.pattern_name, words.manifest, documents)
 
 
 def are_right(cell: CountCell, sha256: str, answer: Answer, session: Session) -> bool:
@@ -220,22 +204,20 @@ def are_right(cell: CountCell, sha256: str, answer: Answer, session: Session) ->
         return True
     if cell.counter.name in registry.counters():
         cached = cell.reading.words()
-        if cached is None or cached.manifest["sha256"] == sha256:
+        if cached is None or cached["sha256"] == sha256:
             return True
     if key not in session.right_words:
         words = default_words(cell, "checking the words", session)
-        session.right_words[key] = None if words is None else words.manifest["sha256"]
+        session.right_words[key] = None if words is None else words["sha256"]
     if session.right_words[key] is None:
         answer.update(status="error", reason=f"its words could not be checked, for counting={checker} failed")
     elif session.right_words[key] != sha256:
-        command = f"python -m harness.conformance {cell.counter.target} --counter"
-        answer.update(
-            status="mismatch", reason=f"its words are not those of counting={checker}; check it with {command}"
-        )
+        reason = f"its words are not those of counting={checker}; check it with python -m harness.conformance"
+        answer.update(status="mismatch", reason=f"{reason} {cell.counter.target}")
     return session.right_words[key] == sha256
 
 
-def default_words(cell: CountCell, purpose: str, session: Session) -> Words | None:
+def default_words(cell: CountCell, purpose: str, session: Session) -> Manifest | None:
     """The words of the cell's reading by the default counter with all cores, not timed; None if that fails."""
     counter = registry.default_counter()
     lent = replace(cell, counter=counter, threads=os.cpu_count() or 1)
@@ -259,7 +241,7 @@ def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> 
         failed = {"status": runs_under.status, "reason": runs_under.reason}
         return Trained(cell, block, started, failed, counted)
     started = now()
-    job = train_job(cell, cell.variant, counted.words.folder, cell.interpreter)
+    job = train_job(cell, cell.variant, cell.reading.folder, cell.interpreter)
     answer, merges = run_trainer(cell, job, session)
     if session.timed and answer["status"] == "timeout":
         estimate(cell, answer, job, session)
@@ -316,8 +298,7 @@ def prove_merges(trained: Trained, session: Session) -> None:
     """
     cell, answer = trained.cell, trained.answer
     whole, feeding = answer["status"] == "ok", answer.get("feeding") or {}
-    words = cell.reading.words()
-    if trained.merges is None or words is None or not (whole or answer["status"] in STOPPED):
+    if trained.merges is None or cell.reading.words() is None or not (whole or answer["status"] in STOPPED):
         return
     from harness.proof.prove import MergeList, prove, tokens_left  # late: NumPy comes with it, and is slow to import
 
@@ -325,11 +306,11 @@ def prove_merges(trained: Trained, session: Session) -> None:
     merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, feeding.get("by_design"))
     key = (cell.task_key, trained.merges_sha256, cell.num_merges, whole, tie_break, merges.by_design)
     if key not in session.judged:
-        word_counts, tokens = word_store.read(words.folder)[0], None
+        word_counts, tokens = word_store.read(cell.reading.folder)[0], None
         identity = prove(word_counts, merges, cell.min_count, **cell.extending())
         if identity.kind == BY_DESIGN and (own := own_words(trained, feeding.get("own_words"), session)) is not None:
             merges = replace(merges, tie_break=None, by_design=None)
-            judged = prove(word_store.read(own.folder)[0], merges, cell.min_count)
+            judged = prove(own, merges, cell.min_count)
             of_own_words = judged.kind.replace("_", " ") + (f" ({judged.tie_break})" if judged.tie_break else "")
             identity = replace(identity, of_own_words=of_own_words)
         if session.settings.tokens and whole:
@@ -338,13 +319,14 @@ def prove_merges(trained: Trained, session: Session) -> None:
     trained.identity, trained.tokens = session.judged[key]
 
 
-def own_words(trained: Trained, pattern: str | None, session: Session) -> Words | None:
+def own_words(trained: Trained, pattern: str | None, session: Session) -> WordCounts | None:
     """The words of the trainer's own pattern; None if it has none."""
     cell = trained.cell
     if pattern is None or cell.extension is not None:
         return None
     reading = Reading(cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=()))
-    return reading.words() or default_words(replace(cell.count, reading=reading), "its own words", session)
+    found = reading.words() or default_words(replace(cell.count, reading=reading), "its own words", session)
+    return None if found is None else word_store.read(reading.folder)[0]
 
 
 # What records share.
@@ -369,12 +351,6 @@ def without_times(record: Record, session: Session) -> Record:
 def is_concurrent(answer: Answer, session: Session) -> bool:
     """Whether other timed runs went on at the same time."""
     return session.settings.concurrent or (session.timed and bool(answer.get("concurrent")))
-
-
-def shuffled(cells: Iterable[Any], order: random.Random) -> list[Any]:
-    cells = list(cells)
-    order.shuffle(cells)
-    return cells
 
 
 def now() -> str:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from harness.runs.extension import Extension
 
 
-KINDS = ("time", "proof", "instructions")
-"""What can be measured of a trainer."""
+Manifest = dict[str, Any]
+"""What is said of a table of words: its digest, and how many there are."""
 
 
 def digest(parts: Any, length: int = 16) -> str:
@@ -59,27 +59,17 @@ class Reading:
         """The folder of its words: a given table, or a place in the cache."""
         return self.file.path if self.file.table else files.cache_folder("counts", self.key) / "words"
 
-    def words(self) -> Words | None:
-        """The words in that folder; None if there are none. Broken ones are removed, to be counted again."""
-        manifest = word_store.whole(self.folder)
-        return None if manifest is None else Words(self.folder, manifest)
+    def words(self) -> Manifest | None:
+        """What is said of the words in that folder; None if there are none. Broken ones are removed."""
+        return word_store.whole(self.folder)
 
-    def keep(self, counted: Words) -> Words:
-        """Copy freshly counted words into the cache, unless it has the same; returns those in the cache."""
+    def keep(self, counted: Path, manifest: Manifest) -> None:
+        """Copy freshly counted words into the cache, unless it has the same."""
         cached = self.words()
-        if cached is None or cached.manifest["sha256"] != counted.manifest["sha256"]:
+        if cached is None or cached["sha256"] != manifest["sha256"]:
             files.remove_tree(self.folder)
-            files.cache_folder("counts", self.key)  # made again, should the cache have been emptied
             with files.placing(self.folder) as temporary:
-                shutil.copytree(counted.folder, temporary)
-        return counted._replace(folder=self.folder)
-
-
-class Words(NamedTuple):
-    """A folder of words, and what its manifest says, which outlives a cache that is emptied during the run."""
-
-    folder: Path
-    manifest: dict[str, Any]
+                shutil.copytree(counted, temporary)
 
 
 @dataclass(frozen=True)

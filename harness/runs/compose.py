@@ -189,8 +189,6 @@ def check_names(argument: str) -> None:
         raise Refusal(f"{key}={value!r} is not UTF-8; write it in a UTF-8 terminal")
     if argument == "special_tokens=null":
         raise Refusal(f"{argument} is none of the possibilities; set special_tokens=[] for no special tokens")
-    if key in ("variant.params", "counting.params"):
-        raise Refusal(f"{key} is set one by one, as {key}.NAME=VALUE")
     if key in GROUPS and key != "experiment" and value.startswith("["):
         several = "variants=A,B" if key == "variant" else f"-m {key}=A,B"
         raise Refusal(f"{key} is one name; for several use {several}")
@@ -280,19 +278,14 @@ def override_key(name: str) -> str:
     return name if start is None else f"{starts[start]}.{name.removeprefix(start)}"
 
 
-def override_value(key: str, value: Any) -> str:
+def override_value(key: str, value: Any, *, in_list: bool = False) -> str:
+    """The value as the command line has it; lists that are taken literally know quotes of either kind alone."""
     if isinstance(value, list | tuple):
-        return f"[{','.join(list_item(key, item) for item in value)}]"
+        return f"[{','.join(override_value(key, item, in_list=True) for item in value)}]"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
-    text = str(value)
-    return text if key in LITERAL or key == "special_tokens" or PLAIN.fullmatch(text) else quoted(text)
-
-
-def list_item(key: str, value: Any) -> str:
-    """An element of a list: lists of texts that are taken literally know quotes of either kind, and nothing else."""
-    text = override_value(key, value)
-    if PLAIN.fullmatch(text) or (key not in LITERAL and key != "special_tokens"):
+    text, literal = str(value), key in (*LITERAL, "special_tokens")
+    if PLAIN.fullmatch(text) or (literal and not in_list):
         return text
     mark = "'" if "'" not in text else '"'
-    return f"{mark}{text}{mark}"
+    return f"{mark}{text}{mark}" if literal else quoted(text)

@@ -6,7 +6,7 @@ A record has the keys that people script against, and no path of this machine.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ from harness.measure.process import Answer
 from harness.proof import WRONG
 from harness.records.file import Record
 from harness.records.schema import BY_ITSELF
-from harness.runs.cells import Block, CountCell, Reading, TrainCell, Words
+from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
 from harness.runs.plan import redact_paths
 from harness.worker.calling import OWN
 from harness.worker.merges_bytes import unpacked
@@ -65,10 +65,10 @@ def read_merges(output: Path, answer: Answer) -> Sequence[Merge] | None:
 
 
 class Counted(NamedTuple):
-    """A counter's answer, and its words if it counted any."""
+    """A counter's answer, and what is said of its words if it counted any."""
 
     answer: Answer
-    words: Words | None = None
+    words: Manifest | None = None
 
 
 @dataclass
@@ -132,10 +132,8 @@ def train_record(trained: Trained, common: Record) -> Record:
 def count_record(cell: CountCell, counted: Counted, block: Block, started: str, common: Record) -> Record:
     """The record of a word counter in one block."""
     answer = counted.answer
-    own, total = answer.get("seconds") or {}, answer.get("total")
-    seconds: dict[str, float | None] = {phase: own.get(phase) for phase in COUNTING_PHASES}
-    seconds["other"] = total - sum(filter(None, seconds.values())) if total is not None else None
-    seconds["total"] = total if answer["status"] == "ok" else None
+    own = answer.get("seconds") or {}
+    phases = {phase: own.get(phase) for phase in COUNTING_PHASES}
     return {
         **_record(cell, counted, answer, block),
         "run_key": cell.key,
@@ -143,8 +141,8 @@ def count_record(cell: CountCell, counted: Counted, block: Block, started: str, 
         "variant": None,
         "params": dict(cell.counter.params),
         "counting": cell.counter.name,
-        "words_sha256": None if counted.words is None else counted.words.manifest["sha256"],
-        "seconds": seconds,
+        "words_sha256": (counted.words or {}).get("sha256"),
+        "seconds": seconds_of(phases, answer.get("total"), answer),
         **{name: answer.get(name) for name in ("cpu_seconds", "system_seconds")},
         "interpreter": answer.get("interpreter") or python(),
         "started": started,
@@ -154,7 +152,7 @@ def count_record(cell: CountCell, counted: Counted, block: Block, started: str, 
 
 def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block) -> Record:
     """The part of a record that counters and trainers share: the corpus, and what was seen of the process."""
-    reading, manifest = cell.reading, {} if counted.words is None else counted.words.manifest
+    reading, manifest = cell.reading, counted.words or {}
     was_read = not reading.file.table or reading.file.of_text  # a given table was not split by any pattern
     return {
         "status": answer["status"],
@@ -187,13 +185,15 @@ def train_seconds(answer: Answer, counting: Answer, reads_text: bool) -> dict[st
     """The seconds of counter and trainer together, by phase."""
     own = answer.get("seconds") or {}
     counted_by = own if reads_text else counting.get("seconds") or {}
-    seconds: dict[str, float | None] = {phase: counted_by.get(phase) for phase in COUNTING_PHASES}
-    seconds |= {phase: own.get(phase) for phase in TRAINING_PHASES if phase != OPTIONAL_PHASE or phase in own}
-    total = (answer.get("total") or 0.0) + (counting.get("total") or 0.0)
-    measured = "total" in answer
-    seconds["other"] = total - sum(filter(None, seconds.values())) if measured else None
-    seconds["total"] = total if measured and answer["status"] == "ok" else None
-    return seconds
+    phases = {phase: counted_by.get(phase) for phase in COUNTING_PHASES}
+    phases |= {phase: own.get(phase) for phase in TRAINING_PHASES if phase != OPTIONAL_PHASE or phase in own}
+    return seconds_of(phases, total_of(answer["total"], counting.get("total")) if "total" in answer else None, answer)
+
+
+def seconds_of(phases: Mapping[str, float | None], total: float | None, answer: Answer) -> dict[str, float | None]:
+    """The seconds by phase, those of no phase, and the total of a process that succeeded."""
+    other = None if total is None else total - sum(filter(None, phases.values()))
+    return {**phases, "other": other, "total": total if answer["status"] == "ok" else None}
 
 
 def counting_of(trained: Trained) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.proof import WRONG
@@ -30,19 +30,13 @@ def output_folders(cells: Sequence[TrainCell], settings: Settings, *, resumed: b
 
 
 def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
-    """A folder's name for each cell: the variant and what distinguishes it from the others, or else its key."""
-    facts: tuple[Callable[[TrainCell], str], ...] = (
-        lambda cell: cell.reading.file.name,
-        lambda cell: str(cell.vocab_size),
-        lambda cell: f"threads{cell.count.threads}",
-        lambda cell: cell.tie_break,
-    )
-    differing = [fact for fact in facts if len(set(map(fact, cells))) > 1]
-    names = {
-        cell.key: folder_name("-".join([cell.variant.name, *(fact(cell) for fact in differing)])) for cell in cells
-    }
-    taken = list(names.values())
-    return {key: name if taken.count(name) == 1 else f"{name}-{key[:8]}" for key, name in names.items()}
+    """A folder's name for each cell: the variant, with the corpus, the size and the cell's key if names are equal."""
+    facts = [(cell.variant.name, cell.reading.file.name, str(cell.vocab_size), cell.key[:8]) for cell in cells]
+    for number in (1, 3, 4):
+        names = [folder_name("-".join(fact[:number])) for fact in facts]
+        if len(set(names)) == len(names):
+            break
+    return {cell.key: name for cell, name in zip(cells, names, strict=True)}
 
 
 def folder_name(text: str) -> str:

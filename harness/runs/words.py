@@ -33,15 +33,13 @@ def counted_words(overrides: Sequence[str]) -> Path:
 
 def words_of(cell: TrainCell, settings: Settings) -> Path:
     """The folder of a cell's words, in the cache or counted now. Raises Refusal if they cannot be counted."""
-    words = cell.reading.words()
-    if words is None:
+    if cell.reading.words() is None:
         with temporary_folder() as folder:
             session = Session(settings, RunLog(None, now()), folder)
             counted = count(cell.count, Block(0), Task(0, [cell]), session)
-        words = counted.words
-        if words is None:
+        if counted.words is None:
             raise Refusal(f"{cell.count.label} failed: {counted.answer['reason']}", UNMEASURED)
-    return words.folder
+    return cell.reading.folder
 
 
 def only_cell(overrides: Sequence[str]) -> tuple[TrainCell, Settings]:

@@ -204,8 +204,6 @@ def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
         (["variant=naive,heap"], "variant is one name; for several set variants=naive,heap"),
         (["variant=[naive,heap]"], "variants=A,B"),
         (["data=[owt,stdlib]"], "-m data=A,B"),
-        (["variant.params={push: grown}"], "variant.params.NAME=VALUE"),
-        (["counting.params={a: 1}"], "counting.params.NAME=VALUE"),
         (["variants=3"], "unknown variant '3'"),
         (["variants=[]"], "variants is empty; set one or more, such as variants=naive,heap"),
         (["variants=[naive,nonesuch]"], "unknown variant 'nonesuch'"),

@@ -278,7 +278,7 @@ def test_a_plan_has_a_line_for_each_counter_and_trainer(
 def test_folders_of_tokenizers_have_names_of_their_own(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     one, two = cell_of(reading), cell_of(reading, num_merges=20)
-    assert list(folder_names([one, two]).values()) == ["heap-267", "heap-277"]
-    names = list(folder_names([one, cell_of(reading, min_count=2)]).values())
-    assert len(set(names)) == 2
-    assert all(name.startswith("heap-") for name in names)
+    other = cell_of(reading, min_count=2)
+    assert list(folder_names([one]).values()) == ["heap"]
+    assert list(folder_names([one, two]).values()) == ["heap-text.txt-267", "heap-text.txt-277"]
+    assert list(folder_names([one, other]).values()) == [f"heap-text.txt-267-{cell.key[:8]}" for cell in (one, other)]

@@ -88,8 +88,8 @@ FAULTS = (
     # A run.
     Fault(
         "words of an earlier run are taken where their time is wanted",
-        "if not session.timed and (words := cell.reading.words()) is not None:",
-        "if (words := cell.reading.words()) is not None:",
+        "if cell.reading.file.table or not session.timed:",
+        "if True:",
     ),
     Fault("an estimate from far away is as certain as any", "LEVEL_DOUBT * share**-EXPONENT_DOUBT", "LEVEL_DOUBT"),
     # Records, and what they show.
