@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ import tracemalloc
 from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
 import regex
 from exploring import examples
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter
 from variants.counting import pretokenize, processes
 from variants.counting.native import native
-from variants.counting.pretokenize import serial
+from variants.counting.pretokenize import serial, split_documents
 
 REPOSITORY = Path(__file__).parents[2]
 SPECIALS: list[tuple[str, ...]] = [
@@ -45,14 +45,11 @@ def file_of(folder: Path, content: bytes) -> str:
     return str(path)
 
 
-def special_expression(special_tokens: tuple[str, ...]) -> str:
-    return "|".join(map(regex.escape, sorted(special_tokens, key=len, reverse=True)))
-
-
 def words_by_definition(content: bytes, special_tokens: tuple[str, ...], errors: str) -> list[tuple[bytes, int]]:
     """Semantics 1 to 4 on the whole text at once; the words in the order in which they first occur."""
     text = content.decode("utf-8", errors)
-    documents = regex.split(special_expression(special_tokens), text) if special_tokens else [text]
+    longest_first = map(regex.escape, sorted(special_tokens, key=len, reverse=True))
+    documents = regex.split("|".join(longest_first), text) if special_tokens else [text]
     words = Counter(match.group().encode() for part in documents for match in regex.finditer(GPT2_PATTERN, part))
     return list(words.items())
 
@@ -69,18 +66,6 @@ def counted_by_ranges(corpus: Corpus, number: int) -> tuple[list[tuple[bytes, in
     for place, (start, stop) in enumerate(ranges):
         documents += processes.add_table(summed, processes.count_range(corpus, place, start, stop))
     return list(summed.items()), documents
-
-
-def documents_with_offsets(content: bytes, special_tokens: tuple[str, ...]) -> list[tuple[str, int]]:
-    text = content.decode("utf-8", "surrogateescape")
-    found = []
-    start = 0
-    ends = [(match.start(), match.end()) for match in regex.finditer(special_expression(special_tokens), text)]
-    for begin, end in [*(ends if special_tokens else []), (len(text), len(text))]:
-        if begin > start:
-            found.append((text[start:begin], len(text[:start].encode("utf-8", "surrogateescape"))))
-        start = end
-    return found
 
 
 @given(any_files, st.sampled_from(SPECIALS), st.integers(1, 9), st.sampled_from(["strict", "replace"]))
@@ -172,7 +157,8 @@ def test_the_first_text_that_a_pattern_leaves_out_is_named(
 
 def first_left_out(text: str, special_tokens: tuple[str, ...], pattern: str) -> tuple[int, str] | None:
     """By definition: the first character between two special tokens that no match covers, and what follows it."""
-    for document, offset in documents_with_offsets(text.encode(), special_tokens):
+    for content, offset in split_documents([text.encode()], special_tokens):
+        document = content.decode()
         covered = {place for match in regex.finditer(pattern, document) for place in range(*match.span())}
         missing = [place for place in range(len(document)) if place not in covered]
         if missing:
@@ -283,7 +269,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds the processes in /proc")
 def test_a_killed_process_ends_the_run_with_the_bytes_not_counted(tmp_path: Path) -> None:
     content = b"ab " * 40 + b"<|e|>" + b"a" * 60 + b"!<|e|>" + b"a" * 60 + b"!"
     script = tmp_path / "count.py"
@@ -296,14 +281,14 @@ def test_a_killed_process_ends_the_run_with_the_bytes_not_counted(tmp_path: Path
     )
     try:
         workers = children_at_work(counting)
-        os.kill(workers[0], signal.SIGKILL)
+        workers[0].kill()
         output, noise = counting.communicate(timeout=60)
     finally:
         counting.kill()
     assert counting.returncode == 0
     assert f"a counting process died, bytes 120 to {len(content)} were not counted" in output.decode()
     assert noise == b""
-    assert not [worker for worker in workers if is_running(worker)]
+    assert not any(worker.is_running() for worker in workers)
 
 
 def test_script_without_a_guard_is_refused(tmp_path: Path) -> None:
@@ -318,26 +303,15 @@ def test_script_without_a_guard_is_refused(tmp_path: Path) -> None:
     )
 
 
-def children_at_work(parent: subprocess.Popen[bytes]) -> list[int]:
+def children_at_work(parent: subprocess.Popen[bytes]) -> list[psutil.Process]:
     """The counting processes, once both have used some time: the first range is then done, and they are in the rest."""
     while parent.poll() is None:
-        listed = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
-        workers = [int(child) for child in listed if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-        if len(workers) == 2 and all(2 * cpu_ticks(worker) >= os.sysconf("SC_CLK_TCK") for worker in workers):
+        children = psutil.Process(parent.pid).children()
+        workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+        if len(workers) == 2 and all(worker.cpu_times().user >= 0.5 for worker in workers):
             return workers
         time.sleep(0.05)
     raise AssertionError(parent.communicate())
-
-
-def cpu_ticks(worker: int) -> int:
-    return int(Path(f"/proc/{worker}/stat").read_bytes().rpartition(b")")[2].split()[11])
-
-
-def is_running(worker: int) -> bool:
-    try:
-        return Path(f"/proc/{worker}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_raw_bytes_are_never_replaced(tmp_path: Path) -> None:
