@@ -69,12 +69,23 @@ def _file_of(path: Path) -> Path:
     return next((path / name for name in (MANIFEST, huggingface.FILE) if (path / name).is_file()), path / VOCAB)
 
 
-def _of_gpt2(folder: Path, pattern: Any, special_tokens: SpecialTokens) -> Learned:
-    ids = parse(folder / VOCAB, read_ids)
-    for text in special_tokens or ():
-        if text not in ids:
-            raise Refusal(f"{folder / VOCAB} has no special token {text!r}; pass those that it has")
-    return of_gpt2_files(folder, {text: ids[text] for text in special_tokens or ()}, pattern)
+def _of_gpt2(folder: Path, pattern: Any, special_tokens: SpecialTokens, **options: bool) -> Learned:
+    """The tokenizer that vocab.json and merges.txt make with pattern and special tokens; options of `put_together`."""
+    ids, merges = parse(folder / VOCAB, read_ids), parse(folder / MERGES, read_merges)
+    check_special_tokens(special_tokens or ())
+    if not isinstance(special_tokens, Mapping):
+        if missing := [text for text in special_tokens or () if text not in ids]:
+            raise Refusal(f"{folder / VOCAB} has no special token {missing[0]!r}; pass those that it has")
+        special_tokens = {text: ids[text] for text in special_tokens or ()}
+    try:
+        return put_together(ids, merges, special_tokens, pattern, **options)
+    except ValueError as error:
+        raise unusable(folder / VOCAB, str(error)) from error
+
+
+def read_ids(content: bytes) -> dict[str, int]:
+    """The ids that vocab.json gives to spelled tokens. Raises ValueError for anything else."""
+    return checked_ids(read_json(content))
 
 
 def _of_ranks(path: Path, pattern: Any, special_tokens: SpecialTokens) -> Learned:
@@ -102,26 +113,11 @@ def _described(path: Path) -> TokenizerFile:
             raise unusable(folder / name, f"it is not the file that {MANIFEST} describes")
     if has_gpt2:
         options = {"ignore_merges": content.get("ignore_merges", False) is True, "others": True}
-        learned = of_gpt2_files(folder, special_tokens, pattern, **options)
+        learned = _of_gpt2(folder, pattern, special_tokens, **options)
     else:
         learned = _of_ranks(folder / tiktoken.FILE, pattern, special_tokens)
     origin = {key: value for key, value in content.items() if key in ORIGIN}
     return TokenizerFile(learned, f"what {MANIFEST} describes", origin)
-
-
-def of_gpt2_files(folder: Path, special_tokens: Mapping[str, int], pattern: str | None, **options: bool) -> Learned:
-    """The tokenizer that vocab.json and merges.txt make with pattern and special tokens; options of `put_together`."""
-    check_special_tokens(special_tokens)
-    ids, merges = parse(folder / VOCAB, read_ids), parse(folder / MERGES, read_merges)
-    try:
-        return put_together(ids, merges, special_tokens, pattern, **options)
-    except ValueError as error:
-        raise unusable(folder / VOCAB, str(error)) from error
-
-
-def read_ids(content: bytes) -> dict[str, int]:
-    """The ids that vocab.json gives to spelled tokens. Raises ValueError for anything else."""
-    return checked_ids(read_json(content))
 
 
 def content_of(path: Path) -> bytes:
