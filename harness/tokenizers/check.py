@@ -26,8 +26,6 @@ from harness.tokenizers.merges_file import read_ranks
 from harness.tokenizers.model import Tokenizer, joined
 from harness.tokenizers.statistics import readable_token
 
-PART = 1 << 18
-"""Bytes given to an engine at a time."""
 AROUND = 30
 Encode = Callable[[str], Sequence[int]]
 Engine = Callable[[Path], Encode]
@@ -177,10 +175,8 @@ def _difference(tokenizer: Tokenizer, part: Part, content: bytes, ours: list[int
 def parts_of(name: str, blocks: Iterable[bytes]) -> Iterator[Part]:
     """A text in parts, divided between characters."""
     start = 0
-    for text in joined(block[at : at + PART] for block in blocks for at in range(0, len(block), PART)):
-        content = text.encode(errors="surrogateescape")
-        if content:
-            yield Part(name, start, content)
+    for content in (text.encode(errors="surrogateescape") for text in joined(blocks) if text):
+        yield Part(name, start, content)
         start += len(content)
 
 
