@@ -53,13 +53,13 @@ def save(
         try:
             if name in names:
                 contents[name] = make(learned)
-        except ValueError as error:
+        except Refusal as error:
             if form != "ours":
-                raise Refusal(f"{form} cannot hold this tokenizer: {error}") from error
-            notes.append(f"{name} was left out: {error}")
+                raise
+            notes.append(str(error))
     if form == "gpt2":
         if learned.ignore_merges:
-            raise Refusal("gpt2 cannot hold this tokenizer: it takes whole pre-tokens that no merges make")
+            raise Refusal(f"{VOCAB} cannot hold this tokenizer: it takes whole pre-tokens that no merges make")
         notes.append(f"these files lack the pattern and the special tokens: the pattern is {learned.pattern!r}")
     if MANIFEST in names:
         contents[MANIFEST] = manifest(learned, origin, contents)

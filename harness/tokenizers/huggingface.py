@@ -24,12 +24,11 @@ FILE = "tokenizer.json"
 
 
 def tokenizer_json(learned: Learned) -> bytes:
-    """The content of tokenizer.json. Raises ValueError for a tokenizer that the form cannot hold."""
+    """The content of tokenizer.json. Raises Refusal for a tokenizer that the form cannot hold."""
     spellings = {spelled(token) for token in learned.token_ids()}
     if hidden := [text for text in learned.special_tokens if text in spellings]:
-        raise ValueError(
-            f"special token {hidden[0]!r} is spelled like another token, and {FILE} gives one spelling one id"
-        )
+        why = f"special token {hidden[0]!r} is spelled like another token, and a spelling has one id there"
+        raise Refusal(f"{FILE} cannot hold this tokenizer: {why}")
     special = {number: text for text, number in learned.special_tokens.items()}
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     return json_text(
@@ -74,10 +73,7 @@ def load(path: Path) -> Any:
 
 def opened(learned: Learned) -> Any:
     """The `tokenizers.Tokenizer` of a tokenizer. Raises Refusal if tokenizers is missing or does not load it."""
-    try:
-        content = tokenizer_json(learned)
-    except ValueError as error:
-        raise Refusal(f"{FILE} cannot hold this tokenizer: {error}") from error
+    content = tokenizer_json(learned)
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
         Path(folder, FILE).write_bytes(content)  # tokenizers 1.0 loads from files only
         try:

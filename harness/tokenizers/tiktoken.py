@@ -41,17 +41,16 @@ def why_not(learned: Learned) -> str | None:
 
 
 def ranks_text(learned: Learned) -> bytes:
-    """The content of the file of ranks. Raises ValueError for a tokenizer with which tiktoken gives other ids."""
+    """The content of the file of ranks. Raises Refusal for a tokenizer with which tiktoken gives other ids."""
     if (why := why_not(learned)) is not None:
-        raise ValueError(why)
+        raise Refusal(f"{FILE} cannot hold this tokenizer: {why}")
     by_id = sorted(learned.token_ids().items(), key=lambda entry: entry[1])
     return b"".join(base64.b64encode(token) + f" {number}\n".encode() for token, number in by_id)
 
 
 def opened(learned: Learned) -> Any:
     """The `tiktoken.Encoding` of a tokenizer. Raises Refusal if tiktoken is missing or would give other ids."""
-    if (why := why_not(learned)) is not None:
-        raise Refusal(f"tiktoken cannot hold this tokenizer: {why}")
+    ranks_text(learned)
     return encoding(learned.token_ids(), learned.special_tokens, learned.pattern)
 
 
