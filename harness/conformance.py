@@ -22,9 +22,8 @@ from harness.common.console import Parser, say
 from harness.common.errors import Refusal
 from harness.proof.checks import FAILED, SKIPPED, Check, CheckFailed, Outcome, is_word_counter, outcome_of
 from harness.proof.counter_checks import counter_checks as counter_checks
-from harness.proof.counterexamples import pasted
-from harness.proof.suite import Request, child_of, report
-from harness.proof.suite import checks_for as checks_for
+from harness.proof.counterexamples import call_of, smallest_test
+from harness.proof.suite import Request, checks_for, child_of, report
 from harness.proof.suite import trainer_checks as trainer_checks
 from harness.proof.true_counts import ALL_TIE_BREAKS
 from variants.contract import TieBreak
@@ -39,16 +38,16 @@ def check_conformance(subject: Callable[..., Any], *, tie_breaks: Sequence[TieBr
     A trainer with its own tie-break is compared with the definition under that one: `tie_breaks=[TieBreak.RAW_BYTES]`.
     functools.partial binds parameters.
     """
-    return [_outcome(check, tie_breaks, subject) for check in checks_for(subject, tie_breaks)]
+    return [_outcome(check, subject) for check in checks_for(subject, tie_breaks)]
 
 
-def _outcome(check: Check, tie_breaks: Sequence[TieBreak], subject: Callable[..., Any]) -> Outcome:
+def _outcome(check: Check, subject: Callable[..., Any]) -> Outcome:
     """The outcome of a check; a failure is raised, with a test to paste."""
     __tracebackhide__ = True  # pytest shows the message, not this
     outcome = outcome_of(check, subject)
     if outcome.status == FAILED:
-        test = pasted(outcome, subject, tie_breaks)
-        raise CheckFailed(f"{check.name}: {outcome.message}\n\nto keep it as a test:\n\n{test}")
+        test = smallest_test(outcome, subject)
+        raise CheckFailed(f"{check.name}: {outcome.message}" + (f"\n\nto keep it as a test:\n\n{test}" if test else ""))
     return outcome
 
 
@@ -65,36 +64,21 @@ def parametrize_with_checks(
     if len(kinds) != 1:
         raise ValueError("pass at least one subject, and give trainers and word counters a test function each")
     cases = [
-        pytest.param(
-            subject, functools.partial(_check_in_pytest, check, tie_breaks), id=f"{name_of(subject)}-{check.name}"
-        )
+        pytest.param(subject, functools.partial(_check_in_pytest, check), id=f"{'/'.join([name, *bound])}-{check.name}")
         for subject in subjects
+        for _, name, bound in [call_of(subject)]
         for check in checks_for(subject, tie_breaks)
     ]
     return pytest.mark.parametrize(("counter" if True in kinds else "trainer", "check"), cases)
 
 
-def _check_in_pytest(check: Check, tie_breaks: Sequence[TieBreak], subject: Callable[..., Any]) -> None:
+def _check_in_pytest(check: Check, subject: Callable[..., Any]) -> None:
     import pytest
 
     __tracebackhide__ = True
-    outcome = _outcome(check, tie_breaks, subject)
+    outcome = _outcome(check, subject)
     if outcome.status == SKIPPED:
         pytest.skip(outcome.message)
-
-
-def name_of(subject: Callable[..., Any]) -> str:
-    """A function's module and name, then the values of the parameters bound to it.
-
-    >>> name_of(functools.partial(name_of, subject="c"))
-    'harness.conformance:name_of/c'
-    """
-    values: list[str] = []
-    while isinstance(subject, functools.partial):
-        values = [str(value) for value in subject.keywords.values()] + values
-        subject = subject.func
-    name = f"{getattr(subject, '__module__', '?')}:{getattr(subject, '__qualname__', type(subject).__name__)}"
-    return "/".join([name, *values])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

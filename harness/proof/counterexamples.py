@@ -45,7 +45,6 @@ from variants.contract import (
 
 Parts = TypeVar("Parts", bytes, "list[tuple[bytes, int]]", "tuple[str, ...]")
 LONGEST_TEST = 20_000
-"""Instead of a longer test, the test to paste names the check."""
 
 
 @dataclass(frozen=True)
@@ -248,26 +247,11 @@ def shortest(parts: Parts, fails: Callable[[Parts], bool]) -> Parts:
 # A failure as a test
 
 
-def pasted(outcome: Outcome, subject: Subject, tie_breaks: Sequence[TieBreak]) -> str:
-    """A whole test for a failed check: of the smallest input if there is one, else of the check itself."""
-    if outcome.counterexample is not None:
-        test: str = outcome.counterexample.smallest(subject).as_test(subject)
-        if len(test) <= LONGEST_TEST:
-            return test
-    imports, name, keywords = call_of(subject)
-    under = ", ".join(f"TieBreak.{tie_break.name}" for tie_break in tie_breaks)
-    return function_text(
-        f"test_it_passes_{outcome.check.partition('[')[0]}()",
-        "import functools",
-        "",
-        "from harness.conformance import checks_for",
-        "from variants.contract import TieBreak",
-        *imports,
-        "",
-        f"subject = functools.partial({', '.join([name, *keywords])})",
-        f"(check,) = [check for check in checks_for(subject, [{under}]) if check.name == {outcome.check!r}]",
-        "check(subject)",
-    )
+def smallest_test(outcome: Outcome, subject: Subject) -> str:
+    """A whole test of the smallest input that fails like this; empty if there is none that is short enough to paste."""
+    call = outcome.counterexample
+    test: str = "" if call is None else call.smallest(subject).as_test(subject)
+    return test if len(test) <= LONGEST_TEST else ""
 
 
 def call_of(subject: Subject) -> tuple[list[str], str, list[str]]:

@@ -43,7 +43,7 @@ from harness.proof.checks import (
     outcome_of,
 )
 from harness.proof.counter_checks import counter_checks, random_text
-from harness.proof.counterexamples import CounterCall, TrainerCall, pasted
+from harness.proof.counterexamples import CounterCall, TrainerCall, smallest_test
 from harness.proof.extension import extension_checks
 from harness.proof.trainer_checks import differential_checks, properties, random_call, worked_examples
 from harness.proof.true_counts import ALL_TIE_BREAKS
@@ -119,7 +119,8 @@ def main() -> None:
 
 def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -> None:
     """Send which checks there are, the outcome of each, and a test of one that failed."""
-    checks = [check for check in checks_for(subject, request.tie_breaks) if fnmatchcase(check.name, request.only)]
+    only, checks = request.only, checks_for(subject, request.tie_breaks)
+    checks = [check for check in checks if check.name == only or fnmatchcase(check.name, only)]
     if not checks:
         raise Refusal(f"--only {request.only}: no check has such a name; leave --only out to see all groups")
     names = [(check.name, check.group) for check in checks]
@@ -131,7 +132,7 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
         failed += [outcome] if outcome.status == FAILED else []
     if failed:
         shown = next((outcome for outcome in failed if outcome.counterexample is not None), failed[0])
-        send(check=shown.check, test=pasted(shown, subject, request.tie_breaks))
+        send(check=shown.check, test=smallest_test(shown, subject))
 
 
 def fresh_call(seed: int, tie_break: TieBreak | None) -> TrainerCall | CounterCall:
@@ -232,15 +233,14 @@ class Child:
         return Outcome(*FRESH, PASSED)
 
     def test_of(self, failed: Outcome) -> tuple[str, str]:
-        """A check that failed and a test of it: with the smallest input that the child found, else the check itself."""
+        """A check that failed and a test of the smallest input for it, found by the child unless it is fresh."""
 
         def subject() -> None: ...
 
+        if failed.counterexample is None:
+            return self.test or (failed.check, "")
         subject.__module__, _, subject.__qualname__ = self.request.target.partition(":")
-        substitute = functools.partial(subject, **self.request.parameters)
-        if failed.counterexample is not None:
-            return failed.check, failed.counterexample.as_test(substitute)
-        return self.test or (failed.check, pasted(failed, substitute, self.request.tie_breaks))
+        return failed.check, failed.counterexample.as_test(functools.partial(subject, **self.request.parameters))
 
     def receive(self, seconds: float | None = None) -> dict[str, Any]:
         """Return what the child sends next. Raises ChildFailed if it ends before, or exceeds a limit."""
@@ -292,7 +292,8 @@ def report(child: Child, name: str) -> int:
         check, test = child.test_of(next(iter(failed.values())))
         lines = f"FAILED {check}: {failed[check].message}".splitlines()[:3]
         tell("\n    ".join(line[:300] for line in lines))
-        tell(f"\n{test.rstrip()}\n")
+        repeat = f"to repeat it: --only '{check}'"
+        tell(f"\n{test.rstrip() or repeat}\n")
     for group, members in itertools.groupby(outcomes, key=lambda outcome: outcome.group):
         of_group = list(members)
         names = [outcome.check for outcome in of_group if outcome.status == FAILED]

@@ -108,10 +108,10 @@ def test_word_counters_pass_their_checks(counter: Callable[..., Any], check: Cal
 def test_ids_name_trainers_with_their_parameters_and_checks() -> None:
     trainers: list[Any] = [functools.partial(train, right=True), sabotaged_extenders.honest]
     ids = [case.id for case in parametrize_with_checks(trainers).args[1]]
-    assert f"{__name__}:train/True-check_equals_definition[20]" in ids
+    assert "train/right=True-check_equals_definition[20]" in ids
     assert len(set(ids)) == len(ids)
     extending = {name.partition("-")[0] for name in ids if "check_extends" in name}
-    assert extending == {"sabotaged_extenders:replacing.<locals>.train"}, "it takes inherited merges"
+    assert extending == {"honest"}, "it takes inherited merges"
 
 
 def test_trainers_and_counters_need_a_test_each() -> None:

@@ -37,6 +37,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 @pytest.mark.parametrize(
     ("target", "only", "code", "printed"),
     [
+        ("sabotaged:honest", "check_worked_example[C01]", OK, ["worked examples  1 passed"]),
         ("sabotaged:honest", EXAMPLES, OK, ["worked examples  9 passed", "judged outside   1 passed", "conforms: 10"]),
         ("sabotaged_counters:honest", FILES, OK, ["worked files     9 passed", "judged outside   1 passed"]),
         ("unruly:prints", EXAMPLES, OK, ["unruly:prints conforms: 10 passed", "it printed, at last: "]),
@@ -91,7 +92,7 @@ def test_breakdown_fails_the_check_that_was_being_made(
     assert (code, out.count("FAILED")) == (MISMATCH, 1)
     assert out.startswith("FAILED check_worked_example[C01]: ")
     assert message in out.splitlines()[0]
-    assert f"from {target.partition(':')[0]} import {target.partition(':')[2]}" in out, "the test to paste shows it"
+    assert "to repeat it: --only 'check_worked_example[C01]'" in out
 
 
 @pytest.mark.parametrize(
