@@ -26,6 +26,7 @@ from variants.counting.native import native
 from variants.counting.pretokenize import serial
 from variants.counting.processes import processes
 from variants.counting.spilling import Spill
+from variants.native import built
 
 pytest.importorskip("variants.native._word_runs", reason="the compiled part is not built")
 
@@ -62,14 +63,13 @@ def test_the_sum_of_runs_is_the_sum_of_their_tables(tables: list[list[tuple[byte
 
 @pytest.mark.parametrize("offsets", [[0, 2**44], [-1, 2], [2, 1]])
 def test_damaged_runs_are_refused(tmp_path: Path, offsets: list[int]) -> None:
-    from variants.native import _word_runs
-
+    word_runs = built("_word_runs")
     columns = memoryview(b"ab"), memoryview(array("q", offsets)), memoryview(array("Q", [1]))
     with (tmp_path / "run").open("wb") as file:
         one = file.fileno()
         writes: list[Callable[[], object]] = [
-            lambda: _word_runs.write_run(*columns, one),
-            lambda: _word_runs.merge([columns], one, one, one),
+            lambda: word_runs.write_run(*columns, one),
+            lambda: word_runs.merge([columns], one, one, one),
         ]
         for write in writes:
             with pytest.raises(ValueError, match="offsets do not rise"):

@@ -49,39 +49,31 @@ inline Place place_of(const Table& table, std::size_t word, std::size_t number_o
     return Place{prefix_of(table.data + table.offsets[word], table.word(word).size()), word, number_of_table};
 }
 
-// A file being written from front to back through a buffer.
+// A file written from front to back through a buffer.
 class Output {
   public:
-    explicit Output(int file) : file_(file) { buffer_.reserve(capacity); }
+    explicit Output(int file) : file_(file) { buffer_.reserve(2 * capacity); }
     void write(const void* bytes, std::size_t number) {
-        if (buffer_.size() + number > capacity) flush();
-        if (number > capacity)
-            write_through(static_cast<const std::uint8_t*>(bytes), number);
-        else
-            buffer_.insert(buffer_.end(), static_cast<const std::uint8_t*>(bytes),
-                           static_cast<const std::uint8_t*>(bytes) + number);
+        const auto* const first = static_cast<const std::uint8_t*>(bytes);
+        buffer_.insert(buffer_.end(), first, first + number);
+        if (buffer_.size() >= capacity) flush();
     }
     template <class Value>
     void put(Value value) {
         write(&value, sizeof value);
     }
     void flush() {
-        write_through(buffer_.data(), buffer_.size());
+        for (std::size_t done = 0; done < buffer_.size();) {
+            const ssize_t written = ::write(file_, buffer_.data() + done, buffer_.size() - done);
+            if (written < 0 && errno == EINTR) continue;
+            if (written < 0) throw std::system_error(errno, std::generic_category());
+            done += static_cast<std::size_t>(written);
+        }
         buffer_.clear();
     }
 
   private:
     static constexpr std::size_t capacity = std::size_t(1) << 18;
-
-    void write_through(const std::uint8_t* bytes, std::size_t number) {
-        while (number) {
-            const ssize_t written = ::write(file_, bytes, number);
-            if (written < 0 && errno == EINTR) continue;
-            if (written < 0) throw std::system_error(errno, std::generic_category());
-            bytes += written;
-            number -= static_cast<std::size_t>(written);
-        }
-    }
 
     int file_;
     std::vector<std::uint8_t> buffer_;
@@ -110,75 +102,40 @@ inline void write_run(const Table& table, int file) {
     output.flush();
 }
 
-// Memory mapped from a file and read from front to back: without this, all of it would be resident in the end.
-class Pages {
-  public:
-    explicit Pages(const void* start) : kept_(page_of(start)) {}
-    void give_back_until(const void* place) {
-        const std::uintptr_t page = page_of(place);
-        if (page > kept_) ::madvise(reinterpret_cast<void*>(kept_), page - kept_, MADV_DONTNEED);
-        kept_ = page;
-    }
+// Gives the pages of a mapped file between two places back; they can be read again.
+inline void give_back(const void* from, const void* to) {
+    static const std::uintptr_t page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(from) / page * page;
+    const std::uintptr_t last = reinterpret_cast<std::uintptr_t>(to) / page * page;
+    if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
 
-  private:
-    static std::uintptr_t page_of(const void* place) {
-        static const std::uintptr_t size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-        return reinterpret_cast<std::uintptr_t>(place) / size * size;
-    }
-
-    std::uintptr_t kept_;
-};
-
-// The pages of a table, given back behind the word that is read: they can be had again from its file.
-class Reading {
-  public:
-    explicit Reading(const Table& table)
-        : table_(table), offsets_(table.offsets), counts_(table.counts), data_(table.data) {}
-    void reach(std::size_t word) {
-        if (word % words_at_once) return;
-        offsets_.give_back_until(table_.offsets + word);
-        counts_.give_back_until(table_.counts + word);
-        data_.give_back_until(table_.word(word).data());
-    }
-
-  private:
-    static constexpr std::size_t words_at_once = 1 << 13;
-
-    const Table& table_;
-    Pages offsets_, counts_, data_;
-};
-
-// Lets the first of a heap sink to where it belongs.
-template <class Before>
-void sink_first(std::vector<Place>& heap, const Before& before) {
-    const Place sinking = heap.front();
-    std::size_t place = 0;
-    for (std::size_t child; (child = 2 * place + 1) < heap.size(); place = child) {
-        if (child + 1 < heap.size() && before(heap[child + 1], heap[child])) ++child;
-        if (!before(heap[child], sinking)) break;
-        heap[place] = heap[child];
-    }
-    heap[place] = sinking;
+// Gives back what a table has before this word, so that not all of it is resident in the end.
+inline void give_back_before(const Table& table, std::size_t word) {
+    constexpr std::size_t words_at_once = 1 << 13;
+    if (word % words_at_once) return;
+    const std::size_t from = word - words_at_once;
+    give_back(table.data + table.offsets[from], table.data + table.offsets[word]);
+    give_back(table.counts + from, table.counts + word);
+    give_back(table.offsets + from, table.offsets + word);
 }
 
 // Writes the sum of tables, mapped from files with their words in order, to three files: bytes, offsets, counts.
 inline void merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file) {
     const auto before = order_in(tables.data());
-    std::vector<Reading> readings(tables.begin(), tables.end());
-    std::vector<Place> heads;  // the next word of each table, the first of them in front: a heap
+    const auto after = [&](const Place& one, const Place& other) { return before(other, one); };
+    std::vector<Place> heads;  // a heap of the next word of each table, the first in order in front
     for (std::size_t i = 0; i < tables.size(); ++i)
         if (tables[i].words) heads.push_back(place_of(tables[i], 0, i));
-    std::sort(heads.begin(), heads.end(), before);
+    std::make_heap(heads.begin(), heads.end(), after);
     const auto advance = [&] {
-        const std::size_t table = heads.front().table, word = heads.front().word + 1;
-        readings[table].reach(word);
-        if (word < tables[table].words) {
-            heads.front() = place_of(tables[table], word, table);
-        } else {
-            heads.front() = heads.back();
-            heads.pop_back();
-        }
-        if (!heads.empty()) sink_first(heads, before);
+        std::pop_heap(heads.begin(), heads.end(), after);
+        const std::size_t table = heads.back().table, word = heads.back().word + 1;
+        heads.pop_back();
+        give_back_before(tables[table], word);
+        if (word == tables[table].words) return;
+        heads.push_back(place_of(tables[table], word, table));
+        std::push_heap(heads.begin(), heads.end(), after);
     };
     Output data(data_file), offsets(offsets_file), counts(counts_file);
     std::int64_t stop = 0;
