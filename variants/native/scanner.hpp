@@ -9,16 +9,15 @@
 
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
+#include <future>
 #include <memory>
-#include <mutex>
 
 #include "scanner_join.hpp"
 #include "scanner_paths.hpp"
 
 namespace scanner {
 
-// Takes the words of a range's table, whose memory it may free; false: stop.
+// Takes the columns of a range's table, whose memory it may free; false: stop.
 using HandOver = bool (*)(void* context, std::int64_t range, WordTable::Columns& columns);
 
 // What all ranges of a scan have in common.
@@ -30,9 +29,9 @@ struct Job {
     SpecialTokens specials;
     Seed seed;
     std::size_t buffer;  // the bytes read at once, as long as a word fits
-    HandOver hand_over;        // if there is one, it takes a table that has more than so many bytes, and then the rest
+    HandOver hand_over;        // if there is one, it takes every table that has more than `table_bytes`, and then the rest
     std::size_t table_bytes;
-    bool hands_over_all;       // it takes the rest in any case, each range's in the range's thread
+    bool hands_over_all;       // the rest even if no table was that large, in the range's thread
     void* context;
     std::atomic<bool> handed_over{false};
     std::atomic<std::int64_t> done{0};
@@ -42,6 +41,18 @@ struct Job {
 
 constexpr std::int64_t until_end = INT64_MAX;
 
+// Adds the time of its life to a sum.
+class Stopwatch {
+  public:
+    explicit Stopwatch(double& sum) : sum_(sum) {}
+    ~Stopwatch() { sum_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    double& sum_;
+    const Clock::time_point start_ = Clock::now();
+};
+
 class Range {
   public:
     Range(Job& job, std::int64_t number, std::int64_t start, std::int64_t stop)
@@ -49,6 +60,7 @@ class Range {
           number_(number), position_(start), stop_(stop), base_(start), search_(job.specials), starts_(*table) {}
 
     void count() {
+        const Stopwatch watch(seconds);
         std::size_t capacity = std::max(job_.buffer, job_.specials.longest() + 8);
         std::vector<byte> buffer(capacity + padding);
         for (;;) {
@@ -68,7 +80,7 @@ class Range {
             job_.done += static_cast<std::int64_t>(taken);
             const bool full = table->memory() > job_.table_bytes || (last && job_.hands_over_all);
             if (job_.hand_over && full && !empty_table()) return;
-            if (last) return;
+            if (last) return table->settle();
             if (filled_ == capacity) {
                 capacity *= 2;
                 buffer.resize(capacity + padding);
@@ -83,9 +95,10 @@ class Range {
         WordTable::Columns columns = table->release();
         table.reset();
         job_.handed_over = true;
-        const auto begun = std::chrono::steady_clock::now();
-        const bool taken = job_.hand_over(job_.context, number_, columns);
-        seconds_handing_over += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        const bool taken = [&] {
+            const Stopwatch watch(seconds_handing_over);
+            return job_.hand_over(job_.context, number_, columns);
+        }();
         table = new_table(job_);
         starts_.into(*table);
         if (!taken) job_.stopped = true;
@@ -96,7 +109,7 @@ class Range {
     int error = 0;                  // of reading
     bool cut_off = false;           // the file ended before the range did
     std::int64_t invalid_at = -1;   // the offset in the file of the first bad byte
-    double seconds_reading = 0, seconds_handing_over = 0;
+    double seconds = 0, seconds_reading = 0, seconds_handing_over = 0;
     // Documents that hold more than blanks. Those at the ends of the range may go on in its neighbours.
     std::uint64_t documents = 0;
     bool any_special = false, blank_head = true, blank_tail = true;
@@ -110,15 +123,12 @@ class Range {
 
     // Reads until the buffer is full; whether that was the last of the range.
     bool fill(byte* buffer, std::size_t capacity) {
-        const auto begun = std::chrono::steady_clock::now();
+        const Stopwatch watch(seconds_reading);
         bool last = false;
         while (filled_ < capacity && !last) {
             std::size_t wanted = capacity - filled_;
             if (stop_ != until_end) wanted = std::min(wanted, static_cast<std::size_t>(stop_ - position_));
-            if (wanted == 0) {
-                last = true;
-                break;
-            }
+            if (wanted == 0) return true;
             if (stop_ == until_end && !ready()) return true;
             const ssize_t got = stop_ == until_end ? ::read(job_.file, buffer + filled_, wanted)
                                                    : ::pread(job_.file, buffer + filled_, wanted, position_);
@@ -132,7 +142,6 @@ class Range {
             filled_ += static_cast<std::size_t>(got);
             position_ += got;
         }
-        seconds_reading += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
         return last || position_ == stop_;
     }
 
@@ -156,7 +165,7 @@ class Range {
         return false;
     }
 
-    // Counts what is certain in the buffer and tells how much of it that was.
+    // Counts what is certain in the buffer and returns its length.
     std::size_t take(const byte* buffer, bool last) {
         const std::size_t longest = job_.specials.longest();
         // Special tokens that begin before here are known, whatever is read next.
@@ -211,7 +220,7 @@ class Range {
     Starts starts_;
 };
 
-// The scanner: ranges of a file counted by threads of their own, and their tables joined in the order of the file.
+// The scanner: a thread counts each range of a file, and their tables are joined in the order of the file.
 class Scan {
   public:
     Scan(int file, const std::string& pattern, int path, const std::vector<std::int64_t>& bounds, const std::vector<std::string>& specials,
@@ -232,30 +241,31 @@ class Scan {
         std::memcpy(&job_.seed, seed.data(), sizeof job_.seed);
         for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
             ranges_.push_back(std::make_unique<Range>(job_, static_cast<std::int64_t>(i), bounds[i], bounds[i + 1]));
-        failures_.resize(ranges_.size());
     }
-    ~Scan() {
-        stop();
-        join();
-    }
+    ~Scan() { stop(); }
 
     void start() {
-        working_ = ranges_.size();
-        for (std::size_t i = 0; i < ranges_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
+        working_ = std::async(std::launch::async, [this] {
+            native::in_parallel(ranges_.size(), [this](std::size_t i) {
+                try {
+                    ranges_[i]->count();
+                } catch (...) {
+                    stop();
+                    throw;
+                }
+            });
+        });
     }
     // Whether all threads have finished, waiting for that at most so long.
     bool wait(double seconds) {
-        std::unique_lock<std::mutex> lock(mutex_);
-        return finished_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return working_ == 0; });
+        return working_.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
     }
     void stop() { job_.stopped = true; }
     std::int64_t done() const { return job_.done; }
 
-    // Joins the tables, or hands over the rest. Of several failures the first in the file is the one told.
+    // Joins the tables, or hands over the rest. Throws what a range threw, the first in the file if several did.
     void finish() {
-        join();
-        for (const std::exception_ptr& failure : failures_)
-            if (failure) std::rethrow_exception(failure);
+        working_.get();
         if (job_.stopped) return;
         std::vector<WordTable*> tables;
         bool open = false;  // whether the document that goes on into the next range holds more than blanks
@@ -272,10 +282,7 @@ class Scan {
         documents += open;
         for (std::size_t i = 0; job_.handed_over && i < ranges_.size(); ++i)
             if (!ranges_[i]->empty_table()) return;
-        if (tables.size() > 1)
-            Join(tables, tables.size()).run();
-        else
-            tables.front()->settle();
+        if (tables.size() > 1) Join(tables).run();
         columns = tables.front()->release();
     }
 
@@ -291,37 +298,17 @@ class Scan {
 
   private:
     double part_of(double Range::* seconds) const {
-        double sum = 0;
-        for (const auto& range : ranges_) sum += (*range).*seconds;
-        return seconds_ > 0 ? sum / seconds_ : 0;
-    }
-
-    void work(std::size_t i) {
-        const auto begun = std::chrono::steady_clock::now();
-        try {
-            ranges_[i]->count();
-        } catch (...) {
-            failures_[i] = std::current_exception();
-            stop();
+        double part = 0, all = 0;
+        for (const auto& range : ranges_) {
+            part += (*range).*seconds;
+            all += range->seconds;
         }
-        const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-        const std::lock_guard<std::mutex> lock(mutex_);
-        seconds_ += seconds;
-        if (--working_ == 0) finished_.notify_all();
-    }
-    void join() {
-        for (std::thread& thread : threads_)
-            if (thread.joinable()) thread.join();
+        return all > 0 ? part / all : 0;
     }
 
     Job job_;
     std::vector<std::unique_ptr<Range>> ranges_;
-    std::vector<std::exception_ptr> failures_;
-    std::vector<std::thread> threads_;
-    std::mutex mutex_;
-    std::condition_variable finished_;
-    std::size_t working_ = 0;
-    double seconds_ = 0;  // of all threads
+    std::future<void> working_;   // last, since its end waits for the threads
 };
 
 // The first safe cut in a window of the file from `from` on, or the window's length.

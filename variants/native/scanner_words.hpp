@@ -40,7 +40,7 @@ class WordTable {
     // Known words are counted first, new ones entered afterwards, short and long ones in the order of the text.
     void count(const Words& words) {
         reserve(words.number);
-        const std::size_t shorts = hash_.of_batch(seed_, words, Home{bytes_of(shorts_), short_shift_}, batch_);
+        const std::size_t shorts = hash_.of_batch(seed_, words, Home{reinterpret_cast<const byte*>(shorts_.data()), short_shift_}, batch_);
         const std::size_t longs = words.number - shorts;
         std::size_t missing_shorts = 0, missing_longs = 0;
         ShortSlot* const slots = shorts_.data();
@@ -70,7 +70,7 @@ class WordTable {
         Memory data, offsets, counts;  // bytes, int64_t, uint64_t
         std::size_t words, first, bytes;  // the first word that is counted, and where its bytes begin
     };
-    // Gives the columns away, once they are settled; the special_words words are still before those that count.
+    // Gives the columns away, once they are settled; the special words are still before those that count.
     Columns release() {
         const std::int64_t before = offsets_[special_words_];
         const std::size_t bytes = static_cast<std::size_t>(offsets_[words_]);
@@ -82,7 +82,7 @@ class WordTable {
     // Brings the counts of short words from the index into their column.
     void settle() {
         for (const ShortSlot& slot : shorts_)
-            if (slot.key.high) counts_[slot.ordinal] = slot.count;
+            if (slot.taken()) counts_[slot.ordinal] = slot.count;
     }
 
   private:
@@ -94,11 +94,13 @@ class WordTable {
         Key key;  // high is 0 in a free slot
         std::uint64_t count;
         std::uint64_t ordinal;
+        bool taken() const { return key.high != 0; }
     };
     static_assert(sizeof(ShortSlot) == 32, "Home counts on it");
     struct LongSlot {
         std::uint32_t tag;      // the top of the hash
         std::uint32_t ordinal;  // plus 1; 0 in a free slot
+        bool taken() const { return ordinal != 0; }
     };
     struct LongWord {
         const byte* word;
@@ -167,9 +169,10 @@ class WordTable {
         return slots + index;
     }
     bool is_word(std::size_t ordinal, const LongWord& word) const {
-        const std::int64_t start = offsets_[ordinal];
-        return static_cast<std::size_t>(offsets_[ordinal + 1] - start) == word.length &&
-               same(data_.data() + start, word.word, word.length);
+        return length_of(ordinal) == word.length && same(data_.data() + offsets_[ordinal], word.word, word.length);
+    }
+    std::size_t length_of(std::size_t ordinal) const {
+        return static_cast<std::size_t>(offsets_[ordinal + 1] - offsets_[ordinal]);
     }
 
     // Since the search ended at a free slot, other words of the batch may have come to lie there, or this one itself.
@@ -221,48 +224,34 @@ class WordTable {
     // Room for so many more words of either kind: the index stays at most six tenths full.
     void reserve(std::size_t more) {
         if (words_ + more > most_words) throw std::length_error("more different words than the index has numbers for");
-        unsigned short_bits = bits_for(short_words_ + more, 64 - short_shift_);
-        if (short_bits > 64 - short_shift_) {
-            if (short_bits < few_bits) ++short_bits;  // while it is small, fourfold growth copies half as often
-            short_shift_ = 64 - short_bits;
-            grow(shorts_, short_bits, [this](const ShortSlot& slot) { return hash_.of_key(seed_, slot.key) >> short_shift_; },
-                 [](const ShortSlot& slot) { return slot.key.high != 0; });
-        }
-        unsigned long_bits = bits_for(words_ - short_words_ + more, 64 - long_shift_);
-        if (long_bits > 64 - long_shift_) {
-            if (long_bits < few_bits) ++long_bits;
-            long_shift_ = 64 - long_bits;
-            grow(longs_, long_bits, [this](const LongSlot& slot) { return slot.tag >> (long_shift_ - 32); },
-                 [](const LongSlot& slot) { return slot.ordinal != 0; });
-        }
-    }
-    static unsigned bits_for(std::size_t words, unsigned bits) {
-        while (words > (std::size_t(1) << bits) / 10 * 6) ++bits;
-        return bits;
+        reserve(shorts_, short_shift_, short_words_ + more);
+        reserve(longs_, long_shift_, words_ - short_words_ + more);
     }
     // A slot's home is the top of its hash, so that an index is copied into a larger one from front to back.
-    template <class Slot, class Home, class Taken>
-    static void grow(Array<Slot>& slots, unsigned bits, Home home, Taken taken) {
-        auto larger = Array<Slot>::zeros(std::size_t(1) << bits);
+    template <class Slot>
+    void reserve(Array<Slot>& slots, unsigned& shift, std::size_t words) const {
+        unsigned bits = 64 - shift;
+        while (words > (std::size_t(1) << bits) / 10 * 6) ++bits;
+        if (bits == 64 - shift) return;
+        if (bits < few_bits) ++bits;  // while it is small, fourfold growth copies half as often
+        shift = 64 - bits;
+        auto larger = Array<Slot>(std::size_t(1) << bits);
         for (const Slot& slot : slots) {
-            if (!taken(slot)) continue;
-            std::size_t index = home(slot);
-            while (taken(larger.data()[index])) index = (index + 1) & (larger.size() - 1);
-            larger.data()[index] = slot;
+            if (!slot.taken()) continue;
+            std::size_t index = hash_of(slot) >> shift;
+            while (larger[index].taken()) index = (index + 1) & (larger.size() - 1);
+            larger[index] = slot;
         }
         slots = std::move(larger);
     }
-
-    template <class Slot>
-    static const byte* bytes_of(Array<Slot>& slots) {
-        return reinterpret_cast<const byte*>(slots.data());
-    }
+    std::uint64_t hash_of(const ShortSlot& slot) const { return hash_.of_key(seed_, slot.key); }
+    static std::uint64_t hash_of(const LongSlot& slot) { return std::uint64_t(slot.tag) << 32; }
 
     const Seed seed_;
     const KeyHash hash_;
     std::size_t special_words_ = 0;
-    Array<ShortSlot> shorts_ = Array<ShortSlot>::zeros(std::size_t(1) << first_bits);   // a power of two, as of the longs
-    Array<LongSlot> longs_ = Array<LongSlot>::zeros(std::size_t(1) << first_bits);
+    Array<ShortSlot> shorts_ = Array<ShortSlot>(std::size_t(1) << first_bits);   // a power of two, as of the longs
+    Array<LongSlot> longs_ = Array<LongSlot>(std::size_t(1) << first_bits);
     unsigned short_shift_ = 64 - first_bits, long_shift_ = 64 - first_bits;
     std::size_t words_ = 0, short_words_ = 0;
     Column<byte> data_;             // the words end to end
@@ -274,8 +263,8 @@ class WordTable {
     Missing missing_shorts_[Batch::size], missing_longs_[Batch::size];
 };
 
-// Where words start, on their way from whoever finds them to the table that counts them.
-// A word ends where the next one starts, so one number a word is enough; `finish` gives the end of the last.
+// A batch of word offsets, passed from the pattern matcher to the word table. A word ends where the next one starts, so one
+// number a word is enough; `finish` gives the end of the last.
 class Starts {
   public:
     static constexpr std::size_t batch = 512, slack = 256;
@@ -283,7 +272,7 @@ class Starts {
 
     explicit Starts(WordTable& table) : table_(&table) {}
 
-    // From now on words are counted in this table; all before have been.
+    // From now on words are counted in this table.
     void into(WordTable& table) { table_ = &table; }
 
     // From now on places are places in this text.
