@@ -202,15 +202,6 @@ static inline void put_starts(Starts& starts, std::uint64_t found, std::size_t a
     starts.put(number);
 }
 
-// The numbers 0 to 15 four times, and for each of four lanes where its length lies among four lengths of 32 bits.
-alignas(64) inline constexpr byte places[64] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-                                                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-                                                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-                                                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-alignas(64) inline constexpr byte lanes[64] = {0, 0, 0, 0, 0, 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
-                                               4, 4, 4, 4, 4, 4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,
-                                               8, 8, 8, 8, 8, 8,  8,  8,  8,  8,  8,  8,  8,  8,  8,  8,
-                                               12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12};
 constexpr std::uint64_t last_bytes = 0x8000800080008000u;   // of the four lanes
 
 // As avx2's, four short words at a time with the same values; where one of four is long, one at a time.
@@ -218,7 +209,10 @@ static std::size_t aes_hash_of_batch(const Seed& seed, const Words& words, Home 
     using avx2::halves;
     avx2::Filling filling(seed, home, batch);
     const __m512i first = _mm512_broadcast_i32x4(filling.first), second = _mm512_broadcast_i32x4(filling.second);
-    const __m512i all_places = _mm512_load_si512(places), all_lanes = _mm512_load_si512(lanes);
+    // The numbers 0 to 15 four times, and for each of four lanes where its length lies among four lengths of 32 bits.
+    const __m512i all_places = _mm512_broadcast_i32x4(avx2::halves(ascending));
+    constexpr long long fours = 0x0404040404040404, eights = 2 * fours, twelves = 3 * fours;
+    const __m512i all_lanes = _mm512_set_epi64(twelves, twelves, eights, eights, fours, fours, 0, 0);
     const __m512i lows = _mm512_setr_epi64(0, 2, 4, 6, 0, 0, 0, 0);
     const __m128i shift = _mm_cvtsi64_si128(home.shift), longest = _mm_set1_epi32(longest_short);
     filling.take(words.text + words.open, words.length(0), 0);

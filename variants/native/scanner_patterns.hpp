@@ -181,8 +181,8 @@ struct Family {
     }
 };
 
-// SuperBPE's second stage, on every line by itself. \p{N}{1,3}, two or more signs with what may stand around them, and
-// \x20+(?!\S) stand alone, and all between two of these, or to the end of the line, is one piece.
+// SuperBPE's second stage, on every line by itself. \p{N}{1,3}, two or more signs with what may surround them, and
+// \x20+(?!\S) are pieces, and so is all between two of these or the end of the line.
 struct SuperBpe {
     static std::size_t end_of_word(const Reader& reader, const Pattern&, std::size_t at) {
         if (stands_alone(reader, at)) return end_of_alone(reader, at);
@@ -253,37 +253,28 @@ inline FindStarts chosen(const Pattern& pattern, FindStarts family) {
 class SpecialTokens {
   public:
     explicit SpecialTokens(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
-        std::stable_sort(tokens_.begin(), tokens_.end(), [](const std::string& one, const std::string& other) {
-            return byte(one[0]) != byte(other[0]) ? byte(one[0]) < byte(other[0]) : one.size() > other.size();
-        });
-        for (std::size_t i = 0; i < tokens_.size(); ++i) {
-            longest_ = std::max(longest_, tokens_[i].size());
-            const byte first = byte(tokens_[i][0]);
-            if (i == 0 || byte(tokens_[i - 1][0]) != first) {
-                firsts_.push_back(first);
-                group_[first] = i;
-            }
-            is_first_[first] = true;
+        std::stable_sort(tokens_.begin(), tokens_.end(),
+                         [](const std::string& one, const std::string& other) { return one.size() > other.size(); });
+        for (const std::string& token : tokens_) {
+            std::vector<std::string>& group = by_first_[byte(token[0])];
+            if (group.empty()) firsts_.push_back(byte(token[0]));
+            group.push_back(token);
         }
     }
 
     const std::vector<std::string>& tokens() const { return tokens_; }
-    std::size_t longest() const { return longest_; }
+    std::size_t longest() const { return tokens_.empty() ? 0 : tokens_[0].size(); }
 
     // The length of the token that matches at `at`, 0 if none does. Tokens end before `stop`.
     std::size_t match(const byte* text, std::size_t at, std::size_t stop) const {
-        const byte first = text[at];
-        if (!is_first_[first]) return 0;
-        for (std::size_t i = group_[first]; i < tokens_.size() && byte(tokens_[i][0]) == first; ++i)
-            if (tokens_[i].size() <= stop - at && std::memcmp(text + at, tokens_[i].data(), tokens_[i].size()) == 0)
-                return tokens_[i].size();   // the longest
+        for (const std::string& token : by_first_[text[at]])
+            if (token.size() <= stop - at && std::memcmp(text + at, token.data(), token.size()) == 0) return token.size();
         return 0;
     }
 
-    // Whether some token stands so that `place` lies inside it, matched or not. Neither end of the text is near enough
-    // to matter only if `begin` and `stop` are the ends of what can be read.
+    // Whether `place` is inside some token in text[begin:stop], matched or not.
     bool straddled(const byte* text, std::size_t begin, std::size_t place, std::size_t stop) const {
-        const std::size_t back = std::min(place - begin, longest_ ? longest_ - 1 : 0);
+        const std::size_t back = std::min(place - begin, longest() ? longest() - 1 : 0);
         for (std::size_t at = place - back; at < place; ++at)
             if (match(text, at, stop) > place - at) return true;
         return false;
@@ -302,7 +293,7 @@ class SpecialTokens {
         };
         Found next(const byte* text, std::size_t from, std::size_t limit, std::size_t stop) {
             while (from < limit) {
-                const std::size_t at = next_ .size() > few ? scan(text, from, limit) : nearest(text, from, limit);
+                const std::size_t at = nearest(text, from, limit);
                 if (at >= limit) break;
                 if (const std::size_t length = tokens_.match(text, at, stop)) return {at, length};
                 from = at + 1;
@@ -311,8 +302,6 @@ class SpecialTokens {
         }
 
       private:
-        static constexpr std::size_t few = 4;
-
         // Every first byte's next place is looked up once and used until it has been passed.
         std::size_t nearest(const byte* text, std::size_t from, std::size_t limit) {
             std::size_t least = limit;
@@ -325,21 +314,14 @@ class SpecialTokens {
             }
             return least;
         }
-        std::size_t scan(const byte* text, std::size_t from, std::size_t limit) const {
-            while (from < limit && !tokens_.is_first_[text[from]]) ++from;
-            return from;
-        }
 
         const SpecialTokens& tokens_;
         std::vector<std::size_t> next_;
     };
 
   private:
-    std::vector<std::string> tokens_;  // by first byte, the longest first
+    std::vector<std::string> tokens_, by_first_[256];  // the longest first
     std::vector<byte> firsts_;
-    std::size_t group_[256] = {};
-    bool is_first_[256] = {};
-    std::size_t longest_ = 0;
 };
 
 // Where a text may be cut without changing a word: both sides give the words they give together.
@@ -373,7 +355,7 @@ inline std::size_t last_cut(const Classes& classes, const Pattern& pattern, cons
     return from;
 }
 
-// The first cut from `from` on that is safe without knowing what stands before text[0:stop], or `stop`.
+// The first cut from `from` on that is safe without knowing what is before text[0:stop], or `stop`.
 inline std::size_t first_cut(const Classes& classes, const Pattern& pattern, const SpecialTokens& specials, const byte* text,
                              std::size_t from, std::size_t stop) {
     if (pattern.of_documents()) return stop;
