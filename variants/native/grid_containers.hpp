@@ -139,7 +139,7 @@ class Chains {
         }
     }
 
-    // A free cell, near `cell` if there is one; else wherever the search through the table stands.
+    // A free cell, near `cell` if there is one; else where the search through the table is.
     std::uint32_t free_cell(std::uint32_t cell) {
         const std::uint32_t mask = static_cast<std::uint32_t>(cells_.size() - 1);
         for (std::uint32_t step = 1; step <= 6; ++step)
@@ -242,7 +242,7 @@ class DenseMap : public DenseTable<std::uint64_t, std::pair<std::uint64_t, Value
     }
 };
 
-// emhash9's: the elements stand in the chained cells themselves, so a small set is one piece of memory.
+// emhash9's: the elements are in the chained cells themselves, so a small set is one piece of memory.
 template <class Key, class Hash>
 class InlineSet {
   public:

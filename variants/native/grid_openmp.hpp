@@ -1,28 +1,13 @@
-// The maximum by several threads, each looking at a part of the map; they differ in how the parts' answers meet.
+// The maximum by several threads, each scanning a part of the map; they differ in how the parts' answers are combined.
 #pragma once
 
 #include <omp.h>
 
-#include "grid_maxima.hpp"
+#include <mutex>
+
+#include "grid.hpp"
 
 namespace grid {
-
-// Sets what schedule(runtime) means for this thread's loops, and takes it back at the end.
-class RuntimeSchedule {
-  public:
-    explicit RuntimeSchedule(const Options& options) {
-        constexpr omp_sched_t kinds[] = {omp_sched_static, omp_sched_dynamic, omp_sched_guided, omp_sched_auto};
-        omp_get_schedule(&kind_, &chunk_);
-        omp_set_schedule(kinds[static_cast<int>(options.schedule)], options.chunk);
-    }
-    ~RuntimeSchedule() { omp_set_schedule(kind_, chunk_); }
-    RuntimeSchedule(const RuntimeSchedule&) = delete;
-    RuntimeSchedule& operator=(const RuntimeSchedule&) = delete;
-
-  private:
-    omp_sched_t kind_;
-    int chunk_;
-};
 
 // A best of its own for each thread, on cache lines of its own.
 struct alignas(128) Slot {
@@ -34,8 +19,10 @@ class ParallelScan : public Maximum<Map, Hash> {
   public:
     ParallelScan(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
         : Maximum<Map, Hash>(options, vocabulary, tallies),
-          threads_(static_cast<int>(options.threads)),
-          schedule_(options) {}
+          threads_(static_cast<int>(options.threads)) {
+        constexpr omp_sched_t kinds[] = {omp_sched_static, omp_sched_dynamic, omp_sched_guided, omp_sched_auto};
+        omp_set_schedule(kinds[static_cast<int>(options.schedule)], options.chunk);   // what schedule(runtime) means
+    }
 
   protected:
     void begin_scan(const Counts<Map, Hash>& counts) {
@@ -51,43 +38,33 @@ class ParallelScan : public Maximum<Map, Hash> {
     }
 
     int threads_;
-
-  private:
-    RuntimeSchedule schedule_;
 };
 
-// Every thread an equal share, the answers under a lock.
+// Every thread has an equal share, and adds its answer under a lock.
 template <class Map, class Hash, class Sets>
 class openmp_lock : public ParallelScan<Map, Hash> {
   public:
     static constexpr const char* name = "openmp_lock";
-    openmp_lock(const Options& options, const Vocabulary& vocabulary, Tallies& tallies)
-        : ParallelScan<Map, Hash>(options, vocabulary, tallies) {
-        omp_init_lock(&lock_);
-    }
-    ~openmp_lock() { omp_destroy_lock(&lock_); }
+    using ParallelScan<Map, Hash>::ParallelScan;
 
     void find(const Counts<Map, Hash>& counts) {
         this->begin_scan(counts);
         const std::size_t cells = Map::cells(counts);
 #pragma omp parallel num_threads(this->threads_)
         {
-            const std::size_t parts = static_cast<std::size_t>(omp_get_num_threads());
-            const std::size_t part = static_cast<std::size_t>(omp_get_thread_num());
             Best best;
-            for (std::size_t cell = cells * part / parts; cell < cells * (part + 1) / parts; ++cell)
-                this->look(counts, cell, best);
-            omp_set_lock(&lock_);
+#pragma omp for schedule(static) nowait
+            for (std::size_t cell = 0; cell < cells; ++cell) this->look(counts, cell, best);
+            const std::lock_guard<std::mutex> lock(mutex_);
             this->meet(best);
-            omp_unset_lock(&lock_);
         }
     }
 
   private:
-    omp_lock_t lock_;
+    std::mutex mutex_;
 };
 
-// Shares by the schedule asked for, the answers in a critical section.
+// Shares follow the schedule, and answers are added in a critical section.
 template <class Map, class Hash, class Sets>
 class openmp_critical : public ParallelScan<Map, Hash> {
   public:

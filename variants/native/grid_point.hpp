@@ -1,10 +1,9 @@
-// A point of the grid: its state and what a merge changes, and the loop, with a map, a hash, an index, a maximum and an
-// update put in.
+// The training loop, as a template over five policies: map, hash, index, maximum, update.
 #pragma once
 
 #include <exception>
 
-#include "grid_maxima.hpp"
+#include "grid.hpp"
 
 namespace grid {
 
@@ -42,12 +41,8 @@ struct State {
 
     // Adds to a pair's count; a pair that then occurs nowhere is forgotten. Returns whether it was.
     bool change(PairKey pair, std::int64_t amount) {
-        if (options.reuse_returned) {
-            if ((counts[pair] += amount) != 0) return false;
-        } else {
-            counts[pair] += amount;
-            if (counts[pair] != 0) return false;
-        }
+        const std::int64_t returned = counts[pair] += amount;
+        if ((options.reuse_returned ? returned : counts[pair]) != 0) return false;
         counts.erase(pair);
         index.forget(pair);
         return true;
@@ -117,7 +112,7 @@ struct coarse {
 // Compares old and new pairs in a window only, from one token before the first occurrence in a word to one after the
 // last, and sums the changes of a merge before they are made.
 //
-// A pair that vanishes from the window may stand in the word outside it; then the word must stay in its index.
+// A pair that vanishes from the window may occur in the word outside it; then the word must stay in its index.
 struct fine_grained {
     static constexpr const char* name = "fine_grained";
 
