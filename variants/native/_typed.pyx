@@ -22,21 +22,6 @@ cdef class Typed
 
 # What the loop needs without the GIL is declared without `except +`, which would make every call reach for Python: what is
 # thrown there, by an allocation that fails or a meter that says stop, is caught once, round the whole loop.
-cdef extern from * nogil:
-    """
-    template <class Function, class Argument> void guarded(Function function, Argument argument) {
-        try {
-            function(argument);
-        } catch (const native::Stopped&) {
-        }
-    }
-    inline void add_merge(native::Training& training, uint32_t left, uint32_t right) {
-        training.merges.push_back({left, right});
-    }
-    """
-    void guarded(void (*function)(Typed) noexcept nogil, Typed typed) except +
-    void add_merge(Training& training, uint32_t left, uint32_t right)
-
 cdef extern from "<vector>" namespace "std" nogil:
     cdef cppclass values "std::vector"[T]:
         T& operator[](size_t)
@@ -44,7 +29,6 @@ cdef extern from "<vector>" namespace "std" nogil:
         size_t size()
         bint empty()
         void push_back(const T&)
-        void pop_back()
         void resize(size_t)
         void clear()
         void swap(values[T]&)
@@ -59,12 +43,47 @@ cdef extern from "grid.hpp" namespace "grid" nogil:
     cdef cppclass Vocabulary:
         Vocabulary(TieBreak tie_break) except +
         uint32_t add(uint64_t pair)
-        bint before(uint64_t one, uint64_t other)
 
+cdef extern from * nogil:
+    """
+    #include <algorithm>
 
-cdef struct Entry:
-    int64_t count   # what the pair's count was when the entry was made; it can only be less by now
-    uint64_t pair
+    template <class Function, class Argument> void guarded(Function function, Argument argument) {
+        try {
+            function(argument);
+        } catch (const native::Stopped&) {
+        }
+    }
+    inline void add_merge(native::Training& training, uint32_t left, uint32_t right) {
+        training.merges.push_back({left, right});
+    }
+    struct Entry {
+        int64_t count;   // what the pair's count was when the entry was made; it can only be less by now
+        uint64_t pair;
+    };
+    inline auto behind(const grid::Vocabulary& vocabulary) {
+        return [&](const Entry& one, const Entry& other) {
+            return one.count != other.count ? one.count < other.count : vocabulary.before(other.pair, one.pair);
+        };
+    }
+    inline void push_entry(std::vector<Entry>& heap, int64_t count, uint64_t pair, const grid::Vocabulary& vocabulary) {
+        heap.push_back({count, pair});
+        std::push_heap(heap.begin(), heap.end(), behind(vocabulary));
+    }
+    inline Entry pop_entry(std::vector<Entry>& heap, const grid::Vocabulary& vocabulary) {
+        std::pop_heap(heap.begin(), heap.end(), behind(vocabulary));
+        const Entry top = heap.back();
+        heap.pop_back();
+        return top;
+    }
+    """
+    void guarded(void (*function)(Typed) noexcept nogil, Typed typed) except +
+    void add_merge(Training& training, uint32_t left, uint32_t right)
+    cdef struct Entry:
+        int64_t count
+        uint64_t pair
+    void push_entry(values[Entry]& heap, int64_t count, uint64_t pair, const Vocabulary& vocabulary)
+    Entry pop_entry(values[Entry]& heap, const Vocabulary& vocabulary)
 
 
 cdef inline uint64_t packed(uint32_t left, uint32_t right) noexcept nogil:
@@ -98,9 +117,7 @@ cdef class Typed:
         columns_of(self.data, self.offsets, self.counts)
         self.vocabulary.reset(new Vocabulary(<TieBreak> tie_break))
         self.num_merges, self.min_count = num_merges, min_count
-        if len(word_counts) >= 2**32 or any(
-            self.offsets[word + 1] - self.offsets[word] >= 2**32 for word in range(len(word_counts))
-        ):
+        if len(word_counts) >= 2**32 or len(self.data) >= 2**32:
             raise ValueError("it numbers words, and tokens in a word, with 32 bits; here there are more")
 
     def learn(self, meter):
@@ -162,7 +179,7 @@ cdef class Typed:
                 count = self.pair_counts[pair] + change
                 self.pair_counts[pair] = count
                 if change > 0:
-                    self.push(Entry(count, pair))
+                    self.push(count, pair)
                 elif not count:
                     self.pair_counts.erase(pair)
                     self.pair_to_words.erase(pair)
@@ -214,51 +231,22 @@ cdef class Typed:
         self.lengths[word] = <uint32_t> (write - begin)
         self.rewritten += 1
 
-    cdef bint precedes(self, const Entry& one, const Entry& other) noexcept nogil:
-        """Whether `one` is to be merged before `other`: (count, (left, right)) is greater."""
-        if one.count != other.count:
-            return one.count > other.count
-        return self.vocabulary.get().before(one.pair, other.pair)
-
-    cdef void push(self, Entry entry) noexcept nogil:
-        cdef size_t place = self.heap.size(), parent
-        self.heap.push_back(entry)
-        while place:
-            parent = (place - 1) // 2
-            if not self.precedes(entry, self.heap[parent]):
-                break
-            self.heap[place] = self.heap[parent]
-            place = parent
-        self.heap[place] = entry
+    cdef void push(self, int64_t count, uint64_t pair) noexcept nogil:
+        push_entry(self.heap, count, pair, self.vocabulary.get()[0])
         self.pushes += 1
-
-    cdef Entry pop(self) noexcept nogil:
-        cdef Entry top = self.heap[0], entry = self.heap.back()
-        cdef size_t place = 0, child = 1
-        self.heap.pop_back()
-        while child < self.heap.size():
-            if child + 1 < self.heap.size() and self.precedes(self.heap[child + 1], self.heap[child]):
-                child += 1
-            if not self.precedes(self.heap[child], entry):
-                break
-            self.heap[place] = self.heap[child]
-            place, child = child, 2 * child + 1
-        if not self.heap.empty():
-            self.heap[place] = entry
-        self.pops += 1
-        return top
 
     cdef bint find_most_frequent(self, Entry* found) noexcept nogil:
         """Take entries from the top until one is true; a stale one goes back with its true count, if it has any."""
         cdef int64_t count
         while not self.heap.empty():
-            found[0] = self.pop()
+            found[0] = pop_entry(self.heap, self.vocabulary.get()[0])
+            self.pops += 1
             count = self.pair_counts[found.pair] if self.pair_counts.count(found.pair) else 0
             if count == found.count:
                 return True
             self.stale += 1
             if count:
-                self.push(Entry(count, found.pair))
+                self.push(count, found.pair)
         return False
 
 

@@ -15,16 +15,16 @@ class TypedIndexedWords(IndexedWords):
     """Step 1 (v8): typed loop variables."""
 
     def merge(self, pair, new_token, meter):
-        cdef set standing = set()
-        return merge_pair(self, pair, new_token, meter, standing, True), standing
+        cdef set live = set()
+        return merge_pair(self, pair, new_token, meter, live, True), live
 
 
 class UncopiedIndexedWords(IndexedWords):
-    """Step 2 (v8_v2): the window is read where it stands in the word instead of being copied."""
+    """Step 2 (v8_v2): the window is read in the word itself instead of being copied."""
 
     def merge(self, pair, new_token, meter):
-        cdef set standing = set()
-        return merge_pair(self, pair, new_token, meter, standing, False), standing
+        cdef set live = set()
+        return merge_pair(self, pair, new_token, meter, live, False), live
 
 
 class GrownIndexedWords(IndexedWords):
@@ -80,10 +80,10 @@ cdef most_frequent_pair(list entries, dict pair_counts, list keys, meter):
     return found
 
 
-cdef dict merge_pair(state, pair, new_token, meter, set standing, bint copies):
+cdef dict merge_pair(state, pair, new_token, meter, set live, bint copies):
     """Merge `pair` in every word that holds it; returns the changes of the counts, already applied.
 
-    The pairs that now stand in the windows are added to `standing`, unless that is None.
+    The pairs that now stand in the windows are added to `live`, unless that is None.
     """
     cdef dict changes = {}
     cdef list word, old, new, gone
@@ -109,8 +109,8 @@ cdef dict merge_pair(state, pair, new_token, meter, set standing, bint copies):
         for position in range(len(new) - 1):
             new_pair = (new[position], new[position + 1])
             changes[new_pair] = changes.get(new_pair, 0) + weight
-            if standing is not None:
-                standing.add(new_pair)
+            if live is not None:
+                live.add(new_pair)
             pair_to_words.setdefault(new_pair, {})[number] = 1
         updates += (stop - start) + len(new) - 2
     for changed, change in changes.items():
