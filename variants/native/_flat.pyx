@@ -77,7 +77,7 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
 
 
 cdef class BridgeFromWords(TrainingBridge):
-    """Holds the words until they stand in the text, and the veto that is asked."""
+    """Holds the words until they are in the text, and the veto that is called."""
 
     cdef object veto
     cdef const unsigned char[::1] data

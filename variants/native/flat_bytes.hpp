@@ -1,29 +1,25 @@
-// The pairs of bytes: all born before the first merge, counted once, and given their lists in stages.
+// Byte pairs. All exist before the first merge; they are counted once, and their lists are built lazily, most frequent first.
 #pragma once
 
 #include "flat_pairs.hpp"
 
 namespace flat {
 
-// If every pair of bytes had its list at once, the lists would take twice the memory of the text, and most of it would be
-// written in vain: a byte stands in two pairs and is merged once, so what the frequent pairs take, the others lose. So
-// the most frequent pairs are listed first; the next ones when the best pair of all is one that has no list yet, and
-// then with what is left of them. That is known: a pair without a list keeps its number of occurrences up to date.
-//
-// No stage has to step from token to token. Claim: the cell at p holds the id of a byte if and only if that byte is a
-// token still. For merges write holes and new ids only, and one that takes a byte writes one of these to its cell.
+// The next pairs are listed when the best pair of all has no list yet, and with the occurrences that are left of them: a pair
+// without a list keeps their number up to date. No stage steps from token to token: a cell holds the id of a byte if and only
+// if that byte is a token still, since merges write holes and new ids only.
 template <class Symbol>
 class BytePairs {
   public:
     BytePairs(const Text<Symbol>& text, KeptPairs& pairs, std::size_t parts, Tallies& tallies, Progress& progress)
         : text_(text), pairs_(pairs), parts_(parts), tallies_(tallies), progress_(progress) {}
 
-    // Counts the pairs, puts those that reach `lowest` into table and queue, and makes the first lists. Every part of
-    // the text is counted for itself, and its occurrences go behind those of the parts before it.
+    // Counts the pairs, puts those that reach `lowest` into table and queue, and makes the first lists. A part's occurrences
+    // go behind those of the parts before it.
     void count(std::int64_t lowest) {
         std::vector<Array<Sum>> sums(parts_);
         in_parallel(parts_, [&](std::size_t part) {
-            sums[part] = Array<Sum>::zeros(side * side);
+            sums[part] = Array<Sum>(side * side);
             count_part(part, sums[part].data());
         });
         for (std::uint32_t left = first_byte; left < first_merge; ++left) {
@@ -46,13 +42,13 @@ class BytePairs {
         });
     }
 
-    // Makes the next lists: those of the best pair and of the most frequent others that have none. Several threads must
-    // know beforehand where each of them writes, so they count what is left first, which takes a fraction of the writing.
+    // Makes the next lists: those of the best pair and of the most frequent others that have none. Several threads count what
+    // is left first, to know where each of them writes.
     void list_more() {
         if (parts_ == 1) return list_next(1, update, [](std::size_t, PairKey) { return 0; });
         std::vector<Array<Position>> left(parts_);
         in_parallel(parts_, [&](std::size_t part) {
-            left[part] = Array<Position>::zeros(side * side);
+            left[part] = Array<Position>(side * side);
             each_byte(text_.cut(part, parts_), text_.cut(part + 1, parts_), part + 1 == parts_ ? &progress_ : nullptr, update,
                       [&](std::size_t cell, std::size_t) { left[part][cell] += 1; });
         });
@@ -95,8 +91,8 @@ class BytePairs {
         if (part + 1 == parts_) tallies_.positions_visited += text_.size() - text_.begin;
     }
 
-    // Lists the most frequent pairs until they hold a good part of all occurrences. `in_part` tells how many of a pair's
-    // occurrences are in one of several parts.
+    // Lists the most frequent pairs until they hold a good part of all occurrences. `in_part` counts a pair's occurrences in a
+    // part.
     template <class InPart>
     void list_next(std::size_t parts, Phase phase, InPart in_part) {
         const std::vector<Slot*> chosen = pairs_.next_to_list(unlisted_, text_.size());
@@ -180,8 +176,8 @@ void each_pair(const Text<Symbol>& text, const Tokens& tokens, Tallies& tallies,
     tallies.positions_visited += visited;
 }
 
-// Counts all pairs of the text as it stands, and keeps anew those that reach `lowest`. A pair is counted exactly only
-// if it can reach it: an array of sums, in which pairs share cells, gives every pair a sum no smaller than its count.
+// Counts all pairs of the text again, and keeps those that reach `lowest`. A pair is counted exactly only if it can reach it:
+// an array of sums, in which pairs share cells, gives every pair a sum no smaller than its count.
 template <class Symbol>
 void scan_tokens(const Text<Symbol>& text, const Tokens& tokens, KeptPairs& pairs,
                  std::int64_t lowest, Tallies& tallies, Progress& progress) {
@@ -191,7 +187,7 @@ void scan_tokens(const Text<Symbol>& text, const Tokens& tokens, KeptPairs& pair
     const auto cell = [=](PairKey key) {
         return static_cast<std::size_t>(((key ^ key >> 31) * 0xd6e8feb86659fd93u) >> (64 - shared_log));
     };
-    auto shared = Array<std::int64_t>::zeros(std::size_t{1} << shared_log);
+    auto shared = Array<std::int64_t>(std::size_t{1} << shared_log);
     each_pair(text, tokens, tallies, progress,
               [&](std::size_t at, PairKey key) { shared[cell(key)] += text.weight_at(at); });
     PairTable counted;

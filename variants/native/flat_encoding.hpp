@@ -16,36 +16,31 @@ class InheritedMerges {
     InheritedMerges(const Merge* merges, std::size_t number) : merges_(merges, merges + number) {
         while (std::size_t{1} << boundaries_log_ < bits_a_merge * number) ++boundaries_log_;
         boundaries_.resize((std::size_t{1} << boundaries_log_) / 64);
-        starts_.resize(first_byte);
-        for (unsigned byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
+        tokens_.resize(first_byte);
+        for (unsigned byte = 0; byte < 256; ++byte) tokens_.push_back(std::string(1, static_cast<char>(byte)));
         for (std::uint32_t rank = 0; rank < number; ++rank) {
             const Merge& merge = merges_[rank];
             ranks_.insert(key_of(merge.left, merge.right), 0, nullptr, rank);
-            const std::string left = spelled(merge.left), right = spelled(merge.right);
+            const std::string &left = tokens_[merge.left], &right = tokens_[merge.right];
             note_boundary(left, right);
-            add(left + right);
+            tokens_.push_back(left + right);
         }
-        starts_.push_back(bytes_.size());
     }
 
     std::size_t size() const { return merges_.size(); }
     const Merge& operator[](std::size_t rank) const { return merges_[rank]; }
-    // What a token spells.
-    Bytes bytes(std::uint32_t id) const {
-        return {bytes_.data() + starts_[id], static_cast<std::size_t>(starts_[id + 1] - starts_[id])};
-    }
+    const std::string& bytes(std::uint32_t id) const { return tokens_[id]; }
 
     std::uint32_t rank(std::uint32_t left, std::uint32_t right) const {
         const PairTable::Slot* const found = ranks_.find(key_of(left, right));
         return found ? found->entries : none;
     }
 
-    // What may join what ends before `at` to what begins there, two characters of so many bytes. A merge that joins them
-    // would need its left half's last bytes before `at` and its right half's first bytes behind it; of each up to three are
-    // looked for.
+    // Which merges may join the characters before and behind `at`, of so many bytes. A merge that joins them has its left half's
+    // last bytes before `at` and its right half's first bytes behind it; of each up to three are looked for.
+    // none: no merge, so either side is encoded by itself as it is together. whole: merges of halves that are no shorter than
+    // the characters, so tokens hold whole characters or parts of one. broken: others too.
     enum class Boundary : std::uint8_t { none, whole, broken };
-    // none: no merge, so what is on either side is encoded by itself as it is together. whole: merges of halves that are
-    // no shorter than the characters, so tokens hold whole characters or parts of one. broken: others too.
     Boundary boundary(const std::uint8_t* begin, const std::uint8_t* at, const std::uint8_t* end, std::size_t length_before,
               std::size_t length_behind) const {
         Boundary found = Boundary::none;
@@ -59,8 +54,7 @@ class InheritedMerges {
                 }
         return found;
     }
-    // Whether any merge has these two bytes where its halves meet: the first look, and the only one between single bytes, where
-    // most such boundaries are real.
+    // Whether any merge has these two bytes where its halves meet: the first test, and the only one between single bytes.
     bool may_join(std::uint8_t before, std::uint8_t behind) const {
         const unsigned pair = before << 8u | behind;
         return boundaries_of_bytes_[pair >> 6] >> (pair & 63) & 1;
@@ -70,24 +64,14 @@ class InheritedMerges {
   private:
     static constexpr std::size_t bits_a_merge = 256;   // of nine that are looked for, hardly one is found by mistake
 
-    void add(const std::string& token) {
-        starts_.push_back(bytes_.size());
-        bytes_.insert(bytes_.end(), token.begin(), token.end());
-    }
-    // While tokens are added, the last one's end is the end of all.
-    std::string spelled(std::uint32_t id) const {
-        const std::size_t end = id + 1 < starts_.size() ? starts_[id + 1] : bytes_.size();
-        return {bytes_.begin() + static_cast<std::ptrdiff_t>(starts_[id]), bytes_.begin() + static_cast<std::ptrdiff_t>(end)};
-    }
-
-    // So many bytes before `at` and behind it, in a number of its own for all that are different.
+    // So many bytes before `at` and behind it, as a number that no others have.
     static std::uint64_t boundary_of(const std::uint8_t* at, std::size_t left, std::size_t right) {
         std::uint64_t boundary = left * 4 + right;
         for (std::size_t place = 1; place <= left; ++place) boundary = boundary << 8 | at[-static_cast<std::ptrdiff_t>(place)];
         for (std::size_t place = 0; place < right; ++place) boundary = boundary << 8 | at[place];
         return boundary;
     }
-    // One bit for several boundaries: there may seem to be one where is none, which costs a cut and nothing else.
+    // Several boundaries share a bit: one that is found by mistake costs a cut and nothing else.
     std::size_t bit_of(std::uint64_t boundary) const {
         return static_cast<std::size_t>((boundary * 0xd6e8feb86659fd93u) >> (64 - boundaries_log_));
     }
@@ -107,28 +91,25 @@ class InheritedMerges {
 
     std::vector<Merge> merges_;
     PairTable ranks_;                   // of a pair, as its entries
-    std::vector<std::uint8_t> bytes_;   // of all tokens end to end
-    std::vector<std::size_t> starts_;   // of each, and where the last one ends
+    std::vector<std::string> tokens_;   // by id
     std::vector<std::uint64_t> boundaries_of_bytes_ = std::vector<std::uint64_t>(65536 / 64);
     unsigned boundaries_log_ = 10;
     std::vector<std::uint64_t> boundaries_;
 };
 
-// One merge after the other over all pieces is, piece by piece, the merge of least rank until there is none: what a merge
-// brings are pairs with its own token, and these have greater ranks, for the halves of every merge are made before it.
+// One merge after the other over all pieces is, piece by piece, the merge of least rank until there is none: a merge brings
+// pairs with its own token only, and these have greater ranks, since the halves of every merge are made before it.
 //
-// A piece is first cut where no merge can join, mostly at blanks. What stands between two cuts, a unit, is encoded once and
-// then mostly known.
+// A piece is first cut where no merge can join, mostly at blanks. The unit between two cuts is encoded once and then cached.
 //
-// Where no merge in a unit can join a part of a character to another character (Boundary::whole), each token in it is part of
-// one or holds whole ones. Then the merges inside a character do not depend on what is beside it, and any other merge needs
-// tokens that are complete: so the unit may begin from its characters as they are encoded alone, which mostly are known.
+// If no merge in a unit can join a part of a character to another character (Boundary::whole), each token is part of one or
+// holds whole ones. Then the merges inside a character do not depend on its neighbours, and any other merge needs complete
+// tokens: so the unit may begin from its characters as they are encoded alone, which are mostly cached.
 //
-// Noted is which merges were met: whose pair stood somewhere, at the beginning or after some merge had been made
-// everywhere. So pairs are looked up only when all places of a rank are merged, for between two places of one merge there
-// may stand, for a moment, what never stands after it. From characters on, pairs stand that may never stand together from
-// bytes on, where one of them is merged with another neighbour before the other is complete; none is missed. So where a
-// merge seems to be met for the first time, the unit is encoded again, from its bytes.
+// A merge was met if its pair occurred anywhere, at the start or after some merge had been made everywhere. So pairs are
+// looked up only when all places of a rank are merged. A unit that begins from characters may show pairs that never occur if
+// it begins from bytes, but none is missed: if a merge seems to be met for the first time, the unit is encoded again, from
+// its bytes.
 class Encoder {
   public:
     explicit Encoder(const InheritedMerges& merges) : merges_(merges), met_(merges.size()) {}
@@ -155,7 +136,7 @@ class Encoder {
         return encode_unit(begin, end, long_ones && !broken, readable, to);
     }
 
-    // By rank: whether its pair ever stood anywhere.
+    // By rank: whether its pair ever occurred.
     const std::vector<std::uint8_t>& met() const { return met_; }
 
   private:
@@ -246,7 +227,7 @@ class Encoder {
         return to + number;
     }
 
-    // Leaves the tokens in tokens_ and tells how many they are.
+    // Leaves the tokens in tokens_ and returns their number.
     std::size_t encode_anew(const std::uint8_t* bytes, std::size_t length, bool by_characters) {
         if (length > UINT32_MAX - 1) throw Refused("a piece has 2**32 bytes or more that no merge divides; cut the text");
         if (tokens_.size() < length) tokens_.resize(length);

@@ -1,4 +1,4 @@
-// One merge: replace the pair wherever it stands, and bring the counts and lists of all pairs beside it up to date.
+// One merge: replaces the pair wherever it occurs, and updates the counts and lists of all pairs beside it.
 #pragma once
 
 #include "flat_pairs.hpp"
@@ -12,10 +12,8 @@ struct Occurrence {
     Symbol after;
 };
 
-// Merging (A, B) to C changes the pairs (x, A), (x, C), (B, y) and (C, y) only, where x and y stand beside an
-// occurrence. Each is told by one token, so its changes are summed in an array over tokens, and the pair table is
-// asked once for every distinct neighbour instead of four times for every occurrence. First a neighbour's cell holds
-// its sums, then where its new occurrences are written; a pair that is not kept writes them all to the same idle cell.
+// A neighbour of occurrences, x or y. First it holds the sums of its changes, then where its new occurrences are written; a
+// pair that is not kept writes them all to one unused cell.
 union Neighbour {
     struct {
         std::int64_t weight;
@@ -28,7 +26,7 @@ union Neighbour {
     } list;
 };
 
-// The cells of one side's neighbours; all zero between two merges.
+// Per-merge sums, indexed by the token on one side of each occurrence; all zero between two merges.
 template <class Symbol>
 struct NeighbourSums {
     Array<Neighbour> of;
@@ -124,7 +122,7 @@ class Merger {
     static constexpr std::size_t distance = 96;   // list entries between a prefetch and its use
     static constexpr std::size_t first_asked_for = 64;   // of the next merge's list
 
-    // The list says where the pair was born. It stands at such a place if and only if both ids still do (flat.hpp), so
+    // The list says where the pair was born. It is still at such a place if and only if both ids are (claim 2 of the page), so
     // the places are filtered first, without a branch to mispredict, and then replaced from left to right.
     void replace(const Position* list, std::size_t entries) {
         const Symbol* const symbols = text_.symbols.data();
@@ -177,7 +175,7 @@ class Merger {
         Adding<Symbol> befores(before_), afters(after_);
         for (std::size_t place = 0; place < number; ++place) {
             const std::size_t at = live[place];
-            // In a run of equal tokens a replacement undoes the next candidate, which still stood when it was tested.
+            // In a run of equal tokens a replacement undoes the next candidate, which was tested before it.
             if (left == right && (symbols[at] != left || symbols[at + left_length] != right)) continue;
             const std::uint32_t before = symbols[at - 1], after = symbols[at + length];
             const std::int64_t weight = weight_at(at);
@@ -188,7 +186,7 @@ class Merger {
                 befores.add(before, weight);
                 afters.add(after, weight);
             }
-            // Then the occurrence just noted took our left half for its right neighbour; in its place we stand now.
+            // Then the occurrence just noted took this left half for its right neighbour.
             if (before == merged) occurrence[-1].after = static_cast<Symbol>(separator);
             if (!(before | after)) finished_ = static_cast<std::uint64_t>(text_.weight_at(at));
             *occurrence++ = {static_cast<Position>(at), static_cast<Symbol>(before), static_cast<Symbol>(after)};
@@ -201,8 +199,8 @@ class Merger {
     // ---- the pairs beside the occurrences, by sums over neighbours ----
 
     void update_summed(std::int64_t lowest) {
-        // ABAB: what stands before the second is C already. The first saw A after it, so (B, A) is lost rightly, but
-        // (C, A) was born only where no second followed, and (C, C) where one did.
+        // ABAB: before the second is C already. The first saw A behind it, so (B, A) is rightly lost, but (C, A) is born only
+        // where no second followed, and (C, C) where one did.
         const auto twice = before_.of[merged_].sum;
         // Every occurrence takes away (A, B), and two pairs more and brings two unless a word begins or ends there;
         // two that follow each other share one lost and one new pair.
@@ -263,7 +261,7 @@ class Merger {
         }
     }
 
-    // ---- the same without sums: the pair table is asked for every occurrence ----
+    // ---- the same without sums: the pair table is looked up for every occurrence ----
 
     void update_singly(std::int64_t lowest) {
         born_.clear();
@@ -316,7 +314,7 @@ class Merger {
     Array<Occurrence> occurrences_;
     std::size_t live_count_ = 0;
     Position discard_ = 0;
-    std::vector<PairKey> born_;    // where the table is asked for every occurrence
+    std::vector<PairKey> born_;    // without accumulators
 };
 
 }  // namespace flat

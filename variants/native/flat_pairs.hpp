@@ -1,7 +1,7 @@
 // The pairs that are kept: their lists, their queue by (count, tie-break), and table, lists and queue in step.
 #pragma once
 
-#include "flat_threshold.hpp"
+#include "flat_text.hpp"
 #include "flat_veto.hpp"
 
 namespace flat {
@@ -89,11 +89,10 @@ class ListPool {
     std::size_t held_ = 0;
 };
 
-// Every kept pair has one entry, at the count it had when it was put there. Counts only fall, so an entry claims too
-// much or the truth, never too little, and no pair is ever born above the count being merged: the queue is walked down
-// once. Counts below 65,536 have a bucket each; the few above are in a binary heap. The pairs of one count are a level:
-// those still true are sorted by the tie-break, as many as are wanted, and merged from the best down. What is born with just
-// that count goes into a heap beside them, and the better of both comes out: to insert it would move all behind it.
+// Every kept pair has one entry, at the count it had when it was put there. Counts only fall, and no pair is born above the
+// count being merged (claim 3 of the page): the queue is walked down once. Counts below 65,536 have a bucket each; the few
+// above are in a binary heap. The pairs that truly have one count are a level: as many as are wanted are sorted by the
+// tie-break, and merged from the best down. Pairs born with that count go into a heap beside them.
 class Queue {
   public:
     using Slot = PairTable::Slot;
@@ -215,7 +214,7 @@ class Queue {
         return pop_back(large_);
     }
 
-    // Finds the highest count at which a pair truly stands; those pairs are the level.
+    // Finds the highest count that a pair truly has; those pairs are the level.
     bool form_level(std::int64_t lowest) {
         level_count_ = 0;
         while (level_.empty() && !large_.empty()) {

@@ -17,9 +17,10 @@ template <class Symbol>
 bool spell(const InheritedMerges& merges, const Symbol* tokens, const std::uint8_t* bytes, std::size_t length) {
     const std::uint8_t* const end = bytes + length;
     for (; *tokens != separator; ++tokens) {
-        const Bytes token = merges.bytes(*tokens);
-        if (token.size > static_cast<std::size_t>(end - bytes) || std::memcmp(bytes, token.data, token.size) != 0) return false;
-        bytes += token.size;
+        const std::string& token = merges.bytes(*tokens);
+        if (token.size() > static_cast<std::size_t>(end - bytes)) return false;
+        if (std::memcmp(bytes, token.data(), token.size()) != 0) return false;
+        bytes += token.size();
     }
     return bytes == end;
 }
@@ -29,7 +30,7 @@ bool spell(const InheritedMerges& merges, const Symbol* tokens, const std::uint8
 template <class Symbol>
 class PieceShard {
   public:
-    // The top of a slot is a part of the piece's hash, the rest tells where its cells begin; 0 is free.
+    // The top of a slot is a part of the piece's hash, the rest is the place of its cells; 0 is free.
     static constexpr unsigned place_bits = 40, tag_bits = 24;
 
     void prefetch(std::uint64_t tag) const {
@@ -109,9 +110,9 @@ class PieceShard {
         while (slots[at]) at = at + 1 == slots.size() ? 0 : at + 1;
         slots[at] = slot;
     }
-    // Homes stand in the order of the hashes, so an index is copied into a larger one from front to back.
+    // Homes are in the order of the hashes, so an index is copied into a larger one from front to back.
     void grow() {
-        Array<std::uint64_t> larger = Array<std::uint64_t>::zeros(std::max(few, slots_.size() + slots_.size() / 3));
+        Array<std::uint64_t> larger = Array<std::uint64_t>(std::max(few, slots_.size() + slots_.size() / 3));
         for (std::size_t at = 0; at < slots_.size(); ++at)
             if (slots_[at]) enter(larger, slots_[at]);
         slots_ = std::move(larger);
@@ -148,7 +149,7 @@ class PieceTable {
         for (const auto& part : parts_) positions += part->positions;
         return positions;
     }
-    // By rank: whether its pair ever stood anywhere.
+    // By rank: whether its pair ever occurred.
     std::vector<std::uint8_t> met() const {
         std::vector<std::uint8_t> met(merges_.size());
         for (const auto& part : parts_)
@@ -281,8 +282,8 @@ class PieceTable {
     std::vector<std::unique_ptr<Part>> parts_;
 };
 
-// The same with ids as wide as those of the merges that it is encoded by must be: merges in an order in which both halves of
-// each are made before it, no token made twice and no pair in it twice.
+// The same with ids as wide as those of the merges that it is encoded by: both halves of each are made before it, and no
+// token or pair is in them twice.
 class Pieces {
   public:
     Pieces(const Merge* merges, std::size_t number, const scanner::Seed& seed) : merges_(merges, number), seed_(seed) {}

@@ -62,7 +62,7 @@ class TokenPairs {
     static constexpr unsigned most_sums_log = 22;
     static constexpr std::size_t cells_a_sum = 8;
     static constexpr std::size_t many = std::size_t{1} << 20;   // cells from which a sample says enough
-    static constexpr std::size_t block = 512;                   // places whose memory is asked for together
+    static constexpr std::size_t block = 512;                   // places whose memory is fetched together
     static constexpr std::size_t share = 2, smallest_share = 8;   // of all, to be worth a look at the text
     static constexpr std::uint32_t most_sum = std::numeric_limits<std::uint32_t>::max();   // and whatever is above
 
@@ -97,7 +97,7 @@ class TokenPairs {
     }
 
     void add_up(std::size_t part, Array<std::uint32_t>& sums, PairTable& sample) const {
-        sums = Array<std::uint32_t>::zeros(std::size_t{1} << sums_log_);
+        sums = Array<std::uint32_t>(std::size_t{1} << sums_log_);
         each_block(text_.cut(part, parts_), text_.cut(part + 1, parts_), part + 1 == parts_, init, [&](const Place* places, std::size_t number) {
             std::uint64_t hashes[block];
             for (std::size_t place = 0; place < number; ++place) {

@@ -1,4 +1,4 @@
-// What flat is asked and answers, the tokens it has learned, and the table of pairs.
+// flat's options and results, the tokens it has learned, and the table of pairs.
 #pragma once
 
 #include "job.hpp"
@@ -66,7 +66,7 @@ struct Answer : Training {
     Tallies tallies;
 };
 
-// Called when all words stand in the text: whoever holds them may give their memory back.
+// Called when all words are in the text, so that their memory may be freed.
 using WordsRead = void (*)(void* context);
 
 // ---- tokens: their bytes, their lengths, and which of two equally frequent pairs goes first ----
@@ -82,10 +82,9 @@ struct Bytes {
     std::size_t size;
 };
 
-// The bytes of all tokens, in one buffer that grows at both ends; a token is a stretch of it. Bytes are added at the ends and
-// never changed, so a stretch spells the same for good. If the left half ends where the buffer ends, the token is that half
-// and what is added behind it: the right half. Likewise at the front. So a token that grows to the end of a long word, one
-// neighbour at a time, is spelled once and not at every stage, which would take memory quadratic in its length.
+// The bytes of all tokens, in one buffer that grows at both ends; a token is a stretch of it, which never changes. If the left
+// half ends where the buffer ends, only the right half is added behind it, and likewise at the front. So a token that grows
+// to the end of a long word is not spelled at every stage, which would take memory quadratic in its length.
 class TokenBytes {
   public:
     const std::uint8_t* at(std::int64_t place) const { return bytes_.data() + (origin_ + place); }
@@ -131,7 +130,7 @@ class TokenBytes {
 
 class Tokens {
   public:
-    // Bytes are kept where the order needs them, or where somebody asks for them (`with_bytes`).
+    // Bytes are kept if the order needs them, or the caller does (`with_bytes`).
     explicit Tokens(TieBreak tie_break, bool with_bytes = false)
         : by_bytes_(tie_break <= TieBreak::smallest_bytes), with_bytes_(by_bytes_ || with_bytes), tie_break_(tie_break) {
         add(0, 0, nullptr);
@@ -202,14 +201,14 @@ class Tokens {
 
     bool by_bytes_, with_bytes_;
     TieBreak tie_break_;
-    TokenBytes bytes_;   // of bytes alone where ids decide and nobody asks
+    TokenBytes bytes_;   // of single bytes only, unless `with_bytes_`
     std::vector<std::int64_t> starts_;
     std::vector<std::uint64_t> lengths_;   // in bytes
     std::vector<std::uint64_t> cells_;     // the same, but 1 for what was inherited
     std::vector<std::uint64_t> order_;
 };
 
-// Where something stands in a text, and how often: a text has fewer than 2**32 cells.
+// A place in a text, or a number of them: a text has fewer than 2**32 cells.
 using Position = std::uint32_t;
 
 // ---- pairs by their tokens: for each its count and the list of the positions where it was born ----
@@ -281,13 +280,13 @@ class PairTable {
     }
     void grow() {
         ++log_;
-        const Array<Slot> old = std::exchange(slots_, Array<Slot>::zeros(std::size_t{1} << log_));
+        const Array<Slot> old = std::exchange(slots_, Array<Slot>(std::size_t{1} << log_));
         for (std::size_t at = 0; at < old.size(); ++at)
             if (old[at].key) slots_[free_place(old[at].key)] = old[at];
     }
 
     unsigned log_ = first_log;
-    Array<Slot> slots_ = Array<Slot>::zeros(std::size_t{1} << first_log);
+    Array<Slot> slots_ = Array<Slot>(std::size_t{1} << first_log);
     std::size_t size_ = 0;
 };
 

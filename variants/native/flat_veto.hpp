@@ -10,7 +10,7 @@
 
 namespace flat {
 
-// A veto as vetoes.Limits has it, rule by rule; what refuses by a rule of its own is asked.
+// A veto as in vetoes.Limits, rule by rule; one of its own is called.
 struct Veto {
     // 1: refuse the pair of these halves, 0: do not, -1: stop.
     using Ask = int (*)(void* context, Bytes left, Bytes right);
@@ -31,8 +31,8 @@ struct Veto {
 
 inline bool is_whole(const std::uint8_t* text, std::size_t size) { return scanner::valid_until(text, 0, size) == size; }
 
-// Pairs under the veto, and pairs that would spell an inherited token anew. It is asked when a pair is about to be kept,
-// so seldom: a pair too rare to be kept need not be asked about.
+// Tells the pairs under the veto, and those that would spell an inherited token again. It is called when a pair is about to be
+// kept, so seldom.
 class VetoFilter {
   public:
     VetoFilter(const Tokens& tokens, const Veto& veto, void* context)

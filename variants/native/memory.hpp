@@ -66,21 +66,29 @@ inline void open_space(void* start, std::size_t bytes) {
 }
 #endif
 
-// Plain values whose pages are first touched by whoever fills them.
+// Plain values, all zero at first. A large array has pages of its own, which are first touched by whoever fills them.
 template <class Value>
 class Array {
   public:
     Array() = default;
-    explicit Array(std::size_t size) : Array(size, std::malloc) {}
-
-    // All values zero.
-    static Array zeros(std::size_t size) {
-        return {size, [](std::size_t bytes) { return std::calloc(bytes, 1); }};
+    explicit Array(std::size_t size) : size_(size) {
+        if (size > SIZE_MAX / 2 / sizeof(Value)) throw std::bad_alloc();
+        const std::size_t bytes = std::max(size * sizeof(Value), std::size_t{1});
+#ifdef __linux__
+        if (bytes >= huge_page) {
+            memory_ = reserved_space(in_huge_pages(bytes));
+            if (!memory_.start) throw std::bad_alloc();
+            open_space(memory_.start, memory_.mapped);
+            return;
+        }
+#endif
+        memory_.start = std::calloc(bytes, 1);
+        if (!memory_.start) throw std::bad_alloc();
     }
-    // Makes room for `index`, at least doubling; new values are zero.
+    // Makes room for `index`, at least doubling.
     void reach(std::size_t index) {
         if (index < size_) return;
-        Array roomier = zeros(std::max(index + 1, 2 * size_));
+        Array roomier(std::max(index + 1, 2 * size_));
         std::copy_n(data(), size_, roomier.data());
         *this = std::move(roomier);
     }
@@ -101,22 +109,6 @@ class Array {
     }
 
   private:
-    // Where it is large, pages of its own, which are zero.
-    Array(std::size_t size, void* (*allocate)(std::size_t)) : size_(size) {
-        if (size > SIZE_MAX / 2 / sizeof(Value)) throw std::bad_alloc();
-        const std::size_t bytes = std::max(size * sizeof(Value), std::size_t{1});
-#ifdef __linux__
-        if (bytes >= huge_page) {
-            memory_ = reserved_space(in_huge_pages(bytes));
-            if (!memory_.start) throw std::bad_alloc();
-            open_space(memory_.start, memory_.mapped);
-            return;
-        }
-#endif
-        memory_.start = allocate(bytes);
-        if (!memory_.start) throw std::bad_alloc();
-    }
-
     Memory memory_;
     std::size_t size_ = 0;
 };

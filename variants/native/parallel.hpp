@@ -42,7 +42,7 @@ std::vector<std::size_t> equal_shares(std::size_t number, std::size_t parts, Siz
     for (std::size_t index = 0; index < number; ++index) total += static_cast<double>(size(index));
     std::vector<std::size_t> cuts{0};
     for (std::size_t index = 0; index < number && cuts.size() < parts; ++index) {
-        // A cut stands before or after an index, whichever is nearer to what is wanted.
+        // A cut is before or after an index, whichever is nearer to what is wanted.
         const double wanted = total * static_cast<double>(cuts.size()) / static_cast<double>(parts);
         const double of_index = static_cast<double>(size(index));
         if (before + of_index > wanted) cuts.push_back(wanted - before < of_index / 2 ? index : index + 1);

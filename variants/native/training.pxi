@@ -1,4 +1,4 @@
-"""What the doors of compiled trainers share: the columns in, the merges out, and the meter asked on the way."""
+"""What the doors of compiled trainers share: the columns in, the merges out, and the meter in between."""
 
 import time
 
