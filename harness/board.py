@@ -21,7 +21,7 @@ from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
-from harness.results.charts import ChartOptions, dots
+from harness.results.charts import dots
 from harness.results.drawing import same_picture, save
 from harness.results.legend import Legend, failures
 from harness.results.ratios import ratio_of, times_of
@@ -240,7 +240,7 @@ def write(records: Records, folder: Path, output: Path) -> list[Path]:
     """Write the page and its charts into `output`; return what was written."""
     text, board = page_of(records, folder)
     for section in board:
-        save(dots(section.rows, ChartOptions()), output / section.chart)
+        save(dots(section.rows), output / section.chart)
     write_whole(output / PAGE, text.encode(errors="replace"))
     return [output / PAGE, *(output / section.chart for section in board)]
 

@@ -1,15 +1,7 @@
-"""Records as charts.
-
-    python -m harness.plot                                          results/local/phases.svg, of the latest run there
-    python -m harness.plot a.jsonl b --output phases.png            joined, as a PNG
-    python -m harness.plot results/readme/ladder --kind ladder --output ladder.svg
-
-A time is drawn only if the merges were right; rows without a time are named below the chart.
-"""
+"""python -m harness.plot: records as charts; rows without a time are named below."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, WHOLE_FILES, guarded
-from harness.results.charts import ChartOptions
 from harness.results.drawing import check_suffix, draw_chart, save
 from harness.results.rows import QUANTITIES, is_wrong, rows
 from harness.results.scaling import KINDS
@@ -44,16 +35,14 @@ each other; 22 if the records lack what the chart needs."""
 
 
 def draw(
-    records: Sequence[Mapping[str, Any]],
-    kind: str = PLAIN,
-    options: ChartOptions | None = None,
-    where: Sequence[str] = (),
+    records: Sequence[Mapping[str, Any]], kind: str = PLAIN, seconds: str = QUANTITIES[0], where: Sequence[str] = ()
 ) -> Figure:
     """The chart of one kind of these records as a figure. Raises Refusal if they do not have what it takes."""
-    return draw_chart(KINDS[kind][1](rows_where(rows(records), where), options or ChartOptions()))
+    return draw_chart(KINDS[kind][1](rows_where(rows(records), where), seconds))
 
 
-def _parser() -> argparse.ArgumentParser:
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
     description = "Draw records. A time is drawn only if the merges were right; rows without a time are named below."
     parser = Parser(prog="python -m harness.plot", description=description, epilog=_EPILOG)
     add = parser.add_argument
@@ -62,23 +51,17 @@ def _parser() -> argparse.ArgumentParser:
     add("--output", metavar="FILE", type=Path, help=f".svg or .png (default: {DEFAULT_RESULTS}/KIND.svg)")
     seconds = "of what: all but reading and counting, the whole way, or the processors on it (default: %(default)s)"
     add("--seconds", choices=QUANTITIES, default=QUANTITIES[0], help=seconds)
-    add("--relative-to", metavar="VARIANT", help="whose time ratios are of (default: the fastest row)")
-    return parser
+    arguments = parser.parse_args(argv)
 
+    def command() -> int:
+        path = arguments.output or Path(DEFAULT_RESULTS, f"{arguments.kind}.svg")
+        check_suffix(path)
+        shown = chosen_rows(arguments)
+        save(KINDS[arguments.kind][1](shown, arguments.seconds), path)
+        tell(f"wrote {path}")
+        return MISMATCH if is_wrong(shown) else OK
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
-    arguments = _parser().parse_args(argv)
-    return guarded(lambda: _command(arguments), WHOLE_FILES)
-
-
-def _command(arguments: argparse.Namespace) -> int:
-    path = arguments.output or Path(DEFAULT_RESULTS, f"{arguments.kind}.svg")
-    check_suffix(path)
-    shown = chosen_rows(arguments)
-    save(KINDS[arguments.kind][1](shown, ChartOptions(arguments.seconds, arguments.relative_to)), path)
-    tell(f"wrote {path}")
-    return MISMATCH if is_wrong(shown) else OK
+    return guarded(command, WHOLE_FILES)
 
 
 if __name__ == "__main__":

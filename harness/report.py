@@ -1,12 +1,7 @@
-"""python -m harness.report: records as one page of HTML that opens anywhere, without a network.
-
-python -m harness.report                                     results/local/report.html, of the latest run there
-python -m harness.report a.jsonl b --output report.html      joined, from a file and a folder
-"""
+"""python -m harness.report: records as one page of HTML that opens anywhere, without a network."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,16 +27,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--output", metavar="FILE", type=Path, default=place, help="an .html file (default: %(default)s)")
     add("--relative-to", metavar="VARIANT", help="ratios to this variant (default: the first row)")
     arguments = parser.parse_args(argv)
-    return guarded(lambda: _command(arguments), UNCHANGED)
 
+    def command() -> int:
+        if arguments.output.suffix.lower() not in (".html", ".htm"):
+            raise Refusal(f"cannot write a page into {arguments.output}; pass a file that ends in .html")
+        shown = chosen_rows(arguments)
+        write_whole(arguments.output, page(shown, arguments.relative_to).encode())
+        tell(f"wrote {arguments.output}")
+        return MISMATCH if is_wrong(shown) else OK
 
-def _command(arguments: argparse.Namespace) -> int:
-    if arguments.output.suffix.lower() not in (".html", ".htm"):
-        raise Refusal(f"cannot write a page into {arguments.output}; pass a file that ends in .html")
-    shown = chosen_rows(arguments)
-    write_whole(arguments.output, page(shown, arguments.relative_to).encode())
-    tell(f"wrote {arguments.output}")
-    return MISMATCH if is_wrong(shown) else OK
+    return guarded(command, UNCHANGED)
 
 
 if __name__ == "__main__":

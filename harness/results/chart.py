@@ -10,7 +10,7 @@ from typing import NamedTuple
 from harness.common import registry
 from harness.results.rows import MEASURED, Time
 
-CARD, INK, FAINT, LINE, BAND = "#ffffff", "#1f2328", "#59636e", "#d8dee4", "#eef1f4"
+CARD, INK, FAINT, LINE = "#ffffff", "#1f2328", "#59636e", "#d8dee4"
 OURS, OTHERS = "#267141", "#aab2bb"
 PHASES = {
     "read": "#cc79a7",
@@ -84,19 +84,10 @@ class Point(NamedTuple):
     low: float | None = None
     high: float | None = None
     upright: bool = False
-    hollow: bool = False
 
 
 def point_of(time: Time, x: float, y: float, look: Look, upright: bool = False) -> Point:
     return Point(x, y, look, time.form, time.low, time.high, upright)
-
-
-class Dots(NamedTuple):
-    """Single measurements on one line."""
-
-    xs: Sequence[float]
-    y: float
-    colour: str
 
 
 class Line(NamedTuple):
@@ -130,18 +121,17 @@ class Label(NamedTuple):
     colour: str = FAINT
 
 
-Mark = Bar | Point | Dots | Line | Text | Label
+Mark = Bar | Point | Line | Text | Label
 
 
 class Panel(NamedTuple):
-    """Axes with marks; `y` is an axis, or the names of lines from above, some of them `bold`; `band` is shaded."""
+    """Axes with marks; `y` is an axis, or the names of lines from above, some of them `bold`."""
 
     x: Axis
     y: Axis | Sequence[str]
     marks: Sequence[Mark]
     title: str = ""
     bold: Sequence[int] = ()
-    band: tuple[float, float] | None = None
 
 
 class Entry(NamedTuple):

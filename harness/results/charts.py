@@ -1,14 +1,12 @@
-"""Charts of rows, one function for each kind: race, phases, ladder, dots and paired."""
+"""Charts of rows, one function for each kind: race, phases, ladder and dots; `quantity` says which seconds."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from harness.common import registry
-from harness.common.comparison import MARGIN, Comparison, compare
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import counted_text, ratio_text
 from harness.results.chart import (
@@ -21,33 +19,23 @@ from harness.results.chart import (
     Axis,
     Bar,
     Chart,
-    Dots,
     Entry,
     Look,
     Mark,
     Panel,
-    Point,
     Text,
-    look_of,
     point_of,
 )
 from harness.results.legend import Legend, doubtful, failures, join_names
-from harness.results.ratios import Baseline, factor_text, interval_text, is_slower, ratio_of, times_of
-from harness.results.rows import AT_LEAST, ESTIMATED, FINISHED, MEASURED, UNCONFIRMED, Row, measured_phases
+from harness.results.ratios import factor_text, is_slower, ratio_of, times_of
+from harness.results.rows import AT_LEAST, ESTIMATED, FINISHED, Row, measured_phases
 from harness.results.selection import grouped, one_task, panel_title
 
 SPOKEN = {"training": "Training seconds", "total": "Total seconds", "cpu": "Processor seconds"}
 BY_DESIGN_NOTE = "* It makes other merges, on purpose."
 
 
-class ChartOptions(NamedTuple):
-    """What a chart shows apart from its rows: which seconds, and the variant that ratios are of."""
-
-    seconds: str = "training"
-    relative_to: str | None = None
-
-
-def race(rows: Sequence[Row], _: ChartOptions) -> Chart:
+def race(rows: Sequence[Row], _: str = "") -> Chart:
     """Total seconds of each trainer on a linear axis, from the fastest down, times the fastest."""
     trainers = one_task(rows, "race")
     drawn = _ranked(trainers, "race")
@@ -63,7 +51,7 @@ def race(rows: Sequence[Row], _: ChartOptions) -> Chart:
     )
 
 
-def phases(rows: Sequence[Row], _: ChartOptions) -> Chart:
+def phases(rows: Sequence[Row], _: str = "") -> Chart:
     """Seconds stacked by phase on a linear axis, the total at each bar; a panel for each task."""
     alone = len({(row.name, *sorted(row.params.items())) for row in rows}) == 1
     groups = [rows] if alone else grouped(rows)
@@ -94,7 +82,7 @@ def _phases_panel(group: Sequence[Row], title: str) -> Panel:
     return Panel(Axis("seconds", 0, 1.2 * longest), Legend(group).labels, marks, title)
 
 
-def ladder(rows: Sequence[Row], options: ChartOptions) -> Chart:
+def ladder(rows: Sequence[Row], quantity: str) -> Chart:
     """Seconds of every stage in the order in which they were invented, with the gain over the stage before."""
     order = {name: place for place, name in enumerate(registry.variants())}
     stages = [row for row in rows if not row.counting_only and is_ours(row.name)]
@@ -102,16 +90,16 @@ def ladder(rows: Sequence[Row], options: ChartOptions) -> Chart:
     groups = [
         group
         for group in (grouped(stages) if stages else [])
-        if any(row.times[options.seconds].form in FINISHED for row in group)
+        if any(row.times[quantity].form in FINISHED for row in group)
     ]
     if not groups:
         raise Refusal("ladder: no stage has a time; python -m harness experiment=ladder measures them", UNMEASURED)
     legend = Legend(stages)
     return Chart(
-        f"{SPOKEN[options.seconds]} of each stage",
+        f"{SPOKEN[quantity]} of each stage",
         legend.caption(len(groups)),
         ["N ×: as fast as the stage above.", *failures(legend, stages), *doubtful(legend)],
-        panels_of(groups, functools.partial(_ladder_panel, quantity=options.seconds)),
+        panels_of(groups, functools.partial(_ladder_panel, quantity=quantity)),
     )
 
 
@@ -142,7 +130,7 @@ def _bars(
     return Panel(Axis("seconds", 0, 1.45 * longest), Legend(rows).labels, marks, title, bold)
 
 
-def dots(rows: Sequence[Row], _: ChartOptions) -> Chart:
+def dots(rows: Sequence[Row], _: str = "") -> Chart:
     """Total seconds of each trainer as dots on a log axis, from the fastest down, times the fastest of ours."""
     trainers = one_task(rows, "dots", without=("tie_break", "counting"))
     drawn = _ranked(trainers, "dots")
@@ -171,54 +159,6 @@ def dots(rows: Sequence[Row], _: ChartOptions) -> Chart:
         step=0.28,
         margin=0.75,
     )
-
-
-def paired(rows: Sequence[Row], options: ChartOptions) -> Chart:
-    """The time of each row divided by a baseline's, block by block, with the interval of the median."""
-    compared = []
-    groups = grouped([row for row in rows if row.samples])
-    for group in groups:
-        usable = [row for row in group if row.total and options.relative_to in (None, row.name)]
-        base = min(usable, key=_seconds, default=None)
-        if base is not None and (lines := _compared(group, base)):
-            compared.append((lines, base.name, panel_title(group, groups) if len(groups) > 1 else ""))
-    if not compared:
-        Baseline(rows, options.relative_to)  # refuses a name that no row has
-        text = "paired: no two rows ran together in two blocks or more; set measure=paired to measure ten"
-        raise Refusal(text, UNMEASURED)
-    return Chart(
-        f"How many times the time of {' or '.join(dict.fromkeys(base for _, base, _ in compared))}",
-        Legend(rows).caption(len(groups)),
-        ["Dots: blocks. Bar: 95 % interval of the median. Grey band: less than 1 % apart."],
-        [_ratios_panel(*panel) for panel in compared],
-    )
-
-
-Lines = Sequence[tuple[str, Row, Comparison]]
-
-
-def _compared(group: Sequence[Row], base: Row) -> Lines:
-    """Every other row that shared two blocks or more with the baseline, the slowest first."""
-    lines = []
-    for row, label in zip(group, Legend(group).labels, strict=True):
-        comparison = compare(row.samples, base.samples) if row is not base and row.total is not None else None
-        if comparison is not None and comparison.blocks > 1:
-            lines.append((label, row, comparison))
-    return sorted(lines, key=lambda line: -line[2].ratio)
-
-
-def _ratios_panel(lines: Lines, base: str, title: str) -> Panel:
-    """A line for each row with its ratio to `base`; a ratio that may be 1 is hollow."""
-    marks, reached = list[Mark](), [1.0]
-    for place, (_, row, comparison) in enumerate(lines):
-        ratio, low, high = comparison.ratio, comparison.low, comparison.high
-        reached += [*comparison.ratios, low or 1.0, high or 1.0, ratio]
-        look, form = look_of(row.name), MEASURED if row.confirmed else UNCONFIRMED
-        marks.append(Dots(comparison.ratios, place, look.colour))
-        marks.append(Point(ratio, place, look, form, low, high, hollow=not comparison.different))
-        marks.append(Text(place, f"{ratio_text(ratio)}{interval_text(comparison)}"))
-    axis = Axis(f"times {base}", *log_range(reached, 1.04, 1.04), log=True)
-    return Panel(axis, [label for label, *_ in lines], marks, title, band=(1 / (1 + MARGIN), 1 + MARGIN))
 
 
 # What the kinds have in common
@@ -253,14 +193,10 @@ def panels_of(groups: Sequence[Sequence[Row]], panel_of: Callable[[Sequence[Row]
     return [panel_of(group, panel_title(group, groups) if len(groups) > 1 else "") for group in groups]
 
 
-def log_range(
-    values: Sequence[float | None], left: float = 1.3, right: float = 1.3, least: float = 2.0
-) -> tuple[float, float]:
-    """From a little below the smallest known value to a little above the largest; at least a factor of `least`."""
+def log_range(values: Sequence[float | None], left: float = 1.3, right: float = 1.3) -> tuple[float, float]:
+    """From a little below the smallest known value to a little above the largest."""
     positive = [value for value in values if value is not None and value > 0 and math.isfinite(value)] or [1.0]
-    low, high = min(positive) / left, max(positive) * right
-    middle = math.sqrt(low * high)
-    return (low, high) if high >= least * low else (middle / math.sqrt(least), middle * math.sqrt(least))
+    return min(positive) / left, max(positive) * right
 
 
 def _ranked(trainers: Sequence[Row], kind: str) -> list[Row]:

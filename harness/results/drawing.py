@@ -22,7 +22,6 @@ from harness.common.errors import Refusal
 from harness.common.files import write_whole
 from harness.common.units import bytes_text
 from harness.results.chart import (
-    BAND,
     CARD,
     FAINT,
     INK,
@@ -30,7 +29,6 @@ from harness.results.chart import (
     Axis,
     Bar,
     Chart,
-    Dots,
     Entry,
     Label,
     Line,
@@ -177,7 +175,7 @@ def _wrapped(text: str, size: float, inches: float = WIDEST_LABEL) -> str:
     """The text on lines of that width; a longer name is broken after an underscore, or not at all.
 
     >>> _wrapped("cython_fine_grained_emhash8 n^0.90", 8.5, 1.5).split()
-    ['cython_fine_grained_', 'emhash8', 'n^0.90']
+    ['cython_fine_', 'grained_emhash8', 'n^0.90']
     """
     letters = int(inches / (_LETTER * size))
     text = re.sub(rf"\S{{{letters + 1},}}", lambda name: name[0].replace("_", "_ "), text)
@@ -277,8 +275,6 @@ def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
         for place, label in enumerate(axes.get_yticklabels()):
             label.set_fontweight("bold" if place in panel.bold else "normal")
     axes.grid(axis="both" if isinstance(panel.y, Axis) else "x", color=LINE, linewidth=0.6)
-    if panel.band is not None:
-        axes.axvspan(*panel.band, color=BAND, zorder=0)
     for mark in panel.marks:
         _draw_mark(axes, mark)
     _draw_labels(axes, [mark for mark in panel.marks if isinstance(mark, Label)], inches)
@@ -300,9 +296,6 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
             mark.text, where[0], (mark.offset, 0), xycoords=where[1], textcoords="offset points",
             va="center", fontsize=SMALL, style=mark.style, weight=mark.weight, color=mark.colour, annotation_clip=False,
         )  # fmt: skip
-    elif isinstance(mark, Dots):
-        style = {"marker": "o", "markersize": 3.4, "markeredgewidth": 0, "linestyle": "none", "alpha": 0.45}
-        axes.plot(mark.xs, [mark.y] * len(mark.xs), color=mark.colour, zorder=2, **style)
     elif isinstance(mark, Line):
         dash: Any = (0, (5, 2)) if mark.dash == "--" else mark.dash
         style = {"drawstyle": "steps-post" if mark.steps else "default", "linestyle": dash, "linewidth": 1.1}
@@ -318,7 +311,7 @@ def _draw_point(axes: Axes, point: Point) -> None:
         style = {"color": colour, "linewidth": 1.4, "linestyle": dash, "clip_on": False, "zorder": 3}
         axes.plot(*((place, ends) if point.upright else (ends, place)), **style)
     style = {"marker": point.look.marker, "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
-    if point.hollow or point.form == ESTIMATED:
+    if point.form == ESTIMATED:
         style |= {"markerfacecolor": CARD, "markeredgecolor": colour, "markeredgewidth": 1.3}
     elif point.form == UNCONFIRMED:
         style |= {"fillstyle": "left", "markerfacecoloralt": CARD, "markeredgecolor": colour}

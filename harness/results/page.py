@@ -18,7 +18,7 @@ from harness.common.sheet import STYLE, html_document, html_table
 from harness.common.units import counted_text
 from harness.records.file import command_of
 from harness.results.chart import Chart
-from harness.results.charts import ChartOptions, claim, dots, phases
+from harness.results.charts import claim, dots, phases
 from harness.results.drawing import svg_of
 from harness.results.legend import Legend, failures, is_outside_table, unfinished
 from harness.results.rows import Row
@@ -106,7 +106,7 @@ def _charts(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
         kind = phases if any(len(row.seconds) > 1 for row in task) else dots
         title = panel_title(task, tasks) if len(tasks) > 1 else "Seconds from the file to the merges"
         try:
-            chart = kind(task, ChartOptions())
+            chart = kind(task)
         except Refusal:
             continue  # no row of this task has a time
         yield _figure(chart._replace(title=title, caption=[], notes=[]), f"task{number}")

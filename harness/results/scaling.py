@@ -12,7 +12,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text
 from harness.records.fields import FIELD
 from harness.results.chart import INK, Axis, Chart, Label, Line, Mark, Panel, look_of, point_of
-from harness.results.charts import SPOKEN, ChartOptions, dots, ladder, log_range, paired, panels_of, phases, race
+from harness.results.charts import SPOKEN, dots, ladder, log_range, panels_of, phases, race
 from harness.results.legend import Legend, failures
 from harness.results.rows import FINISHED, SAMPLED, Row, Time
 from harness.results.selection import grouped, panel_title
@@ -76,13 +76,13 @@ class Series(NamedTuple):
         return f"{self.name} {size.symbol}^{slope:.2f}", ends
 
 
-def along(size: Size) -> Callable[[Sequence[Row], ChartOptions], Chart]:
+def along(size: Size) -> Callable[[Sequence[Row], str], Chart]:
     """The kind of chart that has this size as its axis."""
-    return lambda rows, options: _against(rows, options, size)
+    return lambda rows, quantity: _against(rows, quantity, size)
 
 
-def _against(rows: Sequence[Row], options: ChartOptions, size: Size) -> Chart:
-    groups = [(group, _series_of(group, options, size)) for group in grouped(rows, (*size.without, "tie_break"))]
+def _against(rows: Sequence[Row], quantity: str, size: Size) -> Chart:
+    groups = [(group, _series_of(group, quantity, size)) for group in grouped(rows, (*size.without, "tie_break"))]
     groups = [(group, series) for group, series in groups if series]
     if not groups:
         sizes = sorted({row.values[size.field] for row in rows} - {None})
@@ -98,7 +98,7 @@ def _against(rows: Sequence[Row], options: ChartOptions, size: Size) -> Chart:
     if size is THREADS:
         note = "N × with T: as fast with T threads as with the fewest."
     return Chart(
-        f"{SPOKEN[options.seconds]} by {size.name}",
+        f"{SPOKEN[quantity]} by {size.name}",
         Legend(drawn).caption()[-1:],
         [note, *failures(Legend(tried), drawn)],
         [_panel(group, series, [own for own, _ in groups], size) for group, series in groups],
@@ -106,14 +106,14 @@ def _against(rows: Sequence[Row], options: ChartOptions, size: Size) -> Chart:
     )
 
 
-def _series_of(group: Sequence[Row], options: ChartOptions, size: Size) -> list[Series]:
+def _series_of(group: Sequence[Row], quantity: str, size: Size) -> list[Series]:
     """The variants of a group that were measured at two sizes or more."""
     legend = Legend(group)
     left_out = {size.column, *(FIELD[name].title for name in ("counting", "host", "tie_break"))}
     columns = [column for title, column in legend.columns.items() if title not in left_out]
     lines: dict[str, list[tuple[int, Row, Time]]] = {}
     for place, (row, name) in enumerate(zip(group, legend.names, strict=True)):
-        at, time = row.values[size.field], row.times[options.seconds]
+        at, time = row.values[size.field], row.times[quantity]
         if at is not None and time.number is not None:
             settings = [f"{column.heading} {column.cells[place]}" for column in columns]
             lines.setdefault(", ".join([name, *settings]), []).append((at, row, time))
@@ -142,9 +142,9 @@ def _marks(series: Series, size: Size) -> Iterator[Mark]:
     yield Label(last, time.number or 0.0, text, True, look.colour)
 
 
-def memory(rows: Sequence[Row], options: ChartOptions) -> Chart:
+def memory(rows: Sequence[Row], quantity: str) -> Chart:
     """Seconds against peak memory, with the rows that no other row beats in both."""
-    usable = [row for row in rows if row.times[options.seconds].form in FINISHED and row.peak_rss_bytes]
+    usable = [row for row in rows if row.times[quantity].form in FINISHED and row.peak_rss_bytes]
     groups = [group for group in grouped(usable) if len(group) > 1]
     if not groups:
         raise Refusal(
@@ -154,10 +154,10 @@ def memory(rows: Sequence[Row], options: ChartOptions) -> Chart:
     drawn = [row for group in groups for row in group]
     sampled = [f"{SAMPLED} Several processes together, sampled."] if any(row.memory_is_sampled for row in drawn) else []
     return Chart(
-        f"{SPOKEN[options.seconds]} and peak memory",
+        f"{SPOKEN[quantity]} and peak memory",
         Legend(drawn).caption(len(groups)),
         ["Line: the best trade-offs of time and memory.", *sampled, *failures(Legend(rows), drawn)],
-        panels_of(groups, functools.partial(_memory_panel, quantity=options.seconds)),
+        panels_of(groups, functools.partial(_memory_panel, quantity=quantity)),
         height=3.6,
     )
 
@@ -165,7 +165,7 @@ def memory(rows: Sequence[Row], options: ChartOptions) -> Chart:
 def _memory_panel(group: Sequence[Row], title: str, quantity: str) -> Panel:
     times = [row.times[quantity] for row in group]
     low, high = log_range([each for time in times for each in time[1:4]], 1.5, 1.5)
-    least, most = log_range([row.peak_rss_bytes for row in group], 1.15, 1.3, 1.6)
+    least, most = log_range([row.peak_rss_bytes for row in group], 1.3, 1.3)
     best, marks = _front(group, quantity), list[Mark]()
     if best:
         marks.append(Line([(best[0][0], most), *best, (high, best[-1][1])], INK, steps=True))
@@ -188,7 +188,7 @@ def _front(group: Sequence[Row], quantity: str) -> list[tuple[float, float]]:
     return best
 
 
-KINDS: dict[str, tuple[str, Callable[[Sequence[Row], ChartOptions], Chart]]] = {
+KINDS: dict[str, tuple[str, Callable[[Sequence[Row], str], Chart]]] = {
     "phases": ("seconds stacked by phase, a bar for each row", phases),
     "ladder": ("seconds of every stage in their order, with each stage's gain", ladder),
     "race": ("total seconds, sorted; narrow, for a front page", race),
@@ -197,6 +197,5 @@ KINDS: dict[str, tuple[str, Callable[[Sequence[Row], ChartOptions], Chart]]] = {
     "vocabulary": ("the same against the size of the vocabulary", along(VOCABULARY)),
     "threads": ("seconds against the number of threads", along(THREADS)),
     "memory": ("time against memory, with the best trade-offs", memory),
-    "paired": ("ratios block by block with their intervals (--relative-to)", paired),
 }
 """What each kind of chart shows, and its function, which raises Refusal if the rows do not have what it takes."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from measured import Record, measured, stopped, wrong
+from measured import measured, stopped, wrong
 
 from harness.common.errors import Refusal
 from harness.records.file import read_records
-from harness.results.chart import PHASES, Bar, Chart, Dots, Label, Line, Point, Text
-from harness.results.charts import ChartOptions, is_ours
+from harness.results.chart import PHASES, Bar, Chart, Label, Line, Point, Text
+from harness.results.charts import is_ours
 from harness.results.drawing import same_picture, save, svg_of
 from harness.results.rows import rows
 from harness.results.scaling import KINDS
@@ -23,20 +23,16 @@ RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
 FORMS, REPEATS, COUNTING, SWEEP = (
     read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")
 )
-Kind = TypeVar("Kind", Bar, Dots, Label, Line, Point, Text)
+Kind = TypeVar("Kind", Bar, Label, Line, Point, Text)
 PEER = next(name for name in ("peer_huggingface", "peer_tiktoken") if not is_ours(name))
 
 
-def drawn(records: Sequence[Any], kind: str, **options: Any) -> Chart:
-    return KINDS[kind][1](rows(list(records)), ChartOptions(**options))
+def drawn(records: Sequence[Any], kind: str, seconds: str = "training") -> Chart:
+    return KINDS[kind][1](rows(list(records)), seconds)
 
 
 def marks(made: Chart, kind: type[Kind], panel: int = 0) -> list[Kind]:
     return [mark for mark in made.panels[panel].marks if isinstance(mark, kind)]
-
-
-def blocks(name: str, seconds: Sequence[float], **changes: Any) -> list[Record]:
-    return [measured(name, spent, block=block, **changes) for block, spent in enumerate(seconds)]
 
 
 def test_phases_are_stacked_in_seconds_with_the_total_at_each_bar() -> None:
@@ -129,19 +125,6 @@ def test_memory_is_against_time_with_the_best_trade_offs() -> None:
     assert list(line.points)[1:3] == [(1.0, 3e7), (2.0, 2e7)]
     with pytest.raises(Refusal, match="memory: it takes two rows"):
         drawn([measured("a", 1.0)], "memory")
-
-
-def test_ratios_within_blocks_are_dots_with_their_median_and_interval() -> None:
-    records = blocks("base", [1.0] * 8) + blocks("other", [1.5] * 7 + [1.8]) + blocks("same", [1.0] * 8)
-    made = drawn(records, "paired", relative_to="base")
-    assert made.panels[0].y == ["other", "same"]
-    other, same = marks(made, Point)
-    assert [other.x, other.low or 0.0] == pytest.approx([1.5, 1.5])
-    assert (other.hollow, same.hollow) == (False, True)
-    assert [len(dots.xs) for dots in marks(made, Dots)] == [8, 8]
-    assert [text.text for text in marks(made, Text)][1] == "1.00 (1.00 to 1.00)"
-    with pytest.raises(Refusal, match="no time of 'nobody'"):
-        drawn(records, "paired", relative_to="nobody")
 
 
 def test_rows_of_several_tasks_are_refused_with_a_choice() -> None:
