@@ -4,9 +4,9 @@ Run as a script of one thread and few imports. It adopts orphans of the measured
 that all of them can be found and ended, and their CPU time accounted. If the harness is gone, however it ended, the
 guard ends everything.
 
-Arguments: the descriptor that the measured process inherits, and its command. The guard writes `started PID` or `failed
-ERRNO`, and `gone STATUS CPU_SECONDS SYSTEM_SECONDS` when the process has ended. It ends everything when its standard
-input is closed.
+Arguments: the descriptor that the measured process inherits, and its command. The guard writes `started PID`, and
+`gone STATUS CPU_SECONDS SYSTEM_SECONDS` when the process has ended. It ends everything when its standard input is
+closed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,9 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waking)
     adopt_orphans()
-    try:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=sys.stderr, pass_fds=[int(inherited)], start_new_session=True
-        )
-    except OSError as error:
-        report(b"failed %d" % (error.errno or 0))
-        return
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=sys.stderr, pass_fds=[int(inherited)], start_new_session=True
+    )
     leader = process.pid
     os.close(int(inherited))
     report(b"started %d" % leader)

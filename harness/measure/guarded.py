@@ -38,13 +38,12 @@ class Cpu(NamedTuple):
 class GuardedProcess:
     """A guard, its process and all that this has started; a context that ends everything.
 
-    `leader` is the number of the process; None if it could not be started, and `failure` says why.
+    `leader` is the number of the process; None if it could not be started.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], stderr: BinaryIO) -> None:
         self.stderr = stderr
         self.leader: int | None = None
-        self.failure = "its guard has ended"
         self.exit_code: int | None = None
         self.used = Cpu()
         """What all processes that have ended have used, when the measured one ended."""
@@ -100,8 +99,6 @@ class GuardedProcess:
         what, *figures = self.reports.readline().split() or [b""]
         if what == b"started":
             self.leader = int(figures[0])
-        elif what == b"failed":
-            self.failure = os.strerror(int(figures[0]))
         elif what == b"gone":
             self.exit_code, self.used = os.waitstatus_to_exitcode(int(figures[0])), Cpu(*map(float, figures[1:]))
         else:

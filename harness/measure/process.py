@@ -117,7 +117,7 @@ def measure_once(
         environment = {**worker_environment(sandbox, places), **variables, JOB_FOLDER: str(sandbox.job)}
         with GuardedProcess(command, environment, stderr) as process:
             if process.leader is None:
-                return {"status": "error", "reason": f"cannot start {interpreter}: {process.failure}"}
+                return {"status": "error", "reason": f"cannot start {interpreter}"}
             supervision = Supervision(process, whole_job, limits, sandbox.job)
             supervision.attend(on_progress)
         answer = supervision.answer(killed_before)

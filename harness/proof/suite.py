@@ -275,7 +275,7 @@ def child_of(request: Request) -> Iterator[Child]:
         command = [sys.executable, "-c", CHILD, json.dumps(job)]
         with GuardedProcess(command, worker_environment(sandbox, None), stderr) as process:
             if process.leader is None:
-                raise Refusal(f"the child process cannot be started: {process.failure}", errors.UNMEASURED)
+                raise Refusal(f"cannot start {sys.executable}", errors.UNMEASURED)
             yield Child(request, process)
 
 

@@ -166,10 +166,6 @@ def answer_text() -> str:
     return json.dumps({**empty, **others, "total": 0.001, "merges_done": 8})
 
 
-leaves_endless_zeros = leaving(
-    lambda folder: (folder / "answer.json").symlink_to("/dev/zero"),
-    ends=error(NO_ANSWER + "answer.json is not a plain file"),
-)
 removes_its_folder = first(lambda: shutil.rmtree(job_folder()), ends=error(WITHOUT_AN_ANSWER + "1"))
 puts_a_link_in_the_place_of_its_folder = leaving(
     shutil.rmtree, lambda folder: folder.symlink_to(folder.parent), ends=error(WITHOUT_AN_ANSWER + "0", slow=True)
