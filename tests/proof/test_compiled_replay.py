@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from random_extensions import random_list, random_pieces, random_table
+from random_extensions import random_list, random_pieces, random_table, spoilt
 from sanitizers import HERE, case_text, sanitized, veto_numbers
 from workbench import first_fast
 
@@ -50,27 +50,6 @@ VETOES = (
     *("none", "superbpe", "bytes:3", "characters:2", "whole_characters", "[whole_characters,bytes:6]"),
     "[protected:61.e6b395,whole_characters]",
 )
-
-
-def spoilt(merges: Sequence[Merge], dice: random.Random) -> list[Merge]:
-    """The list with one thing wrong, or perhaps not wrong."""
-    spoilt = list(merges)
-    at = dice.randrange(len(spoilt)) if spoilt else 0
-    way = dice.randrange(7)
-    if way == 0:
-        del spoilt[at:]
-    elif way == 1:
-        del spoilt[at : at + 1]
-    elif way == 2:
-        spoilt[at : at + 2] = reversed(spoilt[at : at + 2])
-    elif way == 3:
-        spoilt.insert(at, dice.choice(spoilt or [(b"a", b"b")]))
-    elif way == 4:
-        tokens = [bytes((byte,)) for byte in (0, 1, ord("a"), ord("b"), 255)] + [a + b for a, b in spoilt[:at]]
-        spoilt.insert(at, (dice.choice(tokens), dice.choice(tokens)))
-    elif way == 5:
-        spoilt[at:] = [dice.choice(merges or [(b"a", b"b")])]
-    return spoilt
 
 
 def expected(

@@ -1,4 +1,4 @@
-"""Random tables of words, lists of merges to go on from, and what a trainer makes of them."""
+"""Random tables of words, lists of merges to go on from or to judge, and what a trainer makes of them."""
 
 from __future__ import annotations
 
@@ -60,3 +60,23 @@ def random_table(dice: random.Random) -> dict[bytes, int]:
         )
         for _ in range(dice.randint(1, 30))
     }
+
+
+def spoilt(merges: Sequence[Merge], dice: random.Random) -> list[Merge]:
+    """The list with one thing wrong, or perhaps not wrong."""
+    spoilt = list(merges)
+    at, way = dice.randrange(len(spoilt)) if spoilt else 0, dice.randrange(7)
+    if way == 0:
+        del spoilt[at:]
+    elif way == 1:
+        del spoilt[at : at + 1]
+    elif way == 2:
+        spoilt[at : at + 2] = reversed(spoilt[at : at + 2])
+    elif way == 3:
+        spoilt.insert(at, dice.choice(spoilt or [(b"a", b"b")]))
+    elif way == 4:
+        tokens = [bytes((byte,)) for byte in (0, 1, ord("a"), ord("b"), 255)] + [a + b for a, b in spoilt[:at]]
+        spoilt.insert(at, (dice.choice(tokens), dice.choice(tokens)))
+    elif way == 5:
+        spoilt[at:] = [dice.choice(merges or [(b"a", b"b")])]
+    return spoilt
