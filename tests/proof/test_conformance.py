@@ -51,44 +51,28 @@ FAST = {"flat", "native"}
 CUTS = ("F04", "F06", "F07", "F14", "self_overlap_repeated", "first_of_two_invalid", "special_across_4096")
 
 
-def bound(name: str) -> Callable[..., Any]:
-    """The card's function with the card's parameters. Raises Unavailable if a compiled module is missing."""
-    try:
-        return functools.partial(registry.resolve(CARDS[name].target), **CARDS[name].params)
-    except Refusal as refusal:
-        if isinstance(refusal.__cause__, ImportError):
-            raise Unavailable(str(refusal)) from refusal
-        raise
-
-
 @functools.cache
 def missing(name: str) -> str | None:
     """Why a variant or counter cannot run on this machine, found by the smallest run there is; None if it can."""
+    smallest = (WordCounts.from_items([(b"ab", 1)]), 1) if name in TRAINERS else (Corpus(__file__),)
     try:
-        if name in registry.variants():
-            bound(name)(WordCounts.from_items([(b"ab", 1)]), 1)
-        else:
-            bound(name)(Corpus(__file__))
+        functools.partial(registry.resolve(CARDS[name].target), **CARDS[name].params)(*smallest)
     except Unavailable as reason:
         return str(reason)
+    except Refusal as refusal:
+        if isinstance(refusal.__cause__, ImportError):  # a compiled module
+            return str(refusal)
+        raise
     return None
 
 
 def present(name: str) -> Callable[..., Any]:
-    """The function of a card; skips the test if it cannot run here, fails it if it is required."""
+    """The card's function with its parameters; skips the test if it cannot run here, fails it if it is required."""
     if reason := missing(name):
         if name in REQUIRED:
             pytest.fail(f"{name} must run here (BPE_HARNESS_REQUIRE) and does not: {reason}")
         pytest.skip(reason)
-    return bound(name)
-
-
-def is_present(name: str) -> bool:
-    """Whether a name gets its checks. One that fails to run at all gets them too, so that it fails them."""
-    try:
-        return missing(name) is None
-    except Exception:
-        return True
+    return functools.partial(registry.resolve(CARDS[name].target), **CARDS[name].params)
 
 
 def cases(names: list[str], checks: list[Check]) -> list[Any]:
@@ -98,16 +82,10 @@ def cases(names: list[str], checks: list[Check]) -> list[Any]:
             name, group, id=f"{name}-{title}".replace(" ", "-"), marks=[pytest.mark.slow] * is_slow + together(group[0])
         )
         for name in names
-        if is_present(name)
         for title in dict.fromkeys(check.group for check in checks)
         for group in [[check for check in checks if check.group == title]]
         for is_slow in [name in SLOW_PRESETS or (title in TAKING_SECONDS and name not in FAST)]
     ]
-
-
-@pytest.mark.parametrize("name", [*TRAINERS, *registry.counters()])
-def test_it_runs_on_this_machine(name: str) -> None:
-    present(name)
 
 
 @pytest.mark.parametrize("name", REQUESTED)
@@ -161,20 +139,17 @@ def test_parameters_change_no_merges(
     passing(checks, functools.partial(train, **parameters))
 
 
-def under_other_tie_breaks(names: list[str]) -> list[Any]:
-    """All of them but the first, under which the whole suite is run; most are slow tests."""
-    return [
-        pytest.param(name, tie_break, id=f"{name}-{tie_break.value}", marks=[pytest.mark.slow] if slow else [])
-        for name in names
-        if is_present(name)
-        for tie_break in list(TieBreak)[1:]
+@pytest.mark.parametrize(
+    ("name", "tie_break"),
+    [
+        pytest.param(name, tie_break, id=f"{name}-{tie_break.value}", marks=[pytest.mark.slow] * slow)
+        for name in TRAINERS
+        for tie_break in list(TieBreak)[1:]  # under the first the whole suite is run
         for slow in [name not in FAST and (name in PRESETS or tie_break is not TieBreak.RAW_BYTES)]
-    ]
-
-
-@pytest.mark.parametrize(("name", "tie_break"), under_other_tie_breaks(list(TRAINERS)))
+    ],
+)
 def test_variant_has_its_properties_under_every_tie_break(name: str, tie_break: TieBreak) -> None:
-    passing(properties(tie_break), bound(name))
+    passing(properties(tie_break), present(name))
 
 
 @pytest.mark.parametrize(
