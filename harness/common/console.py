@@ -40,10 +40,6 @@ def terminal_texts(texts: Iterable[str]) -> list[str]:
     return list(map(terminal_text, texts))
 
 
-def terminal_lists(lists: Iterable[Iterable[str]]) -> list[list[str]]:
-    return list(map(terminal_texts, lists))
-
-
 def terminal_lines(text: str) -> str:
     r"""The same for text of several lines, which stay lines.
 

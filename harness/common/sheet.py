@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from harness.common.console import html_text, html_texts, markdown_text, terminal_lists
+from harness.common.console import html_text, html_texts, markdown_text, terminal_text, terminal_texts
 
 _BETWEEN_COLUMNS = 2
 
@@ -44,20 +44,10 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
 
 def print_sheet(sheet: Sheet, console: Console) -> None:
     """Print at full width if the console is not a terminal, else within its width."""
-    sheet = _for_a_terminal(sheet)
     _print_lines([*sheet.caption, ""] if sheet.caption else [], console)
     if sheet.columns:
         _print_table(sheet, console)
     _print_lines(["", *sheet.notes] if sheet.notes else [], console)
-
-
-def _for_a_terminal(sheet: Sheet) -> Sheet:
-    lists = [sheet.caption, sheet.notes, *([column.heading, *column.cells] for column in sheet.columns)]
-    caption, notes, *columns = terminal_lists(lists)
-    escaped = [
-        Column(heading, cells, column.figures) for (heading, *cells), column in zip(columns, sheet.columns, strict=True)
-    ]
-    return Sheet(caption, escaped, sheet.styles, notes)
 
 
 def sheet_to_markdown(sheet: Sheet) -> str:
@@ -70,23 +60,15 @@ def sheet_to_markdown(sheet: Sheet) -> str:
 
 
 def _print_table(sheet: Sheet, console: Console) -> None:
-    columns = [_aligned(column) for column in sheet.columns]
-    widths = [
-        max(map(cell_len, (column.heading, *cells))) for column, cells in zip(sheet.columns, columns, strict=True)
-    ]
+    texts = [terminal_texts([column.heading, *_aligned(column)]) for column in sheet.columns]
+    widths = [max(map(cell_len, column)) for column in texts]
     room = console.width if console.is_terminal else sum(widths) + _BETWEEN_COLUMNS * len(widths)
     for number, places in enumerate(_parts(widths, room)):
         _print_lines([""] if number else [], console)
-        part = [sheet.columns[place] for place in places]
-        part_widths = [widths[place] for place in places]
-        lines = [
-            Text(_line([column.heading for column in part], part, part_widths), style="bold"),
-            Text("─" * (sum(part_widths) + _BETWEEN_COLUMNS * (len(places) - 1))),
-        ]
-        rows = zip(*(columns[place] for place in places), strict=True)
-        lines += [
-            Text(_line(cells, part, part_widths), style=style) for cells, style in zip(rows, sheet.styles, strict=True)
-        ]
+        padded = [_padded(texts[place], widths[place], sheet.columns[place].figures) for place in places]
+        head, *rows = map((" " * _BETWEEN_COLUMNS).join, zip(*padded, strict=True))
+        lines = [Text(head, style="bold"), Text("─" * cell_len(head))]
+        lines += [Text(row, style=style) for row, style in zip(rows, sheet.styles, strict=True)]
         console.print(Text("\n").join(lines), soft_wrap=True)
 
 
@@ -105,18 +87,15 @@ def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
     return parts
 
 
-def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
-    """The cells of a row under each other's: figures to the right, texts to the left."""
-    blanks = [" " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True)]
-    padded = zip(cells, blanks, columns, strict=True)
-    return (" " * _BETWEEN_COLUMNS).join(
-        blank + cell if column.figures else cell + blank for cell, blank, column in padded
-    )
+def _padded(cells: Sequence[str], width: int, figures: bool) -> list[str]:
+    """Cells of one width: figures to the right, texts to the left."""
+    blanks = [" " * (width - cell_len(cell)) for cell in cells]
+    return [blank + cell if figures else cell + blank for cell, blank in zip(cells, blanks, strict=True)]
 
 
 def _print_lines(lines: Sequence[str], console: Console) -> None:
     for line in lines:
-        console.print(Text(line), soft_wrap=not console.is_terminal)
+        console.print(Text(terminal_text(line)), soft_wrap=not console.is_terminal)
 
 
 def _aligned(column: Column) -> list[str]:
@@ -186,25 +165,16 @@ def html_document(title: str, style: str, body: str, head: str = "") -> str:
 
 def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:
     """Sheets one under the other as a part of a page, such as a notebook's, with a style that touches nothing else."""
-    return f"<style>\n{STYLE[STYLE.index('.bpe-harness') :]}</style>\n{_sections(sheets, title)}"
+    parts = [f"<style>\n{STYLE[STYLE.index('.bpe-harness') :]}</style>"]
+    parts.append(f'<section class="bpe-harness" aria-label="{html_text(title)}">')
+    for sheet in sheets:
+        parts += html_table(sheet) if sheet.columns else [f"<p>{line}</p>" for line in html_texts(sheet.caption)]
+        parts += ["<ul>", *(f"<li>{note}</li>" for note in html_texts(sheet.notes)), "</ul>"] if sheet.notes else []
+    return "\n".join([*parts, "</section>\n"])
 
 
-def _sections(sheets: Sequence[Sheet], title: str) -> str:
-    tables = "\n".join(_section(sheet, f"notes-{number}") for number, sheet in enumerate(sheets, 1))
-    return f'<section class="bpe-harness" aria-label="{html_text(title)}">\n{tables}\n</section>\n'
-
-
-def _section(sheet: Sheet, name: str) -> str:
-    parts = html_table(sheet, described_by=name if sheet.notes else "")
-    if not sheet.columns:
-        parts = [f"<p>{line}</p>" for line in html_texts(sheet.caption)]
-    if sheet.notes:
-        parts += [f'<ul id="{name}">', *(f"<li>{note}</li>" for note in html_texts(sheet.notes)), "</ul>"]
-    return "\n".join(parts)
-
-
-def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = (), described_by: str = "") -> list[str]:
-    """The table, with its caption if it is described elsewhere; with `keys` each cell has the one it is sorted by."""
+def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = ()) -> list[str]:
+    """The table with its caption; with `keys` without it, and each cell has the one it is sorted by."""
     kinds = [' class="figure"' if column.figures else "" for column in sheet.columns]
     headings = html_texts([column.heading for column in sheet.columns])
     head = "".join(f'<th scope="col"{kind}>{text}</th>' for text, kind in zip(headings, kinds, strict=True))
@@ -217,10 +187,9 @@ def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = (), described_by: s
     classes = [f' class="{_CLASSES[style]}"' if style else "" for style in sheet.styles]
     caption = "" if keys else "".join(f"<span>{line}</span>" for line in html_texts(sheet.caption))
     label = html_text(sheet.caption[0] if sheet.caption else "records")
-    description = f' aria-describedby="{described_by}"' if described_by else ""
     return [
         f'<div class="scrolled" role="region" tabindex="0" aria-label="{label}">',
-        f"<table{description}>",
+        "<table>",
         *([f"<caption>{caption}</caption>"] if caption else []),
         f"<thead><tr>{head}</tr></thead>",
         "<tbody>",
