@@ -1,4 +1,4 @@
-"""Records as a table: on the terminal, as Markdown, and as CSV or JSON for other programs.
+"""Records as a table: on the terminal, as Markdown, and as CSV for other programs.
 
     python -m harness.table                        the latest run in results/local; --all shows every run
     python -m harness.table a.jsonl b --phases     joined from a file and a folder, with the seconds of each phase
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from harness.common.console import Parser, frame_to_csv, json_text
+from harness.common.console import Parser, frame_to_csv
 from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
@@ -31,12 +30,11 @@ from harness.results.tables import TableOptions, tables
 from harness.results.views import comparison_sheet, pivot_sheet, side_by_side
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
-FOR_PROGRAMS = ("csv", "json")
-"""Formats in which each row has every field and figure, unrounded."""
-FORMATS = ("terminal", "markdown", *FOR_PROGRAMS)
-_ENDINGS = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "terminal"}
+CSV = "csv"
+"""The format in which each row has every field and figure, unrounded."""
+FORMATS = {".txt": "terminal", ".md": "markdown", ".csv": CSV}
 _EXCLUSIVE = {
     "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases"),
     "pivot": ("work", "columns", "phases"),
@@ -70,8 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m harness.table", description=description, epilog=_EPILOG)
     add = parser.add_argument
     add_record_arguments(parser)
-    add("--format", choices=FORMATS, help="(default: by the end of --output, or terminal)")
-    add("--output", metavar="FILE", type=Path, help="write to this file (.md .csv .json .txt)")
+    add("--format", choices=FORMATS.values(), help="(default: by the end of --output, or terminal)")
+    add("--output", metavar="FILE", type=Path, help="write to this file (.md .csv .txt)")
     add("--phases", action="store_true", help="the seconds of each phase, spread and CPU time")
     add("--work", action="store_true", help="a second table: how many times each variant did what")
     add("--notes", action="store_true", help="all notes below the table, and what each outside trainer was given")
@@ -92,9 +90,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if options.format is None:
         ending = ".txt" if options.output is None else options.output.suffix
-        if ending not in _ENDINGS:
-            parser.error(f"cannot tell a format from {options.output}; end it with one of {', '.join(_ENDINGS)}")
-        options.format = _ENDINGS[ending]
+        if ending not in FORMATS:
+            parser.error(f"cannot tell a format from {options.output}; end it with one of {', '.join(FORMATS)}")
+        options.format = FORMATS[ending]
     _require_compatible(parser, options)
     return guarded(lambda: _command(options), UNCHANGED)
 
@@ -105,8 +103,8 @@ def _require_compatible(parser: argparse.ArgumentParser, options: argparse.Names
     for name, others in _EXCLUSIVE.items():
         if name in given and (used := [other for other in others if other in given]):
             parser.error(f"--{name} does not go with --{used[0].replace('_', '-')}")
-        if name in given and options.format in FOR_PROGRAMS:
-            parser.error(f"--{name} does not go with --format {options.format}, which has every row and column")
+        if name in given and options.format == CSV:
+            parser.error(f"--{name} does not go with --format csv, which has every row and column")
     for name, needed in (("value", "pivot"), ("unlike", "compare")):
         if name in given and needed not in given:
             parser.error(f"--{name} goes with --{needed}")
@@ -118,19 +116,17 @@ def _command(options: argparse.Namespace) -> int:
     if options.compare is not None:
         left, right = (records_of([path], options.all) for path in options.compare)
         sets = side_by_side(left, right, options.compare, options.unlike)
-        _deliver(_text_of([comparison_sheet(sets)], options), options)
+        _deliver([comparison_sheet(sets)], options)
         return MISMATCH if sets.wrong else OK
     ordered = in_order(chosen_rows(options), options.sort)
-    if options.format in FOR_PROGRAMS:
-        frame = frame_of(ordered, options.relative_to)
-        _deliver(frame_to_csv(frame) if options.format == "csv" else as_json(frame), options)
+    if options.format == CSV:
+        _write(frame_to_csv(frame_of(ordered, options.relative_to)), options)
     elif options.pivot is not None:
-        sheet = pivot_sheet(ordered, options.pivot, options.value or "total", options.relative_to)
-        _deliver(_text_of([sheet], options), options)
+        _deliver([pivot_sheet(ordered, options.pivot, options.value or "total", options.relative_to)], options)
     else:
         columns = options.columns.split(",") if options.columns else ()
         shown = TableOptions(columns, options.phases, options.work, options.notes, options.relative_to)
-        _deliver(_text_of(tables(ordered, shown), options), options)
+        _deliver(tables(ordered, shown), options)
     return MISMATCH if is_wrong(ordered) else OK
 
 
@@ -140,16 +136,18 @@ def in_order(rows: list[Row], sort: str | None) -> list[Row]:
     return rows
 
 
-def _text_of(sheets: Sequence[Sheet], options: argparse.Namespace) -> str:
-    """What is to be written; nothing if the sheets went to the terminal."""
-    if options.format != "terminal":
-        return markdown(sheets)
-    page = io.StringIO()
-    print_sheets(sheets, Console() if options.output is None else Console(file=page, force_terminal=False))
-    return page.getvalue()
+def _deliver(sheets: Sequence[Sheet], options: argparse.Namespace) -> None:
+    if options.format == "markdown":
+        _write(markdown(sheets), options)
+    elif options.output is None:
+        print_sheets(sheets, Console())
+    else:
+        page = io.StringIO()
+        print_sheets(sheets, Console(file=page, force_terminal=False))
+        _write(page.getvalue(), options)
 
 
-def _deliver(text: str, options: argparse.Namespace) -> None:
+def _write(text: str, options: argparse.Namespace) -> None:
     """Print what was requested, or write it to a file, whole or not at all."""
     if options.output is None:
         sys.stdout.write(text)
@@ -159,12 +157,6 @@ def _deliver(text: str, options: argparse.Namespace) -> None:
 
 def markdown(sheets: Sequence[Sheet]) -> str:
     return "\n".join(map(sheet_to_markdown, sheets))
-
-
-def as_json(table: pd.DataFrame) -> str:
-    """An object for each row; what is unknown is null."""
-    lines = [json_text(row) for row in json.loads(table.to_json(orient="records", double_precision=15))]
-    return "[\n" + ",\n".join(lines) + "\n]\n"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Printing, and escaping for each medium: terminal, Markdown, HTML, CSV, JSON.
+"""Printing, and escaping for each medium: terminal, Markdown, HTML, CSV.
 
 Names, messages and parameters come from anyone's files and records. In every medium, control characters (C0 and C1),
 marks of direction, lone surrogates and the commands of hosted build logs are escaped: `::name::`, `##[name]`.
@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import difflib
 import itertools
-import json
 import re
 import sys
 import textwrap
@@ -85,15 +84,6 @@ def frame_to_csv(frame: pd.DataFrame) -> str:
     texts = harmless.select_dtypes(["string", "object"]).map(csv_text, "ignore")
     harmless[texts.columns] = texts
     return str(harmless.to_csv(index=False, lineterminator="\n"))
-
-
-def json_text(value: Any) -> str:
-    r"""One line of JSON without control characters.
-
-    >>> print(json_text({"name": "a\x9b2J\x7f"}))
-    {"name": "a\u009b2J\u007f"}
-    """
-    return json.dumps(value).replace("\x7f", "\\u007f")
 
 
 def well_formed(text: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
 from harness.common.errors import Refusal
 
@@ -113,15 +112,6 @@ def instructions_text(number: int) -> str:
     scale, unit = next((scale, unit) for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= scale)
     scaled = number / scale
     return f"{scaled:,.{2 if scaled < 99.995 else 1 if scaled < 999.95 else 0}f} {unit}"
-
-
-def written(figures: Mapping[str, tuple[Any, Callable[[Any], str]]]) -> dict[str, str]:
-    """Figures by name as text, each in its own way; those that are unknown are left out.
-
-    >>> written({"total": (2.5, seconds_text), "memory": (None, bytes_text)})
-    {'total': '2.50 s'}
-    """
-    return {name: text(number) for name, (number, text) in figures.items() if number is not None}
 
 
 def duration_text(seconds: float, rounded: Callable[[float], float] = lambda units: units) -> str:

@@ -22,7 +22,6 @@ from harness.common.units import (
     rate_text,
     seconds_text,
     share_text,
-    written,
 )
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
 from harness.records.fields import DECISIVE, WORK, Key, Record, cell_of, counts_only, facts_of, together
@@ -88,7 +87,7 @@ class Row:
         figures = self._figures(right)
         self.figures = {name: number for name, (number, _) in figures.items()}
         """Every figure by its name in `--columns` and `--value`; None if it is unknown."""
-        self.texts = written(figures)
+        self.texts = {name: text(number) for name, (number, text) in figures.items() if number is not None}
         """How those that are known are written."""
 
     def _set_task(self) -> None:
