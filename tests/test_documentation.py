@@ -16,7 +16,6 @@ import outside_files
 import pytest
 import stored_tables
 import yaml
-from browser import chromium, needs_browser
 from checked import passing
 
 from harness.common import errors, registry
@@ -121,46 +120,24 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(leaves(mkdocs_yml()["nav"])) == sorted(named(path) for path in PAGES)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_path: Path) -> None:
     if importlib.util.find_spec("material") is None and "CI" not in os.environ:
         pytest.skip("the site is built with what .venv/bin/python -m pip install -e '.[docs]' installs")
-    site = tmp_path_factory.mktemp("site")
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
     )
     assert built.returncode == 0, built.stderr
-    return site
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("site")
-def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(site: Path) -> None:
-    pages = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
+    pages = {path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
     assert {named(path).replace(".md", ".html") for path in PAGES} <= set(pages)
     fetched = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
     assert [name for name, page in pages.items() if fetched.search(page)] == []
     assert "check_conformance" in pages["reference/records.html"]
     assert "psi_cpu_seconds" in pages["reference/records.html"]
     assert "A stale list entry" in pages["source/variants/native/flat.hpp.html"]
-
-
-@pytest.mark.slow
-@needs_browser
-@pytest.mark.xdist_group("site")
-def test_a_search_finds_pages_of_a_site_that_was_opened_from_its_folder(site: Path) -> None:
-    with chromium() as browser:
-        browser.driver.get((site / "how-to" / "run.html").as_uri())
-        browser.run("arguments[0].focus()", browser.one("input.md-search__input"))
-        browser.press("interval")
-        found = "[...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
-        links = browser.wait(f"const found = {found}; return found.length ? found : null", "pages that were found")
-        assert any("explanation/measuring.html" in link for link in links)
-        assert browser.console() == []
-        assert not [address for address in browser.requests() if address.startswith("http")]
 
 
 def test_each_documented_prevention_or_detection_has_its_test() -> None:

@@ -111,17 +111,6 @@ def test_a_stale_chart_is_reported_and_redrawn(
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".svg"] == ["one.svg"]
 
 
-def test_a_block_whose_command_fails_leaves_the_page_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = tmp_path / "page.md"
-    content = "<!-- BEGIN one: python -m harness.table nowhere.jsonl -->\n<!-- END one -->\n"
-    page.write_text(content)
-    with pytest.raises(SystemExit) as ended:
-        main([str(page)])
-    assert ended.value.code == 22
-    assert "nowhere.jsonl" in capsys.readouterr().err
-    assert page.read_text() == content
-
-
 def test_the_ratios_of_the_algorithms_are_those_of_their_records() -> None:
     total = {
         record["variant"]: record["seconds"]["total"]

@@ -463,16 +463,6 @@ def test_values_of_several_types_in_a_column_are_json_text() -> None:
     assert str(frame["n"].dtype) == "Int64"
 
 
-def test_an_absent_library_is_answered_with_the_command_that_installs_it(
-    made: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    stored(tmp_path / FILE_NAME, made)
-    assert records.main(["export", str(tmp_path), "-o", str(tmp_path / "x.parquet")]) == 22
-    assert "pip install -e '.[data]'" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
-
-
 def test_every_key_has_a_meaning() -> None:
     _, parts = msgspec.json.schema_components(KINDS)
     keys = {
