@@ -6,8 +6,6 @@ python results/published/published.py results/series     theirs beside ours, and
 With records the exit code is 0 if each claim that can be judged holds, 20 if one is refuted, 22 if none can be judged.
 """
 
-import contextlib
-import io
 import json
 import statistics
 import sys
@@ -17,7 +15,9 @@ from typing import Any
 
 import yaml
 
-from harness import table
+from harness.results.frame import frame_of
+from harness.results.rows import rows
+from harness.results.selection import records_of
 
 FOLDER = Path(__file__).resolve().parent
 MERGING = ("convert", "init", "copy", "max", "update", "other")
@@ -35,9 +35,9 @@ def main(paths: Sequence[str]) -> int:
     if not paths:
         print_table(*programs_table(programs))
         return 0
-    rows = [row for row in rows_of(paths) if row["status"] == "ok" and row["cell"] == "train"]
-    judged = [judge(claim, programs, rows) for claim in read("claims.yaml")["claims"]]
-    print_table(*figures_table(programs, rows))
+    trained = [row for row in rows_of(paths) if row["status"] == "ok" and row["cell"] == "train"]
+    judged = [judge(claim, programs, trained) for claim in read("claims.yaml")["claims"]]
+    print_table(*figures_table(programs, trained))
     print_table(*claims_table(judged))
     sys.stdout.writelines(f"- {explain(judgement)}\n" for judgement in judged)
     verdicts = {judgement["verdict"] for judgement in judged}
@@ -49,13 +49,10 @@ def read(name: str) -> Any:
 
 
 def rows_of(paths: Sequence[str]) -> list[Entry]:
-    """Return the rows of the table of these records; end with the table's exit code if there is none."""
-    with contextlib.redirect_stdout(io.StringIO()) as output:
-        code = table.main([*paths, "--format", "json"])
-    if code:
-        raise SystemExit(code)
-    rows: list[Entry] = json.loads(output.getvalue())
-    return rows
+    """Return the rows of the table of these records."""
+    frame = frame_of(rows(records_of(paths)))
+    listed: list[Entry] = json.loads(frame.to_json(orient="records", double_precision=15))
+    return listed
 
 
 def is_measured_by(program: Entry, row: Entry) -> bool:
