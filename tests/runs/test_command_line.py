@@ -27,24 +27,8 @@ from harness.runs.compose import compose, quoted
 from harness.runs.plan import planned
 
 NASTY = [
-    *("a", " ", ",", "(", ")", "[", "]", "{", "}", "'", '"', "\\", "\\\\", "${", "$", "~", "=", ":", "-", "+", "#"),
-    *(
-        "%",
-        "\n",
-        "\t",
-        "中文",
-        "é",
-        "😀",
-        "null",
-        "true",
-        "1e3",
-        "???",
-        "glob(*)",
-        "${oc.env:HOME}",
-        "\\'",
-        "\\${",
-        "*",
-    ),
+    *(" ,()[]{}'\"\\$~=:-+#%\n\té😀a"),
+    *("\\\\", "${", "中文", "null", "true", "1e3", "???", "glob(*)", "${oc.env:HOME}", "\\'", "\\${", "*"),
 ]
 MEANT_IN_QUOTES = ("'", '"', "\\", "${", "$", "}", ",", "a")
 any_text = st.lists(st.sampled_from(NASTY), min_size=1, max_size=8).map("".join) | st.text(
@@ -128,20 +112,14 @@ def test_overrides_mean_what_people_write(
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
-        ("[]", []),
         ("[ ]", []),
         ("<|endoftext|>", ["<|endoftext|>"]),
-        ("[<|a|>,<|b|>]", ["<|a|>", "<|b|>"]),
         ("[ <|a|> , '<|b|>' ]", ["<|a|>", "<|b|>"]),
         ("""['a,b',"it's",c"d]""", ["a,b", "it's", 'c"d']),
         ("[[PAD],[CLS]]", ["[PAD]", "[CLS]"]),
         ("['[']", ["["]),
         ("[' ']", [" "]),
         ("a,b", ["a,b"]),
-        ("", [""]),
-        ("['']", [""]),
-        ("[a,,b]", ["a", "", "b"]),
-        ("[a,]", ["a", ""]),
         ("[a\nb]", ["a\nb"]),
     ],
 )
@@ -149,7 +127,7 @@ def test_special_tokens_as_people_write_them(text: str, tokens: list[str]) -> No
     assert composed(f"special_tokens={text}")["special_tokens"] == tokens
 
 
-@pytest.mark.parametrize("text", ["[PAD],[CLS]", "['a'],['b']", r"['it\'s']", "['a' b]", "['a]", "[']"])
+@pytest.mark.parametrize("text", ["[PAD],[CLS]", r"['it\'s']", "['a' b]", "[']"])
 def test_ambiguous_special_tokens_are_refused(text: str) -> None:
     assert "write [A,B]" in refusal_of(f"special_tokens={text}")
 
@@ -177,62 +155,42 @@ def test_every_experiment_composes_into_cells(name: str, book: str) -> None:
     assert cells(f"experiment={name}", "data=file", book)
 
 
-@pytest.mark.parametrize("group", ["data", "counting", "pattern", "experiment"])
-def test_an_unknown_name_is_answered_with_all_there_are(group: str) -> None:
-    for arguments in ([f"{group}=nonesuch"], [f"{group}='nonesuch'"]):
-        sentence = refusal_of(*arguments)
-        assert sentence.startswith(f"unknown {group} 'nonesuch';")
-        assert all(name in sentence for name in registry.cards(group))
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nonsense"], "'nonsense' is not of the form NAME=VALUE"),
         (["variant", "=", "naive"], "'variant' is not of the form NAME=VALUE"),
         (["++data.nonesuch=3"], "unknown override 'data.nonesuch'"),
         (["--variant=naive"], "unknown option --variant=naive; did you mean variant=VALUE?"),
-        (["data.nonesuch=1"], "unknown override 'data.nonesuch'; "),
         (["data.source.nonesuch=1"], "unknown override 'data.source.nonesuch'; see python -m harness"),
         (["plan=perhaps"], "plan=perhaps"),
+        (["counting=nonesuch"], "unknown counting 'nonesuch'; there are: dask, native, own, "),
+        (["pattern='nonesuch'"], "unknown pattern 'nonesuch'; "),
         (["variant=null"], "unknown variant 'null'"),
         (["vocab_size=1.0001k"], "vocab_size=1.0001k must be a whole number; "),
-        (["vocab_size=few"], "vocab_size=few must be a whole number; "),
         (["tie_break=a!b"], "'tie_break=a!b' cannot be read; put quotes round the value, as in \"tie_break='a!b'\""),
         (["pattern=("], "'pattern=(' cannot be read; put quotes round the value, as in \"pattern='('\"; for an expr"),
         (["variants="], "variants is empty; set one or more, such as variants=naive,heap"),
+        (["variants=[]"], "variants is empty; set one or more, such as variants=naive,heap"),
+        (["variants=[naive,nonesuch]"], "unknown variant 'nonesuch'"),
         (["variant=naive,heap"], "variant is one name; for several set variants=naive,heap"),
         (["variant=[naive,heap]"], "variants=A,B"),
         (["data=[owt,stdlib]"], "-m data=A,B"),
-        (["variants=3"], "unknown variant '3'"),
-        (["variants=[]"], "variants is empty; set one or more, such as variants=naive,heap"),
-        (["variants=[naive,nonesuch]"], "unknown variant 'nonesuch'"),
-        (["variant._target_=null"], "variant._target_=null"),
         (["results=null"], "results=null"),
+        (["results="], "results is empty"),
         (["special_tokens=null"], "special_tokens=[] for no special tokens"),
-        (["variant.params.dept=3"], "variant heap takes no parameter 'dept'; there are: heap, push"),
-        (["variants=[naive,heap]", "variant.params.dept=3"], "none of these variants takes no parameter 'dept'"),
-        (["variant.params.push=3"], "variant.params.push=3 is int; it takes str, by default 'all'"),
-        (["variant=multiprocess", "variant.params.parallel_max=1.5"], "variant.params.parallel_max=1.5 is float"),
-        (["variant=multiprocess", "variant.params.parallel_max=true"], "variant.params.parallel_max=True is bool"),
-        (["variant=seg_status", "variant.params.compress_threshold=true"], "compress_threshold=True is bool; it takes"),
-        (["counting=serial", "counting.params.x=1"], "counting=serial takes no parameter 'x'"),
-        (["vocab_size=-1"], "too small"),
-        (["threads=-2"], "threads=-2 is not possible"),
-        (["min_count=0"], "min_count=0 is not possible"),
-        (["repeat=0"], "repeat=0 is not possible"),
-        (["special_tokens=['']"], "special_tokens=[] for none"),
         (["special_tokens=[a,,b]"], "empty token"),
         (["special_tokens=[\udcff]"], "is not UTF-8"),
-        (["pattern.regex=(?L)(?a)x"], "is not a regular expression"),
+        (["variants=[naive,heap]", "variant.params.dept=3"], "none of these variants takes no parameter 'dept'"),
+        (["variant.params.push=3"], "variant.params.push=3 is int; it takes str, by default 'all'"),
+        (["variant=multiprocess", "variant.params.parallel_max=true"], "variant.params.parallel_max=True is bool"),
+        (["counting=serial", "counting.params.x=1"], "counting=serial takes no parameter 'x'"),
+        (["min_count=0"], "min_count=0 is not possible"),
+        (["repeat=0"], "repeat=0 is not possible"),
         (["pattern.regex=" + "(?:" * 5000 + ")" * 5000], "is not a regular expression"),
-        (["pattern.regex=\udcff"], "is not UTF-8"),
         (["pattern.regex="], "pattern.regex is empty"),
         (["limits.wall=nan"], "limits.wall=nan must be"),
-        (["limits.wall=inf"], "limits.wall=inf must be"),
         (["data.documents=0"], "data.documents must be 1 or more"),
         (["data.skip=-1"], "data.skip=-1 is not a size"),
-        (["results="], "results is empty"),
         (["measure=precise", "measure.precision=0"], "measure.precision=0 must be between 0 and 1"),
         (["measure=precise", "measure.most=5"], "measure.most=5 is not possible; it is a number of 6 or more"),
     ],

@@ -36,7 +36,7 @@ from harness.common.registry import VariantCard
 from harness.records import __main__ as records
 from harness.records.file import FILE_NAME, Record, RecordFile, read_records
 from harness.runs import blocks, run
-from harness.runs.cells import Block, Plan, Preset, Rule, TrainCell, make_tasks
+from harness.runs.cells import Plan, Preset, Rule, TrainCell, make_tasks
 from harness.runs.jobs import Trained
 from harness.runs.plan import redacted_override
 from harness.runs.resume import RUNNING, blocks_needed, hold, pending, plan_key
@@ -86,12 +86,12 @@ def three(folder: Path) -> list[TrainCell]:
 def test_a_kill_at_any_write_loses_only_the_measurement_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int, part: float
 ) -> None:
-    names: list[tuple[str, int]] = []
+    names: list[str] = []
     train = blocks.train
 
-    def train_and_count(cell: TrainCell, block: Block, *others: Any) -> Trained:
-        names.append((cell.variant.name, block.number))
-        return train(cell, block, *others)
+    def train_and_count(cell: TrainCell, *others: Any) -> Trained:
+        names.append(cell.variant.name)
+        return train(cell, *others)
 
     monkeypatch.setattr(blocks, "train", train_and_count)
     for write in itertools.count():
@@ -354,11 +354,8 @@ def test_other_cells_code_settings_or_machines_are_another_plan(
         ("data.path=[/home/me/a.txt,'../b c.txt']", "data.path=[a.txt,'b c.txt']"),
         ("data.path=s3://bucket/folder/*.txt", "data.path=s3://bucket/folder/*.txt"),
         ("+save=~/tokenizers/mine", "+save=mine"),
-        ("interpreter=/opt/pypy/bin/pypy3", "interpreter=pypy3"),
         ("variant.params.command='/opt/t {text} --out {merges}'", "variant.params.command='t {text} --out {merges}'"),
-        ("data.source.url=https://example.org/a/b", "data.source.url=https://example.org/a/b"),
         ("pattern.regex=/a/b/c", "pattern.regex=/a/b/c"),
-        ("variant=heap", "variant=heap"),
     ],
 )
 def test_an_override_is_recorded_without_the_folders_of_a_path(override: str, text: str) -> None:
@@ -372,21 +369,16 @@ def test_an_override_is_recorded_without_the_folders_of_a_path(override: str, te
 def test_a_run_that_is_killed_from_outside_is_continued(tmp_path: Path) -> None:
     """Killed when so many measurements are on disk, and again after continuing; then it is left to finish."""
     reading_of(tmp_path)
-    path = tmp_path / "results" / "records.jsonl"
+    path = tmp_path / "results" / FILE_NAME
     environment = {**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{SUPPORT}", "UNRULY_RECORDS": str(path)}
     trainers = "variant._target_=unruly:waits_to_be_ended,variants.naive:train,variants.incremental:train"
     data = [f"data.path={tmp_path}/text.txt", f"results={tmp_path}/results"]
     arguments = [sys.executable, "-m", "harness", *data, "-m", trainers, "vocab_size=270", "repeat=2"]
-
-    def measured_so_far() -> int:
-        return path.read_text().count('"kind":"measurement"') if path.exists() else 0
-
     for entries in (2, 5):
         own = {**environment, "UNRULY_ENOUGH": str(entries)}
-        process = subprocess.Popen(
-            arguments, env=own, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        wait_until(lambda at=entries: measured_so_far() >= at, f"{entries} measurements")  # type: ignore[misc]
+        process = subprocess.Popen(arguments, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        measured = '"kind":"measurement"'
+        wait_until(lambda at=entries: path.exists() and path.read_text().count(measured) >= at, f"{entries} lines")  # type: ignore[misc]  # noqa: B023
         assert process.poll() is None
         process.kill()
         process.wait(timeout=60)
