@@ -13,9 +13,6 @@ from harness.corpora import packages
 from harness.corpora.files import CorpusFile, digest_of, fresh_digest_of
 
 Card = Mapping[str, Any]
-OF_THE_COUNT = ("documents", "pre_tokens", "words")
-COUNTED_WITH = "gpt2"
-"""The pattern that the facts of the count hold for."""
 GENERATOR = "generator"
 FETCHED = {
     "url": ("url", "file"),
@@ -164,14 +161,15 @@ def counted_facts(card: Card, special_tokens: Sequence[str]) -> dict[str, int]:
     """The facts of the count, if they hold for these special tokens."""
     if list(special_tokens) != card.get("special_tokens", ["<|endoftext|>"]):
         return {}
-    return {fact: card["facts"][fact] for fact in OF_THE_COUNT if card["facts"].get(fact) is not None}
+    counted = ("documents", "pre_tokens", "words")
+    return {fact: card["facts"][fact] for fact in counted if card["facts"].get(fact) is not None}
 
 
 def counted_otherwise(
     file: CorpusFile, pattern_name: str, manifest: Mapping[str, Any], documents: int | None
 ) -> str | None:
-    """A sentence if the counts differ from the card's, which hold for one pattern; else None."""
+    """A sentence if the counts differ from the card's, which hold for the pattern gpt2; else None."""
     wrong = difference({"facts": file.facts}, {**manifest, "documents": documents})
-    if pattern_name != COUNTED_WITH or not wrong:
+    if pattern_name != "gpt2" or not wrong:
         return None
     return f"data={file.name} {wrong}; it is another text, or fix the facts of the card"

@@ -345,16 +345,14 @@ def workers(settings: Settings) -> Iterator[tuple[Any, Callable[[], None]]]:
                 " of a running one, or omit it for workers on this machine",
                 UNMEASURED,
             ) from error
-        opened.callback(close, client)
         client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", INNOCENT))
         if settings.scheduler is not None and not client.nthreads():
             say(f"waiting for the first worker of {address}")
-        yield client, replace_dead
-
-
-def close(client: Any) -> None:
-    with contextlib.suppress(Exception):  # the scheduler may be gone
-        client.close(timeout=2)
+        try:
+            yield client, replace_dead
+        finally:
+            with contextlib.suppress(Exception):  # the scheduler may be gone
+                client.close(timeout=2)
 
 
 @contextlib.contextmanager

@@ -79,8 +79,6 @@ def fetch_into(place: Path, card: Card) -> dict[str, int | str]:
             "source has changed",
             UNMEASURED,
         )
-    with made.open("rb") as file:
-        os.fsync(file.fileno())
     made.replace(place)
     remember(place, str(facts["sha256"]))
     shutil.rmtree(folder)

@@ -81,8 +81,7 @@ def check_readable(path: Path) -> None:
             raise Refusal(f"{path} is not a plain file; save it as one first, or pipe it into data.path=-", UNMEASURED)
         path.open("rb").close()
     except FileNotFoundError:
-        several = ", or data.path=[A,B] for several" if "," in str(path) else ""
-        raise Refusal(f"{path} not found; pass a file that exists{several}", UNMEASURED) from None
+        raise Refusal(f"{path} not found; pass a file that exists, or [A,B] for several", UNMEASURED) from None
     except OSError as error:
         sentence = f"cannot read {path} ({reason(error)}); make it readable, or pass another file"
         raise Refusal(sentence, UNMEASURED) from error
