@@ -13,36 +13,24 @@ from typing import Any
 
 import pytest
 from exploring import examples
+from fetched import END, prepared, refusal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.common import files
-from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora import CorpusFile, prepare
+from harness.common.errors import Refusal
+from harness.corpora import CorpusFile
 from harness.corpora import files as corpus_files
 from harness.corpora.files import bounds, character_start
 from harness.corpora.packages import site_packages, standard_library
 
-END = "<|endoftext|>"
 TEXT = f"one{END}two 二{END}{END}three\r\n{END}four"
 DIGEST = hashlib.sha256(TEXT.encode()).hexdigest()
 
 
-def card(path: Path | str | None = None, **other: Any) -> dict[str, Any]:
-    """A card for a user's file, or with `source` and `facts` for a known one."""
-    fields = {"name": "known", "bytes": None, "skip": None, "documents": None, "facts": {}, "source": {"kind": "path"}}
-    return {**fields, "path": None if path is None else str(path), **other}
-
-
-URL: dict[str, Any] = {"source": {"kind": "url", "file": "known.txt", "url": "https://moon.invalid/known.txt"}}
-
-
-def refusal_of(card: dict[str, Any]) -> str:
-    with pytest.raises(Refusal) as refused:
-        prepare(card, [END])
-    assert "\n" not in str(refused.value)
-    assert refused.value.exit_code == UNMEASURED
-    return str(refused.value)
+URL: dict[str, Any] = {
+    "name": "known",
+    "source": {"kind": "url", "file": "known.txt", "url": "https://moon.invalid/known.txt"},
+}
 
 
 @pytest.fixture
@@ -53,23 +41,23 @@ def book(tmp_path: Path) -> Path:
 
 
 def sliced(book: Path, special_tokens: tuple[str, ...] = (END,), **options: Any) -> str:
-    return prepare(card(book, **options), special_tokens).path.read_bytes().decode()
+    return prepared(book, special_tokens, **options).path.read_bytes().decode()
 
 
 # Finding
 
 
 def test_own_file_is_used_in_place_and_a_known_corpus_keeps_its_name(book: Path, cache_folder: Path) -> None:
-    assert prepare(card(book), [END]) == CorpusFile(book.name, book, len(TEXT.encode()), DIGEST)
-    assert prepare(card(book, **URL), [END]).name == "known"
+    assert prepared(book) == CorpusFile(book.name, book, len(TEXT.encode()), DIGEST)
+    assert prepared(book, **URL).name == "known"
     (cache_folder / "corpora").mkdir(parents=True)
     (cache_folder / "corpora" / "known.txt").write_text("here")
-    assert prepare(card(**URL), [END]).bytes == 4
+    assert prepared(None, **URL).bytes == 4
 
 
 def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
     with pytest.raises(Refusal, match=r"data=file needs data\.path=FILE"):
-        prepare(card(name="file"), [])
+        prepared(None)
     (tmp_path / "lost").symlink_to("nowhere")
     (tmp_path / "circle").symlink_to("circle")
     os.mkfifo(tmp_path / "pipe")
@@ -80,18 +68,18 @@ def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
     ]
     for sentence, paths in sentences:
         for path in paths:
-            assert sentence in refusal_of(card(path))
+            assert sentence in refusal(path)
     if os.geteuid():  # root may read everything
         book.chmod(0)
-        assert "cannot read" in refusal_of(card(book))
+        assert "cannot read" in refusal(book)
 
 
 # Verifying
 
 
 def test_checksum_holds_wherever_the_file_is(book: Path) -> None:
-    assert prepare(card(book, facts={"bytes": len(TEXT.encode()), "sha256": DIGEST}), [END]).sha256 == DIGEST
-    wrong = refusal_of(card(book, facts={"sha256": "0" * 64}))
+    assert prepared(book, facts={"bytes": len(TEXT.encode()), "sha256": DIGEST}).sha256 == DIGEST
+    wrong = refusal(book, facts={"sha256": "0" * 64})
     assert f"has sha256 {DIGEST}, its card says {'0' * 64}" in wrong
     assert "use it as your own file with data=file" in wrong
 
@@ -116,7 +104,7 @@ def write_back_in_time(path: Path) -> None:
 )
 def test_changed_file_is_noticed(book: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]) -> None:
     monkeypatch.setattr(corpus_files, "SECONDS_TO_SETTLE", -1)
-    corpus = prepare(card(book), [END])
+    corpus = prepared(book)
     assert corpus.is_unchanged()
     time.sleep(0.02)  # longer than a tick of the kernel's clock
     change(book)
@@ -158,16 +146,12 @@ def test_slice_starts_with_a_document_and_ends_within_the_bytes(book: Path, opti
     ],
 )
 def test_empty_slice_is_refused(book: Path, options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(Refusal) as refused:
-        prepare(card(book, **options), [END])
-    assert sentence in str(refused.value)
-    assert list(files.cache_folder("texts").iterdir()) == []
+    assert sentence in refusal(book, **options)
 
 
 def test_slice_of_a_changing_file_is_not_kept(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CorpusFile, "is_unchanged", lambda _: False)
-    assert "was changed while it was read; run the same again" in refusal_of(card(book, bytes="40"))
-    assert list(files.cache_folder("texts").iterdir()) == []
+    assert "was changed while it was read; run the same again" in refusal(book, bytes="40")
 
 
 def test_without_special_tokens_slices_end_with_characters(book: Path) -> None:

@@ -12,23 +12,21 @@ import lzma
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from exploring import examples
+from fetched import END, prepared, refusal
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from harness.common.errors import Refusal
-from harness.common.files import cache_folder
-from harness.corpora import CorpusFile, local, prepare
+from harness.corpora import local
 from harness.corpora.local import assemble
 from variants.contract import Corpus, InvalidText, Meter
 from variants.counting.pretokenize import serial
 
-END = "<|endoftext|>"
 pyarrow: Any = importlib.import_module("pyarrow")  # without types of its own
 parquet: Any = importlib.import_module("pyarrow.parquet")
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -40,26 +38,8 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 LONG = "".join(f"word{number} 二{number * 7919 % 1000}\n" for number in range(5_000)).encode()
 
 
-def prepared(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -> CorpusFile:
-    fields = {"name": "file", "bytes": None, "skip": None, "documents": None, "facts": {}, "source": {"kind": "path"}}
-    return prepare({**fields, "path": path if isinstance(path, list) else str(path), **further}, special_tokens)
-
-
 def text_of(path: Any, **further: Any) -> str:
     return prepared(path, **further).path.read_bytes().decode()
-
-
-def refusal_of(path: Any, special_tokens: tuple[str, ...] = (END,), **further: Any) -> str:
-    before = cached_files()
-    with pytest.raises(Refusal) as refused:
-        prepared(path, special_tokens, **further)
-    assert "\n" not in str(refused.value)
-    assert cached_files() == before, "something half-written was left"
-    return str(refused.value)
-
-
-def cached_files() -> list[Path]:
-    return sorted(path for path in cache_folder().rglob("*") if path.is_file())
 
 
 @pytest.fixture
@@ -114,9 +94,9 @@ def test_separator_of_several_files() -> None:
     assert text_of("texts/*.txt", separator="\n") == "a\nb\n"
     assert text_of("texts/*.txt", separator="", special_tokens=()) == "ab"
     assert text_of("texts/*.txt", special_tokens=("<|e|>", END)) == "a<|e|>b<|e|>"
-    sentence = refusal_of("texts/*.txt", ())
+    sentence = refusal("texts/*.txt", ())
     assert sentence.startswith("these 2 files are joined by the first special token, and special_tokens is empty;")
-    assert "data.column=text, but texts is plain text" in refusal_of("texts", column="text")
+    assert "data.column=text, but texts is plain text" in refusal("texts", column="text")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +117,7 @@ def test_separator_of_several_files() -> None:
 def test_invalid_path_is_refused(path: str, message: str) -> None:
     Path("empty/.hidden").mkdir(parents=True)
     Path("empty/.hidden/x").touch()
-    assert message in refusal_of(path)
+    assert message in refusal(path)
 
 
 def test_special_files_are_skipped_in_folders_and_refused_in_lists(texts: Path) -> None:
@@ -146,8 +126,8 @@ def test_special_files_are_skipped_in_folders_and_refused_in_lists(texts: Path) 
     (texts / "circle").symlink_to(".")
     (texts / "z.txt").symlink_to("a.txt")
     assert text_of("texts") == f"a{END}b{END}d{END}c{END}a{END}"
-    assert "pipe it into data.path=-" in refusal_of("[texts/a.txt,texts/pipe]")
-    assert "texts/lost not found" in refusal_of("[texts/a.txt,texts/lost]")
+    assert "pipe it into data.path=-" in refusal("[texts/a.txt,texts/pipe]")
+    assert "texts/lost not found" in refusal("[texts/a.txt,texts/lost]")
 
 
 def test_corpus_is_made_once_and_again_when_a_file_changes(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +201,7 @@ def test_damaged_compressed_file_is_refused(tmp_path: Path, suffix: str) -> None
     # Zstandard's checksum is optional, and this file has none.
     for content in (packed[: len(packed) // 2], packed[:-1], LONG, *[bytes(flipped)] * (suffix != ".zst")):
         path.write_bytes(content)
-        sentence = refusal_of(path)
+        sentence = refusal(path)
         assert sentence.startswith(f"{path} is damaged or not a {suffix[1:]} file (")
         assert sentence.endswith("; get or make it again")
 
@@ -230,7 +210,7 @@ def test_missing_library_is_named_with_what_installs_it(tmp_path: Path, monkeypa
     (tmp_path / "a.zst").write_bytes(PACK[".zst"](b"a"))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     sentence = "a .zst file needs pyarrow, which is not installed; run python -m pip install 'bpe-harness[data]'"
-    assert sentence in refusal_of(tmp_path / "a.zst")
+    assert sentence in refusal(tmp_path / "a.zst")
 
 
 # ---- columns
@@ -256,9 +236,9 @@ def test_rows_of_parquet_are_a_document_each(tmp_path: Path, kind: Any) -> None:
     table = pyarrow.table({"id": range(5), "body": pyarrow.array(ROWS).cast(kind)})
     parquet.write_table(table, path, row_group_size=2)
     assert text_of(path, column="body") == JOINED
-    assert "has no column 'text', there are: id, body; set data.column=NAME" in refusal_of(path)
-    assert "row 1: column 'id' holds int 0, which is not text" in refusal_of(path, column="id")
-    assert "its rows are joined by" in refusal_of(path, ())
+    assert "has no column 'text', there are: id, body; set data.column=NAME" in refusal(path)
+    assert "row 1: column 'id' holds int 0, which is not text" in refusal(path, column="id")
+    assert "its rows are joined by" in refusal(path, ())
 
 
 def test_csv_and_tsv_rows_are_a_document_each(tmp_path: Path) -> None:
@@ -302,7 +282,7 @@ def test_invalid_row_is_named(tmp_path: Path, name: str, content: Any, message: 
         parquet.write_table(content, path)
     else:
         path.write_bytes((b'{"text": "ok"}\n' if name == "a.jsonl" else b"") + content)
-    assert message in refusal_of(path)
+    assert message in refusal(path)
 
 
 # ---- standard input
@@ -328,4 +308,4 @@ def test_standard_input_is_read_once(pipe: Any) -> None:
 def test_missing_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
     pipe(b"")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    assert "nothing is piped into it" in refusal_of("-")
+    assert "nothing is piped into it" in refusal("-")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import fetched
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -15,10 +16,8 @@ from pyarrow import parquet
 from workbench import cells
 
 from harness import run
-from harness.common import registry
 from harness.common.errors import UNMEASURED, USAGE, Refusal
-from harness.common.files import cache_folder
-from harness.corpora import prepare
+from harness.corpora import CorpusFile
 from harness.corpora.__main__ import main
 from harness.worker import word_store
 from variants.contract import WordCounts
@@ -27,11 +26,6 @@ pytestmark = pytest.mark.usefixtures("measured_once")
 
 Items = list[tuple[bytes, int]]
 LARGEST = 2**63 - 1
-
-
-def card_of(path: Path, **further: Any) -> dict[str, Any]:
-    whole = {"bytes": None, "skip": None, "documents": None, "facts": {}, **registry.cards("data")["words"]}
-    return {**whole, "path": str(path), **further}
 
 
 def as_text(path: Path, items: Items) -> Path:
@@ -46,16 +40,12 @@ def as_parquet(path: Path, items: Items, word: pa.DataType, count: pa.DataType) 
     return path
 
 
+def prepared(path: Path, **further: Any) -> CorpusFile:
+    return fetched.prepared(path, (), "words", **further)
+
+
 def table_in(path: Path) -> dict[bytes, int]:
-    return dict(word_store.read(prepare(card_of(path), []).path)[0])
-
-
-def refusal_of(path: Path, **other: Any) -> str:
-    with pytest.raises(Refusal) as refused:
-        prepare(card_of(path, **other), [])
-    assert "\n" not in str(refused.value)
-    assert [*cache_folder("counts").iterdir()] == []  # nothing half-read
-    return str(refused.value)
+    return dict(word_store.read(prepared(path).path)[0])
 
 
 # What is read
@@ -77,7 +67,7 @@ def test_a_table_is_the_sum_of_its_lines(tmp_path: Path, items: Items, form: str
     else:
         as_parquet(path, items, pa.large_binary() if form == "large_binary" else pa.binary(), pa.int32())
     expected = WordCounts.from_items(items)
-    found, manifest = word_store.read(prepare(card_of(path), []).path)
+    found, manifest = word_store.read(prepared(path).path)
     assert list(found.items()) == list(expected.items())
     assert manifest["pre_tokens"] == sum(expected.values())
 
@@ -101,8 +91,8 @@ def test_files_of_a_folder_are_one_table(tmp_path: Path) -> None:
 
 def test_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Path) -> None:
     items = [(b"low", 5), (b"lower", 2), (b"new", 1)]
-    one = prepare(card_of(as_text(tmp_path / "a", items)), [])
-    other = prepare(card_of(as_parquet(tmp_path / "b", items[::-1], pa.binary(), pa.int64())), [])
+    one = prepared(as_text(tmp_path / "a", items))
+    other = prepared(as_parquet(tmp_path / "b", items[::-1], pa.binary(), pa.int64()))
     assert one.sha256 == other.sha256
     assert (one.name, one.bytes, one.table) == ("a", 11, True)
 
@@ -136,7 +126,7 @@ def test_invalid_table_is_refused(tmp_path: Path, content: Any, message: str) ->
         parquet.write_table(pa.table(content), path)
     else:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    sentence = refusal_of(path)
+    sentence = fetched.refusal(path, (), of="words")
     assert sentence.startswith(str(path))
     assert message in sentence
 
@@ -144,9 +134,9 @@ def test_invalid_table_is_refused(tmp_path: Path, content: Any, message: str) ->
 def test_cards_of_tables_are_checked(tmp_path: Path) -> None:
     path = as_text(tmp_path / "t", [(b"low", 1)])
     with pytest.raises(Refusal, match=r"not a text that data\.bytes can cut"):
-        prepare(card_of(path, bytes=1), [])
+        prepared(path, bytes=1)
     with pytest.raises(Refusal, match="its table has words 1, its card says 2"):
-        prepare(card_of(path, facts={"words": 2}), [])
+        prepared(path, facts={"words": 2})
     with pytest.raises(Refusal, match=r"data=words needs data\.path=FILE, a table of words with their counts"):
         cells("data=words")
 

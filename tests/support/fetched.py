@@ -1,8 +1,9 @@
-"""Cards for what a local server has, and a fetch that does not wait long."""
+"""Corpora of cards: of what is in a file, and of what a local server has, fetched without waiting long."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -11,11 +12,32 @@ import pytest
 from local_server import Server
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora import fetch
+from harness.common.files import cache_folder
+from harness.corpora import CorpusFile, fetch, prepare
 from harness.corpora.cards import card_of
 
 END = "<|endoftext|>"
 CONTENT = f"one{END}two 二{END}".encode() * 3000
+
+
+def prepared(path: Any, special_tokens: Sequence[str] = (END,), of: str = "file", **further: Any) -> CorpusFile:
+    """The corpus of the card `of` for a file of one's own."""
+    path = path if path is None or isinstance(path, list) else str(path)
+    return prepare({**card_of(of), "path": path, **further}, special_tokens)
+
+
+def refusal(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -> str:
+    """Why there is no such corpus; nothing is left of the attempt."""
+
+    def cached() -> list[Path]:
+        return sorted(path for path in cache_folder().rglob("*") if path.is_file() and path.parent.name != "digests")
+
+    before = cached()
+    with pytest.raises(Refusal) as refused:
+        prepared(path, special_tokens, **further)
+    assert "\n" not in str(refused.value)
+    assert cached() == before, "something half-written was left"
+    return str(refused.value)
 
 
 def impatient(seconds_without_a_byte: float = 0.3) -> Any:
