@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 from exploring import examples
+from fetched import prepared
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.common import registry
 from harness.common.errors import Refusal
-from harness.corpora import generators, prepare
+from harness.corpora import CorpusFile, generators
 from harness.corpora.language import zipf_counts
 from harness.worker import word_store
-from variants.contract import Corpus, WordCounts
+from variants.contract import Corpus
 from variants.counting.pretokenize import serial
 
 CARDS = {name: card for name, card in registry.cards("data").items() if card["source"]["kind"] == "generator"}
@@ -25,25 +26,15 @@ LARGE = "zipf_owt"
 SLOW = [LARGE, "random_text"]
 
 
-def card_of(name: str, **source: Any) -> dict[str, Any]:
-    listed = registry.cards("data")[name]
-    whole = {"path": None, "bytes": None, "skip": None, "documents": None, "facts": {}, **listed}
-    return {**whole, "source": {**listed["source"], **source}}
-
-
-def text(name: str, **source: Any) -> bytes:
-    return prepare(card_of(name, **source), []).path.read_bytes()
-
-
-def table(name: str, **source: Any) -> WordCounts:
-    return word_store.read(prepare(card_of(name, **source), []).path)[0]
+def generated(name: str, **source: Any) -> CorpusFile:
+    return prepared(None, (), name, source={**CARDS[name]["source"], **source})
 
 
 @pytest.mark.parametrize(
     "name", sorted(CARDS.keys() - {*SLOW}) + [pytest.param(name, marks=pytest.mark.slow) for name in SLOW]
 )
 def test_generator_makes_what_its_card_describes(name: str) -> None:
-    made = prepare(card_of(name), ["<|endoftext|>"])
+    made = prepared(None, of=name)
     facts = CARDS[name]["facts"]
     assert (made.sha256, made.bytes) == (facts["sha256"], facts["bytes"])
     assert made.parameters == {key: value for key, value in CARDS[name]["source"].items() if key != "kind"}
@@ -68,9 +59,10 @@ def test_counts_are_the_law_rounded_down(words: int, denominator: int, above: in
 
 @pytest.mark.parametrize("size", [1, 50, 1_200_000])
 def test_random_text_has_its_alphabet_and_lengths(size: int) -> None:
-    made = text(
+    corpus = generated(
         "random_text", bytes=size, alphabet="aé日", letter_weights=[3, 0, 1], length_weights=[1, 0, 2], document=5
     )
+    made = corpus.path.read_bytes()
     assert size - 60 < len(made) <= size
     documents = [document.split(" ")[1:] for document in made.decode().split("<|endoftext|>")]
     assert {len(document) for document in documents[:-1]} <= {5}
@@ -81,12 +73,12 @@ def test_random_text_has_its_alphabet_and_lengths(size: int) -> None:
 
 
 def test_tables_of_several_blocks_have_different_words() -> None:
-    assert len(set(table("strange_bytes", words=70_000, longest=6))) == 70_000
-    assert len(serial(Corpus(str(prepare(card_of("no_repeats", words=70_000), []).path)))) == 70_000
+    assert len(set(word_store.read(generated("strange_bytes", words=70_000, longest=6).path)[0])) == 70_000
+    assert len(serial(Corpus(str(generated("no_repeats", words=70_000).path)))) == 70_000
 
 
 def test_changed_parameters_are_named_and_have_no_facts() -> None:
-    made = prepare(card_of("zipf_tinystories", words=1000, seed=7), [])
+    made = generated("zipf_tinystories", words=1000, seed=7)
     assert made.name == "zipf_tinystories(seed=7,words=1000)"
     assert made.parameters is not None
     assert (made.parameters["words"], made.parameters["seed"], made.parameters["shift"]) == (1000, 7, 2)
@@ -117,22 +109,22 @@ def test_changed_parameters_are_named_and_have_no_facts() -> None:
 )
 def test_invalid_parameters_are_refused(name: str, changed: dict[str, Any], message: str) -> None:
     with pytest.raises(Refusal, match=message) as refused:
-        prepare(card_of(name, **changed), [])
+        generated(name, **changed)
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["ties", "distinct_pairs"])
 def test_set_is_made_once_and_again_if_damaged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = prepare(card_of(name), [])
+    first = generated(name)
     with monkeypatch.context() as patch:
         patch.setattr(generators, "made", lambda _: pytest.fail("made a second time"))
-        assert prepare(card_of(name), []) == first
+        assert generated(name) == first
     file = first.path / "data" if first.table else first.path
     content = file.read_bytes()
     file.write_bytes(bytes((content[0] ^ 1,)) + content[1:])
     if not first.table:  # tables of words are made again by themselves
         with pytest.raises(Refusal, match=f"{file} has sha256 .*; it is another file or damaged; remove it"):
-            prepare(card_of(name), [])
+            generated(name)
         file.unlink()
-    assert prepare(card_of(name), []).sha256 == CARDS[name]["facts"]["sha256"]
+    assert generated(name).sha256 == CARDS[name]["facts"]["sha256"]
     assert file.read_bytes() == content
