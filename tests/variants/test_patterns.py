@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import random
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import regex
 from exploring import examples
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from pattern_family import all_slots, spelling
+from tokenizers_made import isolated
 from workbench import first_fast
 
 from harness.common import registry
-from variants.contract import Corpus
 from variants.counting import patterns
 from variants.counting.patterns import compiled, slots_of
-from variants.counting.pretokenize import pre_tokens
 
 pytest.importorskip("variants.native._scanner")
 
@@ -84,37 +82,19 @@ def test_every_card_has_a_compiled_form() -> None:
     assert [name for name, expression in CARDS.items() if compiled(expression) is None] == []
 
 
-def test_digits_alone_and_gpt2s_within_the_pieces_are_starcoder2s() -> None:
-    text = "a  1 b12  3's x9\n\n 4  ½ it's  !7!"
-    pieces = (piece for piece in regex.split(r"(\p{N})", text) if piece)
-    want = [word for piece in pieces for word in regex.findall(CARDS["gpt2"], piece)]
-    assert regex.findall(CARDS["starcoder2"], text) == want
-
-
-def expect_member(file: Path, chance: random.Random) -> int:
-    """A random member on a random text, on a random path; returns the length of the text."""
-    slots = chance.choice(MEMBERS)
-    expression = spelling(slots, chance)
-    assert slots_of(expression) == slots, expression
-    pieces = chance.sample(PIECES, chance.randint(2, 14))
-    text = "".join(chance.choices(pieces, k=chance.randint(0, chance.choice((5, 30, 120, 600)))))
-    for how in ({}, {"threads": 3, "smallest_range": 1, "buffer": chance.choice((8, 64, 100))}):
-        expect_definition(file, text.encode(), (), expression, instructions=chance.choice(PATHS), **how)
-    return len(text)
-
-
-@pytest.mark.parametrize("block", first_fast(range(8)))
+@pytest.mark.parametrize("block", first_fast(range(40)))
 def test_random_members_split_random_texts_as_regex_does(tmp_path: Path, block: int) -> None:
     chance = random.Random(block)
     for _ in range(80):
-        expect_member(tmp_path / "text", chance)
-
-
-@pytest.mark.slow
-def test_random_members_split_a_million_characters_as_regex_does(tmp_path: Path) -> None:
-    chance, characters = random.Random(99), 0
-    while characters < 1_000_000:
-        characters += expect_member(tmp_path / "text", chance)
+        slots = chance.choice(MEMBERS)
+        expression = spelling(slots, chance)
+        assert slots_of(expression) == slots, expression
+        pieces = chance.sample(PIECES, chance.randint(2, 14))
+        text = "".join(chance.choices(pieces, k=chance.randint(0, chance.choice((5, 30, 120, 600)))))
+        for how in ({}, {"threads": 3, "smallest_range": 1, "buffer": chance.choice((8, 64, 100))}):
+            expect_definition(
+                tmp_path / "text", text.encode(), (), expression, instructions=chance.choice(PATHS), **how
+            )
 
 
 @pytest.mark.slow
@@ -140,43 +120,19 @@ def test_a_character_more_or_less_is_unknown_or_splits_as_regex_does(
 
 # The patterns of SuperBPE, each one expression, cut as the original does in several steps, line by line.
 
-texts = st.text(st.sampled_from("ab1\u00bd .,:-/\t\r\n\u00a0\u3000\u00e9\u4e00\u0301'sS")) | st.text(max_size=30)
-LINES = regex.compile(r"[^\n]*\n|[^\n]+")
-ALONE = regex.compile(r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r\n/]*| +(?!\S)")
-WORDS = regex.compile((CARDS["o200k"] or "").replace("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", ""))
+LINE = r"[^\n]*\n|[^\n]+"
+ALONE = r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r\n/]*| +(?!\S)"
+WORDS = (CARDS["o200k"] or "").replace("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "")
 
 
-def second_stage(text: str) -> Iterator[str]:
-    """Each match of the expression is a piece, and so is each stretch between two matches."""
-    for line in LINES.findall(text):
-        at = 0
-        for match in ALONE.finditer(line):
-            yield from filter(None, (line[at : match.start()], match.group()))
-            at = match.end()
-        yield from filter(None, [line[at:]])
-
-
-def first_stage(text: str) -> Iterator[str]:
-    for line in LINES.findall(text):
-        yield from (match.group() for match in WORDS.finditer(line))
-
-
-def pieces(folder: Path, text: str, pattern: str) -> list[str]:
-    (folder / "text").write_bytes(text.encode())
-    corpus = Corpus(str(folder / "text"), (), CARDS[pattern])
-    return [piece.decode() for piece in pre_tokens(corpus)]
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(texts)
-def test_the_two_expressions_cut_any_text_as_the_steps_do(tmp_path: Path, text: str) -> None:
-    assert pieces(tmp_path, text, "superbpe") == list(second_stage(text))
-    assert pieces(tmp_path, text, "superbpe_words") == list(first_stage(text))
-
-
-def test_contractions_are_words_of_their_own_in_the_first_stage() -> None:
-    assert WORDS.pattern != CARDS["o200k"], "o200k's expression is written otherwise now"
-    assert list(first_stage("don't\n")) == ["don", "'t", "\n"]
+@examples(60)
+@given(st.text(st.sampled_from("ab1\u00bd .,:-/\t\r\n\u00a0\u3000\u00e9\u4e00\u0301'sS")) | st.text(max_size=30))
+@example("don't\n")
+def test_the_two_expressions_cut_any_text_as_the_steps_do(text: str) -> None:
+    lines = regex.findall(LINE, text)
+    assert regex.findall(CARDS["superbpe"], text) == [piece for line in lines for piece in isolated(ALONE, line)]
+    words = [word for line in lines for word in regex.findall(WORDS, line)]
+    assert regex.findall(CARDS["superbpe_words"], text) == words
 
 
 def test_a_long_line_takes_little_memory() -> None:
