@@ -13,7 +13,7 @@ import regex
 from harness.common import registry
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import Learned, trained
-from variants.contract import Merge, WordCounts, vocab_of
+from variants.contract import Merge, WordCounts
 
 PATTERNS: dict[str, str | None] = {name: card["regex"] for name, card in registry.cards("pattern").items()}
 SPECIALS = ("<|endoftext|>", "<|e|>", "<|e|>x")
@@ -24,9 +24,6 @@ TEXT = (
     "<|e|>x<|e|><|endoftext|><|e| <|endoftext|> the the theme"
 )
 """Contractions, all kinds of blanks and line ends, digits, scripts, controls, special tokens whole and cut short."""
-
-# "abc" is learned from (ab, c), but its own bytes come down to (a, bc): no training does this, other lists may.
-SPELLED_TWICE = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
 
 
 @functools.cache
@@ -63,10 +60,6 @@ def changed(folder: Path, **changes: Any) -> Path:
     path = folder / "tokenizer.json"
     path.write_text(json.dumps(content))
     return path
-
-
-def spelled_twice() -> Learned:
-    return Learned(vocab_of(SPELLED_TWICE), list(SPELLED_TWICE), {}, PATTERNS["gpt2"])
 
 
 def replayed(word: bytes, merges: Sequence[Merge]) -> list[bytes]:

@@ -157,15 +157,10 @@ def test_a_cut_equals_training_to_its_size(tmp_path: Path, size: int) -> None:
     assert json.loads((tmp_path / "cut/manifest.json").read_bytes())["cut_from"] == {"vocab_size": 459, "merges": 200}
 
 
-def last_special(size: int) -> Learned:
-    """Merges from 256 on, the special token last."""
-    merges = learned().merges[: size - 257]
-    vocab = {**vocab_of(merges), size - 1: b"<e>"}
-    return Learned(vocab, merges, {"<e>": size - 1}, PATTERNS["gpt2"])
-
-
 def test_ids_close_up() -> None:
-    smaller = cut(last_special(400), 300)
+    merges = learned().merges[:143]
+    last = Learned({**vocab_of(merges), 399: b"<e>"}, merges, {"<e>": 399}, PATTERNS["gpt2"])
+    smaller = cut(last, 300)
     assert (smaller.special_tokens, len(smaller.merges), max(smaller.vocab)) == ({"<e>": 299}, 43, 299)
 
 
@@ -201,7 +196,6 @@ def of_merges(*merges: tuple[str, str], **options: Any) -> Tokenizer:
         ([("b", "b"), ("b", "bb")], ["bbb"]),
         ([("a", "b"), ("b", "c"), ("a", "bc")], ["abc"]),
         ([("b", "c"), ("a", "bc"), ("a", "b")], []),
-        ([("a", "b"), ("ab", "c"), ("b", "c"), ("a", "bc")], []),
         ([("a", "a"), ("aa", "aa"), ("a", "aa")], ["aaa"]),
     ],
 )

@@ -48,8 +48,8 @@ def test_a_worked_case(train: Any, languages: list[str], options: dict[str, Any]
     assert written(train(list(map(table, languages)), number, **options)) == merges
 
 
-def train_at_random(seed: int) -> None:
-    """Tables of one to four languages, trained by heap and by the definition."""
+@pytest.mark.parametrize("seed", range(60))
+def test_random_tables_of_one_to_four_languages_give_the_defined_merges(seed: int) -> None:
     dice = random.Random(seed)
     letters = dice.sample("abcé\0z", dice.randint(1, 5))
 
@@ -70,12 +70,7 @@ def train_at_random(seed: int) -> None:
         ),
     }
     number = dice.choice((2, 10, 500))
-    assert parity.train(tables, number, **options) == parity.naive(tables, number, **options), seed
-
-
-def test_random_tables_give_the_defined_merges() -> None:
-    for seed in range(60):
-        train_at_random(seed)
+    assert parity.train(tables, number, **options) == parity.naive(tables, number, **options)
 
 
 def test_one_language_is_trained_as_ever() -> None:
