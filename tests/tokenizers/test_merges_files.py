@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 from pathlib import Path
 
@@ -46,7 +45,6 @@ def minbpe_text(merges: list[Merge], special_tokens: str = "0\n") -> str:
     ("content", "form"),
     [
         (SPELLED, "GPT-2's merges.txt"),
-        (f"#version: 0.2\n{SPELLED}", "GPT-2's merges.txt"),
         (f"#version: 0.2\n{SPELLED}".replace("\n", "\r\n"), "GPT-2's merges.txt"),
         ("\ufeff" + SPELLED + "\n\n", "GPT-2's merges.txt"),
         ("74 68\n7468 65\n", "hexadecimal lines"),
@@ -134,11 +132,3 @@ def test_broken_files_are_refused_with_the_line(tmp_path: Path, content: str | b
     ) as refused:
         read_merges_file(path)
     assert refused.value.exit_code == USAGE
-
-
-def test_merges_are_read_from_a_pipe_that_is_written_to() -> None:
-    reading, writing = os.pipe()
-    os.write(writing, b"a b\n")
-    os.close(writing)
-    assert read_merges_file(Path(f"/dev/fd/{reading}")).merges == [(b"a", b"b")]
-    os.close(reading)

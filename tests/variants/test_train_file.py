@@ -32,16 +32,12 @@ def test_a_file_becomes_the_definitions_vocabulary_and_merges(
     assert len(vocabulary) == 280
 
 
-def test_vocabulary_is_smaller_if_no_pair_is_left(tmp_path: Path) -> None:
-    (tmp_path / "corpus").write_text("ab")
-    vocabulary, merges = train_file(str(tmp_path / "corpus"), 1000)
-    assert merges == [(b"a", b"b")]
-    assert len(vocabulary) == 258
-
-
-def test_special_tokens_may_be_one_or_none(file: Path) -> None:
+def test_special_tokens_may_be_one_or_none_and_pairs_too_few(file: Path) -> None:
     assert train_file(str(file), 280, special_tokens="<|e|>") == train_file(str(file), 280, special_tokens=("<|e|>",))
     assert train_file(str(file), 280, special_tokens=None) == train_file(str(file), 280, special_tokens=[])
+    file.write_text("ab")
+    vocabulary, merges = train_file(str(file), 1000)
+    assert (merges, len(vocabulary)) == ([(b"a", b"b")], 258)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +57,11 @@ def test_what_cannot_be_meant_is_refused(file: Path, keywords: dict[str, object]
         train_file(str(file), **{"vocab_size": 300, **keywords})  # type: ignore[arg-type]
 
 
-def test_a_bad_byte_is_named_and_a_missing_file_too(tmp_path: Path) -> None:
-    (tmp_path / "corpus").write_bytes(b"good \xff bad")
+def test_a_bad_byte_is_named_and_a_missing_file_too(file: Path) -> None:
+    file.write_bytes(b"good \xff bad")
     with pytest.raises(InvalidText, match="invalid UTF-8 at byte 5"):
-        train_file(str(tmp_path / "corpus"), 300)
-    vocabulary, _ = train_file(str(tmp_path / "corpus"), 300, errors="replace")
+        train_file(str(file), 300)
+    vocabulary, _ = train_file(str(file), 300, errors="replace")
     assert " \ufffd".encode() in vocabulary.values()
     with pytest.raises(FileNotFoundError):
-        train_file(str(tmp_path / "nowhere"), 300)
+        train_file("nowhere", 300)
