@@ -248,7 +248,7 @@ def merge_cases() -> str:
 def file_word_cases() -> str:
     rows = []
     for case in counter_checks.FILE_CASES:
-        found = f"an error at byte {case.invalid_at}" if case.invalid_at is not None else shown(case.words)
+        found = f"an error at byte {case.want}" if isinstance(case.want, int) else shown(case.want)
         specials = " ".join(map(code, case.call.special_tokens)) or "none"
         rows.append((case.name, code(short(case.call.content)) or "empty", specials, found, case.why))
     return table(("case", "file", "special tokens", "words", "what it catches"), rows)

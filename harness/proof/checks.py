@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.worker.calling import arguments_for, parameters_of
-from variants.contract import InvalidText, Merge, Merges, Meter, Unavailable, WordCounts
+from variants.contract import Merge, Merges, Meter, Unavailable, WordCounts
 
 Words = Mapping[bytes, int]
 Subject = Callable[..., Any]
@@ -37,7 +37,7 @@ class Call(ABC):
 
     @abstractmethod
     def defined(self) -> Any:
-        """The definition's result; None if it refuses the input."""
+        """The definition's result."""
 
     @abstractmethod
     def smaller(self, fails: Callable[[Any], bool]) -> Any:
@@ -51,13 +51,11 @@ class Call(ABC):
         """The function's result; None if it fails."""
         try:
             return self.run(subject)
-        except (CheckFailed, InvalidText, Unavailable):
+        except (CheckFailed, Unavailable):
             return None
 
     def fails(self, subject: Subject) -> bool:
-        """Whether the function differs where the definition has a result."""
-        defined = self.defined()
-        return defined is not None and self.result_of(subject) != defined
+        return bool(self.result_of(subject) != self.defined())
 
     def smallest(self, subject: Subject) -> Any:
         """The smallest call found in SHRINKING_SECONDS that fails too; itself if it passes now."""

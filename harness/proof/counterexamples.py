@@ -176,29 +176,35 @@ class CounterCall(Call):
         how = f"special tokens {list(self.special_tokens)}, errors={self.errors}{threads}"
         return f"file: {bytes_text(self.content)}\n{how}, pattern {self.pattern or 'none'}"
 
-    def run(self, count: Subject, *meter: Meter) -> list[tuple[bytes, int]]:
-        return sorted(dict(self.words(count, *meter)).items())
+    def run(self, count: Subject, *meter: Meter) -> dict[bytes, int] | int:
+        """The words with their counts, or the offset that the counter names as that of the first invalid byte."""
+        try:
+            return dict(sorted(dict(self.words(count, *meter)).items()))
+        except InvalidText as error:
+            return error.offset
 
-    def defined(self) -> list[tuple[bytes, int]] | None:
-        result: list[tuple[bytes, int]] | None = replace(self, width=None).result_of(registry.definition_counter())
-        return result
+    def defined(self) -> dict[bytes, int] | int:
+        return replace(self, width=None).run(registry.definition_counter())
 
-    def expect(self, count: Subject, want: Words, why: str) -> None:
-        """Raise CheckFailed with the first word whose count differs from the one wanted, the reason and the file."""
+    def expect(self, count: Subject, want: Words | int, why: str) -> None:
+        """Raise CheckFailed, with this counterexample, unless a counter finds these words, or this invalid byte."""
         with self.attached():
-            try:
-                words = dict(self.words(count))
-            except InvalidText as error:
-                raise CheckFailed(f"refused a valid file: {error}\n{self}") from error
-            if words != want:
-                word = min(word for word in {*words, *want} if words.get(word, 0) != want.get(word, 0))
-                raise CheckFailed(
-                    f"first difference at word {bytes_text(word)}: got {words.get(word, 0)}, want {want.get(word, 0)}\n"
-                    f"{why}\n{self}\ncounted {words_text(words)}"
+            got = self.run(count)
+            if got == want:
+                return
+            if isinstance(want, int) or isinstance(got, int):
+                mine, theirs = (
+                    f"byte {it} as invalid" if isinstance(it, int) else words_text(it) for it in (got, want)
                 )
+                raise CheckFailed(f"got {mine}, want {theirs}\n{why}\n{self}")
+            word = min(word for word in {*got, *want} if got.get(word, 0) != want.get(word, 0))
+            raise CheckFailed(
+                f"first difference at word {bytes_text(word)}: got {got.get(word, 0)}, want {want.get(word, 0)}\n"
+                f"{why}\n{self}\ncounted {words_text(got)}"
+            )
 
     def expect_definition(self, count: Subject) -> None:
-        self.expect(count, dict(self.defined() or ()), "the definition counts these")
+        self.expect(count, self.defined(), "the definition counts these")
 
     def smaller(self, fails: Callable[[CounterCall], bool]) -> CounterCall:
         """A shorter file with as few special tokens as show it; it is cut anywhere, also within a character."""
@@ -213,15 +219,25 @@ class CounterCall(Call):
         options = [f"special_tokens={self.special_tokens!r}"]
         options += [f"pattern={self.pattern!r}"] * (self.pattern != GPT2_PATTERN)
         options += [f"errors={self.errors!r}"] * (self.errors != "strict")
+        call, defined = f"{name}({', '.join(['corpus', *keywords])})", self.defined()
         return function_text(
             "test_this_file_gives_the_defined_words(tmp_path)",
-            "from variants.contract import Corpus",
+            *["import pytest"] * isinstance(defined, int),
+            f"from variants.contract import Corpus{', InvalidText' * isinstance(defined, int)}",
             *imports,
             "",
             'path = tmp_path / "corpus.txt"',
             f"path.write_bytes({self.content!r})",
             f"corpus = Corpus(str(path), {', '.join(options)})",
-            f"assert dict({name}({', '.join(['corpus', *keywords])})) == {literal(dict(self.defined() or ()))}",
+            *(
+                [f"assert dict({call}) == {literal(defined)}"]
+                if isinstance(defined, dict)
+                else [
+                    "with pytest.raises(InvalidText) as failure:",
+                    f"    {call}",
+                    f"assert failure.value.offset == {defined}",
+                ]
+            ),
         )
 
 

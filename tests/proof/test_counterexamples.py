@@ -78,7 +78,12 @@ def test_options_of_the_call_are_part_of_the_test() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "case"), [(sabotaged_counters.counts_nothing, "F02"), (sabotaged_counters.cuts_anywhere, "F14")]
+    ("count", "case"),
+    [
+        (sabotaged_counters.counts_nothing, "F02"),
+        (sabotaged_counters.cuts_anywhere, "F14"),
+        (sabotaged_counters.names_the_offset_in_the_document, "first_of_two_invalid"),
+    ],
 )
 def test_wrong_counter_gets_a_test_that_fails_for_it(count: Callable[..., Any], case: str, tmp_path: Path) -> None:
     (check,) = [check for check in counter_checks([2]) if check.name == f"check_worked_file[{case}]"]

@@ -112,7 +112,7 @@ def agree(name: str, corpus: Corpus, rule: TieBreak | None, num_merges: int = 30
 def test_merges_of_the_worked_files_are_right(name: str, rule: TieBreak | None, tmp_path: Path) -> None:
     trainer(name)
     path, checked = tmp_path / "text.txt", 0
-    for case in (case for case in FILE_CASES if case.invalid_at is None):
+    for case in (case for case in FILE_CASES if not isinstance(case.want, int)):
         path.write_bytes(case.call.content)
         corpus = Corpus(str(path), case.call.special_tokens, case.call.pattern, case.call.errors, partial=True)
         with contextlib.suppress(Unavailable):  # it knows no such pattern, or no special tokens
