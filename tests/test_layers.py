@@ -131,12 +131,6 @@ def test_a_room_says_what_it_is_for(room: str) -> None:
     assert re.search(r"^In: .*Out: ", doc, re.MULTILINE | re.DOTALL), f"{room} does not say what comes in and goes out"
 
 
-@pytest.mark.parametrize("path", sources("harness/*.py"), ids=named)
-def test_what_lies_at_the_root_is_a_command(path: Path) -> None:
-    if path.name != "__init__.py":
-        assert '\nif __name__ == "__main__":\n' in path.read_text()
-
-
 @pytest.mark.parametrize("room", [*ROOMS, "commands", "tests"])
 def test_a_room_keeps_to_its_ceiling(room: str) -> None:
     pattern = {"commands": "harness/*.py", "tests": "tests/**/*.py"}.get(room, f"harness/{room}/**/*.py")
