@@ -150,22 +150,6 @@ def test_a_row_that_is_not_as_expected_is_reported(changed: dict[str, Any], comp
     assert complaint in found
 
 
-@pytest.mark.parametrize(
-    ("out", "err"),
-    [
-        ("", "refused\nrefused\n"),
-        ("", "Traceback (refused)\n"),
-        ("", ""),
-        ("", "accepted\n"),
-        ("a table\n", "refused\n"),
-    ],
-)
-def test_a_refusal_is_one_sentence_and_no_traceback(out: str, err: str) -> None:
-    row = Row("", ["python -m harness"], exit=2, err=["refused"])
-    assert complaints(row, Outcome(2, "", "text: refused\n"), 0) == []
-    assert complaints(row, Outcome(2, out, err), 0) != []
-
-
 @pytest.fixture(scope="session")
 def folders_of_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The two folders that rows start from: made once, copied for each."""

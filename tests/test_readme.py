@@ -47,12 +47,6 @@ def test_the_pictures_of_every_page_of_results_are_what_their_commands_draw(page
     assert main([str(page), "--check"]) == 0
 
 
-def test_every_file_the_readme_links_to_is_there() -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README.read_text())
-    assert links
-    assert [link for link in links if not (CHECKOUT / link).exists()] == []
-
-
 def test_the_picture_of_the_ladder_shows_the_totals_of_its_table() -> None:
     table = next(block for block in BLOCK.finditer(ALGORITHMS.read_text()) if "results/readme/ladder" in block[0])
     rows = [line.split(" | ") for line in table[0].splitlines() if line.startswith("| ") and " s |" in line]
