@@ -14,7 +14,7 @@ from harness.common.units import count_text, times_text
 from harness.proof.checks import first_difference
 from harness.proof.prove import TEXTS, describe, merge_text
 from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Best, Replay, replay
-from harness.runs.words import CorpusWords, add_words_arguments, corpus_words, is_variant, merges_of_variant
+from harness.runs.words import CorpusWords, add_words_arguments, corpus_words
 from harness.tokenizers.merges_file import FORMS, MergesFile, read_merges_file
 from harness.worker.calling import OWN
 from variants.contract import Merge, TieBreak
@@ -24,23 +24,21 @@ Check a file of merges against the true counts of a data set, one merge after an
 moment each was the most frequent pair, one of several equally frequent pairs (right under
 some tie-breaks, which are named), or wrong. A merge of unknown tokens, one that comes twice,
 and one below min_count are reported as such. The file is one of: {FORMS}.
---against says where two lists part instead, and why: the other list is a file, or a variant
-that is trained on the data set now."""
+--against says where two lists part instead, and why."""
 EPILOG = """\
 examples:
   python -m harness.replay merges.txt --data book.txt
   python -m harness.replay tokenizer.json data=stdlib tie_break=huggingface
   python -m harness.replay ranks.tiktoken --data book.txt pattern=gpt4
-  python -m harness.replay merges.txt --against heap --data book.txt
+  python -m harness.replay merges.txt --against tokenizer.json --data book.txt
 
 With tie_break=NAME ties have to be broken that way; without it, any choice among equals is
 right. With vocab_size=N all merges up to that size have to be there, unless no pair is left.
-min_count=N means the same as in training. With --against, a variant breaks ties in its own way
-unless tie_break=NAME is given, and makes as many merges as the file unless vocab_size=N is.
+min_count=N means the same as in training.
 
 exit code: 0 if every merge is right; 21 if one is not, or if they stop too early or go on
 too long; with --against 0 if the lists are equal, 21 if they differ; 2 for a file that cannot
-be read as merges; 22 if a variant made no merges."""
+be read as merges."""
 IN_FULL = 10
 """So many faults and ties are shown in full."""
 
@@ -48,7 +46,7 @@ IN_FULL = 10
 def parser() -> argparse.ArgumentParser:
     made = Parser(prog="python -m harness.replay", description=DESCRIPTION, epilog=EPILOG)
     made.add_argument("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
-    made.add_argument("--against", metavar="OTHER", help="a file of merges, or a variant, to find where the two differ")
+    made.add_argument("--against", metavar="OTHER", type=Path, help="another file of merges, to find where they differ")
     add_words_arguments(made)
     return made
 
@@ -59,8 +57,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(options: argparse.Namespace) -> int:
-    if options.against is not None:
-        is_variant(options.against)  # refuses a name that is neither a variant nor a file
     file = read_merges_file(options.merges)
     words = corpus_words(options)
     if words.cell.tie_break == OWN:
@@ -81,11 +77,8 @@ def replay_with_bar(name: str, merges: Sequence[Merge], words: CorpusWords) -> R
 
 def compare(options: argparse.Namespace, file: MergesFile, words: CorpusWords, mine: Replay) -> int:
     """Print where the merges differ from another list, and why."""
-    if is_variant(options.against):
-        other = merges_of_variant(options.against, words, len(file.merges))
-    else:
-        other = read_merges_file(Path(options.against))
-    theirs = replay_with_bar(options.against, other.merges, words)
+    other = read_merges_file(options.against)
+    theirs = replay_with_bar(options.against.name, other.merges, words)
     different = list(differences(mine, theirs))
     lines = [f"A: {options.merges}, {count_text(len(file.merges))} merges ({file.form})"]
     lines += [f"B: {options.against}, {count_text(len(other.merges))} merges ({other.form})", words.described()]

@@ -1,8 +1,4 @@
-"""The words and merges that other commands work on, named as for python -m harness.
-
-The words are those that a run of the overrides would train on; merges are those of a file, or those that a variant
-makes of the words.
-"""
+"""The words that other commands work on: those that a run of the overrides of python -m harness would train on."""
 
 from __future__ import annotations
 
@@ -16,13 +12,11 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.units import bytes_text, count_text
 from harness.records.file import RunLog
-from harness.runs.blocks import Session, count, now, train
+from harness.runs.blocks import Session, count, now
 from harness.runs.cells import Block, Settings, Task, TrainCell
 from harness.runs.extension import EXTENDS
 from harness.runs.plan import planned
-from harness.tokenizers.merges_file import MergesFile
 from harness.worker import word_store
-from harness.worker.calling import OWN
 from variants.contract import WordCounts
 
 
@@ -103,41 +97,3 @@ def data_override(data: str | None) -> list[str]:
     if registry.looks_like_a_file(data):
         raise Refusal(f"{data} is neither a file nor a data set")
     return [f"data={data}"]
-
-
-def is_variant(name: str) -> bool:
-    """Whether it names a variant by its card or its target; else it must be an existing file of merges."""
-    if registry.variant(name) is not None:
-        return True
-    if Path(name).exists():
-        return False
-    if ":" in name:
-        return True
-    if registry.looks_like_a_file(name):
-        raise Refusal(f"{name} is neither a file of merges nor a variant")
-    raise Refusal(
-        f"{registry.unknown('variant', name, registry.variants())}; a function of your own is written "
-        "package.module:function, and a file of merges must exist"
-    )
-
-
-def merges_of_variant(name: str, words: CorpusWords, num_merges: int) -> MergesFile:
-    """Train a variant on the words, in a process of its own as any measured one.
-
-    `num_merges` is the number without vocab_size; without tie_break, ties are broken in the trainer's own default way.
-    Raises Refusal if the trainer makes no merges.
-    """
-    variant = f"variant._target_={name}" if registry.variant(name) is None else f"variant={name}"
-    overrides = [*words.overrides, "measure=proof", variant]
-    if not words.sets("tie_break"):
-        overrides.append(f"tie_break={OWN}")
-    if not words.sets("vocab_size"):
-        overrides.append(f"vocab_size={256 + len(words.cell.reading.corpus.special_tokens) + num_merges}")
-    cell, settings = only_cell(overrides)
-    with temporary_folder() as folder:
-        session = Session(settings, RunLog(None, now()), folder)
-        counted = count(cell.count, Block(0), Task(0, [cell]), session)
-        trained = train(cell, Block(0), counted, session)
-    if trained.answer["status"] != "ok" or trained.merges is None:
-        raise Refusal(f"{name} made no merges ({trained.answer['reason']})", UNMEASURED)
-    return MergesFile(trained.merges, f"trained with tie_break={trained.tie_break}, vocab_size={cell.vocab_size}")
