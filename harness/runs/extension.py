@@ -74,11 +74,17 @@ class Extension:
 
 
 def extension_of(
-    config: Mapping[str, Any], num_merges: int, special_tokens: Sequence[str], pattern: str | None
+    config: Mapping[str, Any],
+    variants: Sequence[VariantCard],
+    num_merges: int,
+    special_tokens: Sequence[str],
+    pattern: str | None,
 ) -> Extension | None:
     """What a configuration wants, None if nothing. Raises Refusal for what cannot be inherited."""
-    one_of("inherited", config["inherited"], list(INHERITING))
     veto, seeds, path = veto_of(config), config["seeds"], config["extend"]
+    if path is None and seeds == "none" and veto == "none":
+        return None
+    one_of("inherited", config["inherited"], list(INHERITING))
     if seeds != "none" and (path is not None or config["inherited"] != "kept"):
         raise Refusal("seeds= are kept and stand first; leave out extend= and inherited=met, or seeds=")
     if seeds != "none":
@@ -87,7 +93,7 @@ def extension_of(
     elif path is not None:
         what, extension = f"extend={path}", extended(Path(path), config["inherited"], special_tokens, veto)
     else:
-        return None if veto == "none" else Extension(veto=veto)
+        what, extension = f"veto={veto}", Extension(veto=veto)
     number = len(extension.merges)
     if num_merges < number:
         raise Refusal(
@@ -98,6 +104,7 @@ def extension_of(
         check_inherited(extension.merges, extension.inheriting, num_merges)
     except ValueError as error:
         raise Refusal(f"{what}: {error}") from error
+    require_extending(variants, what.partition("=")[0])
     return extension
 
 
@@ -176,13 +183,10 @@ def seed_merges(config: Mapping[str, Any], pattern: str | None) -> tuple[Merge, 
         raise Refusal(f"seeds={value}: {error}") from error
 
 
-def require_extending(variants: Sequence[VariantCard], extension: Extension | None) -> None:
+def require_extending(variants: Sequence[VariantCard], setting: str) -> None:
     """Refuse variants of the registry that cannot extend; a trainer named by its target reports that itself."""
-    if extension is None:
-        return
     cards = registry.variants()
     unable = [card.name for card in variants if card.name in cards and EXTENDS not in card.tags]
     if unable:
         able = ", ".join(name for name, card in cards.items() if EXTENDS in card.tags)
-        setting = "seeds" if extension.seeds else "extend" if extension.name is not None else "veto"
         raise Refusal(f"variant={unable[0]} does not support {setting}=; these do: {able}")

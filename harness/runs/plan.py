@@ -34,7 +34,7 @@ from harness.runs.cells import (
     make_tasks,
 )
 from harness.runs.compose import Config, compose
-from harness.runs.extension import extension_of, require_extending
+from harness.runs.extension import extension_of
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
@@ -106,7 +106,6 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
     repeat = config["repeat"] if config["repeat"] is not None else measure["repeat"]
     one_of("measure.kind", measure["kind"], ("time", "proof", "instructions"))
     at_least("repeat", repeat)
-    at_least("measure.warm_up", measure["warm_up"], 0)
     rule = rule_of(measure["precision"], repeat, measure["most"])
     for name in ("results", "save"):
         if config[name] == "":
@@ -157,8 +156,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
         )
     pattern_name, pattern = pattern_of(config["pattern"])
     variants = variants_of(config, keys)
-    extension = extension_of(config, vocab_size - smallest, special_tokens, pattern)
-    require_extending(variants, extension)
+    extension = extension_of(config, variants, vocab_size - smallest, special_tokens, pattern)
     limits = limits_of(config["limits"])
     if (runs_under := interpreter(config["interpreter"])).status == "error":
         raise Refusal(runs_under.reason)
@@ -297,7 +295,7 @@ def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantC
     for other in selected:
         own = {name: value for name, value in given.items() if name in other.params or "external" in other.tags}
         check_types("variant.params", own, other)
-        cards.append(replace(other, params={**other.params, **own}))
+        cards.append(replace(other, params={**other.params, **own}) if own else other)
     return cards
 
 
@@ -331,7 +329,7 @@ def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
         return CounterCard(composed["_target_"], composed["_target_"], params=given)
     check_parameters(f"counting={card.name}", given, card.params)
     check_types("counting.params", given, card)
-    return replace(card, params={**card.params, **given})
+    return replace(card, params={**card.params, **given}) if given else card
 
 
 # plan=true.
