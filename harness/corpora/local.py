@@ -92,20 +92,24 @@ def files_below(folder: Path) -> list[Path]:
     def fail(error: OSError) -> None:
         raise Refusal(f"cannot read {error.filename} ({reason(error)}); name files by a pattern", UNMEASURED) from error
 
+    if folder.resolve() == Path("/"):
+        sentence = f"{folder} is the whole file system; set data.path to a folder of texts, or a pattern"
+        raise Refusal(sentence, UNMEASURED)
     files = []
     for place, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        files += [path for path in (Path(place, name) for name in names if name[0] != ".") if path.is_file()]
+        paths = (Path(place, name) for name in names if not name.startswith("."))
+        files += [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - of a link that may not be followed
     if not files:
         raise Refusal(f"{folder} has no files; set data.path=FILE with one that exists", UNMEASURED)
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def matching(pattern: str) -> list[Path]:
-    paths = [path for path in map(Path, sorted(glob.glob(pattern, recursive=True))) if path.is_file()]  # noqa: PTH207
+    paths = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
     if not paths:
         raise Refusal(f"{pattern} not found, and no file matches it as a pattern; check data.path", UNMEASURED)
-    return paths
+    return [Path(path) for path in paths]
 
 
 def check_column(path: Any, members: Sequence[Any], column: str | None) -> bool:
