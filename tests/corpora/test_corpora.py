@@ -163,24 +163,6 @@ def test_without_special_tokens_slices_end_with_characters(book: Path) -> None:
     assert sliced(book, (), documents=1) == TEXT
 
 
-@pytest.mark.parametrize(
-    ("documents", "size"),
-    [
-        ([95_000, 205_001], 300_000),  # the second document does not end in time: the slice ends with a line
-        ([95_000, 190_000, 90_000], 285_000),
-        ([400_000], 300_000),
-        ([100_000] * 4, 300_000),
-    ],
-)
-def test_slice_gives_the_bytes_that_were_requested(tmp_path: Path, documents: list[int], size: int) -> None:
-    lines = "a line of ten words, which is not very long, really\n" * 8000
-    (tmp_path / "book").write_text("".join(lines[: length - len(END)] + END for length in documents))
-    text = sliced(tmp_path / "book", bytes="300kB")
-    assert 270_000 <= len(text) <= 300_000
-    assert text.endswith(END) if size < 300_000 or len(documents) == 4 else text.endswith("really\n")
-    assert size - len(text) < 60
-
-
 @given(
     st.lists(st.sampled_from(["a", "二", "😀", " ", "\n", END, "<|endof", "text|>"]), max_size=30).map("".join),
     st.integers(0, 120),

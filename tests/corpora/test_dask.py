@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import importlib
 import json
 import os
@@ -14,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -121,6 +121,15 @@ def test_files_of_all_kinds_have_the_words_of_the_joined_text(tmp_path: Path, me
         assert count_here(place, replace(ALONE, part_bytes=size)) == want
 
 
+def test_listed_object_is_the_object_itself() -> None:
+    """As S3 describes one in a listing, and alone."""
+    changed = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+    listed = {"Key": "b/a", "LastModified": changed, "ETag": '"1"', "Size": 3, "size": 3, "type": "file"}
+    alone = {"ETag": '"1"', "LastModified": changed, "size": 3, "ContentType": "text/plain", "VersionId": None}
+    assert dask.member_at("s3://b/a", listed) == dask.member_at("s3://b/a", alone)
+    assert dask.member_at("s3://b/a", listed) != dask.member_at("s3://b/a", {**alone, "ETag": '"2"'})
+
+
 @needs_fsspec
 def test_words_of_a_part_are_kept_by_all_that_they_depend_on(tmp_path: Path, cache_folder: Path) -> None:
     text = tmp_path / "text.txt"
@@ -184,7 +193,7 @@ def test_invalid_requests_are_refused(
 def with_dask(test: Any) -> Any:
     """Mark a test as slow; one after another, because several clusters at once are more than two cores bear."""
     # Not importorskip: importing it takes a second, in every process that collects tests.
-    test = pytest.mark.skipif(find_spec("distributed") is None, reason="pip install -e '.[cluster]' has it")(test)
+    test = pytest.mark.skipif(find_spec("distributed") is None, reason="pip install -e '.[distributed]' has it")(test)
     quiet = pytest.mark.filterwarnings("ignore")  # Dask's threads outlive what they had open
     return pytest.mark.slow(pytest.mark.xdist_group("dask")(quiet(test)))
 
@@ -225,7 +234,7 @@ def test_killed_workers_change_no_count(tmp_path: Path) -> None:
     write_text(texts / "e.txt", 40_000_000)
     want = digest_of(local.local_corpus({"path": str(texts)}, [END])[1])
     with killing(6, 0.7) as killed:
-        assert count(str(texts), 300_000) == want
+        assert count(f"file://{texts}", 300_000) == want
     assert killed
 
 
@@ -292,42 +301,3 @@ def test_failures_end_with_a_sentence(
     monkeypatch.setattr(sys, "executable", "/bin/false")
     assert main(command) == UNMEASURED
     assert "workers cannot be started on this machine" in capfd.readouterr().err
-
-
-# Behind URLs
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A bucket of a local server that speaks S3."""
-    server_of_moto = pytest.importorskip("moto.server", reason="pip install -e '.[cluster]' has it")
-    s3fs = pytest.importorskip("s3fs", reason="pip install -e '.[cluster]' has it")
-    server = server_of_moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    urllib.request.urlopen(f"http://{host}:{port}/moto-api/reset", b"").close()  # its buckets are the whole process's
-    variables = {"ENDPOINT_URL": f"http://{host}:{port}", "ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret"}
-    for name, value in {**variables, "DEFAULT_REGION": "us-east-1", "EC2_METADATA_DISABLED": "true"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    s3fs.S3FileSystem.clear_instance_cache()
-    system = s3fs.S3FileSystem()
-    system.mkdir("bucket")
-    try:
-        yield system
-    finally:
-        s3fs.S3FileSystem.clear_instance_cache()
-        server.stop()
-
-
-@with_dask
-def test_texts_may_be_in_a_bucket(tmp_path: Path, bucket: Any) -> None:
-    texts = mixed_files(tmp_path / "texts")
-    write_text(texts / "e.txt", 3_000_000)
-    for path in texts.iterdir():
-        bucket.put_file(str(path), f"bucket/texts/{path.name}")
-    command = ["variant=flat", "vocab_size=400", f"results={tmp_path / 'r'}"]
-    there = ["counting=dask", "counting.params.part=500kB", "counting.params.workers=2"]
-    there += ["data.path=s3://bucket/texts/*", f"save={tmp_path / 'there'}"]
-    assert main([*command, *there]) == 0
-    assert main([*command, "counting=native", f"data.path={texts}", f"save={tmp_path / 'here'}"]) == 0
-    assert (tmp_path / "there/merges.txt").read_bytes() == (tmp_path / "here/merges.txt").read_bytes()
