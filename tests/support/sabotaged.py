@@ -1,6 +1,7 @@
 """Trainers that learn the wrong merges, each in one way: mistakes found in published code, and their nearest relatives.
 
-Most are the definition with one of its steps replaced, so that what is wrong is all there is to read. A step that
+Most are the definition with one of its steps replaced, or a stage with one of its lines, so that what is wrong is all
+there is to read. A step that
 chooses takes the keys of greatest_bytes, which are the tokens. Trainers that
 break the contract around the merges are in ill_mannered.py.
 """
@@ -8,13 +9,13 @@ break the contract around the merges are in ill_mannered.py.
 from __future__ import annotations
 
 import ctypes
-import heapq
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from types import FunctionType
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
-from variants import naive
+from variants import fine_grained, heap, naive, pair_queue
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts, inverted
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
@@ -28,6 +29,17 @@ def replacing(train: Train, module: str = __name__, **steps: Any) -> Train:
     replaced = FunctionType(train.__code__, functions, train.__name__, train.__defaults__)
     replaced.__kwdefaults__, replaced.__qualname__ = train.__kwdefaults__, "replacing.<locals>.train"
     return replaced
+
+
+def mutated(module: ModuleType, changes: Mapping[str, str]) -> dict[str, Any]:
+    """The names of a module in which some texts are others."""
+    source = inspect.getsource(module)
+    for right, wrong in changes.items():
+        assert source.count(right) == 1, right
+        source = source.replace(right, wrong)
+    names: dict[str, Any] = {"__name__": module.__name__}
+    exec(source, names)
+    return names
 
 
 honest = replacing(naive.train)
@@ -135,35 +147,14 @@ def choose_in_even_slices(counts: PairCounts, keys: Sequence[Any], meter: Meter)
 loses_pairs_in_parallel_maximum = replacing(naive.train, most_frequent_pair=choose_in_even_slices)
 
 
-def heaped(take_stale_entries: bool) -> Train:
-    """A lazy heap that never puts an entry back with its true count: a stale one is believed, or dropped."""
-
-    def train(word_counts: WordCounts, num_merges: int, *_: Meter, tie_break: TieBreak = GREATEST_BYTES) -> list[Merge]:
-        learned = Vocabulary(tie_break.reversed_key)
-        words, weights = [list(word) for word in word_counts], list(word_counts.values())
-        counts = count_pairs(words, weights, NULL_METER)
-
-        def entry(pair: Pair) -> Any:
-            return -counts[pair], learned.keys[pair[0]], learned.keys[pair[1]], pair
-
-        heap = [entry(pair) for pair in counts]
-        heapq.heapify(heap)
-        while heap and len(learned.merges) < num_merges:
-            claimed, _left, _right, pair = heapq.heappop(heap)
-            if counts.get(pair, 0) == -claimed or take_stale_entries:
-                token = learned.add(pair)
-                words = [merge_pair(word, pair, token) for word in words]
-                counts = count_pairs(words, weights, NULL_METER)
-                for grown in counts:
-                    if token in grown:
-                        heapq.heappush(heap, entry(grown))
-        return learned.merges
-
-    return train
+def with_queue(right: str, wrong: str) -> Train:
+    """The stage `heap` with another queue."""
+    queue = mutated(pair_queue, {right: wrong})["PairQueue"]
+    return replacing(heap.train, learn=replacing(heap.learn, PairQueue=queue))
 
 
-heap_without_refresh = heaped(take_stale_entries=True)
-heap_dropping_stale_entries = heaped(take_stale_entries=False)
+heap_without_refresh = with_queue("if self.functions.sign * claimed == count:", "if count:")
+heap_dropping_stale_entries = with_queue("elif count:", "elif False:")
 
 
 # Replacing.
@@ -222,41 +213,8 @@ def dead_neighbour(
     return learned.merges
 
 
-def indexed(dropped: Callable[[list[int], list[int], Pair], Iterable[Pair]]) -> Train:
-    """Rewrites only the words that an index names; `dropped` says, wrongly, which pairs a rewritten word has lost."""
-
-    def train(word_counts: WordCounts, num_merges: int, *_: Meter, tie_break: TieBreak = GREATEST_BYTES) -> list[Merge]:
-        learned = Vocabulary(tie_break.key)
-        words, weights = [list(word) for word in word_counts], list(word_counts.values())
-        index: dict[Pair, set[int]] = {}
-        for number, word in enumerate(words):
-            for pair in zip(word, word[1:]):
-                index.setdefault(pair, set()).add(number)
-        while (counts := count_pairs(words, weights, NULL_METER)) and len(learned.merges) < num_merges:
-            pair = most_frequent_pair(counts, learned.keys, NULL_METER)
-            token = learned.add(pair)
-            for number in index.pop(pair, set()):
-                old, new = words[number], merge_pair(words[number], pair, token)
-                words[number] = new
-                for lost in dropped(old, new, pair):
-                    index.get(lost, set()).discard(number)
-                for come in zip(new, new[1:]):
-                    if token in come:
-                        index.setdefault(come, set()).add(number)
-        return learned.merges
-
-    return train
-
-
-def pairs_of_the_old_window(old: list[int], _new: list[int], pair: Pair) -> Iterable[Pair]:
-    places = [place for place, found in enumerate(zip(old, old[1:])) if found == pair]
-    window = old[max(places[0] - 1, 0) : places[-1] + 3]
-    return zip(window, window[1:])
-
-
-def pairs_that_occur_less_often(old: list[int], new: list[int], _: Pair) -> Iterable[Pair]:
-    return Counter(zip(old, old[1:])) - Counter(zip(new, new[1:]))
-
-
-index_dropped_too_early = indexed(pairs_of_the_old_window)
-index_dropped_at_the_first_of_two = indexed(pairs_that_occur_less_often)
+NEW_PAIRS = "self.index_pairs([pair for pair in come if new_token in pair], number)"
+window_dropped = mutated(fine_grained, {" or pair in remaining:": ":", "self.index_pairs(come, number)": NEW_PAIRS})
+index_dropped_too_early = replacing(window_dropped["train"])
+first_dropped = mutated(fine_grained, {"if self.counts_occurrences and holders[number] > 1:": "if False:"})
+index_dropped_at_the_first_of_two = functools.partial(replacing(first_dropped["train"]), index="occurrences")
