@@ -153,13 +153,12 @@ def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> tup
 
 def count_documents(source: Iterable[Any], corpus: Corpus, threads: int, progress: bool = False) -> WordCounts:
     """The words of an iterable of documents or batches."""
-    documents = Documents(source, corpus)
     counter: Callable[..., WordCounts] = registry.resolve(DOCUMENT_COUNTER)
     with refusing(), showing("counting", 0, "bytes", progress) as meter:
         try:
-            return counter(documents, corpus, TABLE_MEMORY, meter, threads=threads)
+            return counter(documents_of(source, corpus), corpus, TABLE_MEMORY, meter, threads=threads)
         except LeftOut as error:
-            raise Refusal(f"{documents.place}: the pattern leaves out {error.text!r}; fix the pattern") from error
+            raise Refusal(f"the pattern leaves out {error.text!r}; fix the pattern") from error
 
 
 def items_of(counts: Mapping[Any, int]) -> Iterator[tuple[bytes, int]]:
@@ -203,56 +202,51 @@ def counted_file(
     return words, {"name": file.name, "sha256": file.sha256}
 
 
-class Documents:
-    """The documents of an iterable of documents or of batches, some at a time as UTF-8; `place` says which."""
-
-    def __init__(self, source: Iterable[Any], corpus: Corpus) -> None:
-        self.source = source
-        self.corpus = corpus
-        self.place = ""
-
-    def __iter__(self) -> Iterator[list[bytes]]:
-        items, number, at_once = iter(self.source), 0, 1
-        while True:
-            chunk: list[Any] = []
-            try:
-                chunk.extend(islice(items, at_once))
-            except Exception as error:
-                place = f"item {number + len(chunk) + 1}"
-                raise Refusal(f"{place}: the iterable raised {type(error).__name__}: {error}") from error
-            if not chunk:
-                return
-            self.place = f"item {number + 1}" if len(chunk) == 1 else f"items {number + 1} to {number + len(chunk)}"
-            documents = self.encoded(chunk, number + 1)
-            yield documents
-            number += len(chunk)
-            at_once = 1 if sum(map(len, documents)) > LARGE_CHUNK else min(2 * at_once, ITEMS_AT_ONCE)
-
-    def encoded(self, chunk: list[Any], first: int) -> list[bytes]:
-        with suppress(TypeError, UnicodeEncodeError):  # something is not a str, or is reported below
-            return list(map(str.encode, chunk))
-        documents = []
-        for number, item in enumerate(chunk, first):
-            if isinstance(item, str | bytes | Mapping | os.PathLike) or not isinstance(item, Iterable):
-                documents.append(self.document(item, f"item {number}"))
-            else:
-                documents += [self.document(each, f"item {number}, element {at}") for at, each in enumerate(item, 1)]
-        return documents
-
-    def document(self, item: Any, place: str) -> bytes:
+def documents_of(source: Iterable[Any], corpus: Corpus) -> Iterator[list[bytes]]:
+    """The documents of an iterable of documents or batches, some at a time as UTF-8. Raises with an item's number."""
+    items, number, at_once = iter(source), 0, 1
+    while True:
+        chunk: list[Any] = []
         try:
-            if isinstance(item, str):
-                return item.encode()
-            if not isinstance(item, bytes):
-                advice = "; pass its texts, such as (row['text'] for row in rows)" if isinstance(item, Mapping) else ""
-                raise TypeError(f"{place} is {type(item).__name__}, not str or bytes{advice}")
-            if self.corpus.replaces_errors:
-                return item.decode(errors="replace").encode()
-            if self.corpus.pattern is not None:
-                item.decode()
-            return item
-        except UnicodeError as error:
-            raise Refusal(f"{place}: {error}; fix it, or pass bytes with errors='replace'") from error
+            chunk.extend(islice(items, at_once))
+        except Exception as error:
+            place = f"item {number + len(chunk) + 1}"
+            raise Refusal(f"{place}: the iterable raised {type(error).__name__}: {error}") from error
+        if not chunk:
+            return
+        documents = encoded(chunk, number + 1, corpus)
+        yield documents
+        number += len(chunk)
+        at_once = 1 if sum(map(len, documents)) > LARGE_CHUNK else min(2 * at_once, ITEMS_AT_ONCE)
+
+
+def encoded(chunk: list[Any], first: int, corpus: Corpus) -> list[bytes]:
+    with suppress(TypeError, UnicodeEncodeError):  # something is not a str, or is reported below
+        return list(map(str.encode, chunk))
+    documents = []
+    for number, item in enumerate(chunk, first):
+        if isinstance(item, str | bytes | Mapping | os.PathLike) or not isinstance(item, Iterable):
+            documents.append(encoded_document(item, f"item {number}", corpus))
+        else:
+            places = enumerate(item, 1)
+            documents += [encoded_document(each, f"item {number}, element {at}", corpus) for at, each in places]
+    return documents
+
+
+def encoded_document(item: Any, place: str, corpus: Corpus) -> bytes:
+    try:
+        if isinstance(item, str):
+            return item.encode()
+        if not isinstance(item, bytes):
+            advice = "; pass its texts, such as (row['text'] for row in rows)" if isinstance(item, Mapping) else ""
+            raise TypeError(f"{place} is {type(item).__name__}, not str or bytes{advice}")
+        if corpus.replaces_errors:
+            return item.decode(errors="replace").encode()
+        if corpus.pattern is not None:
+            item.decode()
+        return item
+    except UnicodeError as error:
+        raise Refusal(f"{place}: {error}; fix it, or pass bytes with errors='replace'") from error
 
 
 # `train_new_from_iterator` of transformers for byte-level BPE tokenizers: the same tokenizer.json, trained here.

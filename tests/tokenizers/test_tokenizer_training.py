@@ -115,7 +115,7 @@ def failing() -> Iterator[str]:
             "item 2: .* position 1: .*, or pass bytes with errors='replace'",
         ),
         (failing, {}, Refusal, "item 3: the iterable raised RuntimeError: gone"),
-        (["ab c"], {"pattern": r"\w+"}, Refusal, "item 1: the pattern leaves out 'ab c'"),
+        (["ab c"], {"pattern": r"\w+"}, Refusal, "the pattern leaves out 'ab c'"),
         (["a"], {"pattern": "("}, Refusal, "pattern '\\(' is not a regular expression"),
         (["README.md"], {}, Refusal, "is a file, but strings in a list are documents; pass pathlib.Path objects"),
         ("nowhere.txt", {}, Refusal, "nowhere.txt not found"),
