@@ -109,6 +109,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--to", choices=FILES_OF, required=True, metavar="FORM", help=forms)
     command.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="where to write these files")
     command.add_argument("--overwrite", action="store_true", help="replace files of that form")
+    about = "if the file lacks it: a name in conf/pattern, or your own"
+    command.add_argument("--pattern", metavar="NAME|REGEX", help=about)
+    about = "if the file lacks them: a special token, for ranks with its id; repeatable"
+    command.add_argument("--special-token", metavar="TOKEN[=ID]", action="append", help=about)
 
     command = _add(commands, _check, "check", "encode a text with ours and every engine installed, compare all ids")
     _add_data(command, "a data set or a file; repeatable (default: generated text of many scripts, with random bytes)")
@@ -142,15 +146,6 @@ def _add(commands: Any, do: Any, name: str, about: str, nargs: str | None = None
     command.set_defaults(do=do)
     forms = "a folder, a tokenizer.json, a file of ranks that ends with .tiktoken, or tiktoken:NAME"
     command.add_argument("tokenizers" if nargs else "tokenizer", metavar="TOKENIZER", nargs=nargs, help=forms)
-    command.add_argument(
-        "--pattern", metavar="NAME|REGEX", help="if the file lacks it: a name in conf/pattern, or your own"
-    )
-    command.add_argument(
-        "--special-token",
-        action="append",
-        metavar="TOKEN[=ID]",
-        help="if the file lacks them: a special token, for ranks with its id; repeatable",
-    )
     return command
 
 
@@ -158,14 +153,6 @@ def _add_data(command: argparse.ArgumentParser, about: str, *, action: str = "ap
     command.add_argument("--data", metavar="NAME|FILE", action=action, required=required, help=about)
     about = "as for python -m harness, for every --data: data.bytes=1MB, data.column=body; repeatable"
     command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=about)
-
-
-def _read(options: argparse.Namespace, path: str) -> TokenizerFile:
-    pattern = ... if options.pattern is None else pattern_named(options.pattern)
-    parted = [token.rpartition("=") for token in options.special_token or ()]
-    if parted and all(text and number.isdecimal() for text, _, number in parted):
-        return read_tokenizer(path, pattern, {text: int(number) for text, _, number in parted})
-    return read_tokenizer(path, pattern, options.special_token)
 
 
 def _train(options: argparse.Namespace) -> int:
@@ -205,7 +192,7 @@ def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "") -> Non
 
 
 def _cut(options: argparse.Namespace) -> int:
-    tokenizer = opened(_read(options, options.tokenizer))
+    tokenizer = load(options.tokenizer)
     sizes = list(map(parse_vocab_size, options.vocab_size.split(",")))
     smaller = {options.output / str(size): tokenizer.cut(size) for size in sizes}
     for folder in smaller:
@@ -220,7 +207,7 @@ def _cut(options: argparse.Namespace) -> int:
 
 
 def _unused(options: argparse.Namespace) -> int:
-    tokenizer = opened(_read(options, options.tokenizer))
+    tokenizer = load(options.tokenizer)
     texts = [_data(data, options.set) for data in options.data or ()]
     blocks = (block for text in texts for block in blocks_of(text.path))
     findings = statistics.unused(tokenizer, blocks if texts else None)
@@ -237,7 +224,7 @@ def _encode(options: argparse.Namespace) -> int:
         raise Refusal("pass either a TEXT (- for standard input) or --data NAME|FILE")
     if options.output is not None and options.data is None:
         raise Refusal("--output needs --data")
-    tokenizer = opened(_read(options, options.tokenizer))
+    tokenizer = load(options.tokenizer)
     if options.output is not None:
         text = _data(options.data, options.set)
         with bar(f"encoding {text.name}", text.bytes, "bytes") as show:
@@ -257,7 +244,7 @@ def _encode(options: argparse.Namespace) -> int:
 
 
 def _decode(options: argparse.Namespace) -> int:
-    sys.stdout.buffer.write(opened(_read(options, options.tokenizer)).decode(_numbers(options.ids)))
+    sys.stdout.buffer.write(load(options.tokenizer).decode(_numbers(options.ids)))
     if sys.stdout.isatty():
         sys.stdout.write("\n")
     return OK
@@ -279,7 +266,7 @@ def _numbers(ids: str) -> Sequence[int]:
 
 
 def _convert(options: argparse.Namespace) -> int:
-    file, folder = _read(options, options.tokenizer), options.output
+    file, folder = _read(options), options.output
     opened(file)  # refuses a pattern that cannot be used
     origin = {"data": {"name": None, "sha256": None}, "read_from": file.form}
     notes = save(folder, file.learned, origin, overwrite=options.overwrite, how="--overwrite", form=options.to)
@@ -288,9 +275,17 @@ def _convert(options: argparse.Namespace) -> int:
     return OK
 
 
+def _read(options: argparse.Namespace) -> TokenizerFile:
+    pattern = ... if options.pattern is None else pattern_named(options.pattern)
+    parted = [token.rpartition("=") for token in options.special_token or ()]
+    if parted and all(text and number.isdecimal() for text, _, number in parted):
+        return read_tokenizer(options.tokenizer, pattern, {text: int(number) for text, _, number in parted})
+    return read_tokenizer(options.tokenizer, pattern, options.special_token)
+
+
 def _check(options: argparse.Namespace) -> int:
     size = parse_bytes(options.size, "--size")
-    file = _read(options, options.tokenizer)
+    file = read_tokenizer(options.tokenizer)
     tokenizer = opened(file)
     texts = [_data(data, options.set) for data in options.data or ()]
     total = sum(text.bytes for text in texts) or size
@@ -315,7 +310,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace) -> int:
-    tokenizers = {name: opened(_read(options, name)) for name in options.tokenizers}
+    tokenizers = {name: load(name) for name in options.tokenizers}
     figures = []
     for text in [_data(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():

@@ -47,7 +47,8 @@ def read_tokenizer(path: Path | str, pattern: Pattern = ..., special_tokens: Spe
         return TokenizerFile(tiktoken.of_package(str(path).removeprefix(OF_TIKTOKEN)), "an encoding of tiktoken")
     content_of(file)  # a file that is missing is reported as such
     if lacking and pattern is ...:
-        raise Refusal(f"{file} lacks its pattern; give the pattern and the special tokens that it was made with")
+        advice = "python -m harness.tokenizer convert --to ours takes --pattern and --special-token (so does load)"
+        raise Refusal(f"{file} lacks its pattern; {advice}")
     if file.name == VOCAB:
         return TokenizerFile(_of_gpt2(file.parent, pattern, special_tokens), f"{VOCAB} and {MERGES}")
     if file.suffix == RANKS_ENDING:

@@ -70,7 +70,7 @@ def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
         (ours, ("manifest.json", None, "[" * 100_000), {}, "it is not JSON"),
         (ours, ("manifest.json", None, '{"schema": 2}'), {}, "its schema is 2, this program reads 1"),
         (ours, ("manifest.json", '"special_tokens"', '"s"'), {}, "it lacks digests, special tokens or a pattern"),
-        (gpt2, (), {}, "lacks its pattern; give the pattern and the special tokens"),
+        (gpt2, (), {}, "lacks its pattern; python -m harness.tokenizer convert --to ours takes --pattern"),
         (gpt2, (), {"pattern": None}, "'<.endoftext.>' is not a byte, no merge makes it"),
         (gpt2, (), {**GPT2, "special_tokens": ["<|e|>"]}, "no special token '<.e.>'; pass those"),
         (gpt2, (), {**GPT2, "pattern": "("}, "is not a regular expression"),
