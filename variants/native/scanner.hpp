@@ -80,7 +80,7 @@ class Range {
             job_.done += static_cast<std::int64_t>(taken);
             const bool full = table->memory() > job_.table_bytes || (last && job_.hands_over_all);
             if (job_.hand_over && full && !empty_table()) return;
-            if (last) return table->settle();
+            if (last) return;
             if (filled_ == capacity) {
                 capacity *= 2;
                 buffer.resize(capacity + padding);
@@ -282,7 +282,7 @@ class Scan {
         documents += open;
         for (std::size_t i = 0; job_.handed_over && i < ranges_.size(); ++i)
             if (!ranges_[i]->empty_table()) return;
-        if (tables.size() > 1) Join(tables).run();
+        tables.size() > 1 ? Join(tables).run() : tables.front()->settle();
         columns = tables.front()->release();
     }
 

@@ -14,7 +14,7 @@ namespace scanner {
 // the order of their hashes would fill one end of it and leave ever longer runs there.
 class Join {
   public:
-    // All tables have one seed and the same special words, and are settled.
+    // All tables have one seed and the same special words.
     explicit Join(const std::vector<WordTable*>& tables) : tables_(tables) {}
 
     // Leaves everything in the first table's columns, whose index is of no use afterwards.
@@ -41,6 +41,7 @@ class Join {
         unsigned bits;
     };
     struct Word {
+        WordTable::ShortSlot* slot;   // null for a long word
         std::uint32_t tag, ordinal, table;   // the tag is the top of the hash
     };
     struct Candidate {
@@ -49,10 +50,10 @@ class Join {
 
     // Calls visit(slot, hash) for each word of the slice in an index; those pushed behind the slice's slots included.
     template <class Slot, class Visit>
-    static void visit(const WordTable& table, const Array<Slot>& slots, unsigned shift, Slice slice, Visit visit) {
+    static void visit(const WordTable& table, Array<Slot>& slots, unsigned shift, Slice slice, Visit visit) {
         const std::size_t size = slots.size() >> slice.bits, first = slice.number * size;
         for (std::size_t step = 0; step < slots.size(); ++step) {
-            const Slot& slot = slots[(first + step) & (slots.size() - 1)];
+            Slot& slot = slots[(first + step) & (slots.size() - 1)];
             if (slot.taken()) {
                 const std::uint64_t hash = table.hash_of(slot);
                 if ((hash >> shift) - first < size) visit(slot, static_cast<std::uint32_t>(hash >> 32));
@@ -66,12 +67,12 @@ class Join {
         std::vector<Word> words;
         std::vector<std::size_t> ends;
         for (std::uint32_t number = 0; number < tables_.size(); ++number) {
-            const WordTable& table = *tables_[number];
-            visit(table, table.shorts_, table.short_shift_, slice, [&](const auto& slot, std::uint32_t tag) {
-                words.push_back({tag, static_cast<std::uint32_t>(slot.ordinal), number});
+            WordTable& table = *tables_[number];
+            visit(table, table.shorts_, table.short_shift_, slice, [&](auto& slot, std::uint32_t tag) {
+                words.push_back({&slot, tag, static_cast<std::uint32_t>(slot.ordinal), number});
             });
             visit(table, table.longs_, table.long_shift_, slice, [&](const auto& slot, std::uint32_t tag) {
-                words.push_back({tag, slot.ordinal - 1, number});
+                words.push_back({nullptr, tag, slot.ordinal - 1, number});
             });
             ends.push_back(words.size());
         }
@@ -99,6 +100,7 @@ class Join {
                 prefetch(words[places[place] - 1]);
             }
             for (const Candidate& two : candidates) {
+                if (words[two.word].slot || words[two.earlier].slot) continue;
                 __builtin_prefetch(bytes_of(words[two.word]));
                 __builtin_prefetch(bytes_of(words[two.earlier]));
             }
@@ -118,25 +120,27 @@ class Join {
                 count = 0;
             }
         }
+        for (const Word& word : words)
+            if (word.slot) tables_[word.table]->counts_[word.ordinal] = word.slot->count;
     }
 
     void prefetch(const Word& word) const {
+        if (word.slot) return;
         __builtin_prefetch(&tables_[word.table]->offsets_[word.ordinal]);
         __builtin_prefetch(&tables_[word.table]->counts_[word.ordinal], 1);
     }
-    std::uint64_t& count_of(const Word& word) const { return tables_[word.table]->counts_[word.ordinal]; }
+    std::uint64_t& count_of(const Word& word) const {
+        return word.slot ? word.slot->count : tables_[word.table]->counts_[word.ordinal];
+    }
     const byte* bytes_of(const Word& word) const {
         const WordTable& table = *tables_[word.table];
         return table.data_.data() + table.offsets_[word.ordinal];
     }
     std::size_t length_of(const Word& word) const { return tables_[word.table]->length_of(word.ordinal); }
     bool same(const Word& one, const Word& other) const {
-        const std::size_t length = length_of(one);
-        if (length != length_of(other)) return false;
-        if (length > longest_short) return WordTable::same(bytes_of(one), bytes_of(other), length);
-        const byte *const left = bytes_of(one), *const right = bytes_of(other);
-        const KeyMask& mask = key_masks.masks[length];
-        return (((load64(left) ^ load64(right)) & mask.low) | ((load64(left + 8) ^ load64(right + 8)) & mask.high)) == 0;
+        if (one.slot && other.slot) return one.slot->key.low == other.slot->key.low && one.slot->key.high == other.slot->key.high;
+        const std::size_t length = length_of(one);   // a short and a long word differ in it
+        return length == length_of(other) && WordTable::same(bytes_of(one), bytes_of(other), length);
     }
 
     void append_what_is_left() {
