@@ -56,7 +56,7 @@ setup(
         grid("std"),
         grid("dense"),
         grid("openmp", "-O2 -fopenmp", extra_link_args=["-fopenmp"], optional=True),
-        grid("boost"),
+        grid("boost", optional=True),
         grid("absl", libraries=["absl_raw_hash_set", "absl_hash"], optional=True),
         module("_replay", "_replay.pyx", "replay", cpp="-O3", folder="harness/proof/native"),
     ],
