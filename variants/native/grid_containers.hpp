@@ -353,24 +353,20 @@ struct node_set {
     using index = Index<std::unordered_map<PairKey, words, Hash>, words>;
 };
 
-// Flat sets in a flat map, both dense.
-struct dense_set {
-    static constexpr const char* name = "dense_set";
+// Flat sets in a flat map.
+template <template <class, class> class Set>
+struct sets_in_dense_map {
     template <class Key, class Hash>
-    using set = DenseSet<Key, Hash>;
-    using words = set<WordNumber, std::hash<WordNumber>>;
+    using set = Set<Key, Hash>;
+    using words = Set<WordNumber, std::hash<WordNumber>>;
     template <class Hash>
     using index = Index<DenseMap<words, Hash>, words>;
 };
-
-// Flat sets with their elements in the cells, in the same flat map.
-struct inline_set {
+struct dense_set : sets_in_dense_map<DenseSet> {
+    static constexpr const char* name = "dense_set";
+};
+struct inline_set : sets_in_dense_map<InlineSet> {
     static constexpr const char* name = "inline_set";
-    template <class Key, class Hash>
-    using set = InlineSet<Key, Hash>;
-    using words = set<WordNumber, std::hash<WordNumber>>;
-    template <class Hash>
-    using index = Index<DenseMap<words, Hash>, words>;
 };
 
 }  // namespace grid
