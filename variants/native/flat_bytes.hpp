@@ -102,28 +102,24 @@ class BytePairs {
             lists[part] = Array<List>(side * side);
             std::fill_n(lists[part].data(), side * side, List{&discard[part].cell, 0});
         }
-        for (Slot* const live : chosen) {
-            Slot& slot = *live;
-            Position* list = pairs_.make_list(slot);
+        for (Slot* const slot : chosen) {
+            Position* list = pairs_.make_list(*slot);
             for (std::size_t part = 0; part < parts; ++part) {
-                lists[part][cell(left_of(slot.key), right_of(slot.key))] = {list, 1};
-                list += in_part(part, slot.key);
+                lists[part][cell(left_of(slot->key), right_of(slot->key))] = {list, 1};
+                list += in_part(part, slot->key);
             }
         }
         in_parallel(parts, [&](std::size_t part) {
-            write_lists(text_.cut(part, parts), text_.cut(part + 1, parts), lists[part].data(),
-                        part + 1 == parts ? &progress_ : nullptr, phase);
+            List* const lists_of_part = lists[part].data();
+            each_byte(text_.cut(part, parts), text_.cut(part + 1, parts), part + 1 == parts ? &progress_ : nullptr, phase,
+                      [=](std::size_t cell, std::size_t at) {
+                          List& list = lists_of_part[cell];
+                          __builtin_prefetch(list.next + entries_ahead, 1);
+                          *list.next = static_cast<Position>(at);
+                          list.next += list.step;
+                      });
         });
         tallies_.positions_visited += text_.size() - text_.begin;
-    }
-
-    void write_lists(std::size_t begin, std::size_t end, List* lists, Progress* progress, Phase phase) const {
-        each_byte(begin, end, progress, phase, [=](std::size_t cell, std::size_t at) {
-            List& list = lists[cell];
-            __builtin_prefetch(list.next + entries_ahead, 1);
-            *list.next = static_cast<Position>(at);
-            list.next += list.step;
-        });
     }
 
     // Calls visit(cell, position) for all positions but stretches that hold no byte.

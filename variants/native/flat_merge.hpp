@@ -70,12 +70,7 @@ class Merger {
 
     Merger(Text<Symbol>& text, Tokens& tokens, KeptPairs& pairs, const Options& options,
            Tallies& tallies, Progress& progress)
-        : text_(text), tokens_(tokens), pairs_(pairs), options_(options), tallies_(tallies), progress_(progress) {
-        // At once what few merges need, so that nothing is copied as they come.
-        const std::uint64_t merges = std::min<std::uint64_t>({options.num_merges, text.size(), most_foreseen});
-        before_.reach(first_merge + static_cast<std::uint32_t>(merges));
-        after_.reach(first_merge + static_cast<std::uint32_t>(merges));
-    }
+        : text_(text), tokens_(tokens), pairs_(pairs), options_(options), tallies_(tallies), progress_(progress) {}
 
     // Merges a pair taken from the queue; new pairs below `lowest` are not kept. Returns the weight of the word that
     // has become one token, 0 if none has.
@@ -117,7 +112,6 @@ class Merger {
   private:
     using Occurrence = flat::Occurrence<Symbol>;
 
-    static constexpr std::uint64_t most_foreseen = 1 << 16;
     static constexpr std::size_t chunk = 256;
     static constexpr std::size_t distance = 96;   // list entries between a prefetch and its use
     static constexpr std::size_t first_asked_for = 64;   // of the next merge's list

@@ -63,7 +63,6 @@ class TokenPairs {
     static constexpr std::size_t cells_a_sum = 8;
     static constexpr std::size_t many = std::size_t{1} << 20;   // cells from which a sample says enough
     static constexpr std::size_t block = 512;                   // places whose memory is fetched together
-    static constexpr std::size_t share = 2, smallest_share = 8;   // of all, to be worth a look at the text
     static constexpr std::uint32_t most_sum = std::numeric_limits<std::uint32_t>::max();   // and whatever is above
 
     static std::uint64_t hash(PairKey key) { return (key ^ key >> 31) * 0xd6e8feb86659fd93u; }
@@ -203,11 +202,10 @@ class TokenPairs {
         const std::size_t parts = std::min<std::size_t>(parts_, 2);
         std::vector<Stage> stages;
         for (std::size_t part = 0; part < parts; ++part) stages.emplace_back(chosen.size());
-        for (Slot* const live : chosen) {
-            Slot& slot = *live;
-            Position* const list = pairs_.make_list(slot);
-            stages[0].insert(slot.key, list);
-            if (parts > 1) stages[1].insert(slot.key, list + slot.entries);
+        for (Slot* const slot : chosen) {
+            Position* const list = pairs_.make_list(*slot);
+            stages[0].insert(slot->key, list);
+            if (parts > 1) stages[1].insert(slot->key, list + slot->entries);
         }
         in_parallel(parts, [&](std::size_t part) {
             if (part) {
