@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import random
 import time
+from collections import namedtuple
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil
 import pytest
@@ -36,17 +37,8 @@ CALM = {
 OF_THIS_MACHINE = {"free memory", "other runs", "load", "steal"}
 
 
-class Ticks(NamedTuple):
-    """What psutil returns about the processors on Linux."""
-
-    user: float
-    nice: float
-    system: float
-    idle: float
-    iowait: float
-    irq: float
-    softirq: float
-    steal: float
+Ticks = namedtuple("Ticks", "user nice system idle iowait irq softirq steal")
+"""What psutil returns about the processors on Linux."""
 
 
 @pytest.fixture

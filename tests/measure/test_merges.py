@@ -50,15 +50,6 @@ def test_merges_spell_what_a_list_holds(seed: int, monkeypatch: pytest.MonkeyPat
     assert merges_sha256(merges) == merges_sha256(expected)
 
 
-@pytest.mark.parametrize("grows", ["to the right", "to the left"])
-def test_a_token_that_grows_at_one_end_is_spelled_once(grows: str) -> None:
-    halves = [(255 + place, 97) if place else (98, 97) for place in range(3000)]
-    merges = Merges(array("I", [each for pair in halves for each in (pair if grows == "to the right" else pair[::-1])]))
-    token = b"b" + b"a" * 3000 if grows == "to the right" else b"a" * 3000 + b"b"
-    assert b"".join(merges[-1]) == token
-    assert len(merges._onwards) + len(merges._backwards) == 3000
-
-
 def test_merges_are_equal_if_they_spell_the_same() -> None:
     other_ids = [Merges(array("I", [97, 97, 97, 256, 256, 97, *last])) for last in ([97, 257], [97, 258])]
     assert other_ids[0] == other_ids[1] == Merges(copy.copy(other_ids[1].ids)) == list(other_ids[0])
