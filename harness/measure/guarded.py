@@ -12,12 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import psutil
 
 from harness.measure import guard
+from harness.measure.machine import content
 from harness.worker import CHANNEL
 
 SECONDS_BETWEEN_LOOKS = 0.1
@@ -165,7 +165,7 @@ class GuardedProcess:
         """
         sizes = [size for member in self.members if (size := memory_of(member))]
         total = sum(sizes)
-        peak = re.search(r"^VmHWM:\s+(\d+) kB$", proc_text(f"{self.leader}/status"), re.MULTILINE)
+        peak = re.search(r"^VmHWM:\s+(\d+) kB$", content(f"proc/{self.leader}/status"), re.MULTILINE)
         if len(sizes) > 1:
             self.is_sampled = True
             now = time.perf_counter()
@@ -233,12 +233,5 @@ def memory_of(process: psutil.Process, *, shared_out: bool = False) -> int:
 
 def waited_seconds(task: str) -> float:
     """Return for how long a task has been ready to run without running; 0 if the system does not say."""
-    figures = proc_text(f"{task}/schedstat").split()
+    figures = content(f"proc/{task}/schedstat").split()
     return int(figures[1]) / 1e9 if len(figures) > 1 else 0.0
-
-
-def proc_text(name: str) -> str:
-    """Return what a file below /proc holds; empty if it cannot be read. It is read often, so by no other module."""
-    with contextlib.suppress(OSError):
-        return Path("/proc", name).read_text()
-    return ""
