@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import importlib
 import json
 import os
 import random
@@ -22,10 +21,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow
 import pytest
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from pyarrow import parquet
 from scanned_texts import COMPILED, random_content
 from workbench import cells
 from worker_killer import END, count, killing, write_text
@@ -41,8 +42,6 @@ from variants.counting.pretokenize import serial
 OWN_PATTERN = r"\w+|\W"  # not compiled in
 MOST_PARTS = 30
 ALONE = dask.Settings(None, 1, 1 << 20, None)
-parquet: Any = importlib.import_module("pyarrow.parquet")  # without types of its own
-pyarrow: Any = importlib.import_module("pyarrow")
 needs_fsspec = pytest.mark.skipif(find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it")
 quick = examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

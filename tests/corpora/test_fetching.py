@@ -28,7 +28,6 @@ from local_server import (
     Behaviour,
     Server,
     another_range,
-    corrupted,
     cut_after,
     no_ranges,
     now_another_version,
@@ -36,7 +35,6 @@ from local_server import (
     serve,
     serving,
     stall_after,
-    without_length,
 )
 from pyarrow import parquet
 from workbench import CHECKOUT, heed_signals, wait_until
@@ -62,10 +60,11 @@ def test_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
 
 
 def test_file_that_differs_from_its_card_is_discarded(server: Server, cache_folder: Path) -> None:
-    server.script[:] = [corrupted]
+    server.content = OTHER
     message = refusal_of(url(server), cache_folder)
     assert f"its card says {facts()['sha256']}; it was discarded" in message
     assert left(cache_folder) == []
+    server.content = CONTENT
     assert get(url(server))[0].read_bytes() == CONTENT
 
 
@@ -182,7 +181,6 @@ def redirect(request: Any) -> None:
         ([redirect, cut_after(500), redirect], [None, None, *["bytes=500-"] * 2]),
         ([cut_after(5000), no_ranges], [None, "bytes=5000-"]),
         ([cut_after(5000), another_range], [None, "bytes=5000-", None]),
-        ([without_length], [None]),
         ([refuse(503), refuse(429)], [None] * 3),
     ],
 )

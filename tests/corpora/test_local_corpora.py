@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
-import importlib
 import io
 import json
 import lzma
@@ -16,19 +15,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from exploring import examples
 from fetched import END, prepared, refusal
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from harness.corpora import local
 from harness.corpora.local import assemble
 from variants.contract import Corpus, InvalidText, Meter
 from variants.counting.pretokenize import serial
 
-pyarrow: Any = importlib.import_module("pyarrow")  # without types of its own
-parquet: Any = importlib.import_module("pyarrow.parquet")
 PACK: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,

@@ -70,17 +70,16 @@ def package(index: Server, file: str, content: bytes, *files: str) -> dict[str, 
     return card(source, facts={})
 
 
-def test_files_of_a_wheel_are_joined(index: Server, cache_folder: Path) -> None:
+def test_files_of_packages_are_joined_and_nothing_is_built(index: Server, cache_folder: Path, tmp_path: Path) -> None:
     content = wheel({"b.py": b"b", "a/z.py": b"z", "a.txt": b"no", "a/a.py": b"a"})
-    assert get(package(index, "known-1.0-py3-none-any.whl", content, "*.py"))[0].read_bytes() == b"bza"
-    assert left(cache_folder) == []
-
-
-def test_source_distribution_is_not_built(index: Server, tmp_path: Path) -> None:
+    place, _ = get(package(index, "known-1.0-py3-none-any.whl", content, "*.py"))
+    assert (place.read_bytes(), left(cache_folder)) == (b"bza", [])
+    place.unlink()
     setup = f"import setuptools\nopen({str(tmp_path / 'mark')!r}, 'w').close()\nsetuptools.setup(name='known')\n"
     names = {"setup.py": setup.encode(), "PKG-INFO": b"", "b/neg.txt": b"bad\n", "b/pos.txt": b"good\n"}
     content = tar({f"known-1.0/{name}": content for name, content in names.items()}, "w:gz")
-    assert get(package(index, "known-1.0.tar.gz", content, "*/b/*.txt"))[0].read_bytes() == b"bad\ngood\n"
+    place, _ = get(package(index, "known-1.0.tar.gz", content, "*/b/*.txt"))
+    assert (place.read_bytes(), left(cache_folder)) == (b"bad\ngood\n", [])
     assert not (tmp_path / "mark").exists()
 
 

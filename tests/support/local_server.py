@@ -125,18 +125,6 @@ def another_range(request: Request) -> None:
     request.answer(206, content, {"Content-Range": f"bytes 0-{len(content) - 1}/{len(content)}"})
 
 
-def without_length(request: Request) -> None:
-    request.send_response(200)
-    request.end_headers()
-    request.wfile.write(request.server.content)
-
-
-def corrupted(request: Request) -> None:
-    content = bytearray(request.server.content)
-    content[len(content) // 2] ^= 1
-    request.answer(200, bytes(content))
-
-
 def now_another_version(content: bytes, then: Behaviour = serve) -> Behaviour:
     """From this request on there is another file under the address."""
 
