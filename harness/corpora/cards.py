@@ -10,7 +10,7 @@ from typing import Any
 from harness.common import files, registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import packages
-from harness.corpora.files import CorpusFile, digest_of, fresh_digest_of
+from harness.corpora.files import CorpusFile, digest_of
 
 Card = Mapping[str, Any]
 GENERATOR = "generator"
@@ -142,11 +142,6 @@ def check_facts(name: str, path: Path, card: Card) -> str:
         advice = "it is another file or damaged; remove it to get it again, or use it as your own file with data=file"
         raise Refusal(f"data={name}: {path} {wrong}; {advice}", UNMEASURED)
     return digest
-
-
-def facts_of(path: Path) -> dict[str, int | str]:
-    """Size and digest of the file as it is now; reads every byte."""
-    return {"bytes": path.stat().st_size, "sha256": fresh_digest_of(path)}
 
 
 def difference(card: Card, facts: Mapping[str, Any]) -> str:

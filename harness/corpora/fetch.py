@@ -26,7 +26,7 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import check_room
 from harness.common.progress import Advance, bar
 from harness.common.units import one_line
-from harness.corpora.cards import FETCHED, Card, check_facts, difference, facts_of, fetched_place
+from harness.corpora.cards import FETCHED, Card, check_facts, difference, fetched_place
 from harness.corpora.files import Damaged, check_readable, fresh_digest_of, remember
 from harness.corpora.local import blocks_of, documents_in, is_compressed
 from harness.corpora.packages import CLIENTS, from_packages
@@ -49,40 +49,33 @@ def fetch(card: Card) -> Path:
     place = fetched_place(card)
     with (files.cache_folder("downloads") / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time fetches it; the lock ends with its process
-        if place.exists():
-            check_readable(place)
-            check_facts(name, place, card)
-            say(f"{name} is there, as its card says: {place}")
-            return place
-        facts = fetch_into(place, card)
+        if not place.exists():
+            fetch_into(place, card)
+        check_readable(place)
+        facts = {"sha256": check_facts(name, place, card), "bytes": place.stat().st_size}
     missing = ", ".join(f"{fact} {value}" for fact, value in facts.items() if fact not in card["facts"])
-    say(f"{name} is at {place}" + (f"; its card does not say: {missing}" if missing else ""))
+    say(f"{name} is at {place}" + (f"; its card does not say: {missing}" if missing else ", as its card says"))
     return place
 
 
-def fetch_into(place: Path, card: Card) -> dict[str, int | str]:
-    """Fetch a file, verify it, put it at `place`; returns its facts."""
+def fetch_into(place: Path, card: Card) -> None:
+    """Fetch a file, verify it, put it at `place`."""
     folder = files.cache_folder("downloads", card["name"])
     if not any(folder.iterdir()):
         check_room(folder, card["facts"].get("bytes", 0) + card["source"].get("download", 0), card["name"])
     try:
         made = from_packages(card, folder) if card["source"]["kind"] in CLIENTS else from_addresses(card, folder)
+        say(f"checking {made.name}")
+        digest = fresh_digest_of(made)
+        if wrong := difference(card, {"bytes": made.stat().st_size, "sha256": digest}):
+            advice = "it was discarded, and if the next fetch ends so too, its source has changed"
+            raise Damaged(f"what was fetched for {card['name']} {wrong}; {advice}")
     except Damaged:
         shutil.rmtree(folder)  # so that the next call starts afresh
         raise
-    say(f"checking {made.name}")
-    facts = facts_of(made)
-    if wrong := difference(card, facts):
-        shutil.rmtree(folder)
-        raise Refusal(
-            f"what was fetched for {card['name']} {wrong}; it was discarded, and if the next fetch ends so too, its "
-            "source has changed",
-            UNMEASURED,
-        )
     made.replace(place)
-    remember(place, str(facts["sha256"]))
+    remember(place, digest)
     shutil.rmtree(folder)
-    return facts
 
 
 def from_addresses(card: Card, folder: Path) -> Path:
@@ -134,7 +127,7 @@ def texts_in(source: Mapping[str, Any], path: Path) -> Iterator[bytes]:
 # One file over HTTP, resumed as many times as the connection breaks
 
 
-@dataclass(frozen=True)
+@dataclass
 class Download:
     """One file, to be fetched to `path`; what has arrived lies beside it, with the mark (ETag or date) of its version.
 
@@ -146,13 +139,8 @@ class Download:
     show: Advance
     headers: Mapping[str, str]
 
-    @property
-    def part(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.part")
-
-    @property
-    def mark(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.version")
+    def __post_init__(self) -> None:
+        self.part, self.mark = (self.path.with_name(f"{self.path.name}.{end}") for end in ("part", "version"))
 
     def length(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0

@@ -48,10 +48,10 @@ OTHER = CONTENT[::-1]
 
 def test_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
     place, messages = get(url(server, facts={}))
-    assert messages[-1].endswith(f"its card does not say: bytes {len(CONTENT)}, sha256 {facts()['sha256']}")
+    assert messages[-1].endswith(f"its card does not say: sha256 {facts()['sha256']}, bytes {len(CONTENT)}")
     assert place == cache_folder / "corpora" / "known.txt"
     assert (place.read_bytes(), left(cache_folder)) == (CONTENT, [])
-    assert get(url(server)) == (place, [f"known is there, as its card says: {place}"])
+    assert get(url(server)) == (place, [f"known is at {place}, as its card says"])
     assert len(server.requests) == 1
     place.write_text("mine")  # another file in its place is not overwritten
     with pytest.raises(Refusal, match=r"has bytes 4, its card says .*; remove it to get it again"):
@@ -153,7 +153,7 @@ def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
         for thread in threads:
             thread.join()
     assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
-    assert sum(line.startswith("known is there") for line in messages) == 3
+    assert sum(line.startswith("known is at") for line in messages) == 4
 
 
 # One download
