@@ -239,8 +239,8 @@ def short(word: bytes) -> str:
 def merge_cases() -> str:
     rows = []
     for case in cases.MERGE_CASES:
-        merges = [code(f"{short(left)}+{short(right)}") for left, right in case.merges[:6]]
-        listed = " ".join([*merges, *(["..."] if len(case.merges) > 6 else [])]) or "none"
+        merges = [code(f"{short(left)}+{short(right)}") for left, right in case.want[:6]]
+        listed = " ".join([*merges, *(["..."] if len(case.want) > 6 else [])]) or "none"
         rows.append((case.name, shown(case.call.words), listed, case.why))
     return table(("case", "words and weights", "merges", "what it catches"), rows)
 

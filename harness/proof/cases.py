@@ -17,21 +17,24 @@ from variants.contract import Merge, TieBreak
 
 
 @dataclass(frozen=True)
-class MergeCase:
-    """A call of a trainer, the merges that it must give, in order, and why."""
+class Case:
+    """A call of a trainer or a counter, the result it must have, and why.
+
+    The result of a counter is the words, or the offset of the invalid byte that it must name.
+    """
 
     name: str
-    call: TrainerCall
-    merges: tuple[Merge, ...]
+    call: Any
+    want: Any
     why: str
 
 
 def merge_case(
     name: str, words: Mapping[bytes, int], merges: tuple[Merge, ...], why: str, complete: bool = True, **options: Any
-) -> MergeCase:
+) -> Case:
     """A case; a complete one is trained past its last merge, so that a trainer which does not stop is caught."""
     num_merges = max(len(merges), len(options.get("inherited", ()))) + (20 if complete else 0)
-    return MergeCase(name, TrainerCall(words, num_merges, **options), merges, why)
+    return Case(name, TrainerCall(words, num_merges, **options), merges, why)
 
 
 def token_from(text: str) -> bytes:
@@ -89,7 +92,7 @@ def rows(table: str) -> Iterator[Row]:
             yield Row(name, given.strip(), result.strip(), {key: value for key, _, value in pairs}, why)
 
 
-def read_cases(table: str) -> tuple[MergeCase, ...]:
+def read_cases(table: str) -> tuple[Case, ...]:
     return tuple(
         merge_case(
             row.name,
@@ -110,7 +113,7 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def case_of_distinct_pairs(name: str, weights: range, why: str) -> MergeCase:
+def case_of_distinct_pairs(name: str, weights: range, why: str) -> Case:
     """Two-byte words that share no pair: every merge leaves exactly one pair fewer, the heaviest goes first."""
     words = {bytes((65 + place, 255 - place)): weight for place, weight in enumerate(weights)}
     heaviest_first = sorted(words, key=lambda word: -words[word])

@@ -153,16 +153,14 @@ def is_word_counter(subject: Subject) -> bool:
     return next(iter(parameters_of(subject) or ()), "") == "corpus"
 
 
-def learn(train: Subject, words: Words, num_merges: int, *meter: Meter, **keywords: Any) -> list[Merge]:
-    """Call the trainer on fresh word counts. Raises CheckSkipped if it does not take a keyword."""
+def learn(train: Subject, word_counts: WordCounts, num_merges: int, *meter: Meter, **keywords: Any) -> list[Merge]:
+    """Call the trainer; whatever it raises is a failure that shows its input.
+
+    Raises CheckSkipped if it does not take a keyword.
+    """
     for keyword in keywords:
         if not accepts(train, keyword):
             raise CheckSkipped(f"the trainer takes no {keyword}")
-    return learn_from(train, WordCounts.from_items(words.items()), num_merges, *meter, **keywords)
-
-
-def learn_from(train: Subject, word_counts: WordCounts, num_merges: int, *meter: Meter, **keywords: Any) -> list[Merge]:
-    """Call the trainer; whatever it raises is a failure that shows its input."""
     words = dict(word_counts)
     positional: list[Any] = [word_counts, num_merges]
     if meter:

@@ -6,12 +6,12 @@ import functools
 import random
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.proof.cases import Row, rows, token_from, words_from
+from harness.proof.cases import Case, Row, rows, token_from, words_from
 from harness.proof.checks import (
     WIDTHS,
     Check,
@@ -145,32 +145,22 @@ def check_names_the_offset_far_into_a_file(widths: Sequence[int], count: Subject
 # Worked files
 
 
-@dataclass(frozen=True)
-class FileCase:
-    """A call of a counter, the words that it must give or the offset of the invalid byte that it must name, and why."""
-
-    name: str
-    call: CounterCall
-    want: Mapping[bytes, int] | int
-    why: str
-
-
-def file_case(row: Row) -> FileCase:
+def file_case(row: Row) -> Case:
     """A case as the table writes it: see cases.py."""
     options: dict[str, Any] = dict(row.options)
     special_tokens = tuple(token_from(token).decode() for token in options.pop("special", "").split(",") if token)
     if "pattern" in options:
         options["pattern"] = PATTERNS[options["pattern"]]
     want = int(options.pop("invalid_at")) if "invalid_at" in options else words_from(row.result)
-    return FileCase(row.name, CounterCall(token_from(row.input), special_tokens, **options), want, row.why)
+    return Case(row.name, CounterCall(token_from(row.input), special_tokens, **options), want, row.why)
 
 
-def check_worked_file(widths: Sequence[int], case: FileCase, count: Subject) -> None:
+def check_worked_file(widths: Sequence[int], case: Case, count: Subject) -> None:
     for call in at_widths(widths, count, case.call):
         call.expect(count, case.want, case.why)
 
 
-FILE_CASES: tuple[FileCase, ...] = (
+FILE_CASES: tuple[Case, ...] = (
     *map(
         file_case,
         rows(r"""
@@ -224,13 +214,13 @@ first_of_two_invalid: ok<|e|>ok<|e|>ok<|e|>ok<|e|>ok<|e|>\xff<|e|>ok<|e|>ok<|e|>
     # the offset is that of the first bad byte in the file, in whatever order its parts are read
 """),
     ),
-    FileCase(
+    Case(
         "F14",
         CounterCall(b"a" * 600, ()),
         {b"a" * 600: 1},
         "one word of 600 bytes, however many share the file",
     ),
-    FileCase(
+    Case(
         "special_across_4096",
         CounterCall(b"a" * 4090 + b"<|endoftext|>b", ("<|endoftext|>",)),
         {b"a" * 4090: 1, b"b": 1},

@@ -68,7 +68,8 @@ class TrainerCall(Call):
         return {**given, "veto": vetoes.named(self.veto)} if "veto" in given else given
 
     def run(self, train: Subject, *meter: Meter) -> list[Merge]:
-        return learn(train, self.words, self.num_merges, *meter, **self.keywords())
+        word_counts = WordCounts.from_items(self.words.items())
+        return learn(train, word_counts, self.num_merges, *meter, **self.keywords())
 
     def defined(self) -> list[Merge]:
         options = [getattr(self, option.name) for option in fields(self)[1:]]

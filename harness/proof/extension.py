@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 
 from harness.common import registry
-from harness.proof.cases import MergeCase, read_cases
+from harness.proof.cases import Case, read_cases
 from harness.proof.checks import (
     WIDTHS,
     Check,
@@ -107,7 +107,7 @@ def check_extends_at_any_width(tie_break: TieBreak, train: Subject) -> None:
 
 
 # Worked out by hand from the definition. The merges begin with those inherited that are not dropped.
-EXTENSION_CASES: tuple[MergeCase, ...] = read_cases(r"""
+EXTENSION_CASES: tuple[Case, ...] = read_cases(r"""
 kept_first: xy ab*9 -> x+y a+b | inherited=x+y  # inherited merges come first, however rare
 kept_never_met: ab*2 -> q+r a+b | inherited=q+r  # kept: a merge that was never met stays
 met_never_met: ab*2 -> a+b | inherited=q+r inheriting=met  # met: a merge that was never met is dropped

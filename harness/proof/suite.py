@@ -150,8 +150,6 @@ def bound(request: Request) -> Subject:
         function = registry.resolve(target)
     except Unavailable as reason:
         raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
-    except SystemExit as end:
-        raise registry.not_importable(target, f"SystemExit: {end}") from end
     if reads_corpus(function):
         raise Refusal(
             f"{target} trains from a file, so it cannot be given the words of a check; its merges are proved by "

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from harness.proof.cases import MERGE_CASES, MergeCase
+from harness.proof.cases import MERGE_CASES, Case
 from harness.proof.checks import (
     WIDTHS,
     Check,
@@ -24,7 +24,7 @@ from harness.proof.checks import (
     accepts,
     expect_merges,
     expect_phases,
-    learn_from,
+    learn,
     to_exhaustion,
     words_text,
 )
@@ -80,9 +80,9 @@ def differential_checks(tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
 # Worked examples
 
 
-def check_worked_example(case: MergeCase, tie_breaks: Sequence[TieBreak], train: Subject) -> None:
+def check_worked_example(case: Case, tie_breaks: Sequence[TieBreak], train: Subject) -> None:
     if case.call.tie_break in tie_breaks:
-        case.call.expect(train, case.merges, case.why)
+        case.call.expect(train, case.want, case.why)
     else:
         call = replace(case.call, num_merges=to_exhaustion(case.call.words), tie_break=tie_breaks[0])
         call.expect_definition(train, f"\n{case.why}")
@@ -113,7 +113,7 @@ def check_leaves_input_alone(train: Subject, call: TrainerCall) -> None:
     original = WordCounts.from_items(call.words.items())
     content, counts, offsets = bytearray(original.data), array("Q", original.counts), array("q", original.offsets)
     passed = WordCounts(memoryview(content), memoryview(offsets), memoryview(counts))
-    learn_from(train, passed, call.num_merges, **call.keywords())
+    learn(train, passed, call.num_merges, **call.keywords())
     for name, column in (("data", content), ("offsets", offsets), ("counts", counts)):
         before = getattr(original, name).tolist()
         for after in (list(column), getattr(passed, name).tolist()):

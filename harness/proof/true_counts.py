@@ -365,14 +365,12 @@ def replay(
     min_count: int = 1,
     on_progress: Callable[[int], None] = lambda _: None,
     until_wrong: bool = False,
-    inherited: Sequence[Merge] = (),
-    inheriting: str = "kept",
-    veto: Veto | None = None,
+    **extending: Any,
 ) -> Replay:
     """Judge every merge by the true counts at its moment; after a wrong merge the next is judged by its result.
 
     With `until_wrong` the replay stops at the first merge that is wrong, or that the only tie-break does not take.
-    `inherited`, `inheriting` and `veto` are those of the trainer (variants/extending.py).
+    `extending` holds the trainer's `inherited`, `inheriting` and `veto` (variants/extending.py).
 
     >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
     >>> replayed = replay(words, [(b"a", b"b"), (b"e", b"f")])
@@ -381,18 +379,12 @@ def replay(
     >>> [tie_break.value for tie_break in replayed.steps[0].right_under]
     ['smallest_bytes', 'huggingface', 'raw_bytes']
     """
-    true = TrueCounts(word_counts, tie_breaks, inherited=inherited, inheriting=inheriting, veto=veto)
+    true = TrueCounts(word_counts, tie_breaks, **extending)
     counts, first = true.text.counts, len(true.inherited)
-    steps = [
-        Step(
-            number,
-            merge,
-            INHERITED if merge == want else NOT_INHERITED,
-            counts.get(true.code(merge), 0),
-            Best(0, 0, {}),
-        )
-        for number, (merge, want) in enumerate(zip(merges, true.inherited, strict=False), 1)
-    ]
+    steps = []
+    for number, (merge, want) in enumerate(zip(merges, true.inherited, strict=False), 1):
+        judgement, count = INHERITED if merge == want else NOT_INHERITED, counts.get(true.code(merge), 0)
+        steps.append(Step(number, merge, judgement, count, Best(0, 0, {})))
     seen = set(true.inherited)
     for number, merge in enumerate(merges[first:], first + 1):
         best, code = true.best(), true.code(merge)

@@ -114,7 +114,7 @@ def test_parent_judges_fresh_inputs(target: str, only: str, monkeypatch: pytest.
     [
         (["variants.heap:trian"], "did you mean variants.heap:train?"),
         (["variants.heap"], "package.module:function, such as variants.heap:train"),
-        (["ends:train"], "SystemExit: 7"),
+        (["ends:train"], "exit status 7"),
         (["dies:train"], "exit status 7"),
         (["sabotaged:honest", "--only", "no_such_check"], "no check has such a name"),
     ],
