@@ -2,7 +2,7 @@
 
     python -m harness.doctor               a look, then an A/A run of some seconds
     python -m harness.doctor --no-run      the look alone
-    python -m harness.doctor --repeat 30   what thirty blocks can tell apart
+    python -m harness.doctor --repeat 30   what thirty pairs can tell apart
 
 An A/A run measures one variant against itself. Whatever differs there is the machine's doing.
 """
@@ -10,28 +10,22 @@ An A/A run measures one variant against itself. Whatever differs there is the ma
 from __future__ import annotations
 
 import argparse
-import math
-import random
+import statistics
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 
 from harness import run
-from harness.common.comparison import FEWEST_BLOCKS, MARGIN, cpu_time, interval, sample_of, wall_time
+from harness.common.comparison import FEWEST_BLOCKS, compare, sample_of
 from harness.common.console import Parser, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.registry import at_least
-from harness.common.units import share_text
+from harness.common.units import ratio_text, share_text
 from harness.measure.checkup import DISTURBS, UNKNOWN, findings
 
-REPEAT = 10
-FEWEST_PAIRS = 20
-POWER = 0.95
-"""The machine resolves a difference that is found in at least this share of runs."""
-DRAWS = 1000
+REPEAT = 20
 USUAL = ("data=stdlib", "data.bytes=600kB", "vocab_size=1000", "limits.wall=60")
 """A sample takes some 100 ms: long enough for a clock, and short enough for many pairs."""
 SIGNS = {DISTURBS: "!", UNKNOWN: "?"}
@@ -60,49 +54,23 @@ def command(options: argparse.Namespace) -> int:
 
 
 def resolution(repeat: int) -> str:
-    """Measure a cell against itself; return the smallest slow-down that `repeat` blocks find, by each clock."""
-    (first,) = measure(1)
-    records = measure(2 * max(FEWEST_PAIRS, repeat))
-    samples = [sample for record in records if (sample := sample_of(record)) is not None]
-    pairs = list(zip(samples[::2], samples[1::2], strict=False))
-    clocks = {"CPU time": cpu_time} if all(sample.one_thread for sample in samples) else {}
-    smallest = []
-    for name, clock in {**clocks, "wall time": wall_time}.items():
-        share = detectable([math.log(clock(second) / clock(first)) for first, second in pairs], repeat)
-        smallest += [f"{share_text(share)} of {name}"] if share else []
-    milliseconds = 1000 * sorted(sample.wall_seconds for sample in samples)[len(pairs)]
-    return (
-        f"A/A run: {first['variant']} against itself on {first['data']['name']}, {len(pairs)} pairs, a sample takes "
-        f"{milliseconds:.0f} ms.\n"
-        f"With repeat={repeat} this machine now resolves {' and '.join(smallest) or 'nothing'}: "
-        f"so large a slow-down is found {share_text(POWER)} of the time."
-    )
-
-
-def measure(repeat: int) -> list[dict[str, Any]]:
-    """Return the records of a cell. Raises Refusal if it could not be measured."""
+    """Compare a cell with itself in pairs of runs. Raises Refusal if it could not be measured."""
     with temporary_folder() as folder:
-        records = run(*USUAL, repeat=repeat, results=folder)
+        records = run(*USUAL, repeat=2 * repeat, results=folder)
+    name, data = records[0]["variant"], records[0]["data"]["name"]
     for record in records:
         if record["status"] != "ok":
-            name, reason = record["variant"], f"{record['status']}: {record['reason']}"
+            reason = f"{record['status']}: {record['reason']}"
             raise Refusal(f"{name} could not be compared with itself ({reason})", UNMEASURED)
-    return records
-
-
-def detectable(log_ratios: Sequence[float], blocks: int, seed: int = 0) -> float | None:
-    """Return the smallest slow-down that `blocks` blocks find with probability POWER.
-
-    Blocks are drawn from those measured, in both directions, for either of the two samples might have been the first.
-    """
-    draw = random.Random(seed)
-    both = [*log_ratios, *(-ratio for ratio in log_ratios)]
-    needed = []
-    for _ in range(DRAWS):
-        low, high = interval(draw.choices(both, k=blocks))
-        needed.append(math.inf if low is None or high is None else max(-low, math.log1p(MARGIN) - high, 0.0))
-    enough = sorted(needed)[math.ceil(POWER * DRAWS) - 1]
-    return None if math.isinf(enough) else math.expm1(enough)
+    samples = [sample._replace(block=sample.block // 2) for sample in map(sample_of, records) if sample is not None]
+    milliseconds = 1000 * statistics.median(sample.wall_seconds for sample in samples)
+    compared = compare(samples[::2], samples[1::2])
+    text = f"A/A run: {name} against itself on {data}, {repeat} pairs of {milliseconds:.0f} ms:"
+    if compared is None or compared.low is None or compared.high is None:
+        return f"{text} too many were disturbed to say what this machine resolves."
+    share = max(compared.high, 1 / compared.low) - 1
+    interval = f"{ratio_text(compared.ratio)} ({ratio_text(compared.low)} to {ratio_text(compared.high)})"
+    return f"{text} {interval} by {compared.clock} time.\nDo not rank what is within {share_text(share)} of each other."
 
 
 def parser() -> argparse.ArgumentParser:
@@ -116,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     )
     described.add_argument("--no-run", action="store_true", help="look only, measure nothing")
     described.add_argument(
-        "--repeat", type=int, default=REPEAT, metavar="N", help="how many blocks to judge (default: %(default)s)"
+        "--repeat", type=int, default=REPEAT, metavar="N", help="how many pairs of runs (default: %(default)s)"
     )
     return described
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import random
+import re
 import time
 from collections import namedtuple
 from pathlib import Path
@@ -11,12 +10,9 @@ from typing import Any
 
 import psutil
 import pytest
-from workbench import first_fast
 
 from harness import doctor
-from harness.common.comparison import MARGIN, differ, interval
 from harness.common.errors import OK, UNMEASURED
-from harness.doctor import POWER, detectable
 from harness.measure import checkup, machine, process
 from harness.measure.checkup import DISTURBS, GOOD, UNKNOWN, Finding, findings
 
@@ -104,31 +100,6 @@ def test_what_the_system_reports_elsewhere_disturbs_too(examined: Any, monkeypat
     assert {found[name].state for name in expected} == {DISTURBS}
 
 
-# What the machine tells apart
-
-
-def log_ratios(number: int, noise: float, seed: int = 0) -> list[float]:
-    """Ratios of one program to itself."""
-    draw = random.Random(seed)
-    return [draw.gauss(0, noise) - draw.gauss(0, noise) for _ in range(number)]
-
-
-def differs(ratios: list[float], shift: float = 0.0) -> bool:
-    low, high = interval([ratio + shift for ratio in ratios])
-    return low is not None and high is not None and differ(math.exp(low), math.exp(high))
-
-
-@pytest.mark.parametrize("blocks", first_fast([6, 30]))
-def test_a_detectable_difference_is_detected_that_often(blocks: int) -> None:
-    smallest = detectable(log_ratios(400, 0.03), blocks)
-    assert smallest is not None
-    assert smallest > MARGIN
-    fresh = log_ratios(600 * blocks, 0.03, seed=1)
-    found = [differs(fresh[start : start + blocks], math.log1p(smallest)) for start in range(0, len(fresh), blocks)]
-    assert sum(found) / 600 > POWER - 0.04
-    assert detectable([0.0] * 50, 10) == pytest.approx(MARGIN)
-
-
 # The command
 
 
@@ -148,8 +119,9 @@ def test_an_aa_run_reports_its_resolution_also_beside_another_run(
     monkeypatch.setattr(doctor, "USUAL", ("data=stdlib", "data.bytes=50kB", "vocab_size=300", "concurrent=true"))
     with process.timing():
         assert doctor.main(["--repeat", "12"]) == OK
-    assert "against itself on stdlib, 20 pairs" in (out := capsys.readouterr().out)
-    assert "With repeat=12 this machine now resolves" in out
+    out = capsys.readouterr().out
+    assert re.search(r"against itself on stdlib, 12 pairs of \d+ ms: [\d.]+ \([\d.]+ to [\d.]+\) by CPU time", out)
+    assert re.search(r"Do not rank what is within [\d.]+ % of each other", out)
 
 
 def test_a_cell_that_cannot_be_measured_is_one_sentence(
