@@ -1,6 +1,6 @@
 """python -m harness.new_variant: a new stage in this checkout, its file, its card and its test, ready to be edited.
 
-    python -m harness.new_variant my_stage --about "naive that drops words that have become one token"
+    python -m harness.new_variant my_stage
 
 The stage starts as the definition under another name, so it conforms from the first moment, and
 `python -m harness.conformance NAME` judges every edit after that.
@@ -9,7 +9,6 @@ The stage starts as the definition under another name, so it conforms from the f
 from __future__ import annotations
 
 import inspect
-import json
 import keyword
 import os
 import re
@@ -44,15 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "checkout: a stage that is the definition until it is edited, and passes conformance, ruff and mypy.",
         epilog="exit code: 0; 2 if the name cannot be used; 22 if this is not a checkout or cannot be written.",
     )
-    naming = "of the variant and its module: small letters, digits, underscores"
-    parser.add_argument("name", metavar="NAME", help=naming)
-    about = "what it changes against the stage before"
-    parser.add_argument("--about", default=about, help="one line for the card and the file (default: one to be edited)")
+    parser.add_argument("name", metavar="NAME", help="small letters, digits, underscores")
     options = parser.parse_args(arguments)
-    return guarded(lambda: _new_variant(options.name, options.about.strip().rstrip(".")), WHOLE_FILES)
+    return guarded(lambda: _new_variant(options.name), WHOLE_FILES)
 
 
-def _new_variant(name: str, about: str) -> int:
+def _new_variant(name: str) -> int:
     root = registry.conf_folder().parent
     if not (root / "tests" / "conftest.py").is_file():
         raise Refusal(
@@ -60,11 +56,9 @@ def _new_variant(name: str, about: str) -> int:
             "python -m harness variants=package.module:function",
             UNMEASURED,
         )
-    if not about or not about.isprintable() or '"""' in about or "\\" in about:
-        raise Refusal(f"--about {about!r} is not one line of text without backslashes and triple quotes")
     places = [root / place.format(name) for place in TEMPLATES]
     _check_name(name, [*places, places[0].with_suffix("")])
-    for path, content in zip(places, _contents(name, about), strict=True):
+    for path, content in zip(places, _contents(name), strict=True):
         write_whole(path, content.encode(), "make its folder writable", UNMEASURED)
     tell("\n".join([*map(os.path.relpath, places), NEXT.format(name=name)]))
     return OK
@@ -81,14 +75,12 @@ def _check_name(name: str, places: Sequence[Path]) -> None:
             raise Refusal(f"{path} exists already; choose another name")
 
 
-def _contents(name: str, about: str) -> list[str]:
+def _contents(name: str) -> list[str]:
     """The content of each file; the stage's body is that of the definition."""
     definition = next(card for card in registry.variants().values() if {"definition", "series"} <= set(card.tags))
     values = {
         "name": name,
         "title": name.replace("_", " ").capitalize(),
-        "about": about,
-        "about_as_yaml": json.dumps(about, ensure_ascii=False),  # YAML reads JSON's strings
         "family": definition.family,
         "body": inspect.getsource(sys.modules[registry.resolve(definition.target).__module__]).partition('"""\n')[2],
     }

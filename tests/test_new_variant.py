@@ -51,12 +51,11 @@ def python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_three_files_pass_everything_and_an_edit_is_judged(checkout: Path) -> None:
-    about = "naive: drops the words that are 'done', \"all\" of them"
-    made = python(checkout, "-m", "harness.new_variant", "my_stage", "--about", about)
+    made = python(checkout, "-m", "harness.new_variant", "my_stage")
     assert (made.returncode, made.stderr) == (errors.OK, "")
     assert made.stdout.splitlines()[:3] == PLACES
     card = yaml.safe_load((checkout / PLACES[1]).read_text())
-    assert (card["about"], card["_target_"]) == (about, "variants.my_stage:train")
+    assert card["_target_"] == "variants.my_stage:train"
     assert list(card) == list(yaml.safe_load((checkout / "conf/variant/heap.yaml").read_text()))
     for command in (
         ["-m", "ruff", "check", *PLACES[::2]],
@@ -96,12 +95,6 @@ def test_a_name_that_cannot_be_used_is_refused(name: str, answer: str, capsys: p
     output = capsys.readouterr()
     assert (output.out, answer in output.err, output.err.count("\n")) == ("", True, 1)
     assert before >= {path for folder in ("variants", "conf/variant") for path in (REPOSITORY / folder).iterdir()}
-
-
-@pytest.mark.parametrize("about", ["", "two\nlines", 'a """ b', "a\\b"])
-def test_an_about_that_breaks_a_docstring_is_refused(about: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["my_stage", "--about", about]) == errors.USAGE
-    assert "is not one line of text" in capsys.readouterr().err
 
 
 def test_an_installed_package_is_not_written_to(
