@@ -149,7 +149,7 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     for section in board:
         if names := unlike(section.rows, without=("tie_break", "counting")):
             raise Refusal(
-                f"the records of {section.title} in {folder} differ in {' and '.join(names.values())}, and a ratio is "
+                f"the records of {section.title} in {folder} differ in {', '.join(names)}, and a ratio is "
                 "of one machine and one question; remove older records, or keep each in its own folder"
             )
     parts = ["# The board", headline(board), sheet_to_markdown(ratios_sheet(board))]

@@ -100,11 +100,11 @@ class Line(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A text on a line, `offset` points to the right of x; without an x at the right of the panel."""
+    """A text on a line, `offset` points to the right of x."""
 
     y: float
     text: str
-    x: float | None = None
+    x: float
     offset: float = 5.0
     colour: str = INK
     style: str = "normal"

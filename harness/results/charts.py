@@ -28,7 +28,7 @@ from harness.results.chart import (
 )
 from harness.results.legend import Legend, doubtful, failures, join_names
 from harness.results.ratios import factor_text, is_slower, ratio_of, times_of
-from harness.results.rows import AT_LEAST, ESTIMATED, FINISHED, Row, measured_phases
+from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, measured_phases
 from harness.results.selection import grouped, one_task, panel_title
 
 SPOKEN = {"training": "Training seconds", "total": "Total seconds", "cpu": "Processor seconds"}
@@ -90,7 +90,7 @@ def ladder(rows: Sequence[Row], quantity: str) -> Chart:
     groups = [
         group
         for group in (grouped(stages) if stages else [])
-        if any(row.times[quantity].form in FINISHED for row in group)
+        if any(row.times[quantity].form == MEASURED for row in group)
     ]
     if not groups:
         raise Refusal("ladder: no stage has a time; python -m harness experiment=ladder measures them", UNMEASURED)
@@ -116,7 +116,7 @@ def _bars(
     rows: Sequence[Row], quantity: str, after: Sequence[str], title: str, ours: Sequence[int], weight: str = "bold"
 ) -> Panel:
     """A bar for each row; those that were stopped are dashed, and not much longer than the longest measured one."""
-    longest = max(_seconds(row, quantity) for row in rows if row.times[quantity].form in FINISHED)
+    longest = max(_seconds(row, quantity) for row in rows if row.times[quantity].form == MEASURED)
     marks: list[Mark] = []
     for place, (row, text) in enumerate(zip(rows, after, strict=True)):
         time, end = row.times[quantity], min(_seconds(row, quantity), 1.12 * longest)
@@ -124,7 +124,7 @@ def _bars(
             marks.append(_outcome(place, row))
             continue
         colour = OURS if place in ours else OTHERS
-        marks.append(Bar(place, 0.0, end, colour, time.form not in FINISHED))
+        marks.append(Bar(place, 0.0, end, colour, time.form != MEASURED))
         marks.append(Text(place, f"{time.text}{row.mark}{text}", end, weight=weight if place in ours else "normal"))
     bold = ours if weight == "bold" else ()
     return Panel(Axis("seconds", 0, 1.45 * longest), Legend(rows).labels, marks, title, bold)
@@ -202,7 +202,7 @@ def log_range(values: Sequence[float | None], left: float = 1.3, right: float = 
 def _ranked(trainers: Sequence[Row], kind: str) -> list[Row]:
     """Those with a total or an estimate, from the fastest down. Raises Refusal if none finished."""
     drawn = sorted([row for row in trainers if row.time.number is not None], key=_seconds)
-    if not any(row.time.form in FINISHED for row in drawn):
+    if not any(row.time.form == MEASURED for row in drawn):
         raise Refusal(f"{kind}: no trainer has a total; python -m harness measures some", UNMEASURED)
     return drawn
 

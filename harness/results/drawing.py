@@ -38,7 +38,7 @@ from harness.results.chart import (
     Text,
 )
 from harness.results.legend import at_most
-from harness.results.rows import AT_LEAST, ESTIMATED, UNCONFIRMED
+from harness.results.rows import AT_LEAST, ESTIMATED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,9 +155,12 @@ def _drawn(chart: Chart) -> Figure:
     from matplotlib.figure import Figure
 
     notes = at_most(MOST_NOTES, chart.notes, "python -m harness.table --notes")
-    panels = [panel._replace(y=_wrapped_names(panel)) for panel in chart.panels]
-    left = max(map(_left_of, panels))
-    width = WIDTH - 2 * EDGE - left - chart.margin - max(map(_right_of, panels))
+    panels = [
+        panel if isinstance(panel.y, Axis) else panel._replace(y=[_wrapped(name, LABEL) for name in panel.y])
+        for panel in chart.panels
+    ]
+    lefts, rights = zip(*map(_margins, panels), strict=True)
+    left, width = max(lefts), WIDTH - 2 * EDGE - max(lefts) - chart.margin - max(rights)
     blocks = [_text([chart.title], TITLE, INK, 0.02), _text(chart.caption, SMALL, FAINT, 0.0), _key(chart.key)]
     for panel in panels:
         blocks += [_text([panel.title], LABEL, INK, 0.1), _axes(panel, left, width, chart)]
@@ -188,23 +191,12 @@ def _width(text: str, size: float) -> float:
     return max(map(len, text.split("\n"))) * _LETTER * size
 
 
-def _wrapped_names(panel: Panel) -> Axis | Sequence[str]:
-    return panel.y if isinstance(panel.y, Axis) else [_wrapped(name, LABEL) for name in panel.y]
-
-
-def _left_of(panel: Panel) -> float:
-    """The inches that the names at its left take."""
-    if isinstance(panel.y, Axis):
-        return 0.72
-    return 0.1 + max((_width(name, LABEL) for name in panel.y), default=0.0)
-
-
-def _right_of(panel: Panel) -> float:
-    """The inches that the texts at its right take."""
+def _margins(panel: Panel) -> tuple[float, float]:
+    """The inches that the names at its left and the texts at its right take."""
+    lines = [] if isinstance(panel.y, Axis) else panel.y
+    left = 0.72 if isinstance(panel.y, Axis) else 0.1 + max((_width(name, LABEL) for name in lines), default=0.0)
     series = [each.text for each in panel.marks if isinstance(each, Label) and each.series]
-    names = [_width(_wrapped(text, SMALL), SMALL) + 0.3 for text in series]
-    texts = [_width(each.text, SMALL) for each in panel.marks if isinstance(each, Text) and each.x is None]
-    return max([*names, *texts], default=0.0)
+    return left, max((_width(_wrapped(text, SMALL), SMALL) + 0.3 for text in series), default=0.0)
 
 
 def _text(lines: Sequence[str], size: float, colour: str, above: float = 0.06) -> _Block:
@@ -291,9 +283,8 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
             style = {"facecolor": "none", "edgecolor": mark.colour, "linewidth": 1.2, "linestyle": (0, (3, 2))}
         axes.barh(mark.y, mark.end - mark.start, 0.68, mark.start, clip_on=False, **style)
     elif isinstance(mark, Text):
-        where: Any = ((1.0, mark.y), axes.get_yaxis_transform()) if mark.x is None else ((mark.x, mark.y), "data")
         axes.annotate(
-            mark.text, where[0], (mark.offset, 0), xycoords=where[1], textcoords="offset points",
+            mark.text, (mark.x, mark.y), (mark.offset, 0), textcoords="offset points",
             va="center", fontsize=SMALL, style=mark.style, weight=mark.weight, color=mark.colour, annotation_clip=False,
         )  # fmt: skip
     elif isinstance(mark, Line):
@@ -303,7 +294,7 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
 
 
 def _draw_point(axes: Axes, point: Point) -> None:
-    """A marker with its interval: estimates are hollow, unproved ones half filled."""
+    """A marker with its interval: estimates are hollow."""
     colour, style = point.look.colour, dict[str, Any]()
     if point.low is not None and point.high is not None:
         ends, place = [point.low, point.high], [point.x if point.upright else point.y] * 2
@@ -313,8 +304,6 @@ def _draw_point(axes: Axes, point: Point) -> None:
     style = {"marker": point.look.marker, "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
     if point.form == ESTIMATED:
         style |= {"markerfacecolor": CARD, "markeredgecolor": colour, "markeredgewidth": 1.3}
-    elif point.form == UNCONFIRMED:
-        style |= {"fillstyle": "left", "markerfacecoloralt": CARD, "markeredgecolor": colour}
     elif point.form == AT_LEAST:
         style |= {"marker": _ARROW, "markersize": 9.8, "markeredgecolor": colour}
     axes.plot([point.x], [point.y], color=colour, linestyle="none", clip_on=False, zorder=4, **style)

@@ -31,9 +31,7 @@ from variants.contract import COUNTING_PHASES, GREATEST_BYTES
 
 QUANTITIES = ("training", "total", "cpu")
 """Seconds that a chart can show: without reading and counting, of the whole way from the file, or of processors."""
-MEASURED, UNCONFIRMED, ESTIMATED, AT_LEAST, NOTHING = "measured", "unconfirmed", "estimated", "at least", "nothing"
-FINISHED = (MEASURED, UNCONFIRMED)
-"""The forms of a time that was measured to the end."""
+MEASURED, ESTIMATED, AT_LEAST, NOTHING = "measured", "estimated", "at least", "nothing"
 SIGNS = {ESTIMATED: "~", AT_LEAST: ">"}
 MOST_UNSURE = 1000
 """If the ends of an estimate differ by more than this factor, only the lower one is shown."""
@@ -187,9 +185,8 @@ class Row:
             seconds = None if left_out and self.by_itself else _sum_without(self.seconds, left_out)
         if not seconds:
             return Time()
-        form = MEASURED if self.confirmed or self.by_design else UNCONFIRMED
         low, high = (min(*times, seconds), max(*times, seconds)) if len(times) > 1 else (None, None)
-        return Time(form, seconds, low, high, seconds_text(seconds))
+        return Time(MEASURED, seconds, low, high, seconds_text(seconds))
 
     def _stopped(self, quantity: str) -> Time:
         """The estimate of a row that a limit stopped, or the limit."""

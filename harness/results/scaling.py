@@ -14,7 +14,7 @@ from harness.records.fields import FIELD
 from harness.results.chart import INK, Axis, Chart, Label, Line, Mark, Panel, look_of, point_of
 from harness.results.charts import SPOKEN, dots, ladder, log_range, panels_of, phases, race
 from harness.results.legend import Legend, failures
-from harness.results.rows import FINISHED, SAMPLED, Row, Time
+from harness.results.rows import MEASURED, SAMPLED, Row, Time
 from harness.results.selection import grouped, panel_title
 
 NEAR_THE_LINE = 0.2
@@ -62,7 +62,7 @@ class Series(NamedTuple):
 
     def shown(self, size: Size) -> tuple[str, list[tuple[float, float]]]:
         """The name with the gain of threads, or with an exponent if points follow a power law, and the line's ends."""
-        measured = [(at, time.number) for at, _, time in self.points if time.form in FINISHED and at and time.number]
+        measured = [(at, time.number) for at, _, time in self.points if time.form == MEASURED and at and time.number]
         if size is THREADS and len(measured) > 1:
             threads, least = min(measured[1:], key=lambda point: point[1])
             return f"{self.name} {measured[0][1] / least:.2f} × with {threads}", []
@@ -139,12 +139,12 @@ def _marks(series: Series, size: Size) -> Iterator[Mark]:
         yield Line(ends, look.colour, "--")
     for at, _, each in series.points:
         yield point_of(each, at, each.number or 0.0, look, upright=True)
-    yield Label(last, time.number or 0.0, text, True, look.colour)
+    yield Label(last, time.number or 0.0, text + row.doubt, True, look.colour)
 
 
 def memory(rows: Sequence[Row], quantity: str) -> Chart:
     """Seconds against peak memory, with the rows that no other row beats in both."""
-    usable = [row for row in rows if row.times[quantity].form in FINISHED and row.peak_rss_bytes]
+    usable = [row for row in rows if row.times[quantity].form == MEASURED and row.peak_rss_bytes]
     groups = [group for group in grouped(usable) if len(group) > 1]
     if not groups:
         raise Refusal(
@@ -173,7 +173,7 @@ def _memory_panel(group: Sequence[Row], title: str, quantity: str) -> Panel:
         seconds, size = time.number or 0.0, row.peak_rss_bytes or 0
         marks.append(point_of(time, seconds, size, look_of(row.name)))
         if len(group) <= MOST_NAMED or (seconds, size) in best:
-            marks.append(Label(seconds, size, f"{SAMPLED if row.memory_is_sampled else ''}{label}"))
+            marks.append(Label(seconds, size, f"{SAMPLED if row.memory_is_sampled else ''}{label}{row.doubt}"))
     x, y = Axis("seconds", low, high, log=True), Axis("peak memory", least, most, log=True, bytes=True)
     return Panel(x, y, marks, title)
 

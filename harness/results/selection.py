@@ -13,7 +13,6 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text
 from harness.records.fields import DECISIVE, FIELD, Key, Record, cell_of
 from harness.records.file import read_records
-from harness.results.legend import join_names
 from harness.results.rows import Row, rows
 
 DEFAULT_RESULTS = "results/local"
@@ -91,17 +90,14 @@ def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
             raise Refusal(f"--where {condition}: write NAME=VALUE with one of {', '.join(CONDITIONS)}")
         texts = [_condition(row, name) for row in chosen]
         patterns = [re.compile(fnmatch.translate(value)) for value in values.split(",")]
-        chosen = [
-            row for row, text in zip(chosen, texts, strict=True) if any(pattern.match(text) for pattern in patterns)
-        ]
+        chosen = [row for row in chosen if any(pattern.match(_condition(row, name)) for pattern in patterns)]
         if not chosen:
             raise Refusal(f"no row has {condition}; there are: {', '.join(dict.fromkeys(texts))}", UNMEASURED)
     return chosen
 
 
 def _condition(row: Row, name: str) -> str:
-    """A counter is called by its name alone, but can be found by `counting` as well."""
-    return str(row.record.get("counting") if name == "counting" else row.values[CONDITIONS[name]])
+    return str(row.values[CONDITIONS[name]])
 
 
 # Rows by task
@@ -136,25 +132,18 @@ def one_task(rows: Sequence[Row], kind: str, without: Sequence[str] = ("tie_brea
     if names := unlike(trainers, without):
         choice = " ".join(f"--where {name}={_condition(trainers[0], name)}" for name in names if name in CONDITIONS)
         raise Refusal(
-            f"{kind} is drawn of one corpus and one vocabulary on one machine, and these records are unlike in "
-            f"{join_names(list(names.values()))}; choose, such as {choice or f'--where variant={trainers[0].name}'}"
+            f"{kind} is drawn of one corpus and one vocabulary on one machine, and these records differ in "
+            f"{', '.join(names)}; choose, such as {choice or f'--where variant={trainers[0].name}'}"
         )
     return trainers
 
 
-def unlike(rows: Sequence[Row], without: Sequence[str] = ()) -> dict[str, str]:
-    """In what the tasks of rows differ: names of conditions, and what each is called."""
+def unlike(rows: Sequence[Row], without: Sequence[str] = ()) -> list[str]:
+    """In what the tasks of rows differ, by the names of conditions."""
     firsts = [group[0].values for group in tasks_of(rows, without)]
-    titles = {"data": "corpus", "data.sha256": "corpus", "cell": "kind"}
-    titles |= {field.name: field.title for field in (*DECISIVE, FIELD["host"]) if field.title}
-    names = {
-        name.removeprefix("data."): title
-        for name, title in titles.items()
-        if name not in without and len({values[name] for values in firsts}) > 1
-    }
-    if "data" in names:
-        names.pop("sha256", None)
-    return names
+    fields = [name for name in ("data", "cell", *(field.name for field in DECISIVE), "host") if name not in without]
+    names = [name for name in fields if len({values[name] for values in firsts}) > 1]
+    return [name.removeprefix("data.") for name in names if name != "data.sha256" or "data" not in names]
 
 
 def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
@@ -174,17 +163,11 @@ def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bo
 
 
 def base_name(row: Row) -> str:
-    """The name of the row's corpus, of any size: one_word(seed=2) of one_word(bytes=5000, seed=2)."""
-    name = str(row.corpus.get("name"))
-    generated = re.fullmatch(r"(\w+)\((\w+=[^()]*)\)", name)
-    if generated is None:
-        return name
-    others = [part for part in generated[2].split(", ") if not part.startswith(("bytes=", "words=", "documents="))]
-    return f"{generated[1]}({', '.join(others)})" if others else generated[1]
+    """The name of the row's corpus, of any size: one_word of one_word(bytes=5000)."""
+    return str(row.corpus.get("name")).partition("(")[0]
 
 
 def corpus_language(row: Row) -> str:
     """What its card says; of a generated text nothing."""
-    name = str(row.corpus.get("name")).partition("(")[0]
-    language = str(registry.cards("data").get(name, {}).get("language") or "")
+    language = str(registry.cards("data").get(base_name(row), {}).get("language") or "")
     return "" if language == "generated" else language

@@ -129,7 +129,7 @@ def test_memory_is_against_time_with_the_best_trade_offs() -> None:
 
 def test_rows_of_several_tasks_are_refused_with_a_choice() -> None:
     records = [measured("a", 1.0, size=size) for size in (1000, 2000)]
-    with pytest.raises(Refusal, match="unlike in corpus; choose, such as --where sha256="):
+    with pytest.raises(Refusal, match="differ in sha256; choose, such as --where sha256="):
         drawn(records, "race")
     many = [measured(name, 1.0, size=1000 + size) for size in range(12) for name in ("a", "b")]
     with pytest.raises(Refusal, match="12 questions, and a chart has room for 9"):
