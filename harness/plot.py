@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, WHOLE_FILES, guarded
 from harness.results.drawing import check_suffix, draw_chart, save
-from harness.results.rows import QUANTITIES, is_wrong, rows
+from harness.results.rows import is_wrong, rows
 from harness.results.scaling import KINDS
 from harness.results.selection import CONDITIONS, DEFAULT_RESULTS, add_record_arguments, chosen_rows, rows_where
 
@@ -34,11 +34,9 @@ exit code: 0; 2 for a usage error, or if there is too much for one chart; 21 if 
 each other; 22 if the records lack what the chart needs."""
 
 
-def draw(
-    records: Sequence[Mapping[str, Any]], kind: str = PLAIN, seconds: str = QUANTITIES[0], where: Sequence[str] = ()
-) -> Figure:
+def draw(records: Sequence[Mapping[str, Any]], kind: str = PLAIN, where: Sequence[str] = ()) -> Figure:
     """The chart of one kind of these records as a figure. Raises Refusal if they do not have what it takes."""
-    return draw_chart(KINDS[kind][1](rows_where(rows(records), where), seconds))
+    return draw_chart(KINDS[kind][1](rows_where(rows(records), where)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,15 +47,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_record_arguments(parser)
     add("--kind", choices=list(KINDS), default=PLAIN, metavar="KIND", help="see below (default: %(default)s)")
     add("--output", metavar="FILE", type=Path, help=f".svg or .png (default: {DEFAULT_RESULTS}/KIND.svg)")
-    seconds = "of what: all but reading and counting, the whole way, or the processors on it (default: %(default)s)"
-    add("--seconds", choices=QUANTITIES, default=QUANTITIES[0], help=seconds)
     arguments = parser.parse_args(argv)
 
     def command() -> int:
         path = arguments.output or Path(DEFAULT_RESULTS, f"{arguments.kind}.svg")
         check_suffix(path)
         shown = chosen_rows(arguments)
-        save(KINDS[arguments.kind][1](shown, arguments.seconds), path)
+        save(KINDS[arguments.kind][1](shown), path)
         tell(f"wrote {path}")
         return MISMATCH if is_wrong(shown) else OK
 

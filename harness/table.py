@@ -39,6 +39,7 @@ _EXCLUSIVE = {
     "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases"),
     "pivot": ("work", "columns", "phases"),
     "columns": ("phases",),
+    "relative_to": (),
 }
 _EPILOG = """\
 examples:
@@ -104,7 +105,7 @@ def _require_compatible(parser: argparse.ArgumentParser, options: argparse.Names
         if name in given and (used := [other for other in others if other in given]):
             parser.error(f"--{name} does not go with --{used[0].replace('_', '-')}")
         if name in given and options.format == CSV:
-            parser.error(f"--{name} does not go with --format csv, which has every row and column")
+            parser.error(f"--{name.replace('_', '-')} does not go with --format csv, which has every row and column")
     for name, needed in (("value", "pivot"), ("unlike", "compare")):
         if name in given and needed not in given:
             parser.error(f"--{name} goes with --{needed}")
@@ -120,7 +121,7 @@ def _command(options: argparse.Namespace) -> int:
         return MISMATCH if sets.wrong else OK
     ordered = in_order(chosen_rows(options), options.sort)
     if options.format == CSV:
-        _write(frame_to_csv(frame_of(ordered, options.relative_to)), options)
+        _write(frame_to_csv(frame_of(ordered)), options)
     elif options.pivot is not None:
         _deliver([pivot_sheet(ordered, options.pivot, options.value or "total", options.relative_to)], options)
     else:

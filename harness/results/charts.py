@@ -1,8 +1,7 @@
-"""Charts of rows, one function for each kind: race, phases, ladder and dots; `quantity` says which seconds."""
+"""Charts of rows, one function for each kind: race, phases, ladder and dots."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -29,13 +28,12 @@ from harness.results.chart import (
 from harness.results.legend import Legend, doubtful, failures, join_names
 from harness.results.ratios import factor_text, is_slower, ratio_of, times_of
 from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, measured_phases
-from harness.results.selection import grouped, one_task, panel_title
+from harness.results.selection import one_task, panel_title, tasks_of
 
-SPOKEN = {"training": "Training seconds", "total": "Total seconds", "cpu": "Processor seconds"}
 BY_DESIGN_NOTE = "* It makes other merges, on purpose."
 
 
-def race(rows: Sequence[Row], _: str = "") -> Chart:
+def race(rows: Sequence[Row]) -> Chart:
     """Total seconds of each trainer on a linear axis, from the fastest down, times the fastest."""
     trainers = one_task(rows, "race")
     drawn = _ranked(trainers, "race")
@@ -47,14 +45,14 @@ def race(rows: Sequence[Row], _: str = "") -> Chart:
         claim(drawn),
         legend.caption(),
         [*_marks_notes(drawn, "Dashed"), *doubtful(legend), *failures(Legend(trainers), drawn)],
-        [_bars(drawn, "total", factors, "", ours)],
+        [_bars(drawn, factors, "", ours)],
     )
 
 
-def phases(rows: Sequence[Row], _: str = "") -> Chart:
+def phases(rows: Sequence[Row]) -> Chart:
     """Seconds stacked by phase on a linear axis, the total at each bar; a panel for each task."""
     alone = len({(row.name, *sorted(row.params.items())) for row in rows}) == 1
-    groups = [rows] if alone else grouped(rows)
+    groups = [rows] if alone else tasks_of(rows)
     legend = Legend(rows)
     spent = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
     plain = "Counting words" if all(row.counting_only for row in rows) else "Where the time goes"
@@ -82,44 +80,40 @@ def _phases_panel(group: Sequence[Row], title: str) -> Panel:
     return Panel(Axis("seconds", 0, 1.2 * longest), Legend(group).labels, marks, title)
 
 
-def ladder(rows: Sequence[Row], quantity: str) -> Chart:
+def ladder(rows: Sequence[Row]) -> Chart:
     """Seconds of every stage in the order in which they were invented, with the gain over the stage before."""
     order = {name: place for place, name in enumerate(registry.variants())}
     stages = [row for row in rows if not row.counting_only and is_ours(row.name)]
     stages.sort(key=lambda row: order.get(row.name, len(order)))
     groups = [
-        group
-        for group in (grouped(stages) if stages else [])
-        if any(row.times[quantity].form == MEASURED for row in group)
+        group for group in (tasks_of(stages) if stages else []) if any(row.time.form == MEASURED for row in group)
     ]
     if not groups:
         raise Refusal("ladder: no stage has a time; python -m harness experiment=ladder measures them", UNMEASURED)
     legend = Legend(stages)
     return Chart(
-        f"{SPOKEN[quantity]} of each stage",
+        "Seconds of each stage",
         legend.caption(len(groups)),
         ["N ×: as fast as the stage above.", *failures(legend, stages), *doubtful(legend)],
-        panels_of(groups, functools.partial(_ladder_panel, quantity=quantity)),
+        panels_of(groups, _ladder_panel),
     )
 
 
-def _ladder_panel(stages: Sequence[Row], title: str, quantity: str) -> Panel:
-    numbers = [row.times[quantity].number for row in stages]
+def _ladder_panel(stages: Sequence[Row], title: str) -> Panel:
+    numbers = [row.time.number for row in stages]
     gains = [
         f", {ratio_text(before / number)} ×" if before and number else ""
         for before, number in zip([None, *numbers], numbers, strict=False)
     ]
-    return _bars(stages, quantity, gains, title, range(len(stages)), "normal")
+    return _bars(stages, gains, title, range(len(stages)), "normal")
 
 
-def _bars(
-    rows: Sequence[Row], quantity: str, after: Sequence[str], title: str, ours: Sequence[int], weight: str = "bold"
-) -> Panel:
+def _bars(rows: Sequence[Row], after: Sequence[str], title: str, ours: Sequence[int], weight: str = "bold") -> Panel:
     """A bar for each row; those that were stopped are dashed, and not much longer than the longest measured one."""
-    longest = max(_seconds(row, quantity) for row in rows if row.times[quantity].form == MEASURED)
+    longest = max(_seconds(row) for row in rows if row.time.form == MEASURED)
     marks: list[Mark] = []
     for place, (row, text) in enumerate(zip(rows, after, strict=True)):
-        time, end = row.times[quantity], min(_seconds(row, quantity), 1.12 * longest)
+        time, end = row.time, min(_seconds(row), 1.12 * longest)
         if time.number is None:
             marks.append(_outcome(place, row))
             continue
@@ -130,7 +124,7 @@ def _bars(
     return Panel(Axis("seconds", 0, 1.45 * longest), Legend(rows).labels, marks, title, bold)
 
 
-def dots(rows: Sequence[Row], _: str = "") -> Chart:
+def dots(rows: Sequence[Row]) -> Chart:
     """Total seconds of each trainer as dots on a log axis, from the fastest down, times the fastest of ours."""
     trainers = one_task(rows, "dots", without=("tie_break", "counting"))
     drawn = _ranked(trainers, "dots")
@@ -207,8 +201,8 @@ def _ranked(trainers: Sequence[Row], kind: str) -> list[Row]:
     return drawn
 
 
-def _seconds(row: Row, quantity: str = "total") -> float:
-    return row.times[quantity].number or 0.0
+def _seconds(row: Row) -> float:
+    return row.time.number or 0.0
 
 
 def _factor(row: Row, base: Row) -> str:
@@ -219,8 +213,6 @@ def _factor(row: Row, base: Row) -> str:
 def _outcome(place: int, row: Row) -> Text:
     """What is drawn in place of a time: its estimate, or what happened."""
     text = f"{row.time.text} (stopped)" if row.time.text else row.proof
-    if row.status == "ok":
-        text = f"{row.time.text} with reading and counting"
     return Text(place, text, 0.0, colour=FAINT, style="italic")
 
 

@@ -376,16 +376,17 @@ def _tick_text(number: float, is_size: bool) -> str:
 
 
 def _log_ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Round numbers between the two, evenly spread.
+    """Round numbers between the two, evenly spread, or on a linear scale if they are close together.
 
-    >>> _log_ticks(0.002, 30)
-    [0.01, 0.1, 1.0, 10.0]
+    >>> _log_ticks(0.002, 30), _log_ticks(19, 41)
+    ([0.01, 0.1, 1.0, 10.0], [20.0, 25.0, 30.0, 35.0, 40.0])
     """
+    from matplotlib.ticker import MaxNLocator
+
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks: list[float] = []
-    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)):
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 2, 4)):
         round_numbers = [round(step * 10.0**decade, 12) for decade in decades for step in steps]
         ticks = [tick for tick in round_numbers if low <= tick <= high]
         if len(ticks) >= 3:
-            break
-    return ticks[:: max(1, math.ceil(len(ticks) / most))]
+            return ticks[:: max(1, math.ceil(len(ticks) / most))]
+    return [float(tick) for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from harness.common.comparison import compare
 from harness.common.console import well_formed
 from harness.common.sheet import print_sheets, sheets_to_html_part
 from harness.proof import UNPROVED, WRONG
 from harness.records.fields import Record, value_at
 from harness.records.schema import PHASES
-from harness.results.ratios import Baseline
 from harness.results.rows import TALLIES, Row, measured_phases, rows
 from harness.results.tables import tables
 
@@ -23,11 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def frame_of(rows: Sequence[Row], relative_to: str | None = None) -> pd.DataFrame:
+def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
     """One line for each row, seconds in full precision; what may not be shown is missing here too.
 
-    Columns of counts are Int64, so that one missing value does not make them floats. With a baseline four more columns
-    say how each row compares with it within blocks.
+    Columns of counts are Int64, so that one missing value does not make them floats.
     """
     import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
 
@@ -42,13 +39,6 @@ def frame_of(rows: Sequence[Row], relative_to: str | None = None) -> pd.DataFram
         part([_seconds(row, phases) for row in rows], "float64"),
         part([{"memory_is_sampled": row.memory_is_sampled} for row in rows], "bool"),
     ]
-    if relative_to is not None:
-        compared = [
-            compare(row.samples, base.samples) if base is not None and row is not base else None
-            for row, base in Baseline(rows, relative_to).pairs
-        ]
-        for name, kind in (("ratio", "float64"), ("low", "float64"), ("high", "float64"), ("clock", "string")):
-            parts.append(part([{f"paired_{name}": each and getattr(each, name)} for each in compared], kind))
     return pd.concat(parts, axis="columns")
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.common.comparison import Sample
 from harness.common.sheet import Column
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line
 from harness.proof import BY_DESIGN, UP_TO_TIES, WRONG
@@ -176,17 +175,15 @@ def all_notes(legend: Legend) -> list[str]:
 
 
 def _conclusive(legend: Legend) -> list[str]:
-    kinds = (failures, doubtful, _left_out, _exhausted, _too_close, _loading, _busy)
-    return [*unfinished(legend.rows), *(note for kind in kinds for note in kind(legend))]
+    measured = _labelled(legend, "ok")
+    left_out = [(f"Left out ({one_line(lost)})", label) for row, label in measured for lost in row.lost]
+    others = _by_text([*left_out, *_too_close(measured), *_loading(measured), *_busy(measured)])
+    return [*unfinished(legend.rows), *failures(legend), *doubtful(legend), *_exhausted(legend), *_texts(others)]
 
 
 def _labelled(legend: Legend, status: str | None = None) -> list[tuple[Row, str]]:
     pairs = zip(legend.rows, legend.labels, strict=True)
     return [(row, label) for row, label in pairs if status in (None, row.status)]
-
-
-def _note(text: str, names: Sequence[str]) -> list[str]:
-    return [f"{text}: {join_names(names)}."] if names else []
 
 
 def _by_text(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -197,6 +194,10 @@ def _by_text(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return groups
 
 
+def _texts(groups: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"{text}: {join_names(named)}." for text, named in groups.items()]
+
+
 def unfinished(rows: Sequence[Row]) -> list[str]:
     """A sentence for each run of these rows that has no end."""
     runs = dict.fromkeys(row.record["run_id"] for row in rows if row.record.get("unfinished"))
@@ -205,28 +206,21 @@ def unfinished(rows: Sequence[Row]) -> list[str]:
 
 def failures(legend: Legend, drawn: Sequence[Row] = ()) -> list[str]:
     """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only if wrong."""
-    labelled = _labelled(legend)
-    failed = [pair for pair in labelled if pair[0].status == "mismatch"]
-    failed += [pair for pair in labelled if pair[0].status not in ("ok", "mismatch") and pair[0] not in drawn]
-    reasons = _by_text((failure_text(row), label) for row, label in failed)
+    others = [pair for pair in _labelled(legend) if pair[0].status not in ("ok", "mismatch") and pair[0] not in drawn]
+    reasons = _by_text((failure_text(row), label) for row, label in [*_labelled(legend, "mismatch"), *others])
     return [f"{join_names(named)}: {reason}." for reason, named in reasons.items()]
 
 
 def doubtful(legend: Legend) -> list[str]:
     """Whose merges contradict each other, or are not proved."""
     measured = _labelled(legend, "ok")
-    disputed = [f"{label} ({row.digest})" for row, label in measured if row.disputed]
-    notes = _note(f"{UNPROVED_MARK} These differ in their merges, so not all are right", disputed)
-    unproved = [(row, label) for row, label in measured if not row.proved and not row.by_design]
-    for why, named in _by_text((one_line(row.identity.get("reason") or ""), label) for row, label in unproved).items():
-        notes += _note(f"{UNPROVED_MARK} Not proved{f' ({why})' if why else ''}", named)
-    return notes
-
-
-def _left_out(legend: Legend) -> list[str]:
-    """Of whom some records are in no figure, such as a repeat that failed."""
-    pairs = [(one_line(lost), label) for row, label in _labelled(legend, "ok") for lost in row.lost]
-    return [note for why, named in _by_text(pairs).items() for note in _note(f"Left out ({why})", named)]
+    differ = f"{UNPROVED_MARK} These differ in their merges, so not all are right"
+    pairs = [(differ, f"{label} ({row.digest})") for row, label in measured if row.disputed]
+    for row, label in measured:
+        if not row.proved and not row.by_design:
+            why = f" ({one_line(row.identity['reason'])})" if row.identity.get("reason") else ""
+            pairs.append((f"{UNPROVED_MARK} Not proved{why}", label))
+    return _texts(_by_text(pairs))
 
 
 def _exhausted(legend: Legend) -> list[str]:
@@ -238,39 +232,37 @@ def _exhausted(legend: Legend) -> list[str]:
     return [f"No pair was left after {count_text(merges)} of {count_text(requested)} merges."]
 
 
-def _too_close(legend: Legend) -> list[str]:
+Labelled = Sequence[tuple[Row, str]]
+Pairs = Iterator[tuple[str, str]]
+
+
+def _too_close(measured: Labelled) -> Pairs:
     """Rows of one task on one machine that cannot be ranked before the next slower one."""
     tasks: dict[Any, list[tuple[Row, str]]] = {}
-    for row, label in _labelled(legend):
+    for row, label in measured:
         if row.total is not None and not row.by_design:
             tasks.setdefault((row.question, row.record.get("host")), []).append((row, label))
-    close = [
-        f"{label} and {other}"
-        for task in tasks.values()
-        for (row, label), (slower, other) in itertools.pairwise(sorted(task, key=lambda pair: pair[0].total or 0.0))
-        if not is_slower(slower, row)
-    ]
-    return _note("Too close to rank", close)
+    for task in tasks.values():
+        task.sort(key=lambda pair: pair[0].total or 0.0)
+        for (row, label), (slower, other) in itertools.pairwise(task):
+            if not is_slower(slower, row):
+                yield "Too close to rank", f"{label} and {other}"
 
 
-def _loading(legend: Legend) -> list[str]:
+def _loading(measured: Labelled) -> Pairs:
     """Who worked longer before its call than in it: on something prepared, or to load a large library."""
-    worked = [
-        f"{label} {spent:.1f} s"
-        for row, label in _labelled(legend, "ok")
-        if (spent := (row.record.get("witness") or {}).get("import_cpu_seconds") or 0.0)
-        > max(MUCH_IMPORT_CPU_SECONDS, row.total or 0.0)
-    ]
-    return _note("Loading the module took longer than the total, which excludes it", worked)
+    for row, label in measured:
+        spent = (row.record.get("witness") or {}).get("import_cpu_seconds") or 0.0
+        if spent > max(MUCH_IMPORT_CPU_SECONDS, row.total or 0.0):
+            yield "Loading the module took longer than the total, which excludes it", f"{label} {spent:.1f} s"
 
 
-def _busy(legend: Legend) -> list[str]:
-    def is_disturbed(sample: Sample) -> bool:
-        return sample.kept_waiting or (sample.steal is not None and sample.steal > MUCH_STEAL)
-
-    counts = [(sum(map(is_disturbed, row.samples)), row, label) for row, label in _labelled(legend)]
-    busy = [f"{label} in {number} of {len(row.samples)} runs" for number, row, label in counts if number]
-    return _note("Machine busy, so wall times may be too long", busy)
+def _busy(measured: Labelled) -> Pairs:
+    for row, label in measured:
+        disturbed = [each for each in row.samples if each.kept_waiting or (each.steal or 0.0) > MUCH_STEAL]
+        if disturbed:
+            runs = f"{label} in {len(disturbed)} of {len(row.samples)} runs"
+            yield "Machine busy, so wall times may be too long", runs
 
 
 def is_outside_table(rows: Sequence[Row]) -> bool:

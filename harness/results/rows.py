@@ -29,8 +29,6 @@ from harness.records.schema import BY_ITSELF, PHASES
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES, GREATEST_BYTES
 
-QUANTITIES = ("training", "total", "cpu")
-"""Seconds that a chart can show: without reading and counting, of the whole way from the file, or of processors."""
 MEASURED, ESTIMATED, AT_LEAST, NOTHING = "measured", "estimated", "at least", "nothing"
 SIGNS = {ESTIMATED: "~", AT_LEAST: ">"}
 MOST_UNSURE = 1000
@@ -168,38 +166,20 @@ class Row:
         """Whether its total is that of the whole way from the file: a table of words is not counted."""
         self.extrapolated = (self.record.get("extrapolated") or {}) if self.status == "extrapolated" else {}
         """The estimate for a row that a limit stopped; empty without one."""
-        self.times = {quantity: self._time(quantity, [spent for _, spent in timed]) for quantity in QUANTITIES}
-        self.time = self.times["total"]
+        self.time = self._time([_sum_without(spent, ()) for _, spent in timed])
+        """The total that may be shown."""
 
-    def _time(self, quantity: str, runs: Sequence[Mapping[str, Any]]) -> Time:
-        """The seconds that may be shown. A stopped row has its estimate here, and nowhere another one."""
-        if self.status != "ok":
-            return self._stopped(quantity)
-        left_out = COUNTING_PHASES if quantity == "training" and not self.counting_only else ()
-        if quantity == "cpu":
-            times = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds]
-            seconds = self.cpu_seconds
-        else:
-            times = [spent for run in runs if (spent := _sum_without(run, left_out))]
-            # A trainer that reads the file itself has no training seconds of its own.
-            seconds = None if left_out and self.by_itself else _sum_without(self.seconds, left_out)
-        if not seconds:
-            return Time()
-        low, high = (min(*times, seconds), max(*times, seconds)) if len(times) > 1 else (None, None)
-        return Time(MEASURED, seconds, low, high, seconds_text(seconds))
-
-    def _stopped(self, quantity: str) -> Time:
-        """The estimate of a row that a limit stopped, or the limit."""
-        training = quantity == "training"
-        if self.status not in ("timeout", "extrapolated") or quantity == "cpu" or (training and self.by_itself):
+    def _time(self, runs: Sequence[float]) -> Time:
+        """A stopped row has its estimate here, and nowhere another one, or the limit."""
+        if self.total:
+            low, high = (min(*runs, self.total), max(*runs, self.total)) if len(runs) > 1 else (None, None)
+            return Time(MEASURED, self.total, low, high, seconds_text(self.total))
+        if self.status not in ("timeout", "extrapolated"):
             return Time()
         if self.extrapolated.get("total_seconds") is None:
             limit = (self.record.get("limits") or {}).get("wall_seconds")
             return _at_least(limit) if limit else Time()
-        partial = self.record.get("seconds") or {}
-        counted = sum(partial.get(phase) or 0.0 for phase in COUNTING_PHASES) if training else 0.0
-        ends = (self.extrapolated[f"{end}_seconds"] for end in ("total", "low", "high"))
-        total, low, high = (max(seconds - counted, 1e-9) for seconds in ends)
+        total, low, high = (self.extrapolated[f"{end}_seconds"] for end in ("total", "low", "high"))
         if high > MOST_UNSURE * low:
             return _at_least(low)
         return Time(ESTIMATED, total, low, high, SIGNS[ESTIMATED] + duration_text(total))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -12,10 +11,10 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text
 from harness.records.fields import FIELD
 from harness.results.chart import INK, Axis, Chart, Label, Line, Mark, Panel, look_of, point_of
-from harness.results.charts import SPOKEN, dots, ladder, log_range, panels_of, phases, race
+from harness.results.charts import dots, ladder, log_range, panels_of, phases, race
 from harness.results.legend import Legend, failures
 from harness.results.rows import MEASURED, SAMPLED, Row, Time
-from harness.results.selection import grouped, panel_title
+from harness.results.selection import panel_title, tasks_of
 
 NEAR_THE_LINE = 0.2
 """Points farther than this share from the fitted line follow no power law, and get no line."""
@@ -76,13 +75,13 @@ class Series(NamedTuple):
         return f"{self.name} {size.symbol}^{slope:.2f}", ends
 
 
-def along(size: Size) -> Callable[[Sequence[Row], str], Chart]:
+def along(size: Size) -> Callable[[Sequence[Row]], Chart]:
     """The kind of chart that has this size as its axis."""
-    return lambda rows, quantity: _against(rows, quantity, size)
+    return lambda rows: _against(rows, size)
 
 
-def _against(rows: Sequence[Row], quantity: str, size: Size) -> Chart:
-    groups = [(group, _series_of(group, quantity, size)) for group in grouped(rows, (*size.without, "tie_break"))]
+def _against(rows: Sequence[Row], size: Size) -> Chart:
+    groups = [(group, _series_of(group, size)) for group in tasks_of(rows, (*size.without, "tie_break"))]
     groups = [(group, series) for group, series in groups if series]
     if not groups:
         sizes = sorted({row.values[size.field] for row in rows} - {None})
@@ -98,7 +97,7 @@ def _against(rows: Sequence[Row], quantity: str, size: Size) -> Chart:
     if size is THREADS:
         note = "N × with T: as fast with T threads as with the fewest."
     return Chart(
-        f"{SPOKEN[quantity]} by {size.name}",
+        f"Seconds by {size.name}",
         Legend(drawn).caption()[-1:],
         [note, *failures(Legend(tried), drawn)],
         [_panel(group, series, [own for own, _ in groups], size) for group, series in groups],
@@ -106,14 +105,14 @@ def _against(rows: Sequence[Row], quantity: str, size: Size) -> Chart:
     )
 
 
-def _series_of(group: Sequence[Row], quantity: str, size: Size) -> list[Series]:
+def _series_of(group: Sequence[Row], size: Size) -> list[Series]:
     """The variants of a group that were measured at two sizes or more."""
     legend = Legend(group)
     left_out = {size.column, *(FIELD[name].title for name in ("counting", "host", "tie_break"))}
     columns = [column for title, column in legend.columns.items() if title not in left_out]
     lines: dict[str, list[tuple[int, Row, Time]]] = {}
     for place, (row, name) in enumerate(zip(group, legend.names, strict=True)):
-        at, time = row.values[size.field], row.times[quantity]
+        at, time = row.values[size.field], row.time
         if at is not None and time.number is not None:
             settings = [f"{column.heading} {column.cells[place]}" for column in columns]
             lines.setdefault(", ".join([name, *settings]), []).append((at, row, time))
@@ -142,10 +141,10 @@ def _marks(series: Series, size: Size) -> Iterator[Mark]:
     yield Label(last, time.number or 0.0, text + row.doubt, True, look.colour)
 
 
-def memory(rows: Sequence[Row], quantity: str) -> Chart:
+def memory(rows: Sequence[Row]) -> Chart:
     """Seconds against peak memory, with the rows that no other row beats in both."""
-    usable = [row for row in rows if row.times[quantity].form == MEASURED and row.peak_rss_bytes]
-    groups = [group for group in grouped(usable) if len(group) > 1]
+    usable = [row for row in rows if row.time.form == MEASURED and row.peak_rss_bytes]
+    groups = [group for group in tasks_of(usable) if len(group) > 1]
     if not groups:
         raise Refusal(
             "memory: it takes two rows with a time and a peak of memory on the same corpus, to the same vocabulary",
@@ -154,19 +153,19 @@ def memory(rows: Sequence[Row], quantity: str) -> Chart:
     drawn = [row for group in groups for row in group]
     sampled = [f"{SAMPLED} Several processes together, sampled."] if any(row.memory_is_sampled for row in drawn) else []
     return Chart(
-        f"{SPOKEN[quantity]} and peak memory",
+        "Seconds and peak memory",
         Legend(drawn).caption(len(groups)),
         ["Line: the best trade-offs of time and memory.", *sampled, *failures(Legend(rows), drawn)],
-        panels_of(groups, functools.partial(_memory_panel, quantity=quantity)),
+        panels_of(groups, _memory_panel),
         height=3.6,
     )
 
 
-def _memory_panel(group: Sequence[Row], title: str, quantity: str) -> Panel:
-    times = [row.times[quantity] for row in group]
+def _memory_panel(group: Sequence[Row], title: str) -> Panel:
+    times = [row.time for row in group]
     low, high = log_range([each for time in times for each in time[1:4]], 1.5, 1.5)
     least, most = log_range([row.peak_rss_bytes for row in group], 1.3, 1.3)
-    best, marks = _front(group, quantity), list[Mark]()
+    best, marks = _front(group), list[Mark]()
     if best:
         marks.append(Line([(best[0][0], most), *best, (high, best[-1][1])], INK, steps=True))
     for row, time, label in zip(group, times, Legend(group).labels, strict=True):
@@ -178,17 +177,17 @@ def _memory_panel(group: Sequence[Row], title: str, quantity: str) -> Panel:
     return Panel(x, y, marks, title)
 
 
-def _front(group: Sequence[Row], quantity: str) -> list[tuple[float, float]]:
+def _front(group: Sequence[Row]) -> list[tuple[float, float]]:
     """Time and memory of the proved rows that no other beats in both, from the fastest to the smallest."""
     fair = [row for row in group if row.confirmed and not row.by_design]
     best: list[tuple[float, float]] = []
-    for seconds, size in sorted((row.times[quantity].number or 0.0, float(row.peak_rss_bytes or 0)) for row in fair):
+    for seconds, size in sorted((row.time.number or 0.0, float(row.peak_rss_bytes or 0)) for row in fair):
         if not best or size < best[-1][1]:
             best.append((seconds, size))
     return best
 
 
-KINDS: dict[str, tuple[str, Callable[[Sequence[Row], str], Chart]]] = {
+KINDS: dict[str, tuple[str, Callable[[Sequence[Row]], Chart]]] = {
     "phases": ("seconds stacked by phase, a bar for each row", phases),
     "ladder": ("seconds of every stage in their order, with each stage's gain", ladder),
     "race": ("total seconds, sorted; narrow, for a front page", race),

@@ -18,7 +18,6 @@ from harness.results.rows import Row, rows
 DEFAULT_RESULTS = "results/local"
 NO_PATHS = (DEFAULT_RESULTS,)
 """What `paths` is if none was given; the same folder given by name is a list."""
-MOST_PANELS = 9
 CONDITIONS = {
     **{name.removeprefix("data."): name for name in FIELD if name not in ("params", "special_tokens")},
     "status": "status",
@@ -103,7 +102,7 @@ def _condition(row: Row, name: str) -> str:
 # Rows by task
 
 
-def tasks_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]]:
+def tasks_of(rows: Sequence[Row], without: Sequence[str] = ("tie_break",)) -> list[list[Row]]:
     """The rows of each task on each machine; `without` are fields in which rows of one task may differ."""
     groups: dict[Key, list[Row]] = {}
     fields = [name for name in (*(field.name for field in DECISIVE), "cell", "host") if name not in without]
@@ -111,17 +110,6 @@ def tasks_of(rows: Sequence[Row], without: Sequence[str] = ()) -> list[list[Row]
         corpus = base_name(row) if "data.sha256" in without else row.corpus.get("name")
         groups.setdefault((corpus, *[row.values[name] for name in fields]), []).append(row)
     return list(groups.values())
-
-
-def grouped(rows: Sequence[Row], without: Sequence[str] = ("tie_break",)) -> list[list[Row]]:
-    """The rows of each task. Raises Refusal for more tasks than a chart has room for."""
-    groups = tasks_of(rows, without)
-    if len(groups) > MOST_PANELS:
-        raise Refusal(
-            f"these records answer {len(groups)} questions, and a chart has room for {MOST_PANELS}; choose by --where, "
-            f"such as --where data={rows[0].corpus.get('name')}"
-        )
-    return groups
 
 
 def one_task(rows: Sequence[Row], kind: str, without: Sequence[str] = ("tie_break",)) -> list[Row]:

@@ -20,8 +20,8 @@ def to_markdown(records: Records, *, sort: str = "appearance", **options: Any) -
     return table.markdown(tables(ordered(records, sort), TableOptions(**options)))
 
 
-def to_csv(records: Records, *, sort: str = "appearance", relative_to: str | None = None) -> str:
-    return frame_to_csv(frame_of(ordered(records, sort), relative_to))
+def to_csv(records: Records) -> str:
+    return frame_to_csv(frame_of(rows(records)))
 
 
 def cells(records: Records, number: int = 0, **options: Any) -> list[dict[str, str]]:
