@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import HEAP, NAIVE, SUPPORT, Measured, cell_of, first_fast, reading_of, run_of, unruly
+from workbench import HEAP, NAIVE, SUPPORT, cell_of, first_fast, reading_of, run_of, unruly
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.common.registry import VariantCard
@@ -32,7 +32,7 @@ except ImportError:
 pytestmark = pytest.mark.usefixtures("measured_once")
 
 WORDS = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 2), (b"gh", 1)])
-GREATEST, SMALLEST = TieBreak.GREATEST_BYTES, TieBreak.SMALLEST_BYTES
+GREATEST = TieBreak.GREATEST_BYTES
 BY_REASON = {"by_design": "it merges the rarest"}
 
 
@@ -60,14 +60,11 @@ def identity(merges: Sequence[Merge], num_merges: int = 4, tie_break: TieBreak |
     ("arguments", "kind", "tie_break", "merge", "reason"),
     [
         ((RIGHT,), IDENTICAL, "greatest_bytes", None, None),
-        ((RIGHT, 4, GREATEST), IDENTICAL, "greatest_bytes", None, None),
         ((RIGHT, 100), IDENTICAL, "greatest_bytes", None, None),
         ((RIGHT[:2], 2), IDENTICAL, "greatest_bytes", None, None),
         (([], 0), IDENTICAL, "greatest_bytes", None, None),
         ((pairs("ab", "cd", "ef", "gh"),), IDENTICAL, "smallest_bytes", None, None),
-        ((pairs("ab", "cd", "ef", "gh"), 4, SMALLEST), IDENTICAL, "smallest_bytes", None, None),
         ((pairs("cd", "ab", "ef", "gh"),), UP_TO_TIES, None, 1, "2 of its merges are choices among equals"),
-        ((pairs("ef", "ab", "cd", "gh"),), UP_TO_TIES, None, 2, "choices among equals"),
         (
             (pairs("ef", "ab", "cd", "gh"), 4, GREATEST), WRONG, None, 2,
             "merge 2: b'a' + b'b', 2 times, as often as 1 other; greatest_bytes takes b'c' + b'd'",
@@ -131,43 +128,52 @@ def trainers_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
 
 
-def proved(folder: Path, *cells: TrainCell) -> tuple[int, dict[str, Record], Measured]:
-    """Measure and prove; returns the exit code, the trainers' records by variant, and the run."""
-    run = run_of(folder, cells)
-    records = run.records()
+def proved(folder: Path, *cells: TrainCell) -> tuple[int, dict[str, Record]]:
+    """Measure and prove; returns the exit code, and the trainers' records by variant."""
+    records = run_of(folder, cells).records()
     by_variant = {record["variant"]: record for record in records if record["cell"] == "train"}
     assert all(Splitter().lines(record) for record in by_variant.values())
-    return exit_code(records), by_variant, run
+    return exit_code(records), by_variant
 
 
-def test_run_is_proved_without_another_trainer(tmp_path: Path) -> None:
-    reading = reading_of(tmp_path)
-    wrong = cell_of(reading, unruly("returns_the_last_twice"))
-    code, records, run = proved(tmp_path, cell_of(reading, HEAP), wrong)
-    assert (code, run.session.processes) == (MISMATCH, 3)  # the counter and the trainers
-    right = records["heap"]
-    assert (right["status"], right["identity"]["kind"], right["identity"]["tie_break"]) == (
-        "ok", IDENTICAL, "greatest_bytes",
-    )  # fmt: skip
-    record = records["returns_the_last_twice"]
-    assert (record["status"], record["identity"]["kind"]) == ("mismatch", WRONG)
-    assert (record["identity"]["merge"], record["identity"]["got"]) == (10, ["00", "ff"])
-    assert record["reason"] == record["identity"]["reason"]
+def outsider(name: str, **params: Any) -> VariantCard:
+    return VariantCard(name, f"outsiders:{name}", family=name, params=params)
 
 
-@pytest.mark.parametrize("options", [{"tie_break": "smallest_bytes"}, {"min_count": 6}])
-def test_cells_of_other_tie_breaks_and_minimal_counts_are_proved_separately(
-    tmp_path: Path, options: dict[str, Any]
+@pytest.mark.parametrize(
+    ("card", "rules", "own", "status", "kind", "under"),
+    [
+        (HEAP, {}, "greatest_bytes", "ok", IDENTICAL, "greatest_bytes"),
+        (NAIVE, {"tie_break": "smallest_bytes"}, "smallest_bytes", "ok", IDENTICAL, "smallest_bytes"),
+        (NAIVE, {"min_count": 3}, "greatest_bytes", "ok", IDENTICAL, "greatest_bytes"),
+        (HEAP, {"tie_break": OWN}, "greatest_bytes", "ok", IDENTICAL, "greatest_bytes"),
+        (unruly("returns_the_last_twice"), {}, "greatest_bytes", "mismatch", WRONG, None),
+        (outsider("takes_raw_bytes"), {"tie_break": OWN}, "raw_bytes", "ok", IDENTICAL, "raw_bytes"),
+        (outsider("takes_the_first"), {"tie_break": OWN}, OWN, "ok", UP_TO_TIES, None),
+        (outsider("takes_the_rarest"), {"tie_break": OWN}, OWN, "mismatch", WRONG, None),
+        (outsider("takes_the_rarest", rarest=True), {"tie_break": OWN}, OWN, "ok", BY_DESIGN, None),
+        (outsider("promises_raw_bytes"), {"tie_break": OWN}, "raw_bytes", "mismatch", WRONG, None),
+        (outsider("takes_the_first"), {"tie_break": "raw_bytes"}, "raw_bytes", "skipped", None, None),
+    ],
+)
+def test_run_judges_each_trainer_under_its_rules(
+    tmp_path: Path, card: VariantCard, rules: dict[str, Any], own: str, status: str, kind: str | None, under: str | None
 ) -> None:
-    reading = reading_of(tmp_path)
-    code, records, _ = proved(tmp_path, cell_of(reading, HEAP), cell_of(reading, NAIVE, **options))
-    assert (code, {record["identity"]["kind"] for record in records.values()}) == (OK, {IDENTICAL})
+    cell = cell_of(reading_of(tmp_path, "cd\nab\nef\n" * 3 + "xy"), card, 6, **rules)
+    code, records = proved(tmp_path, cell)
+    record = records[card.name]
+    identity = record["identity"] or {"kind": None, "tie_break": None}
+    assert (record["tie_break"], record["status"]) == (own, status)
+    assert (identity["kind"], identity["tie_break"]) == (kind, under)
+    if kind == WRONG:
+        assert record["reason"] == identity["reason"]
+    assert code == {"ok": OK, "mismatch": MISMATCH, "skipped": UNMEASURED}[status]
 
 
 @pytest.mark.parametrize("trainer", first_fast(["stops_on_request", "hangs_after_some_merges"]))
 def test_merges_of_a_stopped_run_are_proved(tmp_path: Path, trainer: str) -> None:
     cell = cell_of(reading_of(tmp_path), unruly(trainer), limits=Limits(wall_seconds=0.6))
-    code, records, _ = proved(tmp_path, cell)
+    code, records = proved(tmp_path, cell)
     record = records[trainer]
     assert (code, record["identity"]["kind"]) == (UNMEASURED, IDENTICAL)
     assert record["status"] in ("timeout", "extrapolated")
@@ -190,37 +196,10 @@ def test_a_trainer_does_not_find_the_merges_of_others(tmp_path: Path, planted: b
     assert of_finder == {IDENTICAL if planted else WRONG}
 
 
-@pytest.mark.parametrize(
-    ("name", "tie_break", "own", "status", "kind", "under"),
-    [
-        ("takes_raw_bytes", OWN, "raw_bytes", "ok", IDENTICAL, "raw_bytes"),
-        ("takes_the_first", OWN, OWN, "ok", UP_TO_TIES, None),
-        ("takes_the_rarest", OWN, OWN, "mismatch", WRONG, None),
-        ("means_to_differ", OWN, OWN, "ok", BY_DESIGN, None),
-        ("promises_raw_bytes", OWN, "raw_bytes", "mismatch", WRONG, None),
-        ("takes_the_first", "raw_bytes", "raw_bytes", "skipped", None, None),
-    ],
-)
-def test_outside_trainer_is_judged_under_its_own_tie_break(
-    tmp_path: Path, name: str, tie_break: str, own: str, status: str, kind: str | None, under: str | None
-) -> None:
-    target, params = ("takes_the_rarest", {"rarest": True}) if name == "means_to_differ" else (name, {})
-    card = VariantCard(name, f"outsiders:{target}", family=name, params=params)
-    reading = reading_of(tmp_path, "cd\nab\nef\n" * 3 + "xy")
-    cells = [cell_of(reading, each, 6, tie_break=tie_break) for each in (HEAP, card)]
-    code, records, _ = proved(tmp_path, *cells)
-    record = records[name]
-    identity = record["identity"] or {"kind": None, "tie_break": None}
-    assert (record["tie_break"], record["status"]) == (own, status)
-    assert (identity["kind"], identity["tie_break"]) == (kind, under)
-    assert (records["heap"]["identity"]["kind"], records["heap"]["feeding"]) == (IDENTICAL, None)
-    assert code == (MISMATCH if status == "mismatch" else OK)
-
-
 def test_merges_of_other_words_are_judged_on_those(tmp_path: Path) -> None:
     pytest.importorskip("gigabpe")
     gigabpe = VariantCard("peer_gigabpe", "variants.peers.gigabpe:train", tags=("peer", "from_file"))
     cell = replace(cell_of(reading_of(tmp_path, "a  \n\n  b \n\n\n  c\n" * 9), gigabpe, 6), tie_break=OWN)
-    _, records, _ = proved(tmp_path, cell)
+    _, records = proved(tmp_path, cell)
     identity = records["peer_gigabpe"]["identity"]
     assert (identity["kind"], identity["of_own_words"]) == (BY_DESIGN, "identical (huggingface)")
