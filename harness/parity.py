@@ -64,7 +64,7 @@ def _command(options: argparse.Namespace) -> int:
     corpus = Corpus("", tuple(special_tokens(options)), pattern_named(options.pattern))
     size = parse_vocab_size(options.vocab_size)
     num_merges = merges_for(size, corpus)
-    place = None if options.save is None else checked_place(options)
+    place = checked_place(options)
     at_least("--min-count", options.min_count, 1)
     settings = {"window": options.window, "alpha": options.alpha, "together": options.together}
     settings |= {"ratio": [_number(language, ratio[language]) for language in texts if ratio]}
@@ -77,10 +77,9 @@ def _command(options: argparse.Namespace) -> int:
         )  # fmt: skip
     merges = [merge for merge, _ in served]
     _show(list(texts), measured or tables, merges, [language for _, language in served], parallel=bool(dev))
-    if place is not None:
-        origin = {"vocab_size_asked": size, "tie_break": options.tie_break, "min_count": options.min_count, **settings}
-        origin |= {"variant": "parity", "languages": list(texts), "dev": bool(dev)}
-        save_and_report(Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin), place)
+    origin = {"vocab_size_asked": size, "tie_break": options.tie_break, "min_count": options.min_count, **settings}
+    origin |= {"variant": "parity", "languages": list(texts), "dev": bool(dev)}
+    save_and_report(Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin), place)
     return OK
 
 

@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser("train", help="train a tokenizer, without a benchmark")
     command.set_defaults(do=_train)
     command.add_argument("paths", metavar="PATH", nargs="+", help="a file, folder or pattern, or a data set's name")
-    add_training_options(command, "greatest_bytes", needs_folder=True)
+    add_training_options(command, "greatest_bytes")
     command.add_argument("--threads", metavar="N", type=int, default=1)
     command.add_argument("--errors", default="strict", help="strict or replace, for bytes that are not UTF-8")
 
@@ -125,12 +125,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def add_training_options(command: argparse.ArgumentParser, tie_break: str, *, needs_folder: bool = False) -> None:
+def add_training_options(command: argparse.ArgumentParser, tie_break: str) -> None:
     """What every command that trains a tokenizer takes."""
     command.add_argument("--vocab-size", metavar="N", required=True, help="special tokens included, such as 32k")
-    command.add_argument(
-        "--save", metavar="FOLDER", type=Path, required=needs_folder, help="where to write the tokenizer"
-    )
+    command.add_argument("--save", metavar="FOLDER", type=Path, required=True, help="where to write the tokenizer")
     command.add_argument("--overwrite", action="store_true", help="replace a tokenizer in that folder")
     command.add_argument("--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s")
     command.add_argument(
@@ -144,7 +142,7 @@ def _add(commands: Any, do: Any, name: str, about: str, nargs: str | None = None
     description = f"{about[0].upper()}{about[1:]}."
     command: argparse.ArgumentParser = commands.add_parser(name, help=about, description=description)
     command.set_defaults(do=do)
-    forms = "a folder, a tokenizer.json, a file of ranks that ends with .tiktoken, or tiktoken:NAME"
+    forms = "a folder, a tokenizer.json or tiktoken:NAME; convert reads a file of ranks, too"
     command.add_argument("tokenizers" if nargs else "tokenizer", metavar="TOKENIZER", nargs=nargs, help=forms)
     return command
 
