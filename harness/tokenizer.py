@@ -24,7 +24,7 @@ from harness.common.units import count_text, parse_bytes, parse_vocab_size
 from harness.corpora import CorpusFile
 from harness.tokenizers import check, statistics
 from harness.tokenizers.folder import FILES_OF, check_free, check_writable, save
-from harness.tokenizers.forms import Pattern, SpecialTokens, TokenizerFile, read_tokenizer
+from harness.tokenizers.forms import load
 from harness.tokenizers.model import Tokenizer, blocks_of
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
 
@@ -46,21 +46,6 @@ examples:
 
 exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
 engine gave up on a text or none could be tried, or a file cannot be read or written."""
-
-
-def load(path: Path | str, *, pattern: Pattern = ..., special_tokens: SpecialTokens = None) -> Tokenizer:
-    """The tokenizer in a folder or a file: saved here, a tokenizer.json, vocab.json with merges.txt, tiktoken's ranks.
-
-    `tiktoken:NAME` is an encoding of the tiktoken package. vocab.json with merges.txt, and ranks, lack their pattern
-    and special tokens; pass `pattern` (a regular expression, or None for raw bytes) and, if there are any,
-    `special_tokens`: their texts, or for ranks a mapping from text to id.
-    Raises Refusal, with what to do, for a file that is missing, damaged, or does not fit the others.
-    """
-    return opened(read_tokenizer(path, pattern, special_tokens))
-
-
-def opened(file: TokenizerFile) -> Tokenizer:
-    return Tokenizer(file.learned, file.origin)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -264,31 +249,28 @@ def _numbers(ids: str) -> Sequence[int]:
 
 
 def _convert(options: argparse.Namespace) -> int:
-    file, folder = _read(options), options.output
-    opened(file)  # refuses a pattern that cannot be used
-    origin = {"data": {"name": None, "sha256": None}, "read_from": file.form}
-    notes = save(folder, file.learned, origin, overwrite=options.overwrite, how="--overwrite", form=options.to)
+    given: dict[str, Any] = {}
+    if options.pattern is not None:
+        given["pattern"] = pattern_named(options.pattern)
+    if options.special_token is not None:
+        parted = [token.rpartition("=") for token in options.special_token]
+        with_ids = all(text and number.isdecimal() for text, _, number in parted)
+        given["special_tokens"] = {text: int(id) for text, _, id in parted} if with_ids else options.special_token
+    tokenizer, folder = load(options.tokenizer, **given), options.output
+    how: dict[str, Any] = {"overwrite": options.overwrite, "how": "--overwrite", "form": options.to}
+    notes = save(folder, tokenizer.learned, tokenizer.origin, **how)
     written = ", ".join(name for name in FILES_OF[options.to] if (folder / name).exists())
-    tell("\n".join([f"wrote {folder}: {written} ({count_text(len(file.learned.vocab))} tokens)", *notes]))
+    tell("\n".join([f"wrote {folder}: {written} ({count_text(len(tokenizer))} tokens)", *notes]))
     return OK
-
-
-def _read(options: argparse.Namespace) -> TokenizerFile:
-    pattern = ... if options.pattern is None else pattern_named(options.pattern)
-    parted = [token.rpartition("=") for token in options.special_token or ()]
-    if parted and all(text and number.isdecimal() for text, _, number in parted):
-        return read_tokenizer(options.tokenizer, pattern, {text: int(number) for text, _, number in parted})
-    return read_tokenizer(options.tokenizer, pattern, options.special_token)
 
 
 def _check(options: argparse.Namespace) -> int:
     size = parse_bytes(options.size, "--size")
-    file = read_tokenizer(options.tokenizer)
-    tokenizer = opened(file)
+    tokenizer = load(options.tokenizer)
     texts = [_data(data, options.set) for data in options.data or ()]
     total = sum(text.bytes for text in texts) or size
     with (
-        check.every_form(file.learned, Path(options.tokenizer)) as (folder, notes),
+        check.every_form(tokenizer.learned, Path(options.tokenizer)) as (folder, notes),
         bar(f"checking {options.tokenizer}", total, "bytes") as show,
     ):
         named = [(text.name, blocks_of(text.path)) for text in texts] or [
@@ -296,7 +278,7 @@ def _check(options: argparse.Namespace) -> int:
         ]
         parts = (part for name, blocks in named for part in check.parts_of(name, blocks))
         verdicts = check.check(tokenizer, parts, check.ENGINES, folder, show)
-    caption = f"{options.tokenizer}, read from {file.form}: {count_text(len(tokenizer))} tokens"
+    caption = f"{options.tokenizer}: {count_text(len(tokenizer))} tokens"
     print_sheet(check.sheet(verdicts, caption, notes), Console())
     if any(verdict.differing for verdict in verdicts):
         return MISMATCH

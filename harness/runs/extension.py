@@ -110,13 +110,13 @@ def extension_of(
 
 def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: str) -> Extension:
     """The merges of a file or folder; with their ids if it says them and all are kept."""
-    from harness.tokenizers.forms import read_tokenizer  # late, as few runs extend
+    from harness.tokenizers.forms import load  # late, as few runs extend
     from harness.tokenizers.merges_file import read_merges_file
 
     with_ids = path.suffix == ".json" or any((path / name).is_file() for name in ("manifest.json", "tokenizer.json"))
     if inheriting != "kept" or not with_ids:
         return Extension(path.name, tuple(read_merges_file(path).merges), inheriting, veto)
-    learned = read_tokenizer(path).learned
+    learned = load(path).learned
     if set(learned.special_tokens) != set(special_tokens):
         tokens = ",".join(map(repr, learned.special_tokens))
         raise Refusal(f"extend={path} has other special tokens, and every id is to stay; set special_tokens=[{tokens}]")

@@ -20,7 +20,7 @@ from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, one_line
 from harness.tokenizers import folder as folders
 from harness.tokenizers import huggingface, tiktoken
-from harness.tokenizers.forms import read_tokenizer
+from harness.tokenizers.forms import load
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.merges_file import read_ranks
 from harness.tokenizers.model import Tokenizer, joined
@@ -45,7 +45,7 @@ def open_tokenizers(folder: Path) -> Encode:
 
 def open_tiktoken(folder: Path) -> Encode:
     """tiktoken, from the ranks with the manifest's pattern and special tokens."""
-    ranks, learned = read_ranks(existing(folder / tiktoken.FILE).read_bytes()), read_tokenizer(folder).learned
+    ranks, learned = read_ranks(existing(folder / tiktoken.FILE).read_bytes()), load(folder).learned
     encoding = tiktoken.encoding(ranks, learned.special_tokens, learned.pattern)
     return lambda text: list(encoding.encode(text, allowed_special="all"))
 

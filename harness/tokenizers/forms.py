@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.tokenizers import huggingface, tiktoken
 from harness.tokenizers.folder import MANIFEST, MERGES, SCHEMA, VOCAB, sha256
 from harness.tokenizers.learned import Learned, check_special_tokens, checked_ids, put_together, read_json
 from harness.tokenizers.merges_file import read_merges, read_ranks
+from harness.tokenizers.model import Tokenizer
 
-ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inherited_merges", "cut_from", "read_from")
+ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inherited_merges", "cut_from")
 """The keys of a manifest that tell where a tokenizer comes from."""
 OF_TIKTOKEN = "tiktoken:"
 RANKS_ENDING = ".tiktoken"
@@ -22,20 +23,13 @@ SpecialTokens = Sequence[str] | Mapping[str, int] | None
 Value = TypeVar("Value")
 
 
-class TokenizerFile(NamedTuple):
-    """A tokenizer, the form it was read from, and what its manifest says about the training."""
+def load(path: Path | str, *, pattern: Pattern = ..., special_tokens: SpecialTokens = None) -> Tokenizer:
+    """The tokenizer in a folder or a file: saved here, a tokenizer.json, vocab.json with merges.txt, tiktoken's ranks.
 
-    learned: Learned
-    form: str
-    origin: Mapping[str, Any] = {}
-
-
-def read_tokenizer(path: Path | str, pattern: Pattern = ..., special_tokens: SpecialTokens = None) -> TokenizerFile:
-    """The tokenizer in a folder or a file, or, as `tiktoken:NAME`, one of the tiktoken package.
-
-    `pattern` (a regular expression, or None for raw bytes) and `special_tokens` (texts, for ranks with ids) are for
-    forms that lack them: vocab.json with merges.txt, and ranks. Of several forms in a folder the most complete is read:
-    what the manifest describes, tokenizer.json, vocab.json with merges.txt.
+    `tiktoken:NAME` is an encoding of the tiktoken package. vocab.json with merges.txt, and ranks, lack their pattern
+    and special tokens; pass `pattern` (a regular expression, or None for raw bytes) and, if there are any,
+    `special_tokens`: their texts, or for ranks a mapping from text to id. Of several forms in a folder the most
+    complete is read: what the manifest describes, tokenizer.json, vocab.json with merges.txt.
     Raises Refusal, with what to do, for a file that is missing, damaged, of no form, or does not fit the others.
     """
     of_package = str(path).startswith(OF_TIKTOKEN)
@@ -44,19 +38,19 @@ def read_tokenizer(path: Path | str, pattern: Pattern = ..., special_tokens: Spe
     if not lacking and (pattern is not ... or special_tokens is not None):
         raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
     if of_package:
-        return TokenizerFile(tiktoken.of_package(str(path).removeprefix(OF_TIKTOKEN)), "an encoding of tiktoken")
+        return Tokenizer(tiktoken.of_package(str(path).removeprefix(OF_TIKTOKEN)))
     content_of(file)  # a file that is missing is reported as such
     if lacking and pattern is ...:
         advice = "python -m harness.tokenizer convert --to ours takes --pattern and --special-token (so does load)"
         raise Refusal(f"{file} lacks its pattern; {advice}")
     if file.name == VOCAB:
-        return TokenizerFile(_of_gpt2(file.parent, pattern, special_tokens), f"{VOCAB} and {MERGES}")
+        return Tokenizer(_of_gpt2(file.parent, pattern, special_tokens))
     if file.suffix == RANKS_ENDING:
-        return TokenizerFile(_of_ranks(file, pattern, special_tokens), "ranks")
+        return Tokenizer(_of_ranks(file, pattern, special_tokens))
     if file.name == MANIFEST:
         return _described(file)
     if file.suffix == ".json":
-        return TokenizerFile(parse(file, huggingface.read_tokenizer_json), huggingface.FILE)
+        return Tokenizer(parse(file, huggingface.read_tokenizer_json))
     raise Refusal(
         f"{file} is not a tokenizer; pass a folder with {VOCAB} and {MERGES}, a {huggingface.FILE}, or a file of ranks "
         f"that ends with {RANKS_ENDING}"
@@ -97,7 +91,7 @@ def _of_ranks(path: Path, pattern: Any, special_tokens: SpecialTokens) -> Learne
     return parse(path, lambda content: tiktoken.of_ranks(read_ranks(content), special_ids, pattern))
 
 
-def _described(path: Path) -> TokenizerFile:
+def _described(path: Path) -> Tokenizer:
     """What a manifest describes. Raises Refusal if it is damaged, or a file is not the one that it describes."""
     folder, content = path.parent, parse(path, read_json)
     if content.get("schema") != SCHEMA:
@@ -117,8 +111,7 @@ def _described(path: Path) -> TokenizerFile:
         learned = _of_gpt2(folder, pattern, special_tokens, **options)
     else:
         learned = _of_ranks(folder / tiktoken.FILE, pattern, special_tokens)
-    origin = {key: value for key, value in content.items() if key in ORIGIN}
-    return TokenizerFile(learned, f"what {MANIFEST} describes", origin)
+    return Tokenizer(learned, {key: value for key, value in content.items() if key in ORIGIN})
 
 
 def content_of(path: Path) -> bytes:

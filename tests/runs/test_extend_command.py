@@ -13,7 +13,6 @@ from harness.__main__ import main
 from harness.common import errors
 from harness.records.file import read_records
 from harness.tokenizer import load
-from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.learned import trained
 from harness.tokenizers.merges_file import read_merges_file
 from variants.contract import GPT2_PATTERN
@@ -54,7 +53,7 @@ def test_what_was_extended_is_proved_recorded_and_found_again(made: Path) -> Non
 
 def test_the_old_tokens_keep_their_ids_and_hugging_face_encodes_alike(made: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    old, new = (read_tokenizer(made / folder).learned for folder in ("first", "second/seg_status"))
+    old, new = (load(made / folder).learned for folder in ("first", "second/seg_status"))
     assert {number: new.vocab[number] for number in old.vocab} == old.vocab
     assert b" of the" in [token for number, token in new.vocab.items() if number not in old.vocab]
     theirs = tokenizers.Tokenizer.from_file(str(made / "second/seg_status/tokenizer.json"))
@@ -73,7 +72,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
     (tmp_path / "tokenizer.json").write_text(json.dumps(ours), encoding="utf-8")
     places = [f"extend={tmp_path}", f"save={tmp_path / 'new'}"]
     assert main(["variant=flat", "data.path=book.txt", "pattern=superbpe", "vocab_size=300", *places]) == errors.OK
-    saved = read_tokenizer(tmp_path / "new").learned
+    saved = load(tmp_path / "new").learned
     assert saved.special_tokens == {"<|endoftext|>": len(vocab)}
     assert [number for number, token in saved.vocab.items() if token == b" t"] == [vocab["Ġt"]]
     assert sorted(saved.vocab) == list(range(300))
@@ -143,7 +142,7 @@ def test_a_list_is_replayed_with_what_it_inherited(made: Path, capsys: pytest.Ca
 
 
 def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path) -> None:
-    old = read_tokenizer(made / "first").learned
+    old = load(made / "first").learned
     merges = read_merges_file(made / "first").merges[:-1]
     with pytest.raises(errors.Refusal, match="does not start with the merges of the extended tokenizer"):
         trained(merges, ["<|endoftext|>"], GPT2_PATTERN, old)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import regex
@@ -16,7 +17,6 @@ from harness.common.errors import Refusal
 from harness.tokenizer import Tokenizer, load
 from harness.tokenizers import tiktoken
 from harness.tokenizers.folder import FILES_OF, save
-from harness.tokenizers.forms import read_tokenizer
 from harness.tokenizers.learned import Learned, spelled
 from harness.tokenizers.merges_file import read_ranks
 from variants.contract import GPT2_PATTERN, Merge, vocab_of
@@ -33,7 +33,8 @@ def test_every_form_is_made_from_every_other(tmp_path: Path, pattern: str) -> No
 
     def through(start: Learned, form: str, folder: Path) -> Learned:
         save(folder, start, {}, form=form)
-        return read_tokenizer(folder, *((start.pattern, list(SPECIALS)) if form == "gpt2" else ())).learned
+        lacking: dict[str, Any] = {"pattern": start.pattern, "special_tokens": SPECIALS} if form == "gpt2" else {}
+        return load(folder, **lacking).learned
 
     for first in FILES_OF:
         middle = through(one, first, tmp_path / first)
@@ -130,7 +131,7 @@ def test_the_spellings_of_other_programs_are_understood(tmp_path: Path) -> None:
     one = learned("gpt2", SPECIALS)
     vocab = {spelled(token): number for token, number in one.token_ids().items()}
     merges = [" ".join(map(spelled, merge)) for merge in one.merges]
-    assert read_tokenizer(changed(tmp_path, model__merges=merges, model__vocab=vocab)).learned == one
+    assert load(changed(tmp_path, model__merges=merges, model__vocab=vocab)).learned == one
 
 
 def test_with_ignore_merges_a_pre_token_that_is_a_token_is_that_token(tmp_path: Path) -> None:
@@ -150,13 +151,14 @@ def test_with_ignore_merges_a_pre_token_that_is_a_token_is_that_token(tmp_path: 
 
 def test_the_most_complete_form_of_a_folder_is_read(tmp_path: Path) -> None:
     one = learned("gpt2", SPECIALS)
-    save(tmp_path, one, {})
-    assert read_tokenizer(tmp_path).form == "what manifest.json describes"
+    save(tmp_path, one, {"variant": "mine"})
+    assert load(tmp_path).origin == {"variant": "mine"}
     (tmp_path / "manifest.json").unlink()
-    assert read_tokenizer(tmp_path).form == "tokenizer.json"
+    assert load(tmp_path).origin == {}
     (tmp_path / "tokenizer.json").unlink()
-    assert read_tokenizer(tmp_path, GPT2_PATTERN, SPECIALS).form == "vocab.json and merges.txt"
-    assert read_tokenizer(tmp_path / "ranks.tiktoken", GPT2_PATTERN, one.special_tokens).form == "ranks"
+    assert load(tmp_path, pattern=GPT2_PATTERN, special_tokens=SPECIALS).learned == one
+    ranks = tmp_path / "ranks.tiktoken"
+    assert load(ranks, pattern=GPT2_PATTERN, special_tokens=one.special_tokens).learned == one
     with pytest.raises(Refusal, match=r"is not a tokenizer; pass a folder with vocab.json and merges.txt"):
         load(__file__)
 
@@ -172,7 +174,7 @@ def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(mon
         "cl100k_base", pat_str=one.pattern, mergeable_ranks=one.token_ids(), special_tokens=one.special_tokens
     )
     monkeypatch.setattr(tiktoken, "get_encoding", lambda _: theirs)
-    assert read_tokenizer("tiktoken:cl100k_base")[:2] == (one, "an encoding of tiktoken")
+    assert load("tiktoken:cl100k_base").learned == one
     assert load("tiktoken:cl100k_base").encode(TEXT) == theirs.encode(TEXT, allowed_special="all")
 
     def unreachable(_: str) -> None:
