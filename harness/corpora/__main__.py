@@ -150,7 +150,7 @@ def export(arguments: argparse.Namespace) -> int:
     from harness.corpora.word_tables import write_parquet  # late: NumPy is slow to import
 
     extra("pyarrow", "Parquet")
-    word_counts, manifest = word_store.read(counted_words([f"data={arguments.name}", *arguments.set]))
+    word_counts, manifest = counted_words([f"data={arguments.name}", *arguments.set])
     if arguments.least > 1:
         word_counts = WordCounts.from_items(item for item in word_counts.items() if item[1] >= arguments.least)
         manifest = word_store.facts(word_counts)

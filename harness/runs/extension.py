@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import regex
+
 from harness.common import files, registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard, one_of, split_list
@@ -164,9 +166,7 @@ def tokens_in(setting: str, value: str) -> list[bytes]:
 
 def seed_merges(config: Mapping[str, Any], pattern: str | None) -> tuple[Merge, ...]:
     """The merges of the seeds. Raises Refusal for a seed that no text can give."""
-    import regex  # late: it takes long, and few runs have seeds
-
-    from variants.seeds import seeds
+    from variants.seeds import seeds  # late, as few runs have some
 
     value, name = config["seeds"], config["pattern"]["name"]
     if config["tie_break"] == OWN:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import regex
+
 from harness import corpora
 from harness.common import registry
 from harness.common.comparison import FEWEST_BLOCKS
@@ -202,22 +204,17 @@ def pattern_of(pattern: Mapping[str, Any]) -> tuple[str, str | None]:
     """The pattern's name and expression; one of the user's own is its own name."""
     name, expression = pattern["name"], pattern["regex"]
     cards = registry.cards("pattern")
-    if expression is not None and all(card["regex"] != expression for card in cards.values()):
-        check_expression(expression)
-    if name in cards and cards[name]["regex"] != expression:
-        name = next((name for name, card in cards.items() if card["regex"] == expression), expression)
-    return name, expression
-
-
-def check_expression(expression: str) -> None:
+    named = {card["regex"]: card_name for card_name, card in cards.items()}
     if expression == "":
         raise Refusal("pattern.regex is empty; an expression that matches nothing makes no pre-tokens")
-    import regex  # late: it is slow to import, and the patterns of cards are known to compile
-
-    try:
-        regex.compile(expression)
-    except (regex.error, ValueError, RecursionError) as error:
-        raise Refusal(f"pattern.regex={expression!r} is not a regular expression: {error}") from error
+    if expression is not None and expression not in named:
+        try:
+            regex.compile(expression)
+        except (regex.error, ValueError, RecursionError) as error:
+            raise Refusal(f"pattern.regex={expression!r} is not a regular expression: {error}") from error
+    if name in cards and cards[name]["regex"] != expression:
+        name = named.get(expression, expression)
+    return name, expression
 
 
 def limits_of(limits: Mapping[str, Any]) -> Limits:
@@ -319,12 +316,12 @@ def check_types(key: str, given: Mapping[str, Any], card: CounterCard) -> None:
 def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
     """The counter chosen with counting=NAME or by counting._target_, else `own`, the one that the variant names."""
     counters, given = registry.counters(), dict(composed["params"])
-    if own is not None:
-        one_of("counting", own, list(counters))
     if (memory := composed["memory"] or given.get("memory")) is not None:
         given["memory"] = parse_bytes(memory, "counting.memory")
         at_least("counting.memory", given["memory"], SMALLEST_TABLE_BYTES)
     card = counters.get(composed["name"] if own is None else own)
+    if card is None and own is not None:
+        raise Refusal(registry.unknown("counting", own, counters))
     if card is None or (own is None and card.target != composed["_target_"]):
         return CounterCard(composed["_target_"], composed["_target_"], params=given)
     check_parameters(f"counting={card.name}", given, card.params)

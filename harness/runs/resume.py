@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import worker
-from harness.common.comparison import Sample, clock_of, compare, interval, sample_of
+from harness.common.comparison import Sample, compare, interval, sample_of
 from harness.common.console import say
 from harness.measure.machine import source_sha256
 from harness.records.file import Record, RecordFile, RunLog, read_lines, unwritable
@@ -80,7 +80,7 @@ def hold(path: Path, opened: contextlib.ExitStack) -> bool:
 
 def plan_key(plan: Plan, machine: str) -> str:
     """Names a plan: the same cells by the same code under the same limits, measured the same way on one machine."""
-    settings, preset = plan.settings, plan.settings.measure
+    settings = plan.settings
     work = sorted(
         [
             cell.key,
@@ -90,11 +90,9 @@ def plan_key(plan: Plan, machine: str) -> str:
         ]
         for cell in plan.cells
     )
-    how: list[Any] = [settings.repeat, settings.seed, settings.concurrent, settings.tokens]
-    how += [str(settings.save), preset.name, preset.kind, preset.warm_up]
-    how += [] if preset.precision is None else [preset.precision._asdict()]
+    how = settings._replace(results=Path(), plan_only=False, rerun=False, overwrite=False, overrides=())
     worker_files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(WORKER_FOLDER.glob("*.py"))]
-    return digest([work, how, machine, worker_files])
+    return digest([work, repr(how), machine, worker_files])
 
 
 # Which cells of a task are still to be measured.
@@ -155,13 +153,12 @@ def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
 
 
 def log_ratios(cell: TrainCell, cells: Sequence[TrainCell], samples: Mapping[str, list[Sample]]) -> list[float]:
-    """By block. A reference that others are compared with has none; one that is alone, its own times."""
-    own, reference = samples.get(cell.key, []), reference_of(cell, cells).key
-    if reference != cell.key:
-        compared = compare(own, samples.get(reference, []))
-        return list(map(math.log, compared.ratios)) if compared is not None and compared.blocks else []
-    alone = sum(reference_of(other, cells).key == cell.key for other in cells) == 1
-    return [math.log(clock_of(own)(sample)) for sample in own] if alone else []
+    """By block; none of a reference."""
+    reference = reference_of(cell, cells)
+    if cell is reference:
+        return []
+    compared = compare(samples.get(cell.key, []), samples.get(reference.key, []))
+    return list(map(math.log, compared.ratios)) if compared is not None and compared.blocks else []
 
 
 def whole_samples(trained: Sequence[Record]) -> dict[str, list[Sample]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
@@ -20,20 +20,19 @@ from harness.worker import word_store
 from variants.contract import WordCounts
 
 
-def counted_words(overrides: Sequence[str]) -> Path:
-    """The folder of the words, in the cache or counted now. Raises Refusal if they cannot be counted."""
+def counted_words(overrides: Sequence[str]) -> tuple[WordCounts, dict[str, Any]]:
+    """The words that the overrides name, in the cache or counted now. Raises Refusal if they cannot be counted."""
     return words_of(*only_cell(overrides))
 
 
-def words_of(cell: TrainCell, settings: Settings) -> Path:
-    """The folder of a cell's words, in the cache or counted now. Raises Refusal if they cannot be counted."""
+def words_of(cell: TrainCell, settings: Settings) -> tuple[WordCounts, dict[str, Any]]:
     if cell.reading.words() is None:
         with temporary_folder() as folder:
             session = Session(settings, RunLog(None, now()), folder)
             counted = count(cell.count, Block(0), Task(0, [cell]), session)
         if counted.words is None:
             raise Refusal(f"{cell.count.label} failed: {counted.answer['reason']}", UNMEASURED)
-    return cell.reading.folder
+    return word_store.read(cell.reading.folder)
 
 
 def only_cell(overrides: Sequence[str]) -> tuple[TrainCell, Settings]:
@@ -85,7 +84,7 @@ def corpus_words(options: argparse.Namespace) -> CorpusWords:
     # No variant is run, so any that extends will do.
     extender = next(card.name for card in registry.variants().values() if EXTENDS in card.tags)
     cell, settings = only_cell([f"variant={extender}", *overrides])
-    return CorpusWords(word_store.read(words_of(cell, settings))[0], cell, tuple(overrides))
+    return CorpusWords(words_of(cell, settings)[0], cell, tuple(overrides))
 
 
 def data_override(data: str | None) -> list[str]:
