@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.common.console import html_text, terminal_texts
+from harness.common.console import html_text, terminal_text
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
 from harness.common.units import bytes_text
@@ -114,25 +114,6 @@ def _content(svg: str) -> tuple[list[str], list[list[float]]]:
     return re.findall(r">([^<>]*\S[^<>]*)<", svg), numbers
 
 
-def draw_chart(chart: Chart) -> Figure:
-    """The chart as a figure of matplotlib."""
-    texts: list[str] = []
-    _mapped(chart, texts.append)
-    harmless = dict(zip(texts, terminal_texts(texts), strict=True))
-    with _styled():
-        return _drawn(_mapped(chart, harmless.__getitem__))
-
-
-def _mapped(part: Any, change: Callable[[str], Any]) -> Any:
-    """A part of a chart with all of its texts changed."""
-    if isinstance(part, str):
-        return change(part)
-    if not isinstance(part, list | tuple):
-        return part
-    parts = [_mapped(each, change) for each in part]
-    return type(part)(*parts) if hasattr(part, "_fields") else parts
-
-
 @contextlib.contextmanager
 def _styled() -> Iterator[None]:
     """matplotlib's settings while something is drawn or written."""
@@ -151,7 +132,8 @@ class _Block(NamedTuple):
     draw: Callable[[Figure, float], Any]
 
 
-def _drawn(chart: Chart) -> Figure:
+def draw_chart(chart: Chart) -> Figure:
+    """The chart as a figure of matplotlib."""
     from matplotlib.figure import Figure
 
     notes = at_most(MOST_NOTES, chart.notes, "python -m harness.table --notes")
@@ -168,20 +150,21 @@ def _drawn(chart: Chart) -> Figure:
     height = 2 * EDGE + sum(block.height for block in blocks)
     figure = Figure(figsize=(WIDTH, height), facecolor=CARD)
     top = height - EDGE
-    for block in blocks:
-        block.draw(figure, top)
-        top -= block.height
+    with _styled():
+        for block in blocks:
+            block.draw(figure, top)
+            top -= block.height
     return figure
 
 
 def _wrapped(text: str, size: float, inches: float = WIDEST_LABEL) -> str:
-    """The text on lines of that width; a longer name is broken after an underscore, or not at all.
+    """The text, made harmless, on lines of that width; a longer name is broken after an underscore, or not at all.
 
     >>> _wrapped("cython_fine_grained_emhash8 n^0.90", 8.5, 1.5).split()
     ['cython_fine_', 'grained_emhash8', 'n^0.90']
     """
     letters = int(inches / (_LETTER * size))
-    text = re.sub(rf"\S{{{letters + 1},}}", lambda name: name[0].replace("_", "_ "), text)
+    text = re.sub(rf"\S{{{letters + 1},}}", lambda name: name[0].replace("_", "_ "), terminal_text(text))
     lines = textwrap.wrap(text, letters, break_long_words=False)
     return "\n".join(line.replace("_ ", "_") for line in lines)
 
@@ -218,9 +201,9 @@ def _key(entries: Sequence[Entry]) -> _Block:
     columns = min(max(1, int((WIDTH - 2 * EDGE) / widest)), len(entries))
     marker: Any = {"linestyle": "none", "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
     handles = [
-        Patch(color=entry.colour, label=entry.text)
+        Patch(color=entry.colour, label=terminal_text(entry.text))
         if entry.marker is None
-        else Line2D([], [], color=entry.colour, marker=entry.marker, label=entry.text, **marker)
+        else Line2D([], [], color=entry.colour, marker=entry.marker, label=terminal_text(entry.text), **marker)
         for entry in entries
     ]
 
@@ -284,7 +267,7 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
         axes.barh(mark.y, mark.end - mark.start, 0.68, mark.start, clip_on=False, **style)
     elif isinstance(mark, Text):
         axes.annotate(
-            mark.text, (mark.x, mark.y), (mark.offset, 0), textcoords="offset points",
+            terminal_text(mark.text), (mark.x, mark.y), (mark.offset, 0), textcoords="offset points",
             va="center", fontsize=SMALL, style=mark.style, weight=mark.weight, color=mark.colour, annotation_clip=False,
         )  # fmt: skip
     elif isinstance(mark, Line):
@@ -316,7 +299,7 @@ def _draw_labels(axes: Axes, labels: Sequence[Label], inches: tuple[float, float
         x, y = (axes.transData + axes.transAxes.inverted()).transform((label.x, label.y))
         placed.append((float(y) + (0.0 if label.series else 0.12 / inches[1]), float(x), label))
     placed.sort(key=lambda each: each[:2])
-    texts = [_wrapped(label.text, SMALL) if label.series else label.text for *_, label in placed]
+    texts = [_wrapped(label.text, SMALL) if label.series else terminal_text(label.text) for *_, label in placed]
     lines = 1 + max((text.count("\n") for text in texts), default=0)
     levels = _apart([y for y, *_ in placed], lines * _LINE * SMALL * 0.85 / inches[1])
     for (_, x, label), text, level in zip(placed, texts, levels, strict=True):
