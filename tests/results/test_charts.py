@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 import pytest
 from measured import measured, stopped, wrong
 
+from harness.common import registry
 from harness.common.errors import Refusal
 from harness.records.file import read_records
-from harness.results.chart import PHASES, Bar, Chart, Label, Line, Point, Text
+from harness.results.chart import PHASES, Bar, Chart, Label, Line, Point, Text, look_of
 from harness.results.charts import is_ours
 from harness.results.drawing import same_picture, save, svg_of
 from harness.results.rows import rows
@@ -125,6 +126,12 @@ def test_memory_is_against_time_with_the_best_trade_offs() -> None:
     assert list(line.points)[1:3] == [(1.0, 3e7), (2.0, 2e7)]
     with pytest.raises(Refusal, match="memory: it takes two rows"):
         drawn([measured("a", 1.0)], "memory")
+
+
+def test_no_two_variants_look_alike() -> None:
+    names = list(registry.variants())
+    assert len({look_of(name) for name in names}) == len(names)
+    assert look_of("nobody knows") == ("#7018ac", "d")  # by its digest, so in every process
 
 
 def test_rows_of_several_tasks_are_refused_with_a_choice() -> None:

@@ -68,11 +68,3 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
 def test_what_decides_merges_names_a_cell_and_is_compared() -> None:
     assert set(WORK) < set(DECISIVE) <= {field for field in COMPARED if field.names_cell}
     assert {field.name for field in COLUMNS} >= {field.name for field in WORK}
-
-
-def test_system_time_is_the_median_of_the_timed_runs() -> None:
-    runs = [measured("heap", 1.0, block=block, system_seconds=0.1 * block) for block in range(3)]
-    (row,) = rows(runs)
-    assert row.texts["system"] == "0.100 s"
-    (unknown,) = rows([HEAP])
-    assert "system" not in unknown.texts

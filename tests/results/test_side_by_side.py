@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from measured import stored
 
-from harness.common.errors import MISMATCH, OK, USAGE, Refusal
+from harness.common.errors import MISMATCH, USAGE, Refusal
 from harness.records.file import Record, read_records
 from harness.results.rows import rows
-from harness.results.views import matched, side_by_side
+from harness.results.views import comparison_sheet, matched, side_by_side
 from harness.table import main
 
 FORMS = read_records([Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"])
@@ -49,44 +48,35 @@ def test_rows_of_one_cell_are_a_match_and_others_are_alone(
     assert all(match.left.record["vocab_size"] == match.right.record["vocab_size"] for match in sets.matches)
 
 
+NOTHING = "have no cell in common to compare: their first rows"
+
+
 @pytest.mark.parametrize(
-    ("change", "text"),
+    ("change", "between", "text"),
     [
-        (ELSEWHERE, f"host ({HERE} / {CPU} (64 cores), 11aa22bb)"),
-        ({"host": None}, f"host ({HERE} / not recorded)"),
-        (OTHER_BYTES, f"corpus ({TEXT} / "),
-        ({**ELSEWHERE, **OTHER_BYTES}, "host ("),
-        ({"interpreter": "CPython 3.14.0"}, "python (CPython 3.11.7 / CPython 3.14.0)"),
-        ({"concurrent": True}, "concurrent (false / true)"),
+        (ELSEWHERE, "", f"host ({HERE} / {CPU} (64 cores), 11aa22bb)"),
+        ({"host": None}, "", f"host ({HERE} / not recorded)"),
+        ({**ELSEWHERE, **OTHER_BYTES}, "", f"host ({HERE} / {CPU} (64 cores), 11aa22bb) and in corpus ({TEXT} / "),
+        ({"interpreter": "CPython 3.14.0"}, "", "python (CPython 3.11.7 / CPython 3.14.0)"),
+        ({"concurrent": True}, "", "concurrent (false / true)"),
+        ({"vocab_size": 32_000}, NOTHING, "vocab_size (1,000 / 32,000)"),
+        ({"params": {**HEAP["params"], "push": "none"}}, NOTHING, "params (heap=c, push=all / heap=c, push=none)"),
+        (OTHER_TEXT, NOTHING, f"corpus ({TEXT} / owt, 11,920,511,059 bytes, sha256 efefefef)"),
+        ({"variant": "naive"}, NOTHING, "heap and naive"),
     ],
 )
-def test_circumstances_that_differ_are_refused_with_both_sides_unless_they_may(change: Record, text: str) -> None:
+def test_sets_that_differ_are_refused_with_both_sides_and_circumstances_may(
+    change: Record, between: str, text: str
+) -> None:
     here, there = changed(concurrent=False), changed(**{"concurrent": False, **change})
     with pytest.raises(Refusal) as refused:
-        side_by_side([here], [there], ("old", "new"), unlike=False)
-    assert refused.value.exit_code == USAGE
-    assert str(refused.value).startswith(f"old and new differ in {text}")
-    assert str(refused.value).endswith("; --unlike compares them all the same")
-    assert len(side_by_side([here], [there], ("old", "new"), unlike=True).matches) == 1
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"vocab_size": 32_000}, "vocab_size (1,000 / 32,000)"),
-        ({"special_tokens": []}, "special_tokens (<|endoftext|> / none)"),
-        ({"params": {**HEAP["params"], "push": "none"}}, "params (heap=c, push=all / heap=c, push=none)"),
-        (OTHER_TEXT, f"corpus ({TEXT} / owt, 11,920,511,059 bytes, sha256 efefefef)"),
-        ({"variant": "naive"}, "heap and naive"),
-    ],
-)
-def test_sets_of_other_cells_are_refused_with_what_differs(change: Record, text: str) -> None:
-    with pytest.raises(Refusal) as refused:
-        side_by_side([HEAP], [changed(**change)], ("old", "new"), unlike=True)
-    assert str(refused.value) == f"old and new have no cell in common to compare: their first rows differ in {text}"
-
-
-# The command
+        side_by_side([here], [there], ("old", "new"), unlike=bool(between))
+    assert str(refused.value).startswith(" ".join(filter(None, ["old and new", between, "differ in", text])))
+    if not between:
+        assert refused.value.exit_code == USAGE
+        assert str(refused.value).endswith("; --unlike compares them all the same")
+        sheet = comparison_sheet(side_by_side([here], [there], ("old", "new"), unlike=True))
+        assert sheet.notes[0].startswith(f"Compared although they differ in {text}")
 
 
 RUNS = {"a": "2026-11-20T09:00:00+00:00", "b": "2026-11-21T09:00:00+00:00"}
@@ -103,84 +93,64 @@ def times(record: Record, factor: float, run: str, blocks: int = 1, **changes: o
     return made
 
 
-def compared(tmp_path: Path, left: Sequence[Record], right: Sequence[Record], *more: str) -> list[str]:
-    return [
-        "--compare",
-        *(str(stored(tmp_path / name, own)) for name, own in (("l.jsonl", left), ("r.jsonl", right))),
-        *more,
-    ]
+def compared(left: Sequence[Record], right: Sequence[Record], unlike: bool = False) -> tuple[dict[str, str], list[str]]:
+    """The first line of the table by its headings, and the notes."""
+    sheet = comparison_sheet(side_by_side(left, right, ("old", "new"), unlike))
+    return {column.heading: column.cells[0] for column in sheet.columns}, list(sheet.notes)
 
 
 @pytest.mark.parametrize(
-    ("runs", "blocks", "factor", "ratio", "note"),
+    ("runs", "factor", "ratio", "notes"),
     [
-        ("ab", 8, 1.5, "1.50 ", "Not measured in the same blocks, or in too few, so without an interval: heap."),
-        ("aa", 8, 1.5, "1.50 (1.50 to 1.50) ", ""),
-        ("aa", 8, 1.0, "1.00 (1.00 to 1.00) ", "No difference: heap."),
+        ("ab", 1.5, "1.50", ["Not measured in the same blocks, or in too few, so without an interval: heap."]),
+        ("aa", 1.5, "1.50 (1.50 to 1.50)", []),
+        ("aa", 1.0, "1.00 (1.00 to 1.00)", ["No difference: heap."]),
     ],
 )
 def test_a_ratio_has_an_interval_if_both_ran_in_the_same_blocks(
-    runs: str, blocks: int, factor: float, ratio: str, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: str, factor: float, ratio: str, notes: list[str]
 ) -> None:
-    left, right = times(HEAP, 1, runs[0], blocks), times(HEAP, factor, runs[1], blocks)
-    assert main(compared(tmp_path, left, right)) == OK
-    text = capsys.readouterr().out
-    assert text.startswith("left: ")
-    assert f" {ratio} " in next(line for line in text.splitlines() if line.startswith("heap "))
-    assert note in text
-    assert ("without an interval" in text) == (ratio == "1.50 ")
-
-
-def test_unlike_sets_are_compared_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    there = times(HEAP, 1, "b", host="11aa22bb", data=OTHER_BYTES["data"])
-    arguments = compared(tmp_path, times(HEAP, 1, "a"), there)
-    assert main(arguments) == USAGE
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.endswith("; --unlike compares them all the same\n")
-    assert main([*arguments, "--unlike"]) == OK
-    assert "Compared although they differ in host (" in capsys.readouterr().out
+    line, below = compared(times(HEAP, 1, runs[0], 8), times(HEAP, factor, runs[1], 8))
+    assert (line["right / left"], below) == (ratio, notes)
 
 
 def test_merges_that_differ_have_no_ratio_and_set_the_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    other = times(HEAP, 1, "b", merges_sha256="77" * 32)
-    assert main(compared(tmp_path, times(HEAP, 1, "a"), other)) == MISMATCH
-    text = capsys.readouterr().out
-    assert "≠ 3f2a91bc, 77777777" in text
-    assert "≠ left and right learned different merges, so no ratio: heap." in text
-    assert re.search(r"^heap .* s +≠ ", text, re.MULTILINE)
+    left, right = times(HEAP, 1, "a"), times(HEAP, 1, "b", merges_sha256="77" * 32)
+    paths = [str(stored(tmp_path / f"{name}.jsonl", own)) for name, own in (("l", left), ("r", right))]
+    assert main(["--compare", *paths]) == MISMATCH
+    assert "≠ left and right learned different merges, so no ratio: heap." in capsys.readouterr().out
+    line, _ = compared(left, right)
+    assert (line["right / left"], line["merges"]) == ("≠", "≠ 3f2a91bc, 77777777")
     other = times(HEAP, 1, "b", merges_sha256="77" * 32, data=OTHER_BYTES["data"])  # of other bytes they may differ
-    assert main(compared(tmp_path, times(HEAP, 1, "a"), other, "--unlike")) == OK
+    assert compared(left, other, unlike=True)[0]["merges"] == "-"
 
 
-def test_failures_and_rows_of_one_set_alone_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    left = [*times(HEAP, 1, "a"), *times(NAIVE, 1, "a"), SLOW]
+def test_failures_and_rows_of_one_set_alone_are_named() -> None:
     right = [*times(HEAP, 1, "b"), SLOW, *times(HEAP, 2, "b", threads=2)]
-    assert main(compared(tmp_path, left, right)) == OK
-    text = capsys.readouterr().out
-    assert "left: slow: timeout: over limits.wall=20 s, after 311 of 743 merges." in text
-    assert "right: slow: timeout: over limits.wall=20 s" in text
-    assert "Only left: naive." in text
-    assert "Only right: heap." in text
+    _, notes = compared([*times(HEAP, 1, "a"), *times(NAIVE, 1, "a"), SLOW], right)
+    assert "left: slow: timeout: over limits.wall=20 s, after 311 of 743 merges." in notes
+    assert "right: slow: timeout: over limits.wall=20 s, after 311 of 743 merges." in notes
+    assert {"Only left: naive.", "Only right: heap."} <= set(notes)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text"),
+    ("line", "text"),
     [
-        (["--compare", "a", "b", "--pivot", "variant", "data"], "--compare does not go with --pivot"),
-        (["--compare", "a", "b", "--relative-to", "heap"], "--compare does not go with --relative-to"),
-        (["--compare", "a", "b", "--format", "csv"], "--compare does not go with --format csv"),
-        (["c", "--compare", "a", "b"], "--compare takes the two sets itself"),
-        (["--value", "max"], "--value goes with --pivot"),
-        (["--compare", "a"], "expected 2 arguments"),
+        ("--compare a b --pivot variant data", "--compare does not go with --pivot"),
+        ("--compare a b --relative-to heap", "--compare does not go with --relative-to"),
+        ("--compare a b --format csv", "--compare does not go with --format csv"),
+        ("--relative-to heap --format csv", "--relative-to does not go with --format csv"),
+        ("c --compare a b", "--compare takes the two sets itself"),
+        ("--value max", "--value goes with --pivot"),
+        ("--compare a", "expected 2 arguments"),
     ],
 )
 def test_options_that_exclude_each_other_are_a_usage_error(
-    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+    line: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(arguments)
+        main(line.split())
     assert ended.value.code == USAGE
     assert text in capsys.readouterr().err
