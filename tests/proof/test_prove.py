@@ -18,10 +18,7 @@ from harness.proof.prove import Identity, MergeList, ReplayResult
 from harness.records.file import Record, Splitter
 from harness.runs.cells import TrainCell
 from harness.runs.run import exit_code
-from harness.worker import word_store
 from harness.worker.calling import OWN
-from harness.worker.merges_bytes import packed
-from variants import heap
 from variants.contract import Merge, TieBreak, WordCounts
 
 try:
@@ -179,21 +176,6 @@ def test_merges_of_a_stopped_run_are_proved(tmp_path: Path, trainer: str) -> Non
     assert record["status"] in ("timeout", "extrapolated")
     assert 0 < record["merges_done"] < 10
     assert (record["merges"], record["seconds"]["total"]) == (None, None)
-
-
-@pytest.mark.parametrize("planted", [False, True])
-def test_a_trainer_does_not_find_the_merges_of_others(tmp_path: Path, planted: bool) -> None:
-    """It looks beside its mapped and open files, and in the scratch folder; it would find what is planted there."""
-    (tmp_path / "text").mkdir()
-    reading = reading_of(tmp_path / "text")
-    finder = cell_of(reading, VariantCard("finder", "unruly:finds_the_merges_of_others", family="finder"))
-    proved(tmp_path, cell_of(reading, HEAP))
-    if planted:
-        words = word_store.read(reading.folder)[0]
-        (reading.folder.parent / "merges").write_bytes(packed(heap.train(words, 10)))
-    records = run_of(tmp_path, [cell_of(reading, HEAP), finder], repeat=2).records()
-    of_finder = {record["identity"]["kind"] for record in records if record["variant"] == "finder"}
-    assert of_finder == {IDENTICAL if planted else WRONG}
 
 
 def test_merges_of_other_words_are_judged_on_those(tmp_path: Path) -> None:

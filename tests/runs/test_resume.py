@@ -32,6 +32,7 @@ from workbench import (
 
 from harness import report, table
 from harness.common.comparison import interval
+from harness.common.files import cache_folder
 from harness.common.registry import VariantCard
 from harness.records import __main__ as records
 from harness.records.file import FILE_NAME, Record, RecordFile, read_records
@@ -40,6 +41,9 @@ from harness.runs.cells import Plan, Preset, Rule, TrainCell, make_tasks
 from harness.runs.jobs import Trained
 from harness.runs.plan import redacted_override
 from harness.runs.resume import RUNNING, blocks_needed, hold, pending, plan_key
+from harness.worker.merges_bytes import packed
+from variants import heap
+from variants.counting.pretokenize import serial
 
 pytestmark = [pytest.mark.usefixtures("measured_once"), pytest.mark.xdist_group("one after the other")]
 OTHER = VariantCard("heap_again", "variants.heap:train", family="another")
@@ -168,17 +172,19 @@ def test_a_tokenizer_is_saved_at_once_and_another_folder_is_another_run(
     assert [saved("a"), len(stored(tmp_path))] == [3, 5]
 
 
-@pytest.mark.parametrize("repeat", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("repeat", "planted"), [(1, False), (1, True), pytest.param(2, False, marks=pytest.mark.slow)])
 def test_a_trainer_that_searches_files_and_processes_finds_no_merges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int, planted: bool
 ) -> None:
-    """The attack: a trainer that looks for those of the one before it, in results, temporary folders and /proc."""
+    """The attack: a trainer looks for those of the one before it, in results, cache, temporary folders and /proc."""
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
-    monkeypatch.setenv("UNRULY_SEARCH", str(tmp_path))
+    monkeypatch.setenv("UNRULY_SEARCH", f"{tmp_path}{os.pathsep}{cache_folder()}")
     reading = reading_of(tmp_path)
+    if planted:
+        (cache_folder("counts") / "merges").write_bytes(packed(heap.train(serial(reading.corpus), 10)))
     recorded_run(tmp_path, [cell_of(reading, HEAP), cell_of(reading, unruly("searches_for_merges"))], repeat=repeat)
     searched = [record for record in stored(tmp_path) if record["variant"] == "searches_for_merges"]
-    assert [(record["status"], record["tallies"].get("found", 0)) for record in searched] == [("ok", 0)] * repeat
+    assert [(record["status"], record["tallies"].get("found", 0)) for record in searched] == [("ok", planted)] * repeat
     assert all(record["tallies"]["searched"] > 3 for record in searched)
 
 

@@ -371,27 +371,11 @@ def keeps_its_merges_on_disk(word_counts: WordCounts, num_merges: int) -> Any:
     return merges
 
 
-def finds_the_merges_of_others(word_counts: WordCounts, num_merges: int) -> Any:
-    """Learns nothing: looks for merges beside all that its process has mapped or opened, and where its answer goes."""
-    places = [line.split(maxsplit=5)[-1].strip() for line in Path("/proc/self/maps").read_text().splitlines()]
-    places += [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
-    words = [Path(place) for place in places if "counts" in Path(place).parts]
-    folders = [parent for path in words for parent in path.parents[:2]] + [job_folder(), job_folder().parent]
-    for path in {path for folder in folders for path in folder.rglob("*") if path.is_file()}:
-        content = path.read_bytes()
-        for part in (content, *content.partition(b"\n")[::2]):
-            with contextlib.suppress(ValueError):
-                found = unpacked(part)
-                if word_counts and len(found) >= num_merges:
-                    return found[:num_merges]
-    return []
-
-
 def searches_for_merges(word_counts: WordCounts, num_merges: int, *, meter: Meter = NULL_METER) -> list[Merge]:
     """Right, and looks for the merges of an earlier trainer in files, and in what other processes have open."""
     merges = honest(word_counts, num_merges)
     wanted = packed(merges)[:40]
-    roots = [Path(os.environ["UNRULY_SEARCH"]), *Path("/tmp").glob("bpe-harness-*")]
+    roots = [*map(Path, os.environ["UNRULY_SEARCH"].split(os.pathsep)), *Path("/tmp").glob("bpe-harness-*")]
     files = (Path(folder, name) for root in roots for folder, _, names in os.walk(root) for name in names)
     for place in [*files, *Path("/proc").glob("[0-9]*/fd/*")]:
         with contextlib.suppress(OSError):
