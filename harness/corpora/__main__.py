@@ -21,7 +21,7 @@ from harness.corpora import prepare
 from harness.corpora.cards import card_of, cards, state
 from harness.corpora.fetch import fetch
 from harness.runs.words import counted_words
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import WordCounts
 
 EPILOG = """\
@@ -153,7 +153,7 @@ def export(arguments: argparse.Namespace) -> int:
     word_counts, manifest = counted_words([f"data={arguments.name}", *arguments.set])
     if arguments.least > 1:
         word_counts = WordCounts.from_items(item for item in word_counts.items() if item[1] >= arguments.least)
-        manifest = word_store.facts(word_counts)
+        manifest = exchange.facts(word_counts)
     write_parquet(arguments.parquet, word_counts, manifest["sha256"])
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
     tell(f"{arguments.parquet}: {facts}, sha256 of the counts {manifest['sha256']}")

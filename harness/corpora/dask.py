@@ -37,7 +37,7 @@ from harness.corpora.files import CorpusFile, check_readable, entry
 from harness.corpora.local import is_url
 from harness.corpora.word_tables import cached_table
 from harness.measure.machine import usable_cores
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
 from variants.counting import parts as counting
 
@@ -84,8 +84,8 @@ def counted_table(
     name, members, how = text_of(card, corpus, file)
     parts = divide(members, settings.part_bytes, corpus=corpus, **how)
     label = f"{name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
-    place = entry("counts", word_store.FORMAT, sorted(part.key for part in parts))
-    if plan and word_store.whole(place) is None:
+    place = entry("counts", exchange.FORMAT, sorted(part.key for part in parts))
+    if plan and exchange.whole(place) is None:
         raise Refusal(f"the words of {label} are not counted yet, and a plan counts nothing; omit plan=true")
 
     def make(folder: Path) -> None:
@@ -95,7 +95,7 @@ def counted_table(
         shutil.rmtree(runs)
 
     cached_table(place, make)
-    word_counts, manifest = word_store.read(place)
+    word_counts, manifest = exchange.read_words(place)
     return CorpusFile(name, place, len(word_counts.data), manifest["sha256"], table=True, of_text=True)
 
 
@@ -117,13 +117,11 @@ def merge(parts: Sequence[Part], runs: Path, place: Path) -> None:
 
     Runs are read from front to back, so the memory does not grow with them.
     """
-    tables = [counting.run_in(word_store.map_column(runs / part.key, "B")) for part in parts]
+    tables = [counting.run_in(exchange.map_column(runs / part.key, "B")) for part in parts]
     place.mkdir(parents=True)
     with contextlib.ExitStack() as opened:
-        counting.merge_runs(
-            tables, *(opened.enter_context((place / name).open("w+b")) for name, _ in word_store.COLUMNS)
-        )
-    word_store.finish(place)
+        counting.merge_runs(tables, *(opened.enter_context((place / name).open("w+b")) for name, _ in exchange.COLUMNS))
+    exchange.finish(place)
 
 
 # What is counted

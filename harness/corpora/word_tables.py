@@ -28,7 +28,7 @@ from harness.corpora import generators
 from harness.corpora.cards import Card, difference, is_generated
 from harness.corpora.files import CorpusFile, check_readable, digest_of, entry
 from harness.corpora.local import members_of, name_of
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import LARGEST_COUNT, WordCounts
 
 WORDS_AT_ONCE = 1 << 16
@@ -48,14 +48,14 @@ def table_of(card: Card) -> CorpusFile:
         paths = members_of(card["path"])
         for path in paths:
             check_readable(path)
-        key = entry("counts", word_store.FORMAT, *map(digest_of, paths))
+        key = entry("counts", exchange.FORMAT, *map(digest_of, paths))
         folder = cached_table(key, lambda place: from_files(paths, place))
         name = name_of(card["path"], paths) if card["source"]["kind"] == "words" else name
     elif is_generated(card):
         folder = cached_table(generators.place_of(card, "counts"), lambda place: from_generator(card, place))
     else:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
-    word_counts, manifest = word_store.read(folder)
+    word_counts, manifest = exchange.read_words(folder)
     actual = {**manifest, "bytes": len(word_counts.data)}
     if wrong := difference(card, actual):
         raise Refusal(f"data={name}: its table {wrong}; use another table with data=words", UNMEASURED)
@@ -64,7 +64,7 @@ def table_of(card: Card) -> CorpusFile:
 
 def cached_table(place: Path, make: Callable[[Path], None]) -> Path:
     """The word store at `place`, made if it is missing or damaged."""
-    if word_store.whole(place) is None:
+    if exchange.whole(place) is None:
         with files.placing(place) as temporary:
             make(temporary)
     return place
@@ -87,7 +87,7 @@ def from_generator(card: Card, folder: Path) -> None:
         )
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     columns = data.data, offsets.data.cast("B").cast("q"), counts.data.cast("B").cast("Q")
-    word_store.write(folder, WordCounts(*columns))
+    exchange.write_words(folder, WordCounts(*columns))
 
 
 def from_files(paths: Sequence[Path], folder: Path) -> None:
@@ -97,7 +97,7 @@ def from_files(paths: Sequence[Path], folder: Path) -> None:
             word_counts = WordCounts.from_items(items_in(paths, show))
     except ValueError as error:
         raise Refusal(f"{', '.join(map(str, paths))}: {error}", UNMEASURED) from error
-    word_store.write(folder, word_counts)
+    exchange.write_words(folder, word_counts)
 
 
 def items_in(paths: Sequence[Path], show: Callable[[int], None]) -> Items:

@@ -26,9 +26,9 @@ from harness.proof.prove import Identity, MergeList, prove
 from harness.runs.cells import TrainCell
 from harness.runs.jobs import read_merges, train_job, without_paths
 from harness.runs.plan import planned
-from harness.worker import word_store
+from harness.worker import exchange
 from harness.worker.calling import OWN
-from harness.worker.merges_bytes import merges_sha256
+from harness.worker.exchange import merges_sha256
 from variants.contract import Merge, TieBreak
 
 
@@ -111,7 +111,7 @@ class Sampler:
             return cell.reading.file.path
         words = self.folder / "words" / str(len(self.tasks))
         words.parent.mkdir(parents=True, exist_ok=True)
-        word_store.write(words, registry.definition_counter()(cell.reading.corpus))
+        exchange.write_words(words, registry.definition_counter()(cell.reading.corpus))
         self.freeze(words)
         return words
 
@@ -144,7 +144,7 @@ class Sampler:
         """Return the identity of the merges of each result; None for a result without merges."""
         cell = task.cell
         tie_break = None if cell.tie_break == OWN else TieBreak(cell.tie_break)
-        words, identities = word_store.read(task.words)[0], dict[str | None, Identity]()
+        words, identities = exchange.read_words(task.words)[0], dict[str | None, Identity]()
         for name, result in results.items():
             if result.merges is not None and result.digest not in identities:
                 merges = MergeList(f"{name} on {task.name}", result.merges, cell.num_merges, tie_break)

@@ -41,7 +41,7 @@ from harness.measure.witness import (
     read_answer,
     without_answer,
 )
-from harness.worker import JOB, JOB_FOLDER, STOP, WORK, word_store
+from harness.worker import JOB, JOB_FOLDER, STOP, WORK, exchange
 
 __all__ = ["PACKAGES", "Answer", "Limits", "OnProgress", "measure"]
 
@@ -256,7 +256,7 @@ def hand_over(answer: Answer, folder: Path, output: Path) -> None:
     names = ["merges"] if "merges_done" in answer else []
     if "words" in answer:
         (output / "words").mkdir()
-        names = [f"words/{name}" for name in (word_store.MANIFEST, *dict(word_store.COLUMNS))]
+        names = [f"words/{name}" for name in (exchange.MANIFEST, *dict(exchange.COLUMNS))]
     for name in names:
         shutil.move(folder / name, output / name)
 

@@ -21,8 +21,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from harness.measure.machine import Totals, difference, interference
-from harness.worker import ANSWER, word_store
-from harness.worker.merges_bytes import unpacked
+from harness.worker import ANSWER, exchange
+from harness.worker.exchange import unpacked
 from variants.contract import TieBreak
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
         if "words_done" in answer:
             answer["words"] = finish_words(folder / "words", answer["words_done"])
             answer["sha256"] = answer["words"]["seal"]
-    except (OSError, ValueError, TypeError, RecursionError, word_store.BrokenWords) as error:  # msgspec's: ValueErrors
+    except (OSError, ValueError, TypeError, RecursionError, exchange.BrokenWords) as error:  # msgspec's: ValueErrors
         if isinstance(error, FileNotFoundError) and Path(error.filename).name == ANSWER:
             return None
         raise BrokenAnswer((isinstance(error, OSError) and error.strerror) or str(error)) from error
@@ -131,13 +131,13 @@ def finish_words(folder: Path, number: int) -> dict[str, Any]:
     """Return the manifest of the words that a counter left as columns; one that it left itself is not believed."""
     if folder.is_symlink():
         raise ValueError("words is a link")
-    for column, _ in word_store.COLUMNS:
+    for column, _ in exchange.COLUMNS:
         expect_plain_file(folder / column, GREATEST_NUMBER)
-    words = word_store.mapped(folder)
+    words = exchange.mapped(folder)
     if (len(words), words.offsets[0], words.offsets[-1]) != (number, 0, len(words.data)):
         raise ValueError("other words than it reports")
-    (folder / word_store.MANIFEST).unlink(missing_ok=True)
-    manifest = word_store.finish(folder)
+    (folder / exchange.MANIFEST).unlink(missing_ok=True)
+    manifest = exchange.finish(folder)
     if manifest["pre_tokens"] > GREATEST_NUMBER:
         raise ValueError("a table of words that is too large to be one")
     return {**manifest, "bytes": words.data.nbytes + words.offsets.nbytes + words.counts.nbytes}

@@ -28,7 +28,7 @@ from harness.proof.true_counts import (
     Replay,
     Step,
 )
-from harness.worker.merges_bytes import MOST_BYTES_IN_A_RECORD, in_hex
+from harness.worker.exchange import MOST_BYTES_IN_A_RECORD, in_hex
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
 

@@ -38,9 +38,9 @@ from harness.runs.jobs import (
     train_record,
 )
 from harness.runs.resume import STOPPED, open_log, pending, precision_of
-from harness.worker import word_store
+from harness.worker import exchange
 from harness.worker.calling import OWN
-from harness.worker.merges_bytes import merges_sha256
+from harness.worker.exchange import merges_sha256
 from variants.contract import Merge, TieBreak, WordCounts
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
 
 def checked_words(cell: CountCell, answer: Answer, folder: Path, session: Session) -> Manifest | None:
     """The words, moved into the cache; None if they are wrong, and the answer says why."""
-    file, manifest, documents = cell.reading.file, word_store.read(folder)[1], answer["tallies"].get("documents")
+    file, manifest, documents = cell.reading.file, exchange.read_words(folder)[1], answer["tallies"].get("documents")
     if not file.is_unchanged():
         wrong: str | None = f"{file.name} was changed while it was read; run the same again"
     else:
@@ -306,7 +306,7 @@ def prove_merges(trained: Trained, session: Session) -> None:
     merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, feeding.get("by_design"))
     key = (cell.task_key, trained.merges_sha256, cell.num_merges, whole, tie_break, merges.by_design)
     if key not in session.judged:
-        word_counts, tokens = word_store.read(cell.reading.folder)[0], None
+        word_counts, tokens = exchange.read_words(cell.reading.folder)[0], None
         identity = prove(word_counts, merges, cell.min_count, **cell.extending())
         if identity.kind == BY_DESIGN and (own := own_words(trained, feeding.get("own_words"), session)) is not None:
             merges = replace(merges, tie_break=None, by_design=None)
@@ -326,7 +326,7 @@ def own_words(trained: Trained, pattern: str | None, session: Session) -> WordCo
         return None
     reading = Reading(cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=()))
     found = reading.words() or default_words(replace(cell.count, reading=reading), "its own words", session)
-    return None if found is None else word_store.read(reading.folder)[0]
+    return None if found is None else exchange.read_words(reading.folder)[0]
 
 
 # What records share.

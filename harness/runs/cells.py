@@ -20,7 +20,7 @@ from harness.common import files
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.sandbox import Limits
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import Corpus
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Reading:
 
     def words(self) -> Manifest | None:
         """What is said of the words in that folder; None if there are none. Broken ones are removed."""
-        return word_store.whole(self.folder)
+        return exchange.whole(self.folder)
 
     def keep(self, counted: Path, manifest: Manifest) -> None:
         """Copy freshly counted words into the cache, unless it has the same."""

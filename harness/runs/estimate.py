@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.measure.process import Answer
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import WordCounts
 
 PARTS = tuple(2**power for power in range(10, 0, -1))
@@ -94,12 +94,12 @@ def exponent_of(times: Sequence[tuple[float, float]]) -> float | None:
 def make_part(source: Path, divisor: int, place: Path) -> Path:
     """Write the first 1/divisor of a text, or of the bytes of the words in a folder, at `place`."""
     if source.is_dir():
-        words = word_store.read(source)[0]
+        words = exchange.read_words(source)[0]
         size = max(2, len(words.data) // divisor)
         number = bisect.bisect_left(words.offsets, size)
         offsets = array("q", words.offsets[:number])
         offsets.append(size)  # the last word is cut: a text may be one word
-        word_store.write(place, WordCounts(words.data[:size], memoryview(offsets), words.counts[:number]))
+        exchange.write_words(place, WordCounts(words.data[:size], memoryview(offsets), words.counts[:number]))
     else:
         write_beginning(source, source.stat().st_size // divisor, place)
     return place

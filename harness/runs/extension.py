@@ -16,7 +16,7 @@ from harness.common.errors import Refusal
 from harness.common.registry import VariantCard, one_of, split_list
 from harness.common.units import count_text
 from harness.worker.calling import OWN
-from harness.worker.merges_bytes import merges_sha256, packed
+from harness.worker.exchange import merges_sha256, packed
 from variants import vetoes
 from variants.contract import Merge, TieBreak, Veto
 from variants.extending import INHERITING, check_inherited

@@ -20,7 +20,7 @@ from harness.records.schema import BY_ITSELF
 from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
 from harness.runs.plan import redact_paths
 from harness.worker.calling import OWN
-from harness.worker.merges_bytes import unpacked
+from harness.worker.exchange import unpacked
 from variants.contract import COUNTING_PHASES, TRAINING_PHASES, Merge
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from harness.runs.blocks import Session, count, now
 from harness.runs.cells import Block, Settings, Task, TrainCell
 from harness.runs.extension import EXTENDS
 from harness.runs.plan import planned
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import WordCounts
 
 
@@ -32,7 +32,7 @@ def words_of(cell: TrainCell, settings: Settings) -> tuple[WordCounts, dict[str,
             counted = count(cell.count, Block(0), Task(0, [cell]), session)
         if counted.words is None:
             raise Refusal(f"{cell.count.label} failed: {counted.answer['reason']}", UNMEASURED)
-    return word_store.read(cell.reading.folder)
+    return exchange.read_words(cell.reading.folder)
 
 
 def only_cell(overrides: Sequence[str]) -> tuple[TrainCell, Settings]:

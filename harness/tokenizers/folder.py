@@ -17,7 +17,7 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.tokenizers import huggingface, tiktoken
 from harness.tokenizers.learned import Learned, json_text, pattern_name, spelled
 from harness.tokenizers.merges_file import merge_line, merges_text
-from harness.worker.merges_bytes import merges_sha256
+from harness.worker.exchange import merges_sha256
 
 SCHEMA = 1
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"

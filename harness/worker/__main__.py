@@ -24,7 +24,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from harness.worker import ANSWER, CHANNEL, JOB, JOB_FOLDER, STOP, WORK, word_store
+from harness.worker import ANSWER, CHANNEL, JOB, JOB_FOLDER, STOP, WORK, exchange
 from harness.worker.calling import (
     OWN,
     StoppableMeter,
@@ -38,7 +38,7 @@ from harness.worker.calling import (
     resolve,
     shortened,
 )
-from harness.worker.merges_bytes import packed, unpacked
+from harness.worker.exchange import packed, unpacked
 from variants import vetoes
 from variants.contract import Corpus, InvalidText, LeftOut, Merges, TieBreak, Unavailable
 
@@ -150,9 +150,9 @@ class Measured:
         if self.meter.refused:
             return {**self.figures("threads" in keywords), "status": "stopped"}  # it has not counted everything
         expect_word_counts(word_counts)
-        answer = self.figures("threads" in keywords, word_store.seal(word_counts))
+        answer = self.figures("threads" in keywords, exchange.seal(word_counts))
         answer["words_done"] = len(word_counts)
-        word_store.write_columns(self.output / "words", word_counts)
+        exchange.write_columns(self.output / "words", word_counts)
         return answer
 
     def train(self, trainer: Any) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class Measured:
         self.from_file = reads_corpus(trainer)
         if self.from_file and self.job["corpus"] is None:
             raise Unavailable("it reads text, and there are only words with their counts here")
-        given = self.corpus() if self.from_file else word_store.read(Path(self.job["words"]))[0]
+        given = self.corpus() if self.from_file else exchange.read_words(Path(self.job["words"]))[0]
         leading = [given, self.job["num_merges"]]
         positional, keywords = arguments_for(trainer, leading, self.meter, offered, self.job["params"])
         self.expect_taken(offered, keywords)

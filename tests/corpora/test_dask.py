@@ -34,7 +34,7 @@ from worker_killer import END, count, killing, write_text
 from harness.__main__ import main
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import dask, local
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText
 from variants.counting.native import native
 from variants.counting.pretokenize import serial
@@ -57,7 +57,7 @@ def count_here(path: Any, settings: dask.Settings, before: Callable[[], object] 
     nobody = contextlib.nullcontext((None, None))
     with mock.patch.multiple(dask, workers=lambda _: nobody, run_tasks=run_tasks):
         table = dask.counted_table({"path": str(path)}, corpus, settings, None, False)
-    words = dict(word_store.read(table.path)[0])
+    words = dict(exchange.read_words(table.path)[0])
     shutil.rmtree(table.path)  # or the next would take these words
     return words
 
@@ -198,7 +198,7 @@ def with_dask(test: Any) -> Any:
 
 
 def digest_of(path: Path) -> str:
-    return word_store.digest(native(Corpus(str(path), (END,))))
+    return exchange.digest(native(Corpus(str(path), (END,))))
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from harness.common import registry
 from harness.common.errors import Refusal
 from harness.corpora import CorpusFile, generators
 from harness.corpora.language import zipf_counts
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import Corpus
 from variants.counting.pretokenize import serial
 
@@ -39,7 +39,7 @@ def test_generator_makes_what_its_card_describes(name: str) -> None:
     assert (made.sha256, made.bytes) == (facts["sha256"], facts["bytes"])
     assert made.parameters == {key: value for key, value in CARDS[name]["source"].items() if key != "kind"}
     if made.table:
-        manifest = word_store.read(made.path)[1]
+        manifest = exchange.read_words(made.path)[1]
         assert (manifest["words"], manifest["pre_tokens"]) == (facts["words"], facts["pre_tokens"])
     else:
         counts = serial(Corpus(str(made.path)))
@@ -73,7 +73,7 @@ def test_random_text_has_its_alphabet_and_lengths(size: int) -> None:
 
 
 def test_tables_of_several_blocks_have_different_words() -> None:
-    assert len(set(word_store.read(generated("strange_bytes", words=70_000, longest=6).path)[0])) == 70_000
+    assert len(set(exchange.read_words(generated("strange_bytes", words=70_000, longest=6).path)[0])) == 70_000
     assert len(serial(Corpus(str(generated("no_repeats", words=70_000).path)))) == 70_000
 
 

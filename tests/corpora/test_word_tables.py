@@ -19,7 +19,7 @@ from harness import run
 from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.corpora import CorpusFile
 from harness.corpora.__main__ import main
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import WordCounts
 
 pytestmark = pytest.mark.usefixtures("measured_once")
@@ -45,7 +45,7 @@ def prepared(path: Path, **further: Any) -> CorpusFile:
 
 
 def table_in(path: Path) -> dict[bytes, int]:
-    return dict(word_store.read(prepared(path).path)[0])
+    return dict(exchange.read_words(prepared(path).path)[0])
 
 
 # What is read
@@ -67,7 +67,7 @@ def test_a_table_is_the_sum_of_its_lines(tmp_path: Path, items: Items, form: str
     else:
         as_parquet(path, items, pa.large_binary() if form == "large_binary" else pa.binary(), pa.int32())
     expected = WordCounts.from_items(items)
-    found, manifest = word_store.read(prepared(path).path)
+    found, manifest = exchange.read_words(prepared(path).path)
     assert list(found.items()) == list(expected.items())
     assert manifest["pre_tokens"] == sum(expected.values())
 

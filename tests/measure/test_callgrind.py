@@ -16,7 +16,7 @@ from harness.measure.callgrind import MOST_LAYOUTS, SETTINGS, count_of_call, mea
 from harness.measure.process import Limits
 from harness.runs.cells import Preset
 from harness.runs.jobs import train_job
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import WordCounts
 
 INSTRUCTIONS = Preset("instructions", "instructions")
@@ -111,7 +111,7 @@ def counted(folder: Path, variant: VariantCard, layout: int = 0) -> tuple[int, s
     """A trainer's instructions, and callgrind's account of them."""
     words = folder / "words"
     if not words.exists():
-        word_store.write(words, WordCounts.from_items([(b"hug", 10), (b"pug", 5), (b"hugs", 5)]))
+        exchange.write_words(words, WordCounts.from_items([(b"hug", 10), (b"pug", 5), (b"hugs", 5)]))
     job = train_job(cell_of(reading_of(folder), variant, 2), variant, words, None)
     output = Path(tempfile.mkdtemp(dir=folder), "output")
     answer = measure_instructions(job, output, Limits(wall_seconds=120), layout=layout)

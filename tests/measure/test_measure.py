@@ -22,9 +22,9 @@ from harness.common.errors import guarded
 from harness.measure import process
 from harness.measure.process import Answer, Limits, measure
 from harness.measure.witness import BrokenAnswer, read_answer
-from harness.worker import word_store
+from harness.worker import exchange
 from harness.worker.calling import arguments_for, expect_merges
-from harness.worker.merges_bytes import packed, unpacked
+from harness.worker.exchange import packed, unpacked
 from variants.contract import Meter, TieBreak, WordCounts
 from variants.heap import train
 
@@ -41,7 +41,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """Measures a trainer or counter of unruly.py (or any target); returns its answer and folder."""
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
     monkeypatch.setenv("UNRULY_CHILD", str(tmp_path / "child"))
-    word_store.write(tmp_path / "words", WORDS)
+    exchange.write_words(tmp_path / "words", WORDS)
     (tmp_path / "text").write_text("low low lower")
     training = {
         "kind": "train",
@@ -405,4 +405,4 @@ def test_a_long_import_is_recorded_and_belongs_to_no_total(measured: Measure) ->
 def test_the_manifest_of_a_counter_is_not_believed(measured: Measure) -> None:
     answer, _ = measured("counter_that_forges_its_manifest")
     words = WordCounts.from_items([(b"low", 2), (b"lower", 1)])
-    assert {name: answer["words"][name] for name in ("words", "pre_tokens", "sha256")} == word_store.facts(words)
+    assert {name: answer["words"][name] for name in ("words", "pre_tokens", "sha256")} == exchange.facts(words)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.worker.calling import expect_merges
-from harness.worker.merges_bytes import merges_sha256, packed, unpacked
+from harness.worker.exchange import merges_sha256, packed, unpacked
 from variants.contract import Merge, Merges
 
 

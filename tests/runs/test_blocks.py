@@ -38,7 +38,7 @@ from harness.results.rows import rows
 from harness.runs import blocks, run
 from harness.runs.cells import Block, Plan, Preset, TrainCell, make_tasks
 from harness.runs.jobs import Counted, Trained, train_job
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import GPT2_PATTERN, WordCounts
 
 pytestmark = pytest.mark.usefixtures("measured_once")
@@ -235,7 +235,7 @@ def test_after_a_counter_that_fails_nothing_is_trained(
 )
 def test_damaged_words_in_the_cache_are_removed(tmp_path: Path, name: str, content: bytes) -> None:
     reading = reading_of(tmp_path)
-    manifest = word_store.write(tmp_path / "written", WordCounts.from_items([(b"low", 2), (b"lower", 1)]))
+    manifest = exchange.write_words(tmp_path / "written", WordCounts.from_items([(b"low", 2), (b"lower", 1)]))
     reading.keep(tmp_path / "written", manifest)
     assert (reading.words() or {})["sha256"] == manifest["sha256"]
     (reading.folder / name).write_bytes(content)
@@ -271,7 +271,7 @@ def test_wrong_words_in_the_cache_do_not_reject_an_honest_counter(tmp_path: Path
     cell = cell_of(reading_of(tmp_path))
     good = run_of(tmp_path, [cell]).records()
     shutil.rmtree(cell.reading.folder)
-    word_store.write(cell.reading.folder, WordCounts.from_items([(b"wrong", 1)]))
+    exchange.write_words(cell.reading.folder, WordCounts.from_items([(b"wrong", 1)]))
     measured = run_of(tmp_path, [cell_of(cell.reading, counter=ANOTHER_COUNTER)])
     assert code(measured) == 0
     assert measured.records()[1]["merges_sha256"] == good[1]["merges_sha256"]

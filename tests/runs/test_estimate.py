@@ -21,7 +21,7 @@ from harness.runs.cells import TrainCell
 from harness.runs.estimate import estimate_total, make_part, power_law, write_beginning
 from harness.runs.jobs import train_job
 from harness.runs.run import exit_code
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import WordCounts
 
 pytestmark = pytest.mark.usefixtures("measured_once")
@@ -78,11 +78,11 @@ def test_no_part_or_a_single_one_says_nothing(tmp_path: Path) -> None:
 
 def test_a_part_of_words_is_their_first_bytes_with_their_counts(tmp_path: Path) -> None:
     words = tmp_path / "words"
-    word_store.write(words, WordCounts.from_items([(b"a", 1), (b"bc", 2), (b"defgh", 3), (b"ij", 4)]))
-    assert dict(word_store.read(make_part(words, 2, tmp_path / "half"))[0]) == {b"a": 1, b"bc": 2, b"de": 3}
+    exchange.write_words(words, WordCounts.from_items([(b"a", 1), (b"bc", 2), (b"defgh", 3), (b"ij", 4)]))
+    assert dict(exchange.read_words(make_part(words, 2, tmp_path / "half"))[0]) == {b"a": 1, b"bc": 2, b"de": 3}
     one_word = tmp_path / "one_word"
-    word_store.write(one_word, WordCounts.from_items([(b"abcdefgh", 7)]))
-    assert dict(word_store.read(make_part(one_word, 2, tmp_path / "its_half"))[0]) == {b"abcd": 7}
+    exchange.write_words(one_word, WordCounts.from_items([(b"abcdefgh", 7)]))
+    assert dict(exchange.read_words(make_part(one_word, 2, tmp_path / "its_half"))[0]) == {b"abcd": 7}
 
 
 @examples(60)
@@ -160,7 +160,7 @@ def test_the_interval_holds_the_measured_total_nine_times_in_ten(
         (cell,) = cells(f"variant={stage}", *f"data={data}".split(), f"vocab_size={1257 if 'stdlib' in data else 357}")
         words = tmp_path / f"words{next(numbers)}"
         counter = registry.resolve(cell.count.counter.target)
-        word_store.write(words, counter(cell.reading.corpus, **cell.count.counter.params))
+        exchange.write_words(words, counter(cell.reading.corpus, **cell.count.counter.params))
 
         def run(part: Path, num_merges: int, cell: TrainCell = cell) -> Answer:
             job = {**train_job(cell, cell.variant, part, None), "num_merges": num_merges}

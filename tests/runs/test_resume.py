@@ -41,7 +41,7 @@ from harness.runs.cells import Plan, Preset, Rule, TrainCell, make_tasks
 from harness.runs.jobs import Trained
 from harness.runs.plan import redacted_override
 from harness.runs.resume import RUNNING, blocks_needed, hold, pending, plan_key
-from harness.worker.merges_bytes import packed
+from harness.worker.exchange import packed
 from variants import heap
 from variants.counting.pretokenize import serial
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from unruly import work
 
-from harness.worker import word_store
+from harness.worker import exchange
 from variants.contract import Merge, WordCounts
 from variants.heap import train as honest
 
@@ -37,7 +37,7 @@ if IMPORTER is not None and "impatient" in IMPORTER.job["target"]:
     FOUND.update(hear_of_the_job(IMPORTER))
     work(0.1)
 EARLY = (
-    honest(word_store.read(Path(FOUND["words"]))[0], FOUND["num_merges"]) if "words" in FOUND else None  # the cheat
+    honest(exchange.read_words(Path(FOUND["words"]))[0], FOUND["num_merges"]) if "words" in FOUND else None  # the cheat
 )
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from harness.measure.process import Answer, Limits, OnProgress, measure
 from harness.runs import blocks
-from harness.worker import word_store
+from harness.worker import exchange
 
 
 class MeasuredOnce:
@@ -54,7 +54,7 @@ def digest_of(job: dict[str, Any], limits: Limits) -> str:
         digest = hashlib.sha256(Path(job["corpus"]["path"]).read_bytes()).hexdigest()
         content["corpus"] = {**job["corpus"], "path": digest}
     if "words" in job:
-        columns = [(Path(job["words"]) / name).read_bytes() for name, _ in word_store.COLUMNS]
+        columns = [(Path(job["words"]) / name).read_bytes() for name, _ in exchange.COLUMNS]
         content["words"] = [hashlib.sha256(column).hexdigest() for column in columns]
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=dataclasses.asdict).encode()).hexdigest()
 

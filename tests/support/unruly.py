@@ -27,8 +27,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.worker import word_store
-from harness.worker.merges_bytes import packed, unpacked
+from harness.worker import exchange
+from harness.worker.exchange import packed, unpacked
 from variants.contract import NULL_METER, Corpus, Merge, Meter, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
 from variants.heap import train as honest
@@ -628,8 +628,8 @@ def counter_that_dies(corpus: Corpus) -> WordCounts:
 
 def when_words_are_written(instead: Callable[[Callable[..., Any], Path, WordCounts], Any]) -> None:
     """Do this where the measured process writes a counter's words: its clock has been read by then."""
-    write = word_store.write_columns
-    setattr(word_store, "write_columns", lambda folder, words: instead(write, folder, words))  # noqa: B010
+    write = exchange.write_columns
+    setattr(exchange, "write_columns", lambda folder, words: instead(write, folder, words))  # noqa: B010
 
 
 @trick(rejected("its words are not those that it had when its call returned"))
@@ -647,7 +647,7 @@ def counter_that_works_when_its_words_are_written(corpus: Corpus) -> WordCounts:
 
 def counter_that_forges_its_manifest(corpus: Corpus) -> WordCounts:
     """Claims in a manifest of its own that there are a million words."""
-    manifest = {"format": word_store.FORMAT, "words": 2, "pre_tokens": 1_000_000, "sha256": "0" * 64, "sizes": {}}
+    manifest = {"format": exchange.FORMAT, "words": 2, "pre_tokens": 1_000_000, "sha256": "0" * 64, "sizes": {}}
     when_words_are_written(
         lambda write, folder, words: (write(folder, words), (folder / "manifest.json").write_text(json.dumps(manifest)))
     )

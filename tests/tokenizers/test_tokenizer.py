@@ -19,7 +19,7 @@ from harness.common.registry import definition
 from harness.tokenizer import load
 from harness.tokenizers.folder import FILES, save
 from harness.tokenizers.learned import trained
-from harness.worker.merges_bytes import merges_sha256
+from harness.worker.exchange import merges_sha256
 from variants.contract import GPT2_PATTERN, Merge, WordCounts
 
 MERGES = [(b"t", b"h"), (b"th", b"e"), (b" ", b"the"), (b"\xc3", b"\xa9"), (b"\x00", b"\xff"), (b"a", b"a")]
