@@ -108,7 +108,6 @@ def cache_folder(folders: Iterator[Path], tables: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv(files.CACHE_VARIABLE, str(own / "cache"))
     monkeypatch.setenv(process.VARIABLE, str(own))
     packages.standard_library.cache_clear()
-    packages.site_packages.cache_clear()
     return own / "cache"
 
 

@@ -50,7 +50,6 @@ class DataConfig:
     licence: str = ""
     path: Any = None
     column: str | None = None
-    separator: str | None = None
     bytes: str | None = None
     skip: str | None = None
     documents: int | None = None

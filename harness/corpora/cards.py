@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ FETCHED = {
     "npm": ("package", "version", "files", "file"),
 }
 """The kinds of source that harness.corpora.fetch downloads, and the keys that a card needs for each."""
-MADE: dict[str, Callable[[], Path]] = {"stdlib": packages.standard_library, "site_packages": packages.site_packages}
+STDLIB = "stdlib"
 YOURS = ("path", "words")
 """The kinds of source that are a file of the user's own, text or a table of words."""
 
@@ -54,7 +54,7 @@ def check_source(card: Card) -> None:
     source, place = card["source"], f"the card of {card['name']}"
     if not isinstance(source, Mapping):
         raise Refusal(f"{place}: source is {source!r}; it must be a mapping with a kind")
-    kind, kinds = source.get("kind"), [*FETCHED, *MADE, GENERATOR, *YOURS]
+    kind, kinds = source.get("kind"), [*FETCHED, STDLIB, GENERATOR, *YOURS]
     if kind not in kinds:
         raise Refusal(f"{place}: {registry.unknown('kind of source', str(kind), kinds)}")
     if any(key not in source for key in FETCHED.get(kind, ())):
@@ -68,8 +68,8 @@ def find(card: Card) -> Path:
     """The file of a card, generated if missing. Raises Refusal if it is not on this machine."""
     check_source(card)
     kind, name = card["source"]["kind"], card["name"]
-    if kind in MADE:
-        return MADE[kind]()
+    if kind == STDLIB:
+        return packages.standard_library()
     if kind == GENERATOR:
         from harness.corpora import generators  # late: few corpora are generated, and NumPy is slow to import
 

@@ -136,8 +136,8 @@ def text_of(
     path, column, tokens = card["path"], card.get("column"), corpus.special_tokens
     members, separator = members_of(path), ""
     if local.check_column(path, members, column) or len(members) > 1:
-        separator = local.separator_of(card, tokens, len(members))
-        if separator not in tokens or not counting.ends_a_part(separator, tokens):
+        separator = local.separator_of(tokens, len(members))
+        if not counting.ends_a_part(separator, tokens):
             raise Refusal(
                 f"{separator!r} is between the files, and counting them separately needs a special token there that no "
                 "other can overlap; put such a token first in special_tokens"

@@ -42,8 +42,8 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
     """The name of what data.path names, one plain file of it, and the parts of that file.
 
     A single plain file is used in place. Anything else is joined into one, cached until a member changes: each document
-    (a file, or a row) is followed by the separator unless it ends with it, so that the words of the corpus are those of
-    its documents. Empty documents add nothing.
+    (a file, or a row) is followed by the first special token unless it ends with it, so that the words of the corpus
+    are those of its documents. Empty documents add nothing.
     """
     path, column = card["path"], card.get("column")
     if path == STANDARD_INPUT:
@@ -54,7 +54,7 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
     name, has_rows = name_of(path, members), check_column(path, members, column)
     if len(members) == 1 and not has_rows and not is_compressed(members[0]):
         return name, members[0], ()
-    separator = separator_of(card, special_tokens, len(members)) if has_rows or len(members) > 1 else ""
+    separator = separator_of(special_tokens, len(members)) if has_rows or len(members) > 1 else ""
     return name, *assemble(members, separator, column, name)
 
 
@@ -120,16 +120,13 @@ def check_column(path: Any, members: Sequence[Any], column: str | None) -> bool:
     return has_rows
 
 
-def separator_of(card: Mapping[str, Any], special_tokens: Sequence[str], number: int) -> str:
-    if card.get("separator") is not None:
-        return str(card["separator"])
-    if special_tokens:
-        return special_tokens[0]
-    what = f"these {number} files" if number > 1 else "its rows"
-    raise Refusal(
-        f"{what} are joined by the first special token, and special_tokens is empty; add one, or set "
-        "data.separator=TEXT (which may be empty)"
-    )
+def separator_of(special_tokens: Sequence[str], number: int) -> str:
+    """What several documents are joined by. Raises Refusal if there is no special token."""
+    if not special_tokens:
+        what = f"these {number} files" if number > 1 else "its rows"
+        advice = "add one, or join them yourself: COMMAND | ... data.path=-"
+        raise Refusal(f"{what} are joined by the first special token, and special_tokens is empty; {advice}")
+    return special_tokens[0]
 
 
 def name_of(path: Any, members: Sequence[Any]) -> str:

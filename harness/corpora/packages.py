@@ -221,26 +221,16 @@ ORDER: dict[str, Callable[[str], Any]] = {"archive": lambda _: 0, "name": lambda
 
 # The running Python's own files
 
-WITHOUT_SOURCE = {"test", "tests", "idle_test", "idlelib_test", "__pycache__"}
-INSTALLED = {"site-packages", "dist-packages"}
+EXCLUDED = {"test", "tests", "idle_test", "idlelib_test", "__pycache__", "site-packages", "dist-packages"}
 
 
 @functools.cache
 def standard_library() -> Path:
     """The running Python's own modules as one file, a document each, made again when they change."""
-    return python_files("stdlib", Path(sysconfig.get_paths()["stdlib"]), WITHOUT_SOURCE | INSTALLED)
-
-
-@functools.cache
-def site_packages() -> Path:
-    """The modules installed for the running Python, in the same way."""
-    return python_files("site_packages", Path(sysconfig.get_paths()["purelib"]), WITHOUT_SOURCE)
-
-
-def python_files(name: str, root: Path, excluded: set[str]) -> Path:
-    paths = sorted(source_files(root, excluded), key=lambda path: path.relative_to(root).as_posix())
+    root = Path(sysconfig.get_paths()["stdlib"])
+    paths = sorted(source_files(root), key=lambda path: path.relative_to(root).as_posix())
     listing = [(path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-    corpus = entry("corpora", name, sys.version_info[:2], listing)
+    corpus = entry("corpora", "stdlib", sys.version_info[:2], listing)
     if not corpus.exists():
         with placing(corpus) as temporary, temporary.open("wb") as file:
             for path in paths:
@@ -249,9 +239,9 @@ def python_files(name: str, root: Path, excluded: set[str]) -> Path:
     return corpus
 
 
-def source_files(root: Path, excluded: set[str]) -> Iterator[Path]:
+def source_files(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name not in excluded]
+        folders[:] = [name for name in folders if name not in EXCLUDED]
         paths = (Path(folder, name) for name in names if name.endswith(".py"))
         yield from (path for path in paths if path.is_file())  # a link may lead nowhere
 

@@ -31,7 +31,7 @@ from harness.common.units import parse_number
 # Values that are text, not Hydra's language: quoted before it parses.
 LITERAL = (
     *("extend", "seeds", "protected", "save", "results"),
-    *("data.path", "data.column", "data.separator", "pattern.regex"),
+    *("data.path", "data.column", "pattern.regex"),
 )
 SWEEP = ("-m", "--multirun")
 HELP = "see python -m harness --help all"

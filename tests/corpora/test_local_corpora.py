@@ -90,8 +90,6 @@ def test_existing_file_wins_over_a_list_and_over_a_pattern(name: str) -> None:
 
 @pytest.mark.usefixtures("texts")
 def test_separator_of_several_files() -> None:
-    assert text_of("texts/*.txt", separator="\n") == "a\nb\n"
-    assert text_of("texts/*.txt", separator="", special_tokens=()) == "ab"
     assert text_of("texts/*.txt", special_tokens=("<|e|>", END)) == "a<|e|>b<|e|>"
     sentence = refusal("texts/*.txt", ())
     assert sentence.startswith("these 2 files are joined by the first special token, and special_tokens is empty;")
