@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 import pytest
 
 from harness.common.registry import CounterCard, VariantCard
@@ -179,21 +180,12 @@ def heed_signals() -> None:
 def is_running(process: int) -> bool:
     """Whether a process is there and not merely waiting to be reaped."""
     try:
-        state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
+        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
-    return state != b"Z"
 
 
 def processes_that_mention(text: str) -> list[int]:
     """The running processes that have `text` in their environment: a folder that only one test uses, for instance."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                environment = (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if text.encode() in environment and is_running(int(entry.name)):
-                found.append(int(entry.name))
-    return found
+    others = [process for process in psutil.process_iter(["environ"]) if process.pid != os.getpid()]
+    return [other.pid for other in others if text in str(other.info["environ"]) and is_running(other.pid)]
