@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import csv
 import gzip
 import hashlib
@@ -326,38 +325,18 @@ def test_what_is_not_a_file_of_records_is_refused(tmp_path: Path) -> None:
 
 # Broken lines, and those who read on.
 
-LINES = [json.loads(line) for path in sorted(FOLDER.glob("*.jsonl")) for line in path.read_text().splitlines()]
-ODD: tuple[Any, ...] = (
-    *(None, True, -1, 0, 1.5, 10**400, float("nan"), "", "x", "\ud800", "a\nb", [], [1], [None], ["x"], {}, {"x": 1}),
-    "61",
-)
-FORMS: tuple[list[str], ...] = (
-    *([], ["--work"], ["--notes", "--phases"], ["--format", "csv"], ["--format", "markdown"]),
-    *(["--relative-to", "heap"], ["--pivot", "variant", "data"], ["--sort", "total"]),
-    ["--pivot", "data", "status", "--format", "markdown"],
-)
+LINES = [line for path in sorted(FOLDER.glob("*.jsonl")) for line in path.read_text().splitlines()]
+VALUE = re.compile(r'(?<=":)(?:"[^"]*"|[\w.+-]+|\[[^][]*\]|\{[^{}]*\})')
+ODD = ["null", "true", "-1", "0", "1.5", "1" + "0" * 400, "NaN", '""', '"x"', '"61"', r'"\ud800"', r'"a\nb"']
+ODD += ["[]", "[1]", "[null]", '["x"]', "{}", '{"x":1}']
+FORMS = ["", "--work", "--notes --phases", "--format csv", "--format markdown", "--relative-to heap", "--sort total"]
+FORMS += ["--pivot variant data", "--pivot data status --format markdown"]
 
 
-def places_in(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a line that holds a value."""
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, part in parts:
-        yield (*place, name)
-        yield from places_in(part, (*place, name))
-
-
-def spoilt(line: Record, draw: random.Random) -> Record:
-    """A line in which something is replaced or missing."""
-    line = copy.deepcopy(line)
-    *path, last = draw.choice(list(places_in(line)))
-    around: Any = line
-    for name in path:
-        around = around[name]
-    if draw.random() < 0.2:
-        del around[last]
-    else:
-        around[last] = draw.choice(ODD)
-    return line
+def spoilt(line: str, draw: random.Random) -> str:
+    """A line in which a value is replaced."""
+    value = draw.choice(list(VALUE.finditer(line)))
+    return line[: value.start()] + draw.choice(ODD) + line[value.end() :]
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
@@ -365,9 +344,9 @@ def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> N
     draw, path, target = random.Random(seed), tmp_path / "r.jsonl", tmp_path / "shown.txt"
     for _ in range(3 if seed == 0 else 60):
         lines = [spoilt(line, draw) if draw.random() < 0.15 else line for line in LINES]
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        path.write_text("\n".join([*lines, ""]))
         for form in FORMS:
-            assert table.main([str(path), *form, "--output", str(target)]) in (0, 2, 21, 22), form
+            assert table.main([str(path), *form.split(), "--output", str(target)]) in (0, 2, 21, 22), form
         assert table.main(["--compare", str(path), str(FOLDER / "forms.jsonl"), "--unlike"]) in (0, 2, 21, 22)
         if seed:
             assert report.main([str(path), "--output", str(target.with_suffix(".html"))]) in (0, 2, 21, 22)
