@@ -81,36 +81,30 @@ def test_a_broken_line_is_reported_without_its_content(tmp_path: Path, capsys: p
     assert OBEYED.search(capsys.readouterr().err) is None
 
 
-COMMANDS = {
-    "__main__": [["variant=" + QUOTED], ["data.path=" + QUOTED]],
-    "conformance": [["no_such_module:" + HOSTILE], [HOSTILE], ["raises_when_imported:train"]],
-    "corpora.__main__": [["info", HOSTILE], [HOSTILE]],
-    "doctor": [["--repeat", HOSTILE]],
-    "gate.__main__": [["heap", "--tiers", HOSTILE], ["heap", "--card", HOSTILE]],
-    "new_variant": [[HOSTILE]],
-    "plot": [[HOSTILE, "--output", "a.svg"], ["--kind", HOSTILE]],
-    "records": [["check", HOSTILE], ["export", HOSTILE, "--output", HOSTILE]],
-    "replay": [[HOSTILE, "--data", HOSTILE], ["a", "--against", HOSTILE]],
-    "report": [[HOSTILE, "--output", HOSTILE]],
-    "table": [[HOSTILE], ["--where", HOSTILE]],
-    "tokenizer": [["check", HOSTILE], ["convert", HOSTILE, "--to", HOSTILE], ["stats", HOSTILE]],
-}
+COMMANDS = [
+    ("harness.__main__", "variant=" + QUOTED),
+    ("harness.__main__", "data.path=" + QUOTED),
+    ("harness.conformance", HOSTILE),
+    ("harness.conformance", "no_such_module:" + HOSTILE),
+    ("harness.conformance", "raises_when_imported:train"),
+    ("harness.corpora.__main__", HOSTILE),
+    ("harness.records.__main__", "check", HOSTILE),
+    ("harness.plot", HOSTILE, "--output", "a.svg"),
+    ("harness.replay", HOSTILE, "--data", HOSTILE),
+    ("harness.table", "--where", HOSTILE),
+    ("harness.tokenizer", "stats", HOSTILE),
+]
 
 
-@pytest.mark.parametrize(("command", "arguments"), [(name, each) for name in COMMANDS for each in COMMANDS[name]])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
-    command: str,
-    arguments: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "raises_when_imported.py").write_text(f"raise ValueError({HOSTILE!r})\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     try:
-        module = f"harness.{command}.__main__" if command == "records" else f"harness.{command}"
-        code = importlib.import_module(module).main(arguments)
+        code = importlib.import_module(command[0]).main(command[1:])
     except SystemExit as ended:
         code = ended.code
     assert code in (2, 22), code
