@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.common.files import cache_folder
 from harness.common.units import count_text
-from harness.runs.cells import Plan, Task
+from harness.runs.cells import Plan, Task, digest
 from harness.runs.compose import Config, compose
 from harness.runs.plan import card_default, make_plan, show_plan
 
@@ -136,7 +137,8 @@ def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path
         )
     if config["plan"]:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
-    saved = (folder if config["save"] is None else Path(config["save"])) / FIRST
+    cached = cache_folder("stages", digest(list(arguments)))  # the same command finds it again
+    saved = (cached if config["save"] is None else Path(config["save"])) / FIRST
     records: list[Record] = []
     first = make_plan(compose(first_arguments(arguments, config, saved)), arguments)
     code = run_plan(first, folder / "1", lambda own, _: records.extend(own))
@@ -157,6 +159,7 @@ def first_arguments(arguments: Sequence[str], config: Mapping[str, Any], saved: 
         if argument.lstrip("+").partition("=")[0].partition(".")[0] not in OF_THE_SECOND
     ]
     own = [f"pattern={stage['pattern']}", f"vocab_size={size}", f"save={saved}"]
+    own += ["overwrite=true"] if config["save"] is None else []
     return [*of_both, *own, "inherited=kept", "veto=none", "first_stage.pattern=null"]
 
 
