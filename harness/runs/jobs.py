@@ -96,12 +96,11 @@ class Trained:
 
 def train_record(trained: Trained, common: Record) -> Record:
     """The record of a trainer in one block; the counter's time in that block is part of its total."""
-    cell, answer = trained.cell, trained.answer
-    mismatch = trained.identity is not None and trained.identity.kind == WRONG
+    cell, answer, identity = trained.cell, trained.answer, trained.identity
     reads_text = reads_corpus(cell, answer)
     counting = counting_of(trained)
     record = {
-        **_record(cell.count, trained.counted, answer, trained.block),
+        **_record(cell.count, trained.counted, answer, trained.block, trained.started, common),
         "run_key": cell.key,
         "cell": "train",
         "variant": cell.variant.name,
@@ -116,17 +115,16 @@ def train_record(trained: Trained, common: Record) -> Record:
         "tokens": trained.tokens,
         "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
         "merges_sha256": trained.merges_sha256,
-        "identity": None if trained.identity is None else asdict(trained.identity),
-        **{key: answer.get(key) for key in ("feeding", "instructions", "merges_done")},
+        "identity": None if identity is None else asdict(identity),
+        **{key: answer.get(key) for key in ("feeding", "curve", "instructions", "merges_done")},
         "seconds": train_seconds(answer, counting, reads_text),
         **{name: total_of(answer.get(name), counting.get(name)) for name in ("cpu_seconds", "system_seconds")},
         "extrapolated": with_counting(answer.get("extrapolated"), counting.get("total") or 0.0),
         "interpreter": interpreter(cell.interpreter).label,
-        "started": trained.started,
         "concurrent": trained.concurrent,
-        **common,
     }
-    return {**record, "status": "mismatch", "reason": trained.identity.reason} if mismatch else record  # type: ignore[union-attr]
+    wrong = identity is not None and identity.kind == WRONG
+    return {**record, "status": "mismatch", "reason": identity.reason} if wrong else record  # type: ignore[union-attr]
 
 
 def count_record(cell: CountCell, counted: Counted, block: Block, started: str, common: Record) -> Record:
@@ -135,7 +133,7 @@ def count_record(cell: CountCell, counted: Counted, block: Block, started: str, 
     own = answer.get("seconds") or {}
     phases = {phase: own.get(phase) for phase in COUNTING_PHASES}
     return {
-        **_record(cell, counted, answer, block),
+        **_record(cell, counted, answer, block, started, common),
         "run_key": cell.key,
         "cell": "count",
         "variant": None,
@@ -145,12 +143,10 @@ def count_record(cell: CountCell, counted: Counted, block: Block, started: str, 
         "seconds": seconds_of(phases, answer.get("total"), answer),
         **{name: answer.get(name) for name in ("cpu_seconds", "system_seconds")},
         "interpreter": answer.get("interpreter") or python(),
-        "started": started,
-        **common,
     }
 
 
-def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block) -> Record:
+def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block, started: str, common: Record) -> Record:
     """The part of a record that counters and trainers share: the corpus, and what was seen of the process."""
     reading, manifest = cell.reading, counted.words or {}
     was_read = not reading.file.table or reading.file.of_text  # a given table was not split by any pattern
@@ -171,14 +167,13 @@ def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block) -> 
         "special_tokens": list(reading.corpus.special_tokens),
         "errors": reading.corpus.errors if was_read else None,
         "memory_is_sampled": answer.get("memory_is_sampled", False),
-        **{key: answer.get(key) for key in AS_ANSWERED},
+        **{name: answer.get(name) for name in ("takes_threads", "tallies", "peak_rss_bytes")},
+        **{name: answer.get(name) for name in ("witness", "disturbance", "limits")},
         "block": block.number,
         "warm_up": block.warm_up,
+        "started": started,
+        **common,
     }
-
-
-AS_ANSWERED = ("takes_threads", "tallies", "peak_rss_bytes", "witness", "disturbance", "limits")
-"""Keys of a record that are those of an answer."""
 
 
 def train_seconds(answer: Answer, counting: Answer, reads_text: bool) -> dict[str, float | None]:
