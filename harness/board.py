@@ -24,8 +24,7 @@ from harness.common.units import bytes_text, count_text, counted_text, one_line,
 from harness.results.charts import dots
 from harness.results.drawing import same_picture, save
 from harness.results.legend import Legend, failures
-from harness.results.ratios import ratio_of, times_of
-from harness.results.rows import NOT_MEASURED, Row, rows
+from harness.results.rows import NOT_MEASURED, Row, ratio_of, rows, times_of
 from harness.results.selection import records_of, unlike
 from harness.results.tables import given_sheet
 

@@ -21,7 +21,7 @@ from harness.common.console import html_text, terminal_text
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
 from harness.common.units import bytes_text
-from harness.results.chart import (
+from harness.results.charts import (
     CARD,
     FAINT,
     INK,

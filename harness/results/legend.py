@@ -12,8 +12,7 @@ from harness.common.units import bytes_text, count_text, counted_text, duration_
 from harness.proof import BY_DESIGN, UP_TO_TIES, WRONG
 from harness.records.fields import COLUMNS, FIELD, Field
 from harness.records.file import unfinished_note
-from harness.results.ratios import is_slower
-from harness.results.rows import MOST_UNSURE, NOT_MEASURED, UNPROVED_MARK, Row
+from harness.results.rows import MOST_UNSURE, NOT_MEASURED, UNPROVED_MARK, Row, is_slower
 from variants.contract import GREATEST_BYTES
 
 MOST_NOTES, MOST_NAMED = 3, 4

@@ -17,8 +17,7 @@ from harness.common.errors import Refusal
 from harness.common.sheet import STYLE, html_document, html_table
 from harness.common.units import counted_text
 from harness.records.file import command_of
-from harness.results.chart import Chart
-from harness.results.charts import claim, dots, phases
+from harness.results.charts import Chart, claim, dots, phases
 from harness.results.drawing import svg_of
 from harness.results.legend import Legend, failures, is_outside_table, unfinished
 from harness.results.rows import Row

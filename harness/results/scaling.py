@@ -10,8 +10,23 @@ from typing import NamedTuple
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text
 from harness.records.fields import FIELD
-from harness.results.chart import INK, Axis, Chart, Label, Line, Mark, Panel, look_of, point_of
-from harness.results.charts import dots, ladder, log_range, panels_of, phases, race
+from harness.results.charts import (
+    INK,
+    Axis,
+    Chart,
+    Label,
+    Line,
+    Mark,
+    Panel,
+    dots,
+    ladder,
+    log_range,
+    look_of,
+    panels_of,
+    phases,
+    point_of,
+    race,
+)
 from harness.results.legend import Legend, failures
 from harness.results.rows import MEASURED, SAMPLED, Row, Time
 from harness.results.selection import panel_title, tasks_of

@@ -10,8 +10,7 @@ from harness.common.errors import Refusal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import count_text, ratio_text
 from harness.results.legend import Legend, all_notes, is_outside_table, notes
-from harness.results.ratios import Baseline, times_of
-from harness.results.rows import NOT_MEASURED, SAMPLED, TALLIES, Row, measured_phases
+from harness.results.rows import NOT_MEASURED, SAMPLED, TALLIES, Baseline, Row, measured_phases, times_of
 
 NOT_COMPARABLE = "not comparable"
 RATIO = "ratio"

@@ -12,8 +12,7 @@ from harness.common.sheet import Column, Sheet
 from harness.common.units import ratio_text
 from harness.records.fields import FIELDS, Difference, Key, Record, differences, value_text
 from harness.results.legend import Legend, failures, join_names, notes
-from harness.results.ratios import Baseline, Ratio, ratio_of, times_of
-from harness.results.rows import NOT_MEASURED, SIGNS, Row, is_wrong, rows
+from harness.results.rows import NOT_MEASURED, SIGNS, Baseline, Ratio, Row, is_wrong, ratio_of, rows, times_of
 from harness.results.tables import NOT_COMPARABLE, memory_text
 
 DIFFERENT = "≠"

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from harness.common.units import count_text
 from harness.records.file import read_records
-from harness.results.chart import Axis, Chart, Entry, Mark, Panel, look_of, point_of
-from harness.results.charts import log_range
+from harness.results.charts import Axis, Chart, Entry, Mark, Panel, log_range, look_of, point_of
 from harness.results.drawing import save
 from harness.results.rows import Row, rows
 

@@ -14,8 +14,7 @@ from measured import measured, stopped, wrong
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.records.file import read_records
-from harness.results.chart import PHASES, Bar, Chart, Label, Line, Point, Text, look_of
-from harness.results.charts import is_ours
+from harness.results.charts import PHASES, Bar, Chart, Label, Line, Point, Text, is_ours, look_of
 from harness.results.drawing import same_picture, save, svg_of
 from harness.results.rows import rows
 from harness.results.scaling import KINDS

@@ -9,8 +9,7 @@ from measured import measured
 
 from harness.records.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, WORK, Field, cell_of, differences
 from harness.results.legend import Legend
-from harness.results.ratios import Baseline, Ratio, incomparable
-from harness.results.rows import MEASURED, rows
+from harness.results.rows import MEASURED, Baseline, Ratio, incomparable, rows
 from harness.results.views import fields_of
 
 ANOTHER: dict[str, Any] = {

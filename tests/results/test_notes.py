@@ -11,8 +11,7 @@ import pytest
 from measured import Record, measured
 from shown import cells, explanations, to_markdown
 
-from harness.results.ratios import incomparable
-from harness.results.rows import rows
+from harness.results.rows import incomparable, rows
 
 FORMS = Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"
 DESIGN = {"kind": "different_by_design", "tie_break": None, "reason": "it merges syllables; merge 1 is rare"}
