@@ -66,7 +66,8 @@ def _file_of(path: Path) -> Path:
 
 def _of_gpt2(folder: Path, pattern: Any, special_tokens: SpecialTokens, **options: bool) -> Learned:
     """The tokenizer that vocab.json and merges.txt make with pattern and special tokens; options of `put_together`."""
-    ids, merges = parse(folder / VOCAB, read_ids), parse(folder / MERGES, read_merges)
+    ids = parse(folder / VOCAB, lambda content: checked_ids(read_json(content)))
+    merges = parse(folder / MERGES, read_merges)
     check_special_tokens(special_tokens or ())
     if not isinstance(special_tokens, Mapping):
         if missing := [text for text in special_tokens or () if text not in ids]:
@@ -76,11 +77,6 @@ def _of_gpt2(folder: Path, pattern: Any, special_tokens: SpecialTokens, **option
         return put_together(ids, merges, special_tokens, pattern, **options)
     except ValueError as error:
         raise unusable(folder / VOCAB, str(error)) from error
-
-
-def read_ids(content: bytes) -> dict[str, int]:
-    """The ids that vocab.json gives to spelled tokens. Raises ValueError for anything else."""
-    return checked_ids(read_json(content))
 
 
 def _of_ranks(path: Path, pattern: Any, special_tokens: SpecialTokens) -> Learned:

@@ -264,7 +264,12 @@ def train_new_from_iterator(
     the special tokens are those that transformers gives.
     Raises Refusal, before anything is read, for a tokenizer or a keyword that it cannot reproduce.
     """
-    transformers = with_trainers()
+    try:  # tokenizers 1.0 has no trainers
+        importlib.import_module("tokenizers.trainers")
+        transformers = importlib.import_module("transformers")
+    except ImportError as error:
+        advice = "run python -m pip install transformers 'tokenizers<1'"
+        raise Refusal(f"train_new_from_iterator needs transformers and tokenizers<1; {advice}", UNMEASURED) from error
     is_plain = type(old).__module__.partition(".")[0] == "tokenizers"
     wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=old) if is_plain else old
     if not hasattr(wrapped, "train_new_from_iterator"):
@@ -301,16 +306,3 @@ def too_long(longest: int, left: bytes, right: bytes) -> bool:
     (False, True, False)
     """
     return 2 < len(left + right) >= longest
-
-
-def with_trainers() -> Any:
-    """transformers, with a version of tokenizers that has trainers."""
-    try:
-        importlib.import_module("tokenizers.trainers")
-        return importlib.import_module("transformers")
-    except ImportError as error:
-        raise Refusal(
-            "train_new_from_iterator needs transformers and tokenizers<1; run python -m pip install transformers "
-            "'tokenizers<1'",
-            UNMEASURED,
-        ) from error

@@ -39,10 +39,6 @@ def learned(pattern: str = "gpt2", special_tokens: Sequence[str] = (), merges: i
     )
 
 
-SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
-BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-
-
 def sequence(*steps: Any) -> dict[str, Any]:
     return {"type": "Sequence", "pretokenizers": list(steps)}
 

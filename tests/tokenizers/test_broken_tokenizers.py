@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers_made import BYTE_LEVEL, SPECIALS, SPLIT, changed, learned, sequence
+from tokenizers_made import SPECIALS, changed, learned, sequence
 
 from harness.common.errors import Refusal
 from harness.tokenizer import load
 from harness.tokenizers import tiktoken
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import BYTES, spelled
+from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT
 from variants.contract import GPT2_PATTERN
 
 STRING = sequence({**SPLIT, "pattern": {"String": "a"}}, BYTE_LEVEL)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import regex
-from tokenizers_made import BYTE_LEVEL, SPLIT, isolated, sequence
+from tokenizers_made import isolated, sequence
 
 from harness.__main__ import main
 from harness.common import registry
 from harness.records.file import read_records
-from harness.tokenizers.pre_tokenizer import joined, pattern_of
+from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, joined, pattern_of
 from variants.contract import GPT2_PATTERN
 from variants.counting.patterns import compiled
 
