@@ -1,18 +1,12 @@
 """Words that are counted already: tables from a generator or from files as input, and counted words as Parquet.
 
-A file is Parquet, with the columns `word` (binary or text) and `count` (whole numbers), or it is plain text with a line
-for each word: its count, a blank, its bytes in hexadecimal digits:
-
-    2 6c6f77
-    1 6c6f776572
-
-A count of 0 drops the word, and the counts of repeated words are added. A table is cached as a word store, as counted
-words are, under its digest, so that trainers get both in the same way.
+A file is Parquet, with the columns `word` (binary or text) and `count` (whole numbers). A count of 0 drops the word,
+and the counts of repeated words are added. A table is cached as a word store, as counted words are, under its digest,
+so that trainers get both in the same way.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from operator import mul
 from pathlib import Path
@@ -31,11 +25,7 @@ from harness.corpora.local import members_of, name_of
 from harness.worker import exchange
 from variants.contract import LARGEST_COUNT, WordCounts
 
-WORDS_AT_ONCE = 1 << 16
 WORDS_IN_A_ROW_GROUP = 1 << 20
-PARQUET = b"PAR1"
-LINE = re.compile(rb"(-?[0-9]{1,40}) ((?:[0-9a-fA-F]{2})*)\r?\n?")
-Items = Iterator[tuple[bytes, int]]
 
 
 def table_of(card: Card) -> CorpusFile:
@@ -100,48 +90,22 @@ def from_files(paths: Sequence[Path], folder: Path) -> None:
     exchange.write_words(folder, word_counts)
 
 
-def items_in(paths: Sequence[Path], show: Callable[[int], None]) -> Items:
-    number = 0
-    for path in paths:
-        with path.open("rb") as file:
-            read = from_parquet if file.read(len(PARQUET)) == PARQUET else from_text
-        for item in read(path):
-            number += 1
-            if number % WORDS_AT_ONCE == 0:
-                show(number)
-            yield item
-
-
-def from_text(path: Path) -> Items:
-    """The words in lines of `COUNT HEXADECIMAL`."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            match = LINE.fullmatch(line)
-            if match is None:
-                raise Refusal(
-                    f"{path}, line {number}: expected a count, a blank and a word in hexadecimal digits (2 6c6f77), "
-                    "or a file in Parquet",
-                    UNMEASURED,
-                )
-            yield bytes.fromhex(match[2].decode()), int(match[1])
-
-
-def from_parquet(path: Path) -> Items:
-    """The words in the columns `word` and `count` of a Parquet file."""
+def items_in(paths: Sequence[Path], show: Callable[[int], None]) -> Iterator[tuple[bytes, int]]:
+    """The words in the columns `word` and `count` of Parquet files."""
     pa, parquet = extra("pyarrow", "a table in Parquet"), extra("pyarrow.parquet", "a table in Parquet")
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(WORDS_AT_ONCE, columns=["word", "count"]):
-                words, counts = batch.column("word").cast(pa.large_binary()), batch.column("count").cast(pa.int64())
-                if words.null_count or counts.null_count:
-                    raise Refusal(f"{path} has a word or count that is NULL; remove its row", UNMEASURED)
-                yield from zip(words.to_pylist(), counts.to_pylist(), strict=True)
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise Refusal(
-            f"{path} is not a table of words ({one_line(str(error))}); it needs the columns word (binary or text) and "
-            "count (whole numbers)",
-            UNMEASURED,
-        ) from error
+    done = 0
+    for path in paths:
+        try:
+            with parquet.ParquetFile(path) as file:
+                for batch in file.iter_batches(1 << 16, columns=["word", "count"]):
+                    words, counts = batch.column("word").cast(pa.large_binary()), batch.column("count").cast(pa.int64())
+                    if words.null_count or counts.null_count:
+                        raise Refusal(f"{path} has a word or count that is NULL; remove its row", UNMEASURED)
+                    yield from zip(words.to_pylist(), counts.to_pylist(), strict=True)
+                    show(done := done + len(words))
+        except (pa.ArrowException, OSError, KeyError) as error:
+            advice = "it needs Parquet with the columns word (binary or text) and count (whole numbers)"
+            raise Refusal(f"{path} is not a table of words ({one_line(str(error))}); {advice}", UNMEASURED) from error
 
 
 # Writing

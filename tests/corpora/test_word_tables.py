@@ -28,12 +28,7 @@ Items = list[tuple[bytes, int]]
 LARGEST = 2**63 - 1
 
 
-def as_text(path: Path, items: Items) -> Path:
-    path.write_text("".join(f"{count} {word.hex()}\n" for word, count in items))
-    return path
-
-
-def as_parquet(path: Path, items: Items, word: pa.DataType, count: pa.DataType) -> Path:
+def as_parquet(path: Path, items: Items, word: pa.DataType = pa.binary(), count: pa.DataType = pa.int64()) -> Path:  # noqa: B008
     words = pa.array([word for word, _ in items], pa.binary()).cast(word)
     counts = pa.array([count for _, count in items], count)
     parquet.write_table(pa.table({"count": counts, "word": words}), path, row_group_size=3)
@@ -57,27 +52,19 @@ tables = st.lists(
 )
 
 
-@given(tables, st.sampled_from(["text", "binary", "large_binary"]))
-@example([(b"\x00\x00", 0), (b"\x00", 1), (b"\x00\x00", 1)], "text")
+@given(tables, st.sampled_from([pa.binary(), pa.large_binary()]))
+@example([(b"\x00\x00", 0), (b"\x00", 1), (b"\x00\x00", 1)], pa.binary())
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_table_is_the_sum_of_its_lines(tmp_path: Path, items: Items, form: str) -> None:
-    path = tmp_path / "table"
-    if form == "text":
-        as_text(path, items)
-    else:
-        as_parquet(path, items, pa.large_binary() if form == "large_binary" else pa.binary(), pa.int32())
+def test_table_is_the_sum_of_its_rows(tmp_path: Path, items: Items, form: pa.DataType) -> None:
     expected = WordCounts.from_items(items)
-    found, manifest = exchange.read_words(prepared(path).path)
+    found, manifest = exchange.read_words(prepared(as_parquet(tmp_path / "table", items, form, pa.int32())).path)
     assert list(found.items()) == list(expected.items())
     assert manifest["pre_tokens"] == sum(expected.values())
 
 
-def test_extreme_tables_are_read(tmp_path: Path) -> None:
+def test_extreme_table_is_read(tmp_path: Path) -> None:
     items = [(b"ab", LARGEST - 4), (b"cde", 2), (b"x", LARGEST)]
-    assert table_in(as_text(tmp_path / "t", items)) == dict(items)
-    assert table_in(as_parquet(tmp_path / "p", items, pa.binary(), pa.uint64())) == dict(items)
-    (tmp_path / "t").write_bytes(b"2 6c6F77\r\n1 78")  # ends of lines of other systems
-    assert table_in(tmp_path / "t") == {b"low": 2, b"x": 1}
+    assert table_in(as_parquet(tmp_path / "p", items, count=pa.uint64())) == dict(items)
 
 
 def test_files_of_a_folder_are_one_table(tmp_path: Path) -> None:
@@ -89,10 +76,9 @@ def test_files_of_a_folder_are_one_table(tmp_path: Path) -> None:
         assert table_in(tmp_path / path) == {"naïve".encode(): 7}
 
 
-def test_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Path) -> None:
+def test_digest_is_of_the_words_and_not_of_their_order(tmp_path: Path) -> None:
     items = [(b"low", 5), (b"lower", 2), (b"new", 1)]
-    one = prepared(as_text(tmp_path / "a", items))
-    other = prepared(as_parquet(tmp_path / "b", items[::-1], pa.binary(), pa.int64()))
+    one, other = prepared(as_parquet(tmp_path / "a", items)), prepared(as_parquet(tmp_path / "b", items[::-1]))
     assert one.sha256 == other.sha256
     assert (one.name, one.bytes, one.table) == ("a", 11, True)
 
@@ -101,38 +87,34 @@ def test_digest_is_of_the_words_and_not_of_their_order_or_form(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("words", "counts", "message"),
     [
-        ("1 61\n-3 62\n", ": word b'b' has the negative count -3; counts are 1 or more"),
-        (f"{LARGEST} 61\n1 61\n", "more than 2**63 - 1; divide the counts"),
-        (f"{LARGEST} 6162\n1 6364\n", f"hold {LARGEST + 1} adjacent positions by weight"),
-        ("1 61\n\n", ", line 2: expected a count, a blank and a word in hexadecimal digits"),
-        ("1 \n", ": a word of no bytes cannot be counted"),
-        ("low 5\n", ", line 1: expected a count"),
-        ("9" * 5000 + " 61\n", ", line 1: expected a count"),
-        ({"word": pa.array([b"a", None]), "count": pa.array([1, 2])}, " has a word or count that is NULL"),
-        ({"word": pa.array([b"a", b"b"]), "count": pa.array([1, None])}, " has a word or count that is NULL"),
-        ({"word": pa.array([b"a", b""]), "count": pa.array([1, 2])}, ": a word of no bytes"),
-        ({"word": pa.array([b"a"]), "count": pa.array([2**63], pa.uint64())}, " is not a table of words (Integer"),
-        ({"word": pa.array([b"a"]), "count": pa.array([1.5])}, " is not a table of words (Float value 1.5"),
-        ({"word": pa.array([1]), "count": pa.array([1])}, " is not a table of words (Unsupported cast from int64"),
-        ({"words": pa.array([b"a"]), "count": pa.array([1])}, "; it needs the columns word (binary or text) and count"),
-        (b"PAR1 and no more", " is not a table of words ("),
+        ([b"a", b"b"], [1, -3], ": word b'b' has the negative count -3; counts are 1 or more"),
+        ([b"a", b"a"], [LARGEST, 1], "more than 2**63 - 1; divide the counts"),
+        ([b"ab", b"cd"], [LARGEST, 1], f"hold {LARGEST + 1} adjacent positions by weight"),
+        ([b"a", None], [1, 2], " has a word or count that is NULL"),
+        ([b"a", b"b"], [1, None], " has a word or count that is NULL"),
+        ([b"a", b""], [1, 2], ": a word of no bytes"),
+        ([b"a"], pa.array([2**63], pa.uint64()), " is not a table of words (Integer"),
+        ([b"a"], [1.5], " is not a table of words (Float value 1.5"),
+        ([1], [1], " is not a table of words (Unsupported cast from int64"),
+        ([b"a"], None, "; it needs Parquet with the columns word (binary or text) and count (whole numbers)"),
+        (None, None, " is not a table of words (Parquet"),
     ],
 )
-def test_invalid_table_is_refused(tmp_path: Path, content: Any, message: str) -> None:
+def test_invalid_table_is_refused(tmp_path: Path, words: Any, counts: Any, message: str) -> None:
     path = tmp_path / "t"
-    if isinstance(content, dict):
-        parquet.write_table(pa.table(content), path)
-    else:
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    columns = {"word": words, "count": counts}
+    parquet.write_table(pa.table({name: column for name, column in columns.items() if column is not None}), path)
+    if words is None:
+        path.write_text("no table but a text\n")
     sentence = fetched.refusal(path, (), of="words")
     assert sentence.startswith(str(path))
     assert message in sentence
 
 
 def test_cards_of_tables_are_checked(tmp_path: Path) -> None:
-    path = as_text(tmp_path / "t", [(b"low", 1)])
+    path = as_parquet(tmp_path / "t", [(b"low", 1)])
     with pytest.raises(Refusal, match=r"not a text that data\.bytes can cut"):
         prepared(path, bytes=1)
     with pytest.raises(Refusal, match="its table has words 1, its card says 2"):
@@ -146,7 +128,7 @@ def test_cards_of_tables_are_checked(tmp_path: Path) -> None:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return as_text(tmp_path / "my words", [(b"low", 5), (b"lower", 2), (b"widest", 3), (b"newest", 6)])
+    return as_parquet(tmp_path / "my words", [(b"low", 5), (b"lower", 2), (b"widest", 3), (b"newest", 6)])
 
 
 def test_a_table_is_trained_on_without_counting(path: Path, tmp_path: Path) -> None:
