@@ -52,6 +52,8 @@ def arguments_for(
 
     >>> arguments_for(lambda words, num_merges, *, min_count: [], [{}, 5], Meter(), {"min_count": 1, "threads": 2}, {})
     ([{}, 5], {'min_count': 1})
+    >>> arguments_for(min, [{}, 5], Meter(), {"min_count": 1, "threads": 2}, {"key": 3})[1]
+    {'min_count': 1, 'key': 3}
     """
     parameters = parameters_of(function)
     if parameters is None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from gating import commit_all, git, new_repository, tiny_card
-from workbench import CHECKOUT
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -141,7 +138,6 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
 
 # What head and the checkout could do
 
-BOMB = "raise SystemExit('a file of the tree was imported')\n"
 SLOWER = """
 from variants.heap import train as honest
 
@@ -186,16 +182,3 @@ def test_file_altered_and_restored_has_another_state(tmp_path: Path) -> None:
     altered.write_text("x = 1\n")
     os.utime(altered, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert file_states(tmp_path) != before
-
-
-@pytest.mark.slow
-def test_no_file_of_the_tree_replaces_an_import_of_the_gate(repository: Path, tmp_path: Path) -> None:
-    (repository / "harness").mkdir()
-    for name in ("json.py", "numpy.py", "yaml.py", "contextlib.py", "sitecustomize.py", "harness/__init__.py"):
-        (repository / name).write_text(BOMB)
-    commit_all(repository, "files with names of others")
-    command = [sys.executable, "-P", "-m", "harness.gate", "mine:train", "--card", str(tiny_card(tmp_path))]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    ended = subprocess.run([*command, "--tiers", "identity,work"], capture_output=True, text=True, env=environment)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "  identity 1 passed" in ended.stdout

@@ -23,9 +23,9 @@ from harness.measure import process
 from harness.measure.process import Answer, Limits, measure
 from harness.measure.witness import BrokenAnswer, read_answer
 from harness.worker import exchange
-from harness.worker.calling import arguments_for, expect_merges
+from harness.worker.calling import expect_merges
 from harness.worker.exchange import packed, unpacked
-from variants.contract import Meter, TieBreak, WordCounts
+from variants.contract import TieBreak, WordCounts
 from variants.heap import train
 
 pytestmark = pytest.mark.xdist_group("one after the other")
@@ -328,20 +328,6 @@ def test_nothing_of_an_earlier_block_is_found(
 
 
 # How a target is called
-
-
-def with_a_rate(word_counts: Any, num_merges: int, rate: float = 0.5) -> None: ...
-
-
-def with_a_meter(word_counts: Any, num_merges: int, meter: Any, rate: float = 0.5) -> None: ...
-
-
-def test_the_meter_goes_by_its_name_or_last() -> None:
-    meter, offered = Meter(), {"threads": 2, "min_count": 1}
-    # Compiled code without a signature is taken to follow the contract.
-    assert arguments_for(min, [1, 2], meter, offered, {"key": 3}) == ([1, 2, meter], {"min_count": 1, "key": 3})
-    assert arguments_for(with_a_rate, [{}, 1], meter, {"threads": 1}, {}) == ([{}, 1], {})
-    assert arguments_for(with_a_meter, [{}, 1], meter, {}, {"rate": 1}) == ([{}, 1], {"rate": 1, "meter": meter})
 
 
 def test_threads_and_a_tie_break_reach_a_trainer(measured: Measure, tmp_path: Path) -> None:
