@@ -277,15 +277,18 @@ ends_its_guard = leaving(
 )
 
 
-@trick(ok(total=0.15))
-@first
-def announces_its_end() -> None:
-    """Reports that it started later and ended sooner than it did."""
-    for moment in (b"end\n", b"begin\n"):
-        for descriptor in range(3, 32):
-            with contextlib.suppress(OSError):
-                os.write(descriptor, moment)
-        time.sleep(0.1)
+def say(words: bytes) -> None:
+    """Write to whatever is open: the line to the harness is among it."""
+    for descriptor in range(3, 32):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, words)
+
+
+announces_its_end = first(
+    *(lambda: say(b"end\n"), lambda: time.sleep(0.1), lambda: say(b"begin\n"), lambda: time.sleep(0.1)),
+    ends=ok(total=0.15),
+)
+"""Reports that it started later and ended sooner than it did."""
 
 
 # Work that is not done in its call, or not by it
@@ -393,52 +396,36 @@ def hangs_here() -> None:
     time.sleep(A_LONG_TIME)
 
 
-hangs = first(hangs_here)
+def hold_the_lock() -> None:
+    """Let nothing else run in the process, as compiled code may."""
+    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
 
 
-def child_file() -> Path:
-    """Where a trainer leaves the numbers of processes for the test."""
-    return Path(os.environ["UNRULY_CHILD"])
+def leave_number(process: int | None = None) -> None:
+    """Leave the number of a process, by default this one, for the test."""
+    with Path(os.environ["UNRULY_CHILD"]).open("a") as file:
+        file.write(f"{process or os.getpid()}\n")
 
 
-def start(program: str = f"import time; time.sleep({A_LONG_TIME})", **options: Any) -> int:
+def start(**options: Any) -> None:
     """Start a child process that would outlive everybody."""
-    child = subprocess.Popen([sys.executable, "-c", program], **options)
-    with child_file().open("a") as file:
-        file.write(f"{child.pid}\n")
-    return child.pid
+    leave_number(subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({A_LONG_TIME})"], **options).pid)
 
 
-@first
-def hangs_and_will_not_be_ended() -> None:
-    """Deaf to every signal that one can be deaf to."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
-
-
-@first
-def hangs_with_every_descriptor_closed() -> None:
-    os.closerange(3, 256)
-    child_file().write_text(str(os.getpid()))
-    time.sleep(A_LONG_TIME)
-
-
-@first
-def holds_the_lock_beside_a_stranger() -> None:
-    """Nothing in its process can run, and its child has left the session and forgotten where it comes from."""
-    start(env={}, start_new_session=True)
-    with child_file().open("a") as file:
-        file.write(f"{os.getpid()}\n")
-    ctypes.PyDLL(None).sleep(int(A_LONG_TIME))
+hangs = first(hangs_here)
+hangs_with_every_descriptor_closed = first(lambda: os.closerange(3, 256), leave_number, hangs_here)
+holds_the_lock_beside_a_stranger = first(lambda: start(env={}, start_new_session=True), leave_number, hold_the_lock)
+hangs_and_will_not_be_ended = first(
+    lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()),
+    lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    hold_the_lock,
+)
 
 
 @first
 def talks_without_end() -> None:
     while True:
-        for descriptor in range(3, 32):
-            with contextlib.suppress(OSError):
-                os.write(descriptor, b"12\nbegin\nend\n\xff" * 100)
+        say(b"12\nbegin\nend\n\xff" * 100)
 
 
 @first
@@ -457,8 +444,7 @@ def multiplies() -> None:
             number.value += few
         if few and os.fork() == 0:
             os.setsid()
-            with child_file().open("a") as file:
-                file.write(f"{os.getpid()}\n")
+            leave_number()
         time.sleep(0.001)
 
 
@@ -496,11 +482,11 @@ def leaves_a_daemon() -> None:
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            child_file().write_text(str(os.getpid()))
+            leave_number()
             time.sleep(A_LONG_TIME)
         os._exit(0)
     os.wait()
-    while not child_file().exists():
+    while not Path(os.environ["UNRULY_CHILD"]).exists():
         time.sleep(0.001)
 
 
@@ -539,18 +525,19 @@ def waits_to_be_ended(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     return honest(word_counts, num_merges)
 
 
-def stops_on_request(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    """Asks whether to go on, as native code does, and returns what it has when it is not to."""
-    while meter.progress(3):
-        time.sleep(0.02)
-    return honest(word_counts, 3)
+def stopping_after(made: Callable[[int], int]) -> Trainer:
+    """A trainer that asks whether to go on, as native code does, and returns what it has made when it is not to."""
+
+    def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+        while meter.progress(made(num_merges)):
+            time.sleep(0.02)
+        return honest(word_counts, made(num_merges))
+
+    return train
 
 
-def stops_too_late(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    """Stops only when it has learned everything."""
-    while meter.progress(num_merges):
-        time.sleep(0.02)
-    return honest(word_counts, num_merges)
+stops_on_request = stopping_after(lambda _: 3)
+stops_too_late = stopping_after(lambda num_merges: num_merges)
 
 
 def shows_progress(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
