@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from harness.common.comparison import Comparison, compare, sample_of, spread
+from harness.common.comparison import compare, sample_of, spread
 from harness.common.errors import Refusal
 from harness.common.units import (
     bytes_text,
@@ -334,18 +334,15 @@ def factor_text(slower: Row, row: Row) -> str:
 
 
 def times_of(ratio: Ratio, sign: str = "× ") -> str:
-    """A ratio with its sign and its interval, such as `~× 180` or `× 1.50 (1.40 to 1.61)`."""
-    return f"{SIGNS.get(ratio.form, '')}{sign}{ratio_text(ratio.number)}{interval_text(ratio)}"
+    """A ratio with its sign and its interval.
 
-
-def interval_text(ratio: Ratio | Comparison) -> str:
+    >>> times_of(Ratio(180, ESTIMATED)), times_of(Ratio(1.5, "", 1.4, 1.61), "")
+    ('~× 180', '1.50 (1.40 to 1.61)')
     """
-    >>> interval_text(Ratio(1.5, "", 1.4, 1.61)), interval_text(Ratio(1.5))
-    (' (1.40 to 1.61)', '')
-    """
+    text = f"{SIGNS.get(ratio.form, '')}{sign}{ratio_text(ratio.number)}"
     if ratio.low is None or ratio.high is None:
-        return ""
-    return f" ({ratio_text(ratio.low)} to {ratio_text(ratio.high)})"
+        return text
+    return f"{text} ({ratio_text(ratio.low)} to {ratio_text(ratio.high)})"
 
 
 def is_slower(slower: Row, row: Row) -> bool:
@@ -391,15 +388,15 @@ class Baseline:
         bases = [(row, by_task.get(row.question)) for row in rows]
         self.pairs = [(row, None if base is None or incomparable(row, base) else base) for row, base in bases]
         """Each row with its baseline; None if that is of other work."""
-        self.totals = [ratio_of(row, base) if base is not None else None for row, base in self.pairs]
-        """The ratio of totals of each row; None if unknown or of other work."""
         self.refused = [_refusal(row, by_task.values()) for row in rows]
         """The name of the baseline of each row's corpus and why their times cannot be compared; None if one can."""
 
-    def ratios(self, figure: str) -> list[float | None]:
+    def ratios(self, figure: str = "total") -> list[Ratio | None]:
         """How many times the baseline's figure each row has; None if unknown or of other work."""
+        if figure == "total":
+            return [ratio_of(row, base) if base is not None else None for row, base in self.pairs]
         pairs = [(row.figures.get(figure), base.figures.get(figure) if base else None) for row, base in self.pairs]
-        return [ours / theirs if ours is not None and theirs else None for ours, theirs in pairs]
+        return [Ratio(ours / theirs) if ours is not None and theirs else None for ours, theirs in pairs]
 
     def refusals(self, labels: Sequence[str]) -> list[str]:
         """Why rows have no ratio; rows with the same reason are named together."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.common.errors import Refusal
 from harness.common.sheet import Column, Sheet
-from harness.common.units import count_text, ratio_text
+from harness.common.units import count_text
 from harness.results.legend import Legend, all_notes, is_outside_table, notes
 from harness.results.rows import NOT_MEASURED, SAMPLED, TALLIES, Baseline, Row, measured_phases, times_of
 
@@ -38,7 +38,7 @@ def tables(rows: Sequence[Row], options: TableOptions | None = None) -> list[She
     for task in [list(rows)] if options.joined else by_task(rows):
         measured = {row.name for row in task if row.total is not None or row.instructions is not None}
         known = options if options.relative_to in measured else replace(options, relative_to=None)
-        sheets += _sheets_of(task, rows, known)
+        sheets += _sheets_of(task, known)
     if options.notes and is_outside_table(rows):
         sheets.append(given_sheet(rows))
     return _without_repeats(sheets)
@@ -63,8 +63,8 @@ def _without_repeats(sheets: Sequence[Sheet]) -> list[Sheet]:
     return made
 
 
-def _sheets_of(task: Sequence[Row], rows: Sequence[Row], options: TableOptions) -> list[Sheet]:
-    legend, baseline = Legend(task, rows), Baseline(task, options.relative_to)
+def _sheets_of(task: Sequence[Row], options: TableOptions) -> list[Sheet]:
+    legend, baseline = Legend(task), Baseline(task, options.relative_to)
     first = Column("counter" if all(row.counting_only for row in task) else "variant", legend.names, figures=False)
     names = options.columns or [first.heading, *legend.titles(), *_default_columns(task, legend, options)]
     below = [*all_notes(legend), *baseline.refusals(legend.labels)] if options.notes else notes(legend)
@@ -98,12 +98,12 @@ def _known(legend: Legend, baseline: Baseline, first: Column) -> dict[str, Colum
     rows = legend.rows
     special = {
         first.heading: first,
-        "total": Column("total", [total_text(row) for row in rows]),
+        "total": Column("total", [_marked(row, row.time.text) for row in rows]),
         RATIO: _ratio_column(baseline),
         "memory": Column("memory", [memory_text(row) for row in rows]),
         "threads": Column("threads", [f"{row.threads:,}" for row in rows]),
         "data": Column("data", [str(row.corpus.get("name")) for row in rows], figures=False),
-        "instructions ratio": _instructions_ratio(baseline),
+        "instructions ratio": _ratio_column(baseline, "instructions"),
         "status": Column("status", [row.status_text for row in rows], figures=False),
         "proof": Column("proof", [row.proof for row in rows], figures=False),
     }
@@ -116,31 +116,20 @@ def _marked(row: Row, text: str | None) -> str:
     return text + row.mark if text else row.missing
 
 
-def total_text(row: Row) -> str:
-    """The total as it is written in every table, estimates marked; a dash if there is none."""
-    return _marked(row, row.time.text)
-
-
 def memory_text(row: Row) -> str:
     if row.peak_rss_bytes is None:
         return row.missing
     return (SAMPLED if row.memory_is_sampled else "") + row.texts["memory"]
 
 
-def _ratio_column(baseline: Baseline) -> Column:
-    """How many times the baseline's total each row takes, with the interval if there are enough blocks."""
+def _ratio_column(baseline: Baseline, figure: str = "total") -> Column:
+    """How many times the baseline's figure each row has, with the interval if there are enough blocks."""
     sign = "" if baseline.variant else "× "
     texts = [
-        NOT_COMPARABLE if refused else _marked(row, ratio and times_of(ratio, sign))
-        for (row, _), ratio, refused in zip(baseline.pairs, baseline.totals, baseline.refused, strict=True)
+        NOT_COMPARABLE if refused and figure == "total" else _marked(row, ratio and times_of(ratio, sign))
+        for (row, _), ratio, refused in zip(baseline.pairs, baseline.ratios(figure), baseline.refused, strict=True)
     ]
-    return Column(RATIO if baseline.variant is None else f"total / {baseline.variant}", texts)
-
-
-def _instructions_ratio(baseline: Baseline) -> Column:
-    ratios = zip(baseline.pairs, baseline.ratios("instructions"), strict=True)
-    texts = [_marked(row, None if ratio is None else f"× {ratio_text(ratio)}") for (row, _), ratio in ratios]
-    return Column(RATIO if baseline.variant is None else f"instructions / {baseline.variant}", texts)
+    return Column(RATIO if baseline.variant is None else f"{figure} / {baseline.variant}", texts)
 
 
 def _style(row: Row) -> str:
@@ -152,15 +141,14 @@ def _style(row: Row) -> str:
 def work_sheet(rows: Sequence[Row]) -> Sheet:
     """How many times each row did what: the same on every machine, so it explains why one is faster than another."""
     counted = [row for row in rows if row.status == "ok"]
-    names = {name for row in counted for name in row.tallies}
-    if not names:
+    made = {name for row in counted for name in row.tallies}
+    if not made:
         return Sheet([], [], [], ["No work was counted."])
     legend = Legend(counted)
     columns = [Column("work", legend.names, figures=False), *legend.columns.values()]
-    for name in dict.fromkeys([*TALLIES, *(name for row in counted for name in row.tallies)]):
-        if name in names:
-            texts = [count_text(row.tallies[name]) if name in row.tallies else NOT_MEASURED for row in counted]
-            columns.append(Column(name.replace("_", " "), texts))
+    for name in [*(name for name in TALLIES if name in made), *sorted(made - {*TALLIES})]:
+        texts = [count_text(row.tallies[name]) if name in row.tallies else NOT_MEASURED for row in counted]
+        columns.append(Column(name.replace("_", " "), texts))
     return Sheet([], columns, ["" for _ in counted], [])
 
 

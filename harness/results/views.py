@@ -9,10 +9,9 @@ from harness.common.comparison import differ
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
-from harness.common.units import ratio_text
 from harness.records.fields import FIELDS, Difference, Key, Record, differences, value_text
 from harness.results.legend import Legend, failures, join_names, notes
-from harness.results.rows import NOT_MEASURED, SIGNS, Baseline, Ratio, Row, is_wrong, ratio_of, rows, times_of
+from harness.results.rows import NOT_MEASURED, Baseline, Ratio, Row, is_wrong, ratio_of, rows, times_of
 from harness.results.tables import NOT_COMPARABLE, memory_text
 
 DIFFERENT = "≠"
@@ -88,8 +87,7 @@ def _pivot_texts(rows: Sequence[Row], value: str, baseline: Baseline | None) -> 
     """The cell of each row: its figure, how many times the baseline's that is, or why there is none."""
     if baseline is None:
         return [_cell(row, row.time.text if value == "total" else row.texts.get(value)) for row in rows]
-    ratios = baseline.totals if value == "total" else [Ratio(each) if each else None for each in baseline.ratios(value)]
-    texts = [f"{SIGNS.get(ratio.form, '')}{ratio_text(ratio.number)}" if ratio else None for ratio in ratios]
+    texts = [ratio and times_of(ratio._replace(low=None), "") for ratio in baseline.ratios(value)]
     return [
         _cell(row, text) if refusal is None else NOT_COMPARABLE
         for row, text, refusal in zip(rows, texts, baseline.refused, strict=True)

@@ -61,7 +61,7 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
         assert both[1].words[field.name].text in Legend(both).columns[field.title].cells
     if field in WORK:
         assert incomparable(both[1], both[0]) == field.other_work
-        assert Baseline(rows([HEAP, {**other, "variant": "naive"}]), "heap").totals == [Ratio(1.0, MEASURED), None]
+        assert Baseline(rows([HEAP, {**other, "variant": "naive"}]), "heap").ratios() == [Ratio(1.0, MEASURED), None]
 
 
 def test_what_decides_merges_names_a_cell_and_is_compared() -> None:

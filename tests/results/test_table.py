@@ -154,8 +154,6 @@ def test_each_task_has_a_table_of_its_own() -> None:
     tables = to_markdown(made)
     assert tables.count("| variant |") == 2
     assert [tables.count(text) for text in ("vocabulary 300", "vocabulary 400", "vocab size |")] == [1, 1, 0]
-    counted = [measured(name, 1.0, min_count=least) for least in (1, 2) for name in ("a", "b")]
-    assert [to_markdown(counted).count(f"min_count {least}") for least in (1, 2)] == [1, 1]
     alone = to_markdown([measured("a", 1.0, vocab_size=size) for size in (300, 400)])
     assert (alone.count("| variant |"), alone.count("| vocab size |")) == (1, 1)
 
