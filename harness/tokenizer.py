@@ -24,8 +24,7 @@ from harness.common.units import count_text, parse_bytes, parse_vocab_size
 from harness.corpora import CorpusFile
 from harness.tokenizers import check, statistics
 from harness.tokenizers.folder import FILES_OF, check_free, check_writable, save
-from harness.tokenizers.forms import load
-from harness.tokenizers.model import Tokenizer, blocks_of
+from harness.tokenizers.model import Tokenizer, blocks_of, load
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
 
 __all__ = ["Tokenizer", "load", "main", "train", "train_new_from_iterator"]

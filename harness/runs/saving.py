@@ -11,6 +11,7 @@ from harness.runs.cells import Settings, TrainCell
 from harness.runs.jobs import Trained
 from harness.tokenizers import folder as tokenizer_folder
 from harness.tokenizers import learned
+from harness.tokenizers.forms import MANIFEST
 
 
 def output_folders(cells: Sequence[TrainCell], settings: Settings, *, resumed: bool) -> dict[str, Path]:
@@ -23,7 +24,7 @@ def output_folders(cells: Sequence[TrainCell], settings: Settings, *, resumed: b
     if len(cells) > 1:
         folders = {key: settings.save / name for key, name in folder_names(cells).items()}
     for folder in folders.values():
-        if not (resumed and (folder / tokenizer_folder.MANIFEST).is_file()):
+        if not (resumed and (folder / MANIFEST).is_file()):
             tokenizer_folder.check_free(folder, settings.overwrite)
     tokenizer_folder.check_writable(settings.save)
     return folders

@@ -19,11 +19,10 @@ from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, one_line
 from harness.tokenizers import folder as folders
-from harness.tokenizers import huggingface, tiktoken
-from harness.tokenizers.forms import load
+from harness.tokenizers.forms import RANKS, TOKENIZER_JSON, load_tokenizers, tiktoken_encoding
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.merges_file import read_ranks
-from harness.tokenizers.model import Tokenizer, joined
+from harness.tokenizers.model import Tokenizer, joined, load
 from harness.tokenizers.statistics import readable_token
 
 AROUND = 30
@@ -34,7 +33,7 @@ Engine = Callable[[Path], Encode]
 
 def open_tokenizers(folder: Path) -> Encode:
     """Hugging Face's tokenizers, 0.x or 1.x, from tokenizer.json, without truncation, padding or a template."""
-    opened = huggingface.load(existing(folder / huggingface.FILE))
+    opened = load_tokenizers(existing(folder / TOKENIZER_JSON))
     if hasattr(opened, "no_padding"):
         opened.no_padding()
         opened.no_truncation()
@@ -45,14 +44,14 @@ def open_tokenizers(folder: Path) -> Encode:
 
 def open_tiktoken(folder: Path) -> Encode:
     """tiktoken, from the ranks with the manifest's pattern and special tokens."""
-    ranks, learned = read_ranks(existing(folder / tiktoken.FILE).read_bytes()), load(folder).learned
-    encoding = tiktoken.encoding(ranks, learned.special_tokens, learned.pattern)
+    ranks, learned = read_ranks(existing(folder / RANKS).read_bytes()), load(folder).learned
+    encoding = tiktoken_encoding(ranks, learned.special_tokens, learned.pattern)
     return lambda text: list(encoding.encode(text, allowed_special="all"))
 
 
 def open_gigatoken(folder: Path) -> Encode:
     """gigatoken, from tokenizer.json. It takes any bytes, but splits invalid ones by its own rules, so it gets text."""
-    opened = extra("gigatoken", "this engine", "engines").Tokenizer(existing(folder / huggingface.FILE))
+    opened = extra("gigatoken", "this engine", "engines").Tokenizer(existing(folder / TOKENIZER_JSON))
     return lambda text: [int(number) for number in opened.encode(text)]
 
 
@@ -189,7 +188,7 @@ def every_form(learned: Learned, source: Path) -> Iterator[tuple[Path, list[str]
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as made:
         folder = Path(made)
         notes = folders.save(folder, learned, {})
-        for name in (huggingface.FILE, tiktoken.FILE):
+        for name in (TOKENIZER_JSON, RANKS):
             original = source / name if source.is_dir() else source
             if original.suffix == Path(name).suffix and original.is_file():
                 shutil.copyfile(original, folder / name)

@@ -6,7 +6,6 @@ written last and holds the digests of the other files, so that an interrupted sa
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,19 +13,27 @@ from pathlib import Path
 from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.tokenizers import huggingface, tiktoken
+from harness.tokenizers.forms import (
+    MANIFEST,
+    MERGES,
+    RANKS,
+    SCHEMA,
+    TOKENIZER_JSON,
+    VOCAB,
+    ranks_text,
+    sha256,
+    tokenizer_json,
+)
 from harness.tokenizers.learned import Learned, json_text, pattern_name, spelled
 from harness.tokenizers.merges_file import merge_line, merges_text
 from harness.worker.exchange import merges_sha256
 
-SCHEMA = 1
-VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
-FILES = (VOCAB, MERGES, huggingface.FILE, tiktoken.FILE, MANIFEST)
+FILES = (VOCAB, MERGES, TOKENIZER_JSON, RANKS, MANIFEST)
 FILES_OF = {
     "ours": FILES,
     "gpt2": (VOCAB, MERGES),
-    "huggingface": (huggingface.FILE,),
-    "tiktoken": (tiktoken.FILE, MANIFEST),
+    "huggingface": (TOKENIZER_JSON,),
+    "tiktoken": (RANKS, MANIFEST),
 }
 """The files of each form, in the order in which they are written."""
 
@@ -49,7 +56,7 @@ def save(
     names = FILES_OF[form]
     check_free(folder, overwrite, names, how)
     contents, notes = gpt2_contents(learned) if VOCAB in names else ({}, [])
-    for name, make in ((huggingface.FILE, huggingface.tokenizer_json), (tiktoken.FILE, tiktoken.ranks_text)):
+    for name, make in ((TOKENIZER_JSON, tokenizer_json), (RANKS, ranks_text)):
         try:
             if name in names:
                 contents[name] = make(learned)
@@ -139,10 +146,6 @@ def place(folder: Path, contents: Mapping[str, bytes], names: Sequence[str]) -> 
                 Path(temporary, name).replace(folder / name)
     except OSError as error:
         raise _unwritable(folder, error) from error
-
-
-def sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _unwritable(folder: Path, error: OSError) -> Refusal:

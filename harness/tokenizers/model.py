@@ -19,7 +19,7 @@ from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import whole_file
 from harness.common.units import count_text
 from harness.tokenizers import folder as folders
-from harness.tokenizers import huggingface, learned, tiktoken
+from harness.tokenizers import forms, learned
 from harness.tokenizers.learned import BYTES, Learned, join, pattern_name
 from variants.contract import Pair
 from variants.counting import patterns
@@ -128,11 +128,11 @@ class Tokenizer:
 
     def huggingface(self) -> Any:
         """The same as a `tokenizers.Tokenizer`, of whichever version is installed. Raises Refusal if it cannot be."""
-        return huggingface.opened(self.learned)
+        return forms.as_tokenizers(self.learned)
 
     def tiktoken(self) -> Any:
         """The same as a `tiktoken.Encoding`. Raises Refusal if tiktoken would give other ids."""
-        return tiktoken.opened(self.learned)
+        return forms.as_tiktoken(self.learned)
 
     def cut(self, vocab_size: int) -> Tokenizer:
         """The tokenizer that training to a smaller size gives. Raises Refusal as `learned.cut` does."""
@@ -206,6 +206,18 @@ class Tokenizer:
         if piece in self._whole:
             return [self._whole[piece]]
         return join([self._byte_ids[byte] for byte in piece], self._ranks, self._made)
+
+
+def load(path: Path | str, *, pattern: forms.Pattern = ..., special_tokens: forms.SpecialTokens = None) -> Tokenizer:
+    """The tokenizer in a folder or a file: saved here, a tokenizer.json, vocab.json with merges.txt, tiktoken's ranks.
+
+    `tiktoken:NAME` is an encoding of the tiktoken package. vocab.json with merges.txt, and ranks, lack their pattern
+    and special tokens; pass `pattern` (a regular expression, or None for raw bytes) and, if there are any,
+    `special_tokens`: their texts, or for ranks a mapping from text to id. Of several forms in a folder the most
+    complete is read: what the manifest describes, tokenizer.json, vocab.json with merges.txt.
+    Raises Refusal, with what to do, for a file that is missing, damaged, of no form, or does not fit the others.
+    """
+    return Tokenizer(*forms.read_tokenizer(path, pattern, special_tokens))
 
 
 def _compiled(pattern: str) -> regex.Pattern[str]:

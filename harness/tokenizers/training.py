@@ -19,7 +19,7 @@ from harness.common.progress import bar
 from harness.common.registry import at_least, one_of
 from harness.common.units import counted_text
 from harness.corpora.cards import card_of
-from harness.tokenizers import huggingface
+from harness.tokenizers.forms import split_by
 from harness.tokenizers.learned import BYTES, spelled, trained
 from harness.tokenizers.model import Tokenizer
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
@@ -277,7 +277,7 @@ def train_new_from_iterator(
     if unsupported := [name for name in UNSUPPORTED if keywords.get(name) is not None]:
         raise Refusal(f"{unsupported[0]} is not supported here; leave it out, or use transformers' own training")
     try:
-        pattern = huggingface.split_by(json.loads(wrapped.backend_tokenizer.to_str()))
+        pattern = split_by(json.loads(wrapped.backend_tokenizer.to_str()))
     except ValueError as error:
         raise Refusal(f"it cannot be trained here: {error}") from error
     # Trained on nothing, it has everything but the merges: special tokens, the 256 bytes, the class and its settings.

@@ -11,8 +11,8 @@ from tokenizers_made import SPECIALS, changed, learned, sequence
 
 from harness.common.errors import Refusal
 from harness.tokenizer import load
-from harness.tokenizers import tiktoken
 from harness.tokenizers.folder import save
+from harness.tokenizers.forms import ranks_text
 from harness.tokenizers.learned import BYTES, spelled
 from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT
 from variants.contract import GPT2_PATTERN
@@ -51,7 +51,7 @@ def tokenizer_json(folder: Path, changes: dict[str, Any]) -> Path:
 
 def ranks(folder: Path, content: str | None = None) -> Path:
     path = folder / "some.tiktoken"
-    path.write_bytes(tiktoken.ranks_text(learned()) if content is None else content.encode())
+    path.write_bytes(ranks_text(learned()) if content is None else content.encode())
     return path
 
 

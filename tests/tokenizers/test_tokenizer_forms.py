@@ -15,8 +15,8 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned
 
 from harness.common.errors import Refusal
 from harness.tokenizer import Tokenizer, load
-from harness.tokenizers import tiktoken
 from harness.tokenizers.folder import FILES_OF, save
+from harness.tokenizers.forms import of_ranks, ranks_text, why_not
 from harness.tokenizers.learned import Learned, spelled
 from harness.tokenizers.merges_file import read_ranks
 from variants.contract import GPT2_PATTERN, Merge, vocab_of
@@ -117,11 +117,11 @@ def test_ranks_are_written_exactly_if_tiktoken_gives_the_same_ids(merges: list[M
             for word in [*words, *ids]
         )
 
-    assert (tiktoken.why_not(one) is not None) == differ(one)
+    assert (why_not(one) is not None) == differ(one)
     # Read from ranks, whatever two pairs spell, and with tokens that only whole pre-tokens are:
-    again = tiktoken.of_ranks(ids, {}, None)
+    again = of_ranks(ids, {}, None)
     assert not differ(again)
-    assert tiktoken.of_ranks(read_ranks(tiktoken.ranks_text(again)), {}, None) == again
+    assert of_ranks(read_ranks(ranks_text(again)), {}, None) == again
 
 
 # tokenizer.json of other programs
