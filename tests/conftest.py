@@ -6,9 +6,7 @@ import functools
 import gc
 import itertools
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,12 @@ import pytest
 from exploring import register_profiles
 from fetched import CONTENT
 from local_server import Server, serving
-from measured_once import MeasuredOnce, hand_out
+from measured_once import MeasuredOnce
 
 from harness.common import files
 from harness.corpora import packages
 from harness.measure import machine, process
+from harness.runs import blocks
 from variants.counting import character_classes
 
 register_profiles()
@@ -39,20 +38,12 @@ class OnlyWhereDoctestsAre:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Who keeps no bytecode beside the sources keeps it in pytest's cache; hundreds of processes would compile anew.
-
-    Where pytest has no cache (`-p no:cacheprovider`), it is kept as long as the tests run.
-    """
+    """Who keeps no bytecode beside the sources keeps it in pytest's cache; hundreds of processes would compile anew."""
     config.pluginmanager.register(OnlyWhereDoctestsAre())
-    if sys.dont_write_bytecode:
-        if (cache := getattr(config, "cache", None)) is not None:
-            kept = cache.mkdir("bytecode")
-            shutil.rmtree(kept.joinpath(*Path(tempfile.gettempdir()).parts[1:]), ignore_errors=True)
-        else:
-            kept = Path(tempfile.mkdtemp())
-            config.add_cleanup(lambda: shutil.rmtree(kept, ignore_errors=True))
+    cache = getattr(config, "cache", None)
+    if sys.dont_write_bytecode and cache is not None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(kept)
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(cache.mkdir("bytecode"))
         sys.dont_write_bytecode = False
 
 
@@ -120,7 +111,7 @@ def measurements(tmp_path_factory: pytest.TempPathFactory) -> MeasuredOnce:
 @pytest.fixture
 def measured_once(measurements: MeasuredOnce, monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what is done with measurements: the same is measured once."""
-    hand_out(measurements, monkeypatch)
+    monkeypatch.setattr(blocks, "measure", measurements)
 
 
 @pytest.fixture

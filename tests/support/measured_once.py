@@ -15,10 +15,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from harness.measure.process import Answer, Limits, OnProgress, measure
-from harness.runs import blocks
 from harness.worker import exchange
 
 
@@ -57,8 +54,3 @@ def digest_of(job: dict[str, Any], limits: Limits) -> str:
         columns = [(Path(job["words"]) / name).read_bytes() for name, _ in exchange.COLUMNS]
         content["words"] = [hashlib.sha256(column).hexdigest() for column in columns]
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=dataclasses.asdict).encode()).hexdigest()
-
-
-def hand_out(measured: MeasuredOnce, patch: pytest.MonkeyPatch) -> None:
-    """Let runs in this process have their measurements from there."""
-    patch.setattr(blocks, "measure", measured)
