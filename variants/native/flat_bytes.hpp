@@ -37,7 +37,7 @@ class BytePairs {
                     unlisted_.push_back(key);
             }
         }
-        list_next(parts_, init, [&](std::size_t part, PairKey key) {
+        list_next(init, [&](std::size_t part, PairKey key) {
             return sums[part][cell(left_of(key), right_of(key))].occurrences;
         });
     }
@@ -45,15 +45,13 @@ class BytePairs {
     // Makes the next lists: those of the best pair and of the most frequent others that have none. Several threads count what
     // is left first, to know where each of them writes.
     void list_more() {
-        if (parts_ == 1) return list_next(1, update, [](std::size_t, PairKey) { return 0; });
+        if (parts_ == 1) return list_next(update, [](std::size_t, PairKey) { return 0; });
         std::vector<Array<Position>> left(parts_);
         in_parallel(parts_, [&](std::size_t part) {
             left[part] = Array<Position>(side * side);
-            each_byte(text_.cut(part, parts_), text_.cut(part + 1, parts_), part + 1 == parts_ ? &progress_ : nullptr, update,
-                      [&](std::size_t cell, std::size_t) { left[part][cell] += 1; });
+            each_byte(part, update, [&](std::size_t cell, std::size_t) { left[part][cell] += 1; });
         });
-        list_next(parts_, update,
-                  [&](std::size_t part, PairKey key) { return left[part][cell(left_of(key), right_of(key))]; });
+        list_next(update, [&](std::size_t part, PairKey key) { return left[part][cell(left_of(key), right_of(key))]; });
     }
 
   private:
@@ -94,39 +92,39 @@ class BytePairs {
     // Lists the most frequent pairs until they hold a good part of all occurrences. `in_part` counts a pair's occurrences in a
     // part.
     template <class InPart>
-    void list_next(std::size_t parts, Phase phase, InPart in_part) {
+    void list_next(Phase phase, InPart in_part) {
         const std::vector<Slot*> chosen = pairs_.next_to_list(unlisted_, text_.size());
-        std::vector<Array<List>> lists(parts);
-        std::vector<Discard> discard(parts);   // occurrences of all other pairs go here, one over the other
-        for (std::size_t part = 0; part < parts; ++part) {
+        std::vector<Array<List>> lists(parts_);
+        std::vector<Discard> discard(parts_);   // occurrences of all other pairs go here, one over the other
+        for (std::size_t part = 0; part < parts_; ++part) {
             lists[part] = Array<List>(side * side);
             std::fill_n(lists[part].data(), side * side, List{&discard[part].cell, 0});
         }
         for (Slot* const slot : chosen) {
             Position* list = pairs_.make_list(*slot);
-            for (std::size_t part = 0; part < parts; ++part) {
+            for (std::size_t part = 0; part < parts_; ++part) {
                 lists[part][cell(left_of(slot->key), right_of(slot->key))] = {list, 1};
                 list += in_part(part, slot->key);
             }
         }
-        in_parallel(parts, [&](std::size_t part) {
+        in_parallel(parts_, [&](std::size_t part) {
             List* const lists_of_part = lists[part].data();
-            each_byte(text_.cut(part, parts), text_.cut(part + 1, parts), part + 1 == parts ? &progress_ : nullptr, phase,
-                      [=](std::size_t cell, std::size_t at) {
-                          List& list = lists_of_part[cell];
-                          __builtin_prefetch(list.next + entries_ahead, 1);
-                          *list.next = static_cast<Position>(at);
-                          list.next += list.step;
-                      });
+            each_byte(part, phase, [=](std::size_t cell, std::size_t at) {
+                List& list = lists_of_part[cell];
+                __builtin_prefetch(list.next + entries_ahead, 1);
+                *list.next = static_cast<Position>(at);
+                list.next += list.step;
+            });
         });
         tallies_.positions_visited += text_.size() - text_.begin;
     }
 
-    // Calls visit(cell, position) for all positions but stretches that hold no byte.
+    // Calls visit(cell, position) for all positions of a part but stretches that hold no byte.
     template <class Visit>
-    void each_byte(std::size_t begin, std::size_t end, Progress* progress, Phase phase, Visit visit) const {
+    void each_byte(std::size_t part, Phase phase, Visit visit) const {
         const Symbol* const symbols = text_.symbols.data();
-        while (begin < end) {
+        const std::size_t end = text_.cut(part + 1, parts_);
+        for (std::size_t begin = text_.cut(part, parts_); begin < end;) {
             const std::size_t stop = std::min(begin + piece, end);
             bool any = false;
             for (std::size_t at = begin; at < stop; ++at)
@@ -138,7 +136,7 @@ class BytePairs {
                 left = right;
             }
             begin = stop;
-            if (progress) progress->advance(piece, phase);
+            if (part + 1 == parts_) progress_.advance(piece, phase);
         }
     }
 

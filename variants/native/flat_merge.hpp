@@ -190,8 +190,6 @@ class Merger {
         live_count_ = static_cast<std::size_t>(occurrence - occurrences_.data());
     }
 
-    // ---- the pairs beside the occurrences, by sums over neighbours ----
-
     void update_summed(std::int64_t lowest) {
         // ABAB: before the second is C already. The first saw A behind it, so (B, A) is rightly lost, but (C, A) is born only
         // where no second followed, and (C, C) where one did.

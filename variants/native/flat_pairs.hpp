@@ -145,11 +145,7 @@ class Queue {
         std::uint64_t right;
         PairKey key;
     };
-    struct Large {
-        std::int64_t count;
-        PairKey key;
-        bool operator<(const Large& other) const { return count < other.count; }
-    };
+    using Large = std::pair<std::int64_t, PairKey>;   // the count first
     static constexpr std::int64_t small_counts = 65536;
 
     bool behind(const Ranked& one, const Ranked& other) const {
@@ -209,19 +205,17 @@ class Queue {
         return last;
     }
 
-    Large pop_large() {
-        std::pop_heap(large_.begin(), large_.end());
-        return pop_back(large_);
-    }
-
     // Finds the highest count that a pair truly has; those pairs are the level.
     bool form_level(std::int64_t lowest) {
         level_count_ = 0;
         while (level_.empty() && !large_.empty()) {
-            const std::int64_t count = large_.front().count;
+            const std::int64_t count = large_.front().first;
             if (count < lowest) return false;
             level_count_ = count;
-            while (!large_.empty() && large_.front().count == count) admit(pop_large().key, count);
+            while (!large_.empty() && large_.front().first == count) {
+                std::pop_heap(large_.begin(), large_.end());
+                admit(pop_back(large_).second, count);
+            }
         }
         while (level_.empty() && !buckets_.empty() && static_cast<std::int64_t>(buckets_.size()) > lowest) {
             const std::int64_t count = static_cast<std::int64_t>(buckets_.size()) - 1;

@@ -20,7 +20,6 @@ struct WeightClass {
 // Weights in descending order, and which class a weight belongs to.
 class WeightClasses {
   public:
-    // Reads the whole table once.
     WeightClasses(const Words& words, Progress& progress) {
         std::vector<WeightClass> light(1);   // by weight
         std::map<std::uint64_t, WeightClass, std::greater<>> heavy;
@@ -91,7 +90,6 @@ constexpr std::uint64_t in_blocks(std::uint64_t positions) {
     return (((positions - 1) >> block_shift) + 1) << block_shift;
 }
 
-// Writes words one after the other into a part of a text.
 template <class Symbol>
 class TextWriter {
   public:

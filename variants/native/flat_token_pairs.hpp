@@ -53,7 +53,6 @@ class TokenPairs {
         list_next(init);
     }
 
-    // Makes the next lists: those of the best pair and of the most frequent others that have none.
     void list_more() { list_next(update); }
 
   private:

@@ -69,8 +69,6 @@ struct Answer : Training {
 // Called when all words are in the text, so that their memory may be freed.
 using WordsRead = void (*)(void* context);
 
-// ---- tokens: their bytes, their lengths, and which of two equally frequent pairs goes first ----
-
 using PairKey = std::uint64_t;
 
 inline PairKey key_of(std::uint32_t left, std::uint32_t right) { return PairKey{left} << 32 | right; }
@@ -210,8 +208,6 @@ class Tokens {
 
 // A place in a text, or a number of them: a text has fewer than 2**32 cells.
 using Position = std::uint32_t;
-
-// ---- pairs by their tokens: for each its count and the list of the positions where it was born ----
 
 // Open addressing with linear probing; a pair that is taken out leaves no trace, for the pairs behind it move up. So
 // the table holds the live pairs only, however many have come and gone, and a slot is found again by its pair alone.

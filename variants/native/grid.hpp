@@ -9,9 +9,9 @@
 //              openmp_lock, _critical, _slots, _region       grid_openmp.hpp
 //   update     coarse, fine_grained                          grid_point.hpp
 //
-// A policy is a struct with a name and a template in it. The full product is some hundreds of instantiations; compiled
-// are the points listed in grid_std.cpp, grid_dense.cpp, grid_openmp.cpp, grid_boost.cpp and grid_absl.cpp, a module
-// each, so that the ones without a library are built where it is absent. Another point is another line there.
+// A policy is a struct with a name and a template in it. Compiled are the points listed in grid_std.cpp, grid_dense.cpp,
+// grid_openmp.cpp, grid_boost.cpp and grid_absl.cpp, a module each, of which those without their library are left out. Another
+// point is another line there.
 //
 // Counts are 64 bits wide. Bytes are their own ids, and an id is never used as a truth value: the published
 // fine-grained programs did that, and are wrong on words with a NUL.
@@ -38,7 +38,6 @@ struct Options {
     TieBreak tie_break = TieBreak::greatest_bytes;
     bool reuse_returned = false;       // decide by what `-=` returns, instead of looking the pair up again
     bool push_grown = false;           // the heap gets only pairs whose count grew, instead of all in a rewritten window
-    // For the scans in several threads.
     std::size_t threads = 1;
     Schedule schedule = Schedule::dynamic;
     int chunk = 1000;
@@ -94,7 +93,6 @@ class Vocabulary {
         }
     }
 
-    // Learns the merge of a pair and returns the new token's id.
     Token add(PairKey pair) {
         const Token id = static_cast<Token>(tokens_.size());
         numbers_.push_back(id);

@@ -1,5 +1,4 @@
 // The points over absl::flat_hash_map. Abseil has to be linked, so where it is absent this module is not built at all.
-// To compile another, add a line.
 #include <absl/container/flat_hash_map.h>
 #include <absl/hash/hash.h>
 

@@ -1,5 +1,4 @@
 // The points over boost::unordered_flat_map (Boost 1.81 or later). Without Boost this module is not built.
-// To compile another, add a line.
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "grid_module.hpp"

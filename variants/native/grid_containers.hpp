@@ -20,8 +20,6 @@ inline PairKey key_of(Token left, Token right) { return PairKey{left} << 32 | ri
 inline Token left_of(PairKey pair) { return static_cast<Token>(pair >> 32); }
 inline Token right_of(PairKey pair) { return static_cast<Token>(pair); }
 
-// ---- hashes ----
-
 // h1 ^ (h2 << 1), where the hash of an integer is the integer: a few tens of thousands of values for millions of pairs.
 struct weak_hash {
     static constexpr const char* name = "weak";

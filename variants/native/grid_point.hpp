@@ -7,7 +7,6 @@
 
 namespace grid {
 
-// The words as ids, the count of every pair, and the words that hold each pair.
 template <class Map, class Hash, class Sets>
 struct State {
     using PairSet = typename Sets::template set<PairKey, Hash>;
@@ -217,7 +216,6 @@ struct Point {
     }
 };
 
-// The list of what is compiled into one module.
 template <class... Points>
 struct Grid {
     static const std::vector<Member>& members() {

@@ -28,7 +28,6 @@ inline std::uint64_t prefix_of(const std::uint8_t* bytes, std::uint64_t length) 
     return value;
 }
 
-// The columns of WordCounts.
 struct Words {
     const std::uint8_t* bytes = nullptr;
     std::size_t size = 0;                    // of bytes

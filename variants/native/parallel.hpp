@@ -41,15 +41,13 @@ std::vector<std::size_t> equal_shares(std::size_t number, std::size_t parts, Siz
     double total = 0, before = 0;
     for (std::size_t index = 0; index < number; ++index) total += static_cast<double>(size(index));
     std::vector<std::size_t> cuts{0};
-    for (std::size_t index = 0; index < number && cuts.size() < parts; ++index) {
-        // A cut is before or after an index, whichever is nearer to what is wanted.
-        const double wanted = total * static_cast<double>(cuts.size()) / static_cast<double>(parts);
-        const double of_index = static_cast<double>(size(index));
-        if (before + of_index > wanted) cuts.push_back(wanted - before < of_index / 2 ? index : index + 1);
+    for (std::size_t index = 0; index < number; ++index) {
+        const double of_index = static_cast<double>(size(index)), middle = before + of_index / 2;
+        while (cuts.size() < parts && middle * static_cast<double>(parts) > total * static_cast<double>(cuts.size()))
+            cuts.push_back(index);
         before += of_index;
     }
     cuts.resize(parts + 1, number);
-    cuts[parts] = number;
     return cuts;
 }
 

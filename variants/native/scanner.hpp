@@ -256,7 +256,6 @@ class Scan {
             });
         });
     }
-    // Whether all threads have finished, waiting for that at most so long.
     bool wait(double seconds) {
         return working_.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
     }

@@ -1,7 +1,7 @@
 // The published family of patterns and UTF-8, 64 bytes at a time: a bit for each byte, and shifts where the pattern looks
 // to its sides.
 //
-// No include guard: scanner_vectors.hpp includes this once for each instruction set, in a namespace that defines Bytes64
+// No include guard: scanner_paths.hpp includes this once for each instruction set, in a namespace that defines Bytes64
 // (64 bytes and comparisons that give a bit for each) and put_starts (the places of set bits).
 
 using Bits = std::uint64_t;

@@ -169,7 +169,7 @@ inline std::size_t character_start(const byte* text, std::size_t at) {
     return at;
 }
 
-// ---- words as keys of 16 bytes, a batch at a time: hashed, and their slots called for, before the first is looked up ----
+// ---- words as keys of 16 bytes, a batch at a time: hashed, and their slots prefetched, before the first is looked up ----
 //
 // The hash is seeded anew for every run: nobody can write a text whose words collide.
 

@@ -272,7 +272,6 @@ class Starts {
 
     explicit Starts(WordTable& table) : table_(&table) {}
 
-    // From now on words are counted in this table.
     void into(WordTable& table) { table_ = &table; }
 
     // From now on places are places in this text.

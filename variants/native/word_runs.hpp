@@ -87,7 +87,6 @@ inline auto order_in(const Table* tables) {
     };
 }
 
-// Writes the table to the file as a run.
 inline void write_run(const Table& table, int file) {
     std::vector<Place> order(table.words);
     for (std::size_t i = 0; i < table.words; ++i) order[i] = place_of(table, i);
