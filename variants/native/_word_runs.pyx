@@ -24,12 +24,12 @@ cdef extern from * nogil:
     """
     void raise_in_python()
 
-    cdef cppclass Table "word_runs::Table":
-        const uint8_t* data
+    cdef cppclass Table "native::Words":
+        const uint8_t* bytes
+        size_t size
         const int64_t* offsets
         const uint64_t* counts
-        size_t words
-        size_t size
+        size_t number
 
     void write_one_run "word_runs::write_run"(const Table&, int file) except +raise_in_python
     void merge_tables "word_runs::merge"(
@@ -41,11 +41,11 @@ cdef Table table_of(const uint8_t[::1] data, const int64_t[::1] offsets, const u
     cdef Table table
     if offsets.shape[0] != counts.shape[0] + 1:
         raise ValueError(f"{counts.shape[0]} counts need {counts.shape[0] + 1} offsets, not {offsets.shape[0]}")
-    table.data = &data[0] if data.shape[0] else NULL
+    table.bytes = &data[0] if data.shape[0] else NULL
     table.size = data.shape[0]
     table.offsets = &offsets[0]
     table.counts = &counts[0] if counts.shape[0] else NULL
-    table.words = counts.shape[0]
+    table.number = counts.shape[0]
     return table
 
 

@@ -5,8 +5,8 @@
 //
 // Threads lay out, count and list in parts; each part knows beforehand where it writes, so the result is the same at every
 // width. One thread makes the merges.
-// Memory: two bytes a position (four above 65,278 merges) and four for every listed occurrence, both reported. The words
-// may be freed once they are laid out.
+// Memory: two bytes a position (four above 65,278 merges) and four for every listed occurrence. The words may be freed once
+// they are laid out.
 #pragma once
 
 #include "flat_bytes.hpp"
@@ -57,7 +57,6 @@ void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptP
             scan_tokens(text, tokens, pairs, threshold.value(), tallies, progress);
         }
     }
-    pairs.note_memory();
     progress.lap(update);
 }
 

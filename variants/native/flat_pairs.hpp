@@ -31,8 +31,6 @@ class ListPool {
         if (!held_) add_chunk(rounded(entries));
     }
 
-    std::size_t bytes_held() const { return held_ * sizeof(Position); }
-
   private:
     // What a free extent holds at its beginning.
     struct Extent {
@@ -347,16 +345,10 @@ class KeptPairs {
     }
 
     void clear() {
-        note_memory();
         table_ = PairTable();
         kept_ = CountHistogram();
         lists_ = ListPool();
         queue_.clear();
-    }
-
-    void note_memory() {
-        tallies_.list_bytes = std::max<std::uint64_t>(tallies_.list_bytes, lists_.bytes_held());
-        tallies_.table_bytes = std::max<std::uint64_t>(tallies_.table_bytes, table_.bytes_held());
     }
 
     PairTable& table() { return table_; }

@@ -49,16 +49,13 @@ struct Tallies {
     std::uint64_t levels = 0;              // sets of equally frequent pairs
     std::uint64_t rescans = 0;
     std::uint64_t text_bytes = 0;
-    std::uint64_t list_bytes = 0;          // the most that the occurrence lists held at any time
-    std::uint64_t table_bytes = 0;         // the most that the pair table held
 
     std::vector<Tally> listed() const {
         return {{"pair_updates", pair_updates}, {"positions_visited", positions_visited},
                 {"occurrences_merged", occurrences_merged}, {"stale_positions", stale_positions},
                 {"table_updates", table_updates}, {"pairs_kept", pairs_kept}, {"pairs_pruned", pairs_pruned},
                 {"queue_pushes", queue_pushes}, {"queue_moves", queue_moves}, {"levels", levels},
-                {"rescans", rescans}, {"text_bytes", text_bytes}, {"list_bytes", list_bytes},
-                {"table_bytes", table_bytes}};
+                {"rescans", rescans}, {"text_bytes", text_bytes}};
     }
 };
 
@@ -252,8 +249,6 @@ class PairTable {
     }
 
     void prefetch(PairKey key) const { __builtin_prefetch(slots_.data() + home(key)); }
-
-    std::size_t bytes_held() const { return slots_.size() * sizeof(Slot); }
 
     template <class Visit>
     void each(Visit visit) {

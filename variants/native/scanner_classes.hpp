@@ -162,13 +162,6 @@ inline std::size_t valid_until(const byte* text, std::size_t start, std::size_t 
     return at;
 }
 
-// Steps back from `at` to where a character begins, or stays if none begins in the last four bytes.
-inline std::size_t character_start(const byte* text, std::size_t at) {
-    for (std::size_t back = 0; back < 4 && back <= at; ++back)
-        if (!is_continuation(text[at - back])) return at - back;
-    return at;
-}
-
 // ---- words as keys of 16 bytes, a batch at a time: hashed, and their slots prefetched, before the first is looked up ----
 //
 // The hash is seeded anew for every run: nobody can write a text whose words collide.

@@ -361,7 +361,8 @@ inline std::size_t first_cut(const Classes& classes, const Pattern& pattern, con
     if (pattern.of_documents()) return stop;
     for (std::size_t at = from; at + specials.longest() < stop; ++at) {
         if (is_continuation(text[at]) || at < specials.longest() || at < 4) continue;
-        const std::size_t before = character_start(text, at - 1);
+        std::size_t before = at - 1;
+        while (before > at - 4 && is_continuation(text[before])) --before;
         // What is not valid is refused in the end, but not by reading past it here.
         if (length_of_character(text + before, at - before) != static_cast<int>(at - before)) continue;
         if (length_of_character(text + at, stop - at) <= 0) continue;

@@ -19,24 +19,12 @@
 
 namespace word_runs {
 
-using native::prefix_of;
+using native::Words;
 
-struct Table {
-    const std::uint8_t* data;
-    const std::int64_t* offsets;  // one more than there are words
-    const std::uint64_t* counts;
-    std::size_t words;
-    std::size_t size;     // of the bytes
-
-    std::string_view word(std::size_t i) const {
-        return {reinterpret_cast<const char*>(data) + offsets[i], static_cast<std::size_t>(offsets[i + 1] - offsets[i])};
-    }
-    // Refuses a word that is not within the bytes.
-    void check(std::size_t i) const {
-        if (offsets[i] < 0 || offsets[i] > offsets[i + 1] || static_cast<std::uint64_t>(offsets[i + 1]) > size)
-            throw std::invalid_argument("the words' offsets do not rise from 0 to the size of their bytes; count the words again");
-    }
-};
+inline std::string_view word_of(const Words& table, std::size_t word) {
+    const std::int64_t* const offsets = table.offsets + word;
+    return {reinterpret_cast<const char*>(table.bytes) + offsets[0], static_cast<std::size_t>(offsets[1] - offsets[0])};
+}
 
 // A word of a table, or of one of many, and the prefix that it is sorted by first.
 struct Place {
@@ -44,9 +32,12 @@ struct Place {
     std::size_t word, table = 0;
 };
 
-inline Place place_of(const Table& table, std::size_t word, std::size_t number_of_table = 0) {
-    table.check(word);
-    return Place{prefix_of(table.data + table.offsets[word], table.word(word).size()), word, number_of_table};
+// Throws if the word is not within the bytes: a run may be damaged.
+inline Place place_of(const Words& table, std::size_t word, std::size_t number_of_table = 0) {
+    const std::int64_t begin = table.offsets[word], end = table.offsets[word + 1];
+    if (begin < 0 || begin > end || static_cast<std::uint64_t>(end) > table.size)
+        throw native::Refused("the words' offsets do not rise from 0 to the size of their bytes; count the words again");
+    return Place{native::prefix_of(table.bytes + begin, static_cast<std::uint64_t>(end - begin)), word, number_of_table};
 }
 
 // A file written from front to back through a buffer.
@@ -80,24 +71,24 @@ class Output {
 };
 
 // Whether a place comes before another: by their prefixes, those with the same by their bytes.
-inline auto order_in(const Table* tables) {
+inline auto order_in(const Words* tables) {
     return [tables](const Place& left, const Place& right) {
         if (left.prefix != right.prefix) return left.prefix < right.prefix;
-        return tables[left.table].word(left.word) < tables[right.table].word(right.word);   // as unsigned bytes
+        return word_of(tables[left.table], left.word) < word_of(tables[right.table], right.word);   // as unsigned bytes
     };
 }
 
-inline void write_run(const Table& table, int file) {
-    std::vector<Place> order(table.words);
-    for (std::size_t i = 0; i < table.words; ++i) order[i] = place_of(table, i);
+inline void write_run(const Words& table, int file) {
+    std::vector<Place> order(table.number);
+    for (std::size_t i = 0; i < table.number; ++i) order[i] = place_of(table, i);
     std::sort(order.begin(), order.end(), order_in(&table));
     Output output(file);
     output.put<std::uint64_t>(order.size());
     std::int64_t stop = 0;
     output.put(stop);
-    for (const Place& place : order) output.put(stop += static_cast<std::int64_t>(table.word(place.word).size()));
+    for (const Place& place : order) output.put(stop += static_cast<std::int64_t>(word_of(table, place.word).size()));
     for (const Place& place : order) output.put(table.counts[place.word]);
-    for (const Place& place : order) output.write(table.word(place.word).data(), table.word(place.word).size());
+    for (const Place& place : order) output.write(word_of(table, place.word).data(), word_of(table, place.word).size());
     output.flush();
 }
 
@@ -110,29 +101,29 @@ inline void give_back(const void* from, const void* to) {
 }
 
 // Gives back what a table has before this word, so that not all of it is resident in the end.
-inline void give_back_before(const Table& table, std::size_t word) {
+inline void give_back_before(const Words& table, std::size_t word) {
     constexpr std::size_t words_at_once = 1 << 13;
     if (word % words_at_once) return;
     const std::size_t from = word - words_at_once;
-    give_back(table.data + table.offsets[from], table.data + table.offsets[word]);
+    give_back(table.bytes + table.offsets[from], table.bytes + table.offsets[word]);
     give_back(table.counts + from, table.counts + word);
     give_back(table.offsets + from, table.offsets + word);
 }
 
 // Writes the sum of tables, mapped from files with their words in order, to three files: bytes, offsets, counts.
-inline void merge(const std::vector<Table>& tables, int data_file, int offsets_file, int counts_file) {
+inline void merge(const std::vector<Words>& tables, int data_file, int offsets_file, int counts_file) {
     const auto before = order_in(tables.data());
     const auto after = [&](const Place& one, const Place& other) { return before(other, one); };
     std::vector<Place> heads;  // a heap of the next word of each table, the first in order in front
     for (std::size_t i = 0; i < tables.size(); ++i)
-        if (tables[i].words) heads.push_back(place_of(tables[i], 0, i));
+        if (tables[i].number) heads.push_back(place_of(tables[i], 0, i));
     std::make_heap(heads.begin(), heads.end(), after);
     const auto advance = [&] {
         std::pop_heap(heads.begin(), heads.end(), after);
         const std::size_t table = heads.back().table, word = heads.back().word + 1;
         heads.pop_back();
         give_back_before(tables[table], word);
-        if (word == tables[table].words) return;
+        if (word == tables[table].number) return;
         heads.push_back(place_of(tables[table], word, table));
         std::push_heap(heads.begin(), heads.end(), after);
     };
@@ -141,7 +132,7 @@ inline void merge(const std::vector<Table>& tables, int data_file, int offsets_f
     offsets.put(stop);
     while (!heads.empty()) {
         const Place first = heads.front();
-        const std::string_view word = tables[first.table].word(first.word);
+        const std::string_view word = word_of(tables[first.table], first.word);
         std::uint64_t count = 0;
         do {
             count += tables[heads.front().table].counts[heads.front().word];
