@@ -94,12 +94,9 @@ class BytePairs {
     template <class InPart>
     void list_next(Phase phase, InPart in_part) {
         const std::vector<Slot*> chosen = pairs_.next_to_list(unlisted_, text_.size());
-        std::vector<Array<List>> lists(parts_);
+        std::vector<std::vector<List>> lists;
         std::vector<Discard> discard(parts_);   // occurrences of all other pairs go here, one over the other
-        for (std::size_t part = 0; part < parts_; ++part) {
-            lists[part] = Array<List>(side * side);
-            std::fill_n(lists[part].data(), side * side, List{&discard[part].cell, 0});
-        }
+        for (std::size_t part = 0; part < parts_; ++part) lists.emplace_back(side * side, List{&discard[part].cell, 0});
         for (Slot* const slot : chosen) {
             Position* list = pairs_.make_list(*slot);
             for (std::size_t part = 0; part < parts_; ++part) {
