@@ -66,7 +66,7 @@ CAUGHT_TRAINERS = {
     "every_second_call_breaks_ties_otherwise": "check_a_thousand_calls",
     "keeps_its_merges_from_call_to_call": "check_stops_at_num_merges",
     "every_997th_call_is_wrong": "check_a_thousand_calls",
-    "breaks_ties_otherwise_after_1000_merges": "check_1500_merges_with_many_ties",
+    "breaks_ties_otherwise_after_1000_merges": "check_1100_merges_with_many_ties",
     "sees_65536_words": "check_70000_words",
     "leaves_out_what_begins_with_c0": "check_every_byte_first_and_last",
     "returns_bytearrays": "[C01]",
