@@ -11,10 +11,8 @@ import math
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.common.console import Parser, markdown_text, say, tell
 from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
@@ -60,21 +58,12 @@ A trainer of yours beside them: [docs/how-to/board.md](../../docs/how-to/board.m
 """
 
 
-@dataclass(frozen=True)
-class Place:
-    """One trainer in one table: its rows by threads."""
+class Place(NamedTuple):
+    """One trainer in one table: its rows by threads, the one on the fewest, and the fastest, or the first of them."""
 
     rows: Mapping[int, Row]
-
-    @property
-    def first(self) -> Row:
-        return self.rows[min(self.rows)]
-
-    @property
-    def best(self) -> Row:
-        """Its fastest row; the first if none has a time."""
-        timed = [row for row in self.rows.values() if row.total is not None]
-        return min(timed, key=lambda row: row.total or 0.0, default=self.first)
+    first: Row
+    best: Row
 
     @property
     def is_ranked(self) -> bool:
@@ -88,31 +77,22 @@ class Place:
         return self.best.total is None, not self.is_ranked, math.inf if number is None else number
 
 
-@dataclass(frozen=True)
-class Section:
-    """A corpus and a vocabulary with all rows measured on it."""
+class Section(NamedTuple):
+    """A corpus and a vocabulary with all rows measured on it, and its trainers in the order of their ranks."""
 
+    corpus: str
+    vocab_size: int
     rows: Sequence[Row]
-
-    @property
-    def corpus(self) -> str:
-        return str(self.rows[0].corpus.get("name"))
+    places: Sequence[Place]
 
     @property
     def title(self) -> str:
-        return f"{self.corpus}, {count_text(self.rows[0].record['vocab_size'])} tokens"
+        return f"{self.corpus}, {count_text(self.vocab_size)} tokens"
 
     @property
     def chart(self) -> str:
         """The name of its chart's file."""
-        return f"{self.corpus}-{self.rows[0].record['vocab_size']}.svg".replace("/", "_").replace(" ", "_")
-
-    @cached_property
-    def places(self) -> list[Place]:
-        by_name: dict[str, dict[int, Row]] = {}
-        for row in self.rows:
-            by_name.setdefault(row.name, {})[row.threads] = row
-        return sorted(map(Place, by_name.values()), key=lambda place: place.order)
+        return f"{self.corpus}-{self.vocab_size}.svg".replace("/", "_").replace(" ", "_")
 
     def ratio_text(self, place: Place, interval: bool = True) -> str:
         """How many times the first one's time a trainer takes, the same number here, in the chart and in README."""
@@ -125,12 +105,26 @@ class Section:
 
 def sections(board: Sequence[Row]) -> list[Section]:
     """The tables of a board: corpora in their order, vocabularies from the smallest up."""
-    groups: dict[tuple[Any, int], list[Row]] = {}
+    groups: dict[Any, dict[int, list[Row]]] = {}
     for row in board:
         if not row.counting_only and row.record.get("vocab_size") is not None:
-            groups.setdefault((row.corpus.get("sha256"), row.record["vocab_size"]), []).append(row)
-    corpora = list(dict.fromkeys(corpus for corpus, _ in groups))
-    return [Section(groups[key]) for key in sorted(groups, key=lambda key: (corpora.index(key[0]), key[1]))]
+            groups.setdefault(row.corpus.get("sha256"), {}).setdefault(row.record["vocab_size"], []).append(row)
+    return [
+        Section(str(own[0].corpus.get("name")), size, own, _places(own))
+        for sizes in groups.values()
+        for size, own in sorted(sizes.items())
+    ]
+
+
+def _places(rows: Sequence[Row]) -> list[Place]:
+    by_name: dict[str, dict[int, Row]] = {}
+    for row in rows:
+        by_name.setdefault(row.name, {})[row.threads] = row
+    places = []
+    for own in by_name.values():
+        first, timed = own[min(own)], [row for row in own.values() if row.total is not None]
+        places.append(Place(own, first, min(timed, key=lambda row: row.total or 0.0, default=first)))
+    return sorted(places, key=lambda place: place.order)
 
 
 def is_right_on_its_words(row: Row) -> bool:
@@ -162,7 +156,7 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
         reasons = "\n".join(f"- {markdown_text(f'{name}: {reason}')}" for name, reason in skipped)
         parts += ["## Not measured", reasons]
     first, given = board[0], given_sheet([row for section in board for row in section.rows])
-    about = {"folder": folder.as_posix(), "corpus": first.corpus, "vocab_size": first.rows[0].record["vocab_size"]}
+    about = {"folder": folder.as_posix(), "corpus": first.corpus, "vocab_size": first.vocab_size}
     parts.append(ABOUT.format(given=sheet_to_markdown(given).strip(), **about))
     return "\n\n".join(part.strip() for part in parts if part) + "\n", board
 
@@ -244,7 +238,7 @@ def write(records: Records, folder: Path, output: Path) -> list[Path]:
     return [output / PAGE, *(output / section.chart for section in board)]
 
 
-def stale(records: Records, folder: Path) -> list[Path]:
+def stale_files(records: Records, folder: Path) -> list[Path]:
     """The files in the folder that are not what its records say."""
     with tempfile.TemporaryDirectory() as temporary:
         pairs = [(folder / path.name, path) for path in write(records, folder, Path(temporary))]
@@ -264,22 +258,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog="exit code: 0; 2 for a usage error; 21 if --check finds the page stale; 22 if there are no records.",
     )
     parser.add_argument("folder", type=Path, nargs="?", default=Path("results/board"), help="(default: %(default)s)")
-    stale = "write nothing; 21 if the page is not what its records say"
-    parser.add_argument("--check", action="store_true", help=stale)
+    check = "write nothing; 21 if the page is not what its records say"
+    parser.add_argument("--check", action="store_true", help=check)
     arguments = parser.parse_args(argv)
-    return guarded(lambda: _command(arguments.folder, arguments.check), WHOLE_FILES)
+    folder = arguments.folder
 
-
-def _command(folder: Path, check: bool) -> int:
-    records = records_of([str(folder)])
-    if check:
-        if old := stale(records, folder):
+    def command() -> int:
+        records = records_of([str(folder)])
+        if not arguments.check:
+            for path in write(records, folder, folder):
+                tell(f"wrote {path}")
+        elif old := stale_files(records, folder):
             say(f"{', '.join(map(str, old))}: stale; run python -m harness.board {folder}")
             return MISMATCH
         return OK
-    for path in write(records, folder, folder):
-        tell(f"wrote {path}")
-    return OK
+
+    return guarded(command, WHOLE_FILES)
 
 
 if __name__ == "__main__":

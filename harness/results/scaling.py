@@ -41,14 +41,13 @@ MOST_NAMED = 14
 class Size(NamedTuple):
     """Something that grows: its axis, its symbol in an exponent, the field that it is, and how to measure more of it.
 
-    Rows of one series may differ in the fields `without`; `column` is its title in a table.
+    Rows of one series may differ in the fields `without`.
     """
 
     name: str
     title: str
     symbol: str
     field: str
-    column: str
     example: str
     without: tuple[str, ...] = ()
 
@@ -57,15 +56,14 @@ class Size(NamedTuple):
 
 
 CORPUS = Size(
-    *("corpus size", "corpus", "n", "data.bytes", "data", "-m data.bytes=1MB,2MB,4MB"),
+    *("corpus size", "corpus", "n", "data.bytes", "-m data.bytes=1MB,2MB,4MB"),
     # Superwords extend merges of the same text, so each size has merges of its own to extend.
     ("data.sha256", "extend"),
 )
 VOCABULARY = Size(
-    *("vocabulary size", "vocabulary, tokens", "v", "vocab_size", "vocab size"),
-    *("-m vocab_size=1000,2000,4000", ("vocab_size",)),
+    *("vocabulary size", "vocabulary, tokens", "v", "vocab_size", "-m vocab_size=1000,2000,4000", ("vocab_size",)),
 )
-THREADS = Size("number of threads", "threads", "t", "threads", "threads", "-m threads=1,2,4")
+THREADS = Size("number of threads", "threads", "t", "threads", "-m threads=1,2,4")
 
 
 class Series(NamedTuple):
@@ -123,7 +121,7 @@ def _against(rows: Sequence[Row], size: Size) -> Chart:
 def _series_of(group: Sequence[Row], size: Size) -> list[Series]:
     """The variants of a group that were measured at two sizes or more."""
     legend = Legend(group)
-    left_out = {size.column, *(FIELD[name].title for name in ("counting", "host", "tie_break"))}
+    left_out = [FIELD[name].title for name in (size.field.partition(".")[0], "counting", "host", "tie_break")]
     columns = [column for title, column in legend.columns.items() if title not in left_out]
     lines: dict[str, list[tuple[int, Row, Time]]] = {}
     for place, (row, name) in enumerate(zip(group, legend.names, strict=True)):
