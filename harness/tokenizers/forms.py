@@ -243,13 +243,13 @@ def of_tiktoken(name: str) -> Learned:
 
 def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: SpecialTokens) -> tuple[Learned, Origin]:
     """The tokenizer that `model.load` gives, and what its manifest says about the training."""
-    of_package = str(path).startswith(OF_TIKTOKEN)
-    file = Path(path) if of_package else _file_of(Path(path))
-    lacking = not of_package and (file.name == VOCAB or file.suffix == RANKS_ENDING)
-    if not lacking and (pattern is not ... or special_tokens is not None):
-        raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
-    if of_package:
+    options = pattern is not ... or special_tokens is not None
+    if str(path).startswith(OF_TIKTOKEN) and not options:
         return of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
+    file = _file_of(Path(path))
+    lacking = file.name == VOCAB or file.suffix == RANKS_ENDING
+    if options and not lacking:
+        raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
     content_of(file)  # a file that is missing is reported as such
     if lacking and pattern is ...:
         advice = "python -m harness.tokenizer convert --to ours takes --pattern and --special-token (so does load)"
