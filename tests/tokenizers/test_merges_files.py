@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from pathlib import Path
@@ -13,7 +12,8 @@ from hypothesis import strategies as some
 
 from harness.common.errors import USAGE, Refusal
 from harness.proof.counterexamples import defined_merges
-from harness.tokenizers.learned import spelled
+from harness.tokenizers.forms import ranks_text
+from harness.tokenizers.learned import spelled, trained
 from harness.tokenizers.merges_file import merges_text, read_merges_file
 from variants.contract import Merge, TieBreak
 
@@ -27,9 +27,8 @@ def written(folder: Path, content: str | bytes, name: str = "merges") -> Path:
     return path
 
 
-def ranks_text(merges: list[Merge]) -> str:
-    tokens = [bytes((byte,)) for byte in range(256)] + [left + right for left, right in merges]
-    return "".join(f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(tokens))
+def ranks_of(merges: list[Merge]) -> str:
+    return ranks_text(trained(merges, [], None)).decode()
 
 
 def minbpe_text(merges: list[Merge], special_tokens: str = "0\n") -> str:
@@ -50,7 +49,7 @@ def minbpe_text(merges: list[Merge], special_tokens: str = "0\n") -> str:
         ("74 68\n7468 65\n", "hexadecimal lines"),
         (json.dumps({"model": {"type": "BPE", "merges": ["t h", "th e"]}}), "tokenizer.json"),
         (json.dumps({"model": {"merges": [["t", "h"], ["th", "e"]]}}), "tokenizer.json"),
-        (ranks_text(MERGES), "tiktoken's ranks"),
+        (ranks_of(MERGES), "tiktoken's ranks"),
         (minbpe_text(MERGES), "minbpe's .model"),
         (minbpe_text(MERGES, "1\n<|endoftext|> 300\n"), "minbpe's .model"),
         ("{ x\n", "GPT-2's merges.txt"),
@@ -94,7 +93,7 @@ def test_merges_come_back_from_every_form(
         merges_text(merges),
         "".join(f"{left.hex()} {right.hex()}\n" for left, right in merges),
         json.dumps({"model": {"type": "BPE", "merges": pairs}}),
-        ranks_text(merges),
+        ranks_of(merges),
         minbpe_text(merges),
     ):
         assert read_merges_file(written(folder, content)).merges == merges
@@ -117,10 +116,10 @@ def test_merges_come_back_from_every_form(
         (json.dumps({"model": {"merges": ["▁ t"]}}), "'▁' is not a byte; only byte-level"),
         (json.dumps({"model": {"merges": [], "end_of_word_suffix": "</w>"}}), "its end_of_word_suffix is '</w>'"),
         ("dGg= 0\n", "byte 0 has no rank"),
-        (ranks_text(MERGES) + "dGhl 258\n", "two lines have the same token"),
-        (ranks_text(MERGES) + "YWI= 257\n", "two tokens have the same rank"),
-        (ranks_text(MERGES) + "not a rank\n", "line 259 is not a token in base64 and its rank"),
-        (ranks_text(MERGES) + "YWJj 300\n", "b'abc' of rank 300 is not joined from two tokens of lower rank"),
+        (ranks_of(MERGES) + "dGhl 258\n", "two lines have the same token"),
+        (ranks_of(MERGES) + "YWI= 257\n", "two tokens have the same rank"),
+        (ranks_of(MERGES) + "not a rank\n", "line 259 is not a token in base64 and its rank"),
+        (ranks_of(MERGES) + "YWJj 300\n", "b'abc' of rank 300 is not joined from two tokens of lower rank"),
         (minbpe_text(MERGES) + "97 900\n", "line 6 is not two ids of earlier tokens: '97 900'"),
         ("minbpe v1\npattern\nmany\n", "line 3 is not a number of special tokens"),
     ],
