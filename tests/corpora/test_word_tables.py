@@ -62,11 +62,6 @@ def test_table_is_the_sum_of_its_rows(tmp_path: Path, items: Items, form: pa.Dat
     assert manifest["pre_tokens"] == sum(expected.values())
 
 
-def test_extreme_table_is_read(tmp_path: Path) -> None:
-    items = [(b"ab", LARGEST - 4), (b"cde", 2), (b"x", LARGEST)]
-    assert table_in(as_parquet(tmp_path / "p", items, count=pa.uint64())) == dict(items)
-
-
 def test_files_of_a_folder_are_one_table(tmp_path: Path) -> None:
     """As Spark writes them."""
     (tmp_path / "words").mkdir()
