@@ -47,12 +47,15 @@ def sliced(book: Path, special_tokens: tuple[str, ...] = (END,), **options: Any)
 # Finding
 
 
-def test_own_file_is_used_in_place_and_a_known_corpus_keeps_its_name(book: Path, cache_folder: Path) -> None:
+def test_checksum_holds_wherever_the_file_is(book: Path, cache_folder: Path) -> None:
     assert prepared(book) == CorpusFile(book.name, book, len(TEXT.encode()), DIGEST)
     assert prepared(book, **URL).name == "known"
     (cache_folder / "corpora").mkdir(parents=True)
     (cache_folder / "corpora" / "known.txt").write_text("here")
     assert prepared(None, **URL).bytes == 4
+    assert prepared(book, facts={"bytes": len(TEXT.encode()), "sha256": DIGEST}).sha256 == DIGEST
+    wrong = refusal(book, facts={"sha256": "0" * 64})
+    assert f"has sha256 {DIGEST}, its card says {'0' * 64}; it is another file or damaged; remove it" in wrong
 
 
 def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
@@ -75,13 +78,6 @@ def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
 
 
 # Verifying
-
-
-def test_checksum_holds_wherever_the_file_is(book: Path) -> None:
-    assert prepared(book, facts={"bytes": len(TEXT.encode()), "sha256": DIGEST}).sha256 == DIGEST
-    wrong = refusal(book, facts={"sha256": "0" * 64})
-    assert f"has sha256 {DIGEST}, its card says {'0' * 64}" in wrong
-    assert "use it as your own file with data=file" in wrong
 
 
 def write_back_in_time(path: Path) -> None:

@@ -294,16 +294,13 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Any:
     local.spooled.cache_clear()
 
 
-def test_standard_input_is_read_once(pipe: Any) -> None:
+def test_standard_input_is_read_once(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe(LONG)
     first, second = prepared("-"), prepared("-", bytes="1000")
     assert first.path.read_bytes() == LONG
     assert (first.name, first.bytes) == ("stdin", len(LONG))
     assert LONG.startswith(second.path.read_bytes())
     assert first.located(f"{first.path}: invalid UTF-8 at byte 7; x", 7) == "standard input: invalid UTF-8 at byte 7; x"
-
-
-def test_missing_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch, pipe: Any) -> None:
-    pipe(b"")
+    local.spooled.cache_clear()
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert "nothing is piped into it" in refusal("-")

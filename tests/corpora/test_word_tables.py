@@ -54,10 +54,11 @@ tables = st.lists(
 
 @given(tables, st.sampled_from([pa.binary(), pa.large_binary()]))
 @example([(b"\x00\x00", 0), (b"\x00", 1), (b"\x00\x00", 1)], pa.binary())
+@example([(b"ab", LARGEST - 4), (b"cde", 2), (b"x", LARGEST)], pa.large_binary())
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_table_is_the_sum_of_its_rows(tmp_path: Path, items: Items, form: pa.DataType) -> None:
     expected = WordCounts.from_items(items)
-    found, manifest = exchange.read_words(prepared(as_parquet(tmp_path / "table", items, form, pa.int32())).path)
+    found, manifest = exchange.read_words(prepared(as_parquet(tmp_path / "table", items, form, pa.uint64())).path)
     assert list(found.items()) == list(expected.items())
     assert manifest["pre_tokens"] == sum(expected.values())
 
