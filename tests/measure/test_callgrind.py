@@ -56,18 +56,16 @@ def test_the_call_is_between_the_marks_of_one_process(
             count_of_call(tmp_path)
 
 
-def test_without_valgrind_the_reason_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    record = recorded(tmp_path)
-    assert record["status"] == "skipped"
-    assert record["reason"].endswith("apt-get install valgrind")
-    assert record["instructions"] is None
-
-
-def test_several_threads_are_skipped(tmp_path: Path) -> None:
-    answer = measure_instructions({"threads": 2}, tmp_path / "output", Limits(), lambda _: None)
-    assert answer["status"] == "skipped"
-    assert "threads=1" in answer["reason"]
+@pytest.mark.parametrize(
+    ("valgrind", "threads", "message"),
+    [(None, 1, "apt-get install valgrind"), ("valgrind", 2, "instructions are counted with threads=1 only")],
+)
+def test_what_cannot_be_counted_is_skipped_with_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, valgrind: str | None, threads: int, message: str
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: valgrind)
+    answer = measure_instructions({"threads": threads}, tmp_path / "output", Limits())
+    assert (answer["status"], answer["reason"].endswith(message)) == ("skipped", True)
 
 
 @needs_valgrind
