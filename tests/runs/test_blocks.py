@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,9 +33,9 @@ from harness.measure.process import Limits, measure
 from harness.records.file import Record, read_records
 from harness.records.schema import BY_ITSELF
 from harness.results.rows import rows
-from harness.runs import blocks, run
-from harness.runs.cells import Block, Plan, Preset, TrainCell, make_tasks
-from harness.runs.jobs import Counted, Trained, train_job
+from harness.runs import run
+from harness.runs.cells import Plan, Preset, make_tasks
+from harness.runs.jobs import train_job
 from harness.worker import exchange
 from variants.contract import GPT2_PATTERN, WordCounts
 
@@ -86,17 +84,11 @@ def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch
     names = ["a", "b", "c", "d", "e"]
     cells = [cell_of(reading_of(tmp_path), VariantCard(name, "not:measured")) for name in names]
     order: list[str] = []
-
-    def train_nothing(cell: TrainCell, block: Block, *_: Any) -> Trained:
-        order.append(cell.variant.name)
-        return Trained(cell, block, blocks.now(), {"status": "error", "reason": "x"}, Counted({}))
-
-    monkeypatch.setattr(blocks, "train", train_nothing)
-    monkeypatch.setattr(blocks, "count", lambda *_: Counted({"status": "ok", "reason": None}))
+    pretend_to_train(monkeypatch, lambda name, _: order.append(name) or 1.0)  # type: ignore[func-returns-value]
 
     def order_of(seed: int) -> list[str]:
         order.clear()
-        records = run_of(tmp_path, cells, seed=seed, repeat=2).records()
+        records = trained(run_of(tmp_path, cells, seed=seed, repeat=2).records())
         assert [record["variant"] for record in records] == names * 2
         return list(order)
 
@@ -109,34 +101,26 @@ def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch
 
 
 def test_tasks_are_measured_one_by_one_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reading = reading_of(tmp_path)
-    sizes = itertools.product((HEAP, NAIVE), (270, 280))
-    plan = Plan(
-        make_tasks(replace(cell_of(reading, variant), vocab_size=size) for variant, size in sizes),
-        settings_for(tmp_path),
-    )
+    cells = [cell_of(reading_of(tmp_path), variant, size) for variant in (HEAP, NAIVE) for size in (13, 23)]
+    plan = Plan(make_tasks(cells), settings_for(tmp_path))
 
-    def shown(stop_after: int = -1) -> list[Record]:
+    def shown(stop_after: int = -1) -> list[tuple[int, str, str]]:
         """The records at the end; nothing is really trained, and trainer `stop_after` interrupts the run."""
         records: list[Record] = []
         with monkeypatch.context() as patched:
             pretend_to_train(patched, stop_after=stop_after)
             assert run.run_plan(plan, tmp_path / "jobs", lambda own, _: records.extend(trained(own))) == OK
-        return records
+        return [(record["vocab_size"], record["variant"], record["run_id"]) for record in records]
 
-    def counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
-        return Counter((record["vocab_size"], record["variant"]) for record in records)
-
-    everything = dict.fromkeys(itertools.product((270, 280), ("heap", "naive")), 1)
     with pytest.raises(KeyboardInterrupt):
         shown(stop_after=3)  # in the second task
     stored = trained(read_records([tmp_path / "results"]))
     assert [(record["vocab_size"], record["block_whole"]) for record in stored] == [(270, True)] * 2 + [(280, False)]
-    assert counts(shown(stop_after=1)) == everything  # a single trainer is left
-    stored = trained(read_records([tmp_path / "results"]))
-    assert counts(stored) == everything
-    (first,) = {record["run_id"] for record in stored}
-    assert first not in {record["run_id"] for record in shown()}
+    run_id = stored[0]["run_id"]
+    everything = [(size, name, run_id) for size in (270, 280) for name in ("heap", "naive")]
+    assert shown(stop_after=1) == everything  # a single trainer is left
+    assert len(trained(read_records([tmp_path / "results"]))) == 4
+    assert run_id not in {own_id for _, _, own_id in shown()}
 
 
 def test_cells_that_differ_in_threads_alone_are_of_one_task(tmp_path: Path) -> None:
