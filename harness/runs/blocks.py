@@ -272,11 +272,10 @@ def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], session: S
     assert wall is not None, "without a limit nothing is stopped"
 
     def run_part(part: Path, num_merges: int, seconds: float) -> Answer:
-        corpus = {**job["corpus"], "path": str(part)} if reads_text else None
-        job_of_part = {**job, "words": job["words"] if reads_text else str(part), "corpus": corpus}
+        other = {"corpus": {**job["corpus"], "path": str(part)}} if reads_text else {"corpus": None, "words": str(part)}
         output, limits = session.next_folder(), cell.limits._replace(wall_seconds=seconds)
         with bar(f"estimating {cell.variant.name}", 0, "merges") as on_progress:
-            part_answer = measure({**job_of_part, "num_merges": num_merges}, output, limits, on_progress)
+            part_answer = measure({**job, **other, "num_merges": num_merges}, output, limits, on_progress)
         shutil.rmtree(output)
         return part_answer
 

@@ -102,8 +102,6 @@ class TrainCell:
     tie_break: str
     min_count: int
     interpreter: str | None = None
-    memory_limit: str | None = None
-    """limits.memory as it was given; otherwise the limit follows from what is free, and is not part of the plan."""
     extension: Extension | None = None
     """The merges that it continues from, and those that it may not make; None for training from bytes alone."""
     reading: Reading = field(init=False)

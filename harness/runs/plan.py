@@ -179,7 +179,6 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
             config["tie_break"],
             config["min_count"],
             config["interpreter"],
-            config["limits"]["memory"],
             extension,
         )
 

@@ -79,20 +79,15 @@ def hold(path: Path, opened: contextlib.ExitStack) -> bool:
 
 
 def plan_key(plan: Plan, machine: str) -> str:
-    """Names a plan: the same cells by the same code under the same limits, measured the same way on one machine."""
+    """Names a plan: the same cells by the same code, measured the same way on one machine; memory is not part of it."""
     settings = plan.settings
-    work = sorted(
-        [
-            cell.key,
-            cell.memory_limit,
-            source_sha256(cell.variant.target, cell.variant.params),
-            source_sha256(cell.count.counter.target),
-        ]
-        for cell in plan.cells
-    )
+    work = []
+    for cell in plan.cells:
+        trainer, counter = cell.variant, cell.count.counter
+        work.append([cell.key, source_sha256(trainer.target, trainer.params), source_sha256(counter.target)])
     how = settings._replace(results=Path(), plan_only=False, rerun=False, overwrite=False, overrides=())
     worker_files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(WORKER_FOLDER.glob("*.py"))]
-    return digest([work, repr(how), machine, worker_files])
+    return digest([sorted(work), repr(how), machine, worker_files])
 
 
 # Which cells of a task are still to be measured.
