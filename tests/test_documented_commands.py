@@ -11,11 +11,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from planted_faults import copied
 
 REPOSITORY = Path(__file__).parent.parent
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -38,7 +38,6 @@ REASONS = {
 }
 """Why a command that is shown is not run; one of these, so that none is left out for any other."""
 RUN = ("sh", "python")
-MADE = (".git", ".venv", "build", "dist", "site", "local", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
 
 
 class Block(NamedTuple):
@@ -62,15 +61,6 @@ def shown(page: Path) -> bool:
     return any(block.language in RUN for block in blocks(page))
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Iterator[Path]:
-    """A copy of this checkout, compiled modules included, to which a page may do what it likes."""
-    copy = tmp_path / "checkout"
-    shutil.copytree(REPOSITORY, copy, ignore=shutil.ignore_patterns(*MADE), symlinks=True)
-    yield copy
-    shutil.rmtree(copy)
-
-
 def test_every_mark_precedes_a_block_and_what_is_not_run_has_a_reason() -> None:
     for page in PAGES:
         found = blocks(page)
@@ -81,7 +71,8 @@ def test_every_mark_precedes_a_block_and_what_is_not_run_has_a_reason() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if shown(page)], ids=named)
-def test_what_a_page_shows_runs(page: Path, checkout: Path) -> None:
+def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
+    checkout = copied(tmp_path)
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for block in blocks(page):
         if block.mark == "file":
@@ -95,3 +86,4 @@ def test_what_a_page_shows_runs(page: Path, checkout: Path) -> None:
         )
         done = subprocess.run([*command, block.code], cwd=checkout, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{block.code}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    shutil.rmtree(checkout)

@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from planted_faults import copied
 
 from harness.common import errors, registry
 from harness.new_variant import main
 
 REPOSITORY = Path(__file__).parent.parent
-SHORT = ["harness", "variants", "conf", "pyproject.toml"]
-SUPPORT = ("exploring", "fetched", "local_server", "measured_once")
 PLACES = ["variants/my_stage.py", "conf/variant/my_stage.yaml", "tests/variants/test_my_stage.py"]
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A copy of what a variant needs of the checkout."""
-    root = tmp_path / "checkout"
-    ignored = shutil.ignore_patterns("__pycache__", "*.c", "*.cpp", "*.hpp")
-    for name in SHORT:
-        source = REPOSITORY / name
-        if source.is_dir():
-            shutil.copytree(source, root / name, ignore=ignored)
-        else:
-            shutil.copy(source, root / name)
-    for folder in ("support", "variants"):
-        (root / "tests" / folder).mkdir(parents=True)
-    for name in ("conftest.py", *(f"support/{name}.py" for name in SUPPORT)):
-        shutil.copy(REPOSITORY / "tests" / name, root / "tests" / name)
-    return root
 
 
 def python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +30,8 @@ def python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_three_files_pass_everything_and_an_edit_is_judged(checkout: Path) -> None:
+def test_three_files_pass_everything_and_an_edit_is_judged(tmp_path: Path) -> None:
+    checkout = copied(tmp_path)
     made = python(checkout, "-m", "harness.new_variant", "my_stage")
     assert (made.returncode, made.stderr) == (errors.OK, "")
     assert made.stdout.splitlines()[:3] == PLACES
