@@ -105,7 +105,9 @@ def list_all(_: argparse.Namespace) -> int:
 def info(arguments: argparse.Namespace) -> int:
     card = card_of(arguments.name)
     text = yaml.safe_dump({key: value for key, value in card.items() if value is not None}, sort_keys=False, width=100)
-    tell(f"{text.rstrip()}\n# here: {state(card)}; python -m harness.corpora path {card['name']} prints its place")
+    here = state(card)
+    place = "data.path=FILE" if here == "yours" else f"python -m harness.corpora path {card['name']} prints its place"
+    tell(f"{text.rstrip()}\n# here: {here}; {place}")
     return OK
 
 
