@@ -6,7 +6,7 @@ no time, several share them, and they may be larger than memory.
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import hashlib
 import json
 import marshal
@@ -25,7 +25,6 @@ from variants.contract import Merge, Merges, WordCounts
 MANIFEST = "manifest.json"
 COLUMNS = (("data", "B"), ("offsets", "q"), ("counts", "Q"))
 FORMAT = 3  # of the manifest and the digest in it; another number is counted again
-CHUNK_BYTES = 1 << 22
 WORDS_AT_ONCE = 1 << 16
 UNREADABLE = (OSError, ValueError, KeyError, TypeError)
 MARSHALLED = 2
@@ -62,11 +61,7 @@ def write_columns(folder: Path, word_counts: WordCounts) -> None:
 def finish(folder: Path) -> dict[str, Any]:
     """Write the manifest for columns that are there; return it."""
     word_counts = mapped(folder)
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        **facts(word_counts),
-        "seal": seal(word_counts),
-    }
+    manifest = {"format": FORMAT, **facts(word_counts), "seal": seal(word_counts)}
     (folder / MANIFEST).write_text(json.dumps(manifest))
     return manifest
 
@@ -80,7 +75,7 @@ def facts(word_counts: WordCounts) -> dict[str, Any]:
     """Return what the manifest says of the words."""
     return {
         "words": len(word_counts),
-        "pre_tokens": sum(sum(chunk) for chunk in chunks_of(word_counts.counts)),
+        "pre_tokens": sum(word_counts.counts),
         "sha256": digest(word_counts),
     }
 
@@ -97,27 +92,13 @@ def read_words(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
 
 
 def whole(folder: Path) -> dict[str, Any] | None:
-    """Return the facts of words that are as they were written, down to the last byte; None if not.
-
-    Broken ones are removed.
-
-    Every byte is read once a command, and again if the files were touched since, so no flipped byte is measured.
-    """
-    try:
-        states = [(folder / name).stat() for name in (MANIFEST, *dict(COLUMNS))]
-        return verify(folder, tuple((state.st_ino, state.st_size, state.st_mtime_ns) for state in states))
-    except (FileNotFoundError, NotADirectoryError, BrokenWords):
-        shutil.rmtree(folder, ignore_errors=True)  # perhaps there is none, or another run has just removed it
-        return None
-
-
-@functools.lru_cache
-def verify(folder: Path, state: tuple[Any, ...]) -> dict[str, Any]:  # noqa: ARG001 - what makes it another case
-    """Read every byte of a folder's columns; return their facts. Raises BrokenWords if one is not as written."""
-    words, manifest = read_words(folder)
-    if seal(words) != manifest_of(folder).get("seal"):
-        raise BrokenWords(f"{folder}: the words are not as they were written")
-    return manifest
+    """Return the facts of words whose every byte is as it was written; None if one is not, and removes those."""
+    with contextlib.suppress(BrokenWords):
+        words, manifest = read_words(folder)
+        if seal(words) == manifest_of(folder).get("seal"):
+            return manifest
+    shutil.rmtree(folder, ignore_errors=True)  # perhaps there is none, or another run has just removed it
+    return None
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -133,21 +114,13 @@ def map_column(path: Path, format: str) -> memoryview:
     return memoryview(mapped).cast("B").cast(format)  # type: ignore[call-overload,no-any-return]
 
 
-def chunks_of(column: memoryview) -> Iterator[memoryview]:
-    """Yield a column of `map_column` in parts, never all of it in memory."""
-    items = CHUNK_BYTES // column.itemsize
-    for start in range(0, len(column), items):
-        yield column[start : start + items]
-
-
 def seal(word_counts: WordCounts) -> str:
     """Return a digest of the columns as they are, at the speed of reading them: the order of the words counts."""
     found = hashlib.sha256()
     for column, _ in COLUMNS:
         values = getattr(word_counts, column)
         found.update(b"%d " % values.nbytes)
-        for chunk in chunks_of(values):
-            found.update(chunk)
+        found.update(values)
     return found.hexdigest()
 
 
