@@ -23,39 +23,6 @@ std::string content_of(const char* path) {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Whether a batch of words is given the homes that its keys have one at a time: growing an index counts on it.
-bool same_hashes(const scanner::KeyHash& hash, const scanner::Seed& seed) {
-    std::string text(4096 + scanner::padding, '\0');
-    for (std::size_t at = 0; at < text.size(); ++at) text[at] = static_cast<char>(at * at >> 5);
-    for (std::uint32_t longest : {1, 4, 15, 16, 20}) {
-        std::vector<std::uint32_t> starts;
-        for (std::uint32_t at = 3; at < 4000 && starts.size() < 600; at += 1 + at * 7 % longest) starts.push_back(at);
-        for (std::size_t number : {std::size_t(1), std::size_t(2), std::size_t(5), std::size_t(8), starts.size()}) {
-            const auto* const bytes = reinterpret_cast<const scanner::byte*>(text.data());
-            const scanner::Words words{bytes, 1, 0, starts.data(), number};
-            scanner::Batch batch;
-            const std::size_t shorts = hash.of_batch(seed, words, scanner::Home{bytes, 40}, batch);
-            std::size_t short_words = 0, long_words = 0;
-            for (std::size_t word = 0; word < number; ++word) {
-                const std::size_t length = words.length(word);
-                if (length > scanner::longest_short) {
-                    if (long_words >= number - shorts || batch.longs[long_words++] != word) return false;
-                    continue;
-                }
-                if (short_words >= shorts) return false;
-                const scanner::Key key = batch.keys[short_words];
-                std::string key_bytes(text, words.start(word), length);
-                key_bytes.resize(15);
-                key_bytes.push_back(static_cast<char>(length));
-                if (key_bytes.compare(0, 16, std::string(reinterpret_cast<const char*>(&key), 16)) != 0) return false;
-                if (batch.homes[short_words++] != hash.of_key(seed, key) >> 40) return false;
-            }
-            if (short_words != shorts) return false;
-        }
-    }
-    return true;
-}
-
 // FNV-1a of 64-bit numbers and of bytes.
 struct Digest {
     std::uint64_t value = 0xcbf29ce484222325;
@@ -121,13 +88,6 @@ int main(int count, char** arguments) {
         if (scanner::supported(static_cast<scanner::Path>(path)) && (count < 4 || path == std::atoi(arguments[3])))
             paths.push_back(path);
     if (paths.empty()) return std::fputs("no such path here\n", stderr), 1;
-    for (const int path : paths) {
-        const auto functions = scanner::functions_of(scanner::Pattern::of(members::named[0]), static_cast<scanner::Path>(path));
-        if (!same_hashes(functions.key_hash, scanner::Seed{{1, 2, 3, ~std::uint64_t(0)}})) {
-            std::fprintf(stderr, "path %d gives a batch of words other homes than one word at a time\n", path);
-            return 1;
-        }
-    }
     for (std::size_t at = 0; at < contents.size();) {
         std::uint64_t size = 0;
         std::memcpy(&size, contents.data() + at, sizeof size);

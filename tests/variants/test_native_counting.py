@@ -357,7 +357,8 @@ def test_fuzzing_for_longer_finds_nothing(file: Path) -> None:
 def contents() -> list[bytes]:
     """What is scanned on every path with every pattern, buffer and width."""
     random_ones = [random_content(random.Random(seed))[0] for seed in range(60)]
-    return [*random_ones, b"", b"x" * 100_000, b"a b" * 50_000]
+    growing = b" ".join(b"%x" % number for number in range(15_000))  # words enough that an index grows
+    return [*random_ones, b"", b"x" * 100_000, b"a b" * 1000, growing]
 
 
 def contents_in_one_piece() -> Iterator[bytes]:
