@@ -176,8 +176,6 @@ class Chart(NamedTuple):
 
 # The kinds
 
-BY_DESIGN_NOTE = "* It makes other merges, on purpose."
-
 
 def race(rows: Sequence[Row]) -> Chart:
     """Total seconds of each trainer on a linear axis, from the fastest down, times the fastest."""
@@ -367,4 +365,4 @@ def _marks_notes(drawn: Sequence[Row], estimated: str) -> list[str]:
     forms = {row.time.form for row in drawn}
     notes = [f"{estimated}: stopped, total estimated."] if ESTIMATED in forms else []
     notes += ["> or arrow: it takes longer."] if AT_LEAST in forms else []
-    return [*notes, *([BY_DESIGN_NOTE] if any(row.by_design for row in drawn) else [])]
+    return [*notes, *(["* It makes other merges, on purpose."] if any(row.by_design for row in drawn) else [])]

@@ -35,7 +35,8 @@ class Legend:
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
         self.names = [f"{row.name}{params}" for row, params in zip(rows, _params_texts(rows), strict=True)]
-        texts = {field: [_text(row, field) for row in rows] for field in COLUMNS}
+        words = [row.words for row in rows]
+        texts = {field: [own[field.name].text if field.name in own else None for own in words] for field in COLUMNS}
         texts[FIELD["data"]] = _corpus_names(rows)
         numbers = {field: len({*texts[field]} - {None}) for field in COLUMNS}
         self._shared = [field for field in COLUMNS if numbers[field] == 1]
@@ -94,10 +95,6 @@ class Legend:
         if field.name in DEFAULTS and row.record.get(field.name) == DEFAULTS[field.name]:
             return ""
         return row.words[field.name].phrase + (_number_of_merges(self.rows) if field.name == "vocab_size" else "")
-
-
-def _text(row: Row, field: Field) -> str | None:
-    return row.words[field.name].text if field.name in row.words else None
 
 
 def _params_texts(rows: Sequence[Row]) -> list[str]:

@@ -61,12 +61,9 @@ def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[st
 def latest(records: Sequence[Record]) -> list[Record]:
     """The records of each cell's latest run; of times, proofs and instructions the latest of each."""
     measures = [(cell_of(record), _measure(record)) for record in records]
-    newest = {measure: _run(record) for measure, record in sorted(zip(measures, records, strict=True), key=_started)}
+    in_time = sorted(zip(measures, records, strict=True), key=lambda pair: str(pair[1].get("started") or ""))
+    newest = {measure: _run(record) for measure, record in in_time}
     return [record for measure, record in zip(measures, records, strict=True) if newest[measure] == _run(record)]
-
-
-def _started(pair: tuple[Key, Record]) -> str:
-    return str(pair[1].get("started") or "")
 
 
 def _measure(record: Record) -> str:
@@ -136,10 +133,10 @@ def unlike(rows: Sequence[Row], without: Sequence[str] = ()) -> list[str]:
 
 def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
     """The corpus with its language, and whatever distinguishes this group from the others."""
-    first = group[0]
-    name = str(first.corpus.get("name")) if sizes else base_name(first)
-    language = corpus_language(first)
-    parts = [f"{name} ({language})" if language else name]
+    first, base = group[0], base_name(group[0])
+    # The language that its card says.
+    language = str(registry.cards("data").get(base, {}).get("language") or "generated")
+    parts = [f"{first.corpus.get('name') if sizes else base}{'' if language == 'generated' else f' ({language})'}"]
     if sizes and first.corpus.get("bytes") is not None:
         parts.append(bytes_text(first.corpus["bytes"]))
     for field in (*DECISIVE, FIELD["host"]):
@@ -153,9 +150,3 @@ def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bo
 def base_name(row: Row) -> str:
     """The name of the row's corpus, of any size: one_word of one_word(bytes=5000)."""
     return str(row.corpus.get("name")).partition("(")[0]
-
-
-def corpus_language(row: Row) -> str:
-    """What its card says; of a generated text nothing."""
-    language = str(registry.cards("data").get(base_name(row), {}).get("language") or "")
-    return "" if language == "generated" else language
