@@ -1,7 +1,7 @@
 // The scanner as a program of its own, to be compiled in other ways and for other machines.
 //
-// driver CLASSES CONTENTS [PATH]: contents are numbers of 64 bits, each with 0 or 1 and so many bytes behind it. They are
-// scanned on every path, or on that one; 1: with GPT-2's pattern in one piece, 0: with every pattern, buffer and width.
+// driver CLASSES CONTENTS [PATH]: contents are numbers of 64 bits, each with so many bytes behind it. They are scanned on
+// every path, or on that one, with every pattern and buffer.
 // For each, a digest is printed of the words in order, the counts, the documents and the first bad byte.
 #include <unistd.h>
 
@@ -37,7 +37,6 @@ struct Way {
     const std::string& pattern;
     int path;
     std::size_t buffer;
-    bool wide;
 };
 
 struct Tables {
@@ -48,7 +47,7 @@ std::uint64_t digest_of(const std::string& content, std::FILE* file, const Table
     const std::vector<std::string> specials = {"<|e|>", "<|e|>x", "aa", "a special token that is long"};
     const std::int64_t size = static_cast<std::int64_t>(content.size());
     std::vector<std::int64_t> bounds = {0};
-    for (int part = 1; way.wide && part < 4; ++part) {
+    for (int part = 1; part < 4; ++part) {
         const std::int64_t place =
             scanner::first_cut_in(content, size * part / 4, way.pattern, specials, tables.numbers, tables.pages);
         if (place > bounds.back() && place < size) bounds.push_back(place);
@@ -91,20 +90,18 @@ int main(int count, char** arguments) {
     for (std::size_t at = 0; at < contents.size();) {
         std::uint64_t size = 0;
         std::memcpy(&size, contents.data() + at, sizeof size);
-        const bool plain = contents[at + sizeof size];
-        const std::string content = contents.substr(at + sizeof size + 1, size);
-        at += sizeof size + 1 + size;
+        const std::string content = contents.substr(at + sizeof size, size);
+        at += sizeof size + size;
         std::FILE* const file = std::tmpfile();
         std::fwrite(content.data(), 1, content.size(), file);
         std::fflush(file);
         Digest digest;
-        for (std::size_t pattern = 0; pattern < (plain ? 1 : members::named.size()); ++pattern) {
+        for (std::size_t pattern = 0; pattern < members::named.size(); ++pattern) {
             std::uint64_t found = 0;
             bool first = true;
             for (const int path : paths)
                 for (std::size_t buffer : {std::size_t(1) << 16, std::size_t(8), std::size_t(100)}) {
-                    if (plain && buffer < 1000) continue;
-                    const std::uint64_t here = digest_of(content, file, tables, Way{members::named[pattern], path, buffer, !plain});
+                    const std::uint64_t here = digest_of(content, file, tables, Way{members::named[pattern], path, buffer});
                     if (!first && here != found) {
                         std::fprintf(stderr, "path %d, pattern %zu, buffer %zu: other words than path %d\n", path, pattern,
                                      buffer, paths[0]);
