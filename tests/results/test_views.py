@@ -1,4 +1,4 @@
-"""Two sets of records are one table if they compare, and a sentence that says how they differ if they do not."""
+"""A pivot shows every row's figure in its place or says why it has none; two sets are one table if they compare."""
 
 from __future__ import annotations
 
@@ -11,23 +11,104 @@ from measured import stored
 from harness.common.errors import MISMATCH, USAGE, Refusal
 from harness.records.file import Record, read_records
 from harness.results.rows import rows
-from harness.results.views import comparison_sheet, matched, side_by_side
+from harness.results.views import comparison_sheet, matched, pivot_sheet, side_by_side
 from harness.table import main
 
 FORMS = read_records([Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"])
 HEAP, NAIVE, SLOW = (
     next(record for record in FORMS if record["variant"] == name) for name in ("heap", "naive", "slow")
 )
+OWT = {**HEAP["data"], "name": "owt", "sha256": "cd" * 32}
+ESTIMATE = {"total_seconds": 40_000, "low_seconds": 33_000, "high_seconds": 50_000}
+STOPPED = {**HEAP, "status": "extrapolated", "reason": "limit", "seconds": {}, "extrapolated": ESTIMATE}
+
+
+def changed(record: Record, **changes: object) -> Record:
+    return {**record, **changes}
+
+
+def lines(records: Sequence[Record], layout: str) -> list[str]:
+    """The heading and the lines of a pivot: down, across, value and baseline in one string."""
+    down, across, value, *relative_to = layout.split()
+    columns = pivot_sheet(rows(records), (down, across), value, *relative_to).columns
+    table = [[column.heading for column in columns], *zip(*(each.cells for each in columns), strict=True)]
+    return [" | ".join(line) for line in table]
+
+
+SLOWER = changed(HEAP, data=OWT, seconds={**HEAP["seconds"], "update": HEAP["seconds"]["update"] * 3})
+
+
+@pytest.mark.parametrize(
+    ("records", "layout", "expected"),
+    [
+        (
+            [NAIVE, HEAP, changed(HEAP, data=OWT)],
+            "variant data total",
+            ["variant | stdlib | owt", "naive | 34.3 s | ", "heap | 2.45 s | 2.45 s"],
+        ),
+        (
+            [changed(HEAP, threads=threads) for threads in (16, 2, 1)],
+            "variant threads merges/s",
+            ["variant | threads 1 | threads 2 | threads 16", "heap | 483 | 483 | 483"],
+        ),
+        (
+            [changed(HEAP, threads=threads, vocab_size=size) for threads in (1, 2) for size in (1000, 500)],
+            "variant threads total",
+            [
+                "variant | vocab_size | threads 1 | threads 2",
+                "heap | 500 | 2.45 s | 2.45 s",
+                "heap | 1,000 | 2.45 s | 2.45 s",
+            ],
+        ),
+        (
+            [changed(HEAP, params={"push": push}) for push in ("all", "grown")],
+            "variant data total",
+            ["variant | stdlib", "heap(push=all) | 2.45 s", "heap(push=grown) | 2.45 s"],
+        ),
+        (
+            [NAIVE, HEAP, SLOWER],
+            "variant data update heap",
+            ["variant | stdlib | owt", "naive | 26.0 | ", "heap | 1.00 | 1.00"],
+        ),
+        ([NAIVE, STOPPED], "variant data total", ["variant | stdlib", "naive | 34.3 s", "heap | ~11.1 h"]),
+        ([STOPPED], "variant data memory", ["variant | stdlib", "heap | extrapolated"]),
+    ],
+)
+def test_rows_are_laid_out_by_two_fields(records: list[Record], layout: str, expected: list[str]) -> None:
+    assert lines(records, layout) == expected
+
+
+def test_a_cell_without_a_figure_says_why() -> None:
+    reasons = {"wrong | ≠", "slow | timeout", "hungry | out of memory", "absent | skipped"}
+    assert {*lines(FORMS, "variant data total")} >= {*reasons, "lonely | 1.72 s?"}
+    assert {*lines(FORMS, "variant data total heap")} >= {*reasons, "naive | 14.0", "heap | 1.00"}
+    notes = pivot_sheet(rows(FORMS), ("variant", "data"), "total").notes
+    assert any(note.startswith("wrong: wrong merges") for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("layout", "text"),
+    [
+        ("variants data total", r"unknown field 'variants'; did you mean variant\? there are: variant, cell"),
+        ("variant corpus total", "unknown field 'corpus'; .*there are: variant, .*, data, .*, threads"),
+        ("variant data totl", r"unknown value 'totl'; did you mean total\? there are: total, .*heap_pops"),
+        ("data data total", "names data twice"),
+    ],
+)
+def test_an_unknown_field_or_figure_is_answered_with_those_there_are(layout: str, text: str) -> None:
+    with pytest.raises(Refusal, match=text):
+        lines(FORMS, layout)
+
+
+# Two sets side by side
+
+
 ELSEWHERE = {"host": "11aa22bb", "environment": {**HEAP["environment"], "cores": 64}}
 OTHER_BYTES = {"data": {**HEAP["data"], "sha256": "cd" * 32}}
 OTHER_TEXT = {"data": {**HEAP["data"], "sha256": "ef" * 32, "name": "owt", "bytes": 11_920_511_059}}
 CPU = HEAP["environment"]["cpu"]
 HERE = f"{CPU} ({HEAP['environment']['cores']} cores), {HEAP['host']}"
 TEXT = f"stdlib, 3,999,812 bytes, sha256 {HEAP['data']['sha256'][:8]}"
-
-
-def changed(**changes: object) -> Record:
-    return {**HEAP, **changes}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +123,9 @@ def changed(**changes: object) -> Record:
 def test_rows_of_one_cell_are_a_match_and_others_are_alone(
     left: list[Record], right: list[Record], matches: list[str], alone: int
 ) -> None:
-    sets = matched(rows([changed(**change) for change in left]), rows([changed(**change) for change in right]))
+    sets = matched(
+        rows([changed(HEAP, **change) for change in left]), rows([changed(HEAP, **change) for change in right])
+    )
     assert [" ".join(each.field.unlike for each in match.differences) for match in sets.matches] == matches
     assert sum(map(len, sets.alone)) == alone
     assert all(match.left.record["vocab_size"] == match.right.record["vocab_size"] for match in sets.matches)
@@ -68,7 +151,7 @@ NOTHING = "have no cell in common to compare: their first rows"
 def test_sets_that_differ_are_refused_with_both_sides_and_circumstances_may(
     change: Record, between: str, text: str
 ) -> None:
-    here, there = changed(concurrent=False), changed(**{"concurrent": False, **change})
+    here, there = changed(HEAP, concurrent=False), changed(HEAP, **{"concurrent": False, **change})
     with pytest.raises(Refusal) as refused:
         side_by_side([here], [there], ("old", "new"), unlike=bool(between))
     assert str(refused.value).startswith(" ".join(filter(None, ["old and new", between, "differ in", text])))
