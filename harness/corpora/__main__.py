@@ -15,11 +15,12 @@ from rich.text import Text
 
 from harness.common import files
 from harness.common.console import Parser, tell, terminal_text
-from harness.common.errors import OK, extra, guarded
+from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.units import bytes_text
 from harness.corpora import prepare
 from harness.corpora.cards import card_of, cards, state
 from harness.corpora.fetch import fetch
+from harness.corpora.files import fresh_digest_of
 from harness.runs.words import counted_words
 from harness.worker import exchange
 from variants.contract import WordCounts
@@ -66,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     added.add_argument("names", metavar="NAME", nargs="+")
     for name, do, about in (
         ("info", info, "everything that a data set's card says"),
-        ("verify", verify, "compare the size and the sha256 of the file with the card"),
+        ("verify", verify, "read the whole file, and compare its size and sha256 with the card"),
         ("path", path, "only where the file is that a run would read, for scripts"),
     ):
         command(name, do, about).add_argument("name", metavar="NAME")
@@ -124,9 +125,11 @@ def path(arguments: argparse.Namespace) -> int:
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Compare a data set's file with its card. Raises Refusal if they differ."""
+    """Read a data set's file and compare it with its card. Raises Refusal if they differ."""
     card = card_of(arguments.name)
     corpus = prepare({**card, "bytes": None}, card["special_tokens"])
+    if fresh_digest_of(corpus.path) != corpus.sha256:
+        raise Refusal(f"{corpus.path} is damaged, though its times are unchanged; remove it", UNMEASURED)
     tell(f"{card['name']}: {corpus.path}")
     for fact, value in {"bytes": corpus.bytes, "sha256": corpus.sha256}.items():
         tell(f"  {fact:<8}{value}  {'as the card says' if fact in card['facts'] else 'not on the card'}")

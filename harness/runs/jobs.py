@@ -116,7 +116,7 @@ def train_record(trained: Trained, common: Record) -> Record:
         "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
         "merges_sha256": trained.merges_sha256,
         "identity": None if identity is None else asdict(identity),
-        **{key: answer.get(key) for key in ("feeding", "curve", "instructions", "merges_done")},
+        **{key: answer.get(key) for key in ("feeding", "instructions", "merges_done")},
         "seconds": train_seconds(answer, counting, reads_text),
         **{name: total_of(answer.get(name), counting.get(name)) for name in ("cpu_seconds", "system_seconds")},
         "extrapolated": with_counting(answer.get("extrapolated"), counting.get("total") or 0.0),

@@ -15,6 +15,7 @@ from packaging.licenses import canonicalize_license_expression
 from harness.common import registry
 from harness.common.errors import OK, UNMEASURED, USAGE
 from harness.corpora import __main__ as command
+from harness.corpora import files
 from harness.corpora.cards import FETCHED, YOURS, cards
 from harness.corpora.packages import ORDER
 
@@ -87,3 +88,6 @@ def test_corpus_is_fetched_verified_and_found(
     assert code == UNMEASURED
     assert f"its card says {facts()['sha256']}" in message
     assert ran(capsys, "path", "known")[0] == UNMEASURED
+    files.remember(place, facts()["sha256"])  # as if the disk had changed it
+    code, _, message = ran(capsys, "verify", "known")
+    assert (code, "is damaged, though its times are unchanged" in message) == (UNMEASURED, True)
