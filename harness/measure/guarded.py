@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import psutil
@@ -233,5 +234,6 @@ def memory_of(process: psutil.Process, *, shared_out: bool = False) -> int:
 
 def waited_seconds(task: str) -> float:
     """Return for how long a task has been ready to run without running; 0 if the system does not say."""
-    figures = content(f"proc/{task}/schedstat").split()
-    return int(figures[1]) / 1e9 if len(figures) > 1 else 0.0
+    with contextlib.suppress(OSError, IndexError):
+        return int(Path(f"/proc/{task}/schedstat").read_text().split()[1]) / 1e9
+    return 0.0
