@@ -35,8 +35,8 @@ def terminal_text(text: str) -> str:
     return _escaped(text.translate(_LINE_ENDS))
 
 
-def terminal_texts(texts: Iterable[str]) -> list[str]:
-    return list(map(terminal_text, texts))
+def terminal_columns(columns: Iterable[Iterable[str]]) -> list[list[str]]:
+    return [list(map(terminal_text, column)) for column in columns]
 
 
 def terminal_lines(text: str) -> str:
