@@ -16,7 +16,6 @@ import regex
 
 from harness import corpora
 from harness.common import registry
-from harness.common.comparison import FEWEST_BLOCKS
 from harness.common.console import tell, terminal_text
 from harness.common.errors import Refusal
 from harness.common.registry import GIVEN, CounterCard, VariantCard, at_least, one_of
@@ -36,7 +35,6 @@ from harness.runs.cells import (
     make_tasks,
 )
 from harness.runs.compose import Config, compose
-from harness.runs.extension import extension_of
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
@@ -128,6 +126,8 @@ def rule_of(precision: float | None, repeat: int, most: int) -> Rule | None:
         return None
     if not 0 < precision < 1:
         raise Refusal(f"measure.precision={precision:g} must be between 0 and 1; 0.05 is within 5 %")
+    from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
+
     fewest = max(FEWEST_BLOCKS, repeat)
     at_least("measure.most", most, fewest)
     return Rule(precision, fewest, most)
@@ -158,7 +158,11 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
         )
     pattern_name, pattern = pattern_of(config["pattern"])
     variants = variants_of(config, keys)
-    extension = extension_of(config, variants, vocab_size - smallest, special_tokens, pattern)
+    extension = None
+    if config["extend"] is not None or {config[name] for name in ("seeds", "veto", "protected")} != {"none"}:
+        from harness.runs.extension import extension_of  # late, as few runs extend
+
+        extension = extension_of(config, variants, vocab_size - smallest, special_tokens, pattern)
     limits = limits_of(config["limits"])
     if (runs_under := interpreter(config["interpreter"])).status == "error":
         raise Refusal(runs_under.reason)
