@@ -28,7 +28,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 from scanned_texts import COMPILED, random_content
-from workbench import cells
+from workbench import cells, wait_until
 from worker_killer import END, count, killing, write_text
 
 from harness.__main__ import main
@@ -40,10 +40,8 @@ from variants.counting.native import native
 from variants.counting.pretokenize import serial
 
 OWN_PATTERN = r"\w+|\W"  # not compiled in
-MOST_PARTS = 30
 ALONE = dask.Settings(None, 1, 1 << 20, None)
 needs_fsspec = pytest.mark.skipif(find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it")
-quick = examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def count_here(path: Any, settings: dask.Settings, before: Callable[[], object] = bool, **how: Any) -> dict[bytes, int]:
@@ -68,14 +66,14 @@ def count_here(path: Any, settings: dask.Settings, before: Callable[[], object] 
     pattern=st.sampled_from([*COMPILED, OWN_PATTERN]),
     errors=st.sampled_from(["strict", "replace"]),
 )
-@quick
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_parts_of_a_text_have_its_words(tmp_path: Path, seed: int, pattern: str | None, errors: str) -> None:
     chance = random.Random(seed)
     content, special_tokens = random_content(chance)
     text = tmp_path / f"{time.monotonic_ns()}.txt"
     text.write_bytes(content)
     how: dict[str, Any] = {"special_tokens": special_tokens, "pattern": pattern, "errors": errors, "partial": True}
-    least = 1 + len(content) // MOST_PARTS
+    least = 1 + len(content) // 30
     settings = replace(ALONE, part_bytes=chance.randint(least, least + 200))
     try:
         want = dict(serial(Corpus(str(text), **how)))
@@ -212,7 +210,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     program = [sys.executable, "-m", "distributed.cli.dask_worker", "--nworkers", "2", "--nthreads", "1"]
     workers = subprocess.Popen([*program, "--no-dashboard", "--scheduler-file", str(file)], **quiet)
     try:
-        until(lambda: file.exists() and file.read_text().strip().endswith("}"))
+        wait_until(lambda: file.exists() and file.read_text().strip().endswith("}"), "the scheduler's address")
         yield json.loads(file.read_text())["address"], scheduler
     finally:
         for process in (workers, scheduler):
@@ -220,19 +218,12 @@ def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             process.wait(120)
 
 
-def until(is_so: Any, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 @with_dask
 def test_killed_workers_change_no_count(tmp_path: Path) -> None:
     texts = mixed_files(tmp_path / "texts")
     write_text(texts / "e.txt", 40_000_000)
     want = digest_of(local.local_corpus({"path": str(texts)}, [END])[1])
-    with killing(6, 0.7) as killed:
+    with killing() as killed:
         assert count(f"file://{texts}", 300_000) == want
     assert killed
 
@@ -250,7 +241,7 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
     with cluster(tmp_path) as (address, scheduler):
 
         def kill() -> None:
-            until(lambda: counted() >= 3)
+            wait_until(lambda: counted() >= 3, "three counted parts")
             scheduler.send_signal(signal.SIGKILL)
 
         killer = threading.Thread(target=kill)

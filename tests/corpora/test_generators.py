@@ -91,11 +91,7 @@ def test_changed_parameters_are_named_and_have_no_facts() -> None:
         ("ties", {"letters": 0}, r"data\.source\.letters: expected `int` >= 1; the generator ties takes seed, letters"),
         ("ties", {"letters": 1.5}, r"data\.source\.letters: expected `int`, got `float`; the generator"),
         ("ties", {"seed": -1}, r"data\.source\.seed: expected `int` >= 0; the generator"),
-        (
-            "ties",
-            {"length": 3},
-            r"data\.source: object contains unknown field `length`; the generator ties takes",
-        ),
+        ("ties", {"length": 3}, r"data\.source: object contains unknown field `length`; the generator ties takes"),
         ("ties", {"generator": "zipf_word"}, r"did you mean zipf_words"),
         ("ties", {"letters": 27}, r"letters=27 must be between 2 and 26"),
         ("zipf_tinystories", {"exponent_denominator": 3}, r"exponent_denominator=3 is not one of"),

@@ -107,7 +107,6 @@ def test_separator_of_several_files() -> None:
         ("['a]", "cannot split data.path=['a]"),
         ("empty", "empty has no files"),
         ("nonesuch/", "nonesuch not found"),
-        ("/", "/ is the whole file system; set data.path to a folder of texts"),
         ("s3://bucket/a.txt", "s3://bucket/a.txt is not on this machine; counting=dask counts it where it is"),
     ],
 )

@@ -18,18 +18,12 @@ import sabotaged_extenders
 from harness.conformance import check_conformance, parametrize_with_checks
 from harness.proof.checks import CheckFailed, Outcome
 from variants import naive_extending
-from variants.contract import Merge, Meter, TieBreak, Unavailable, WordCounts
-
-GREATEST = TieBreak.GREATEST_BYTES
+from variants.contract import Merge, Meter, WordCounts
 
 
 def plain(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """A trainer that knows no meter, no tie-break and no min_count."""
     return sabotaged.honest(word_counts, num_merges)
-
-
-def unavailable(word_counts: WordCounts, num_merges: int, *_: Meter, **options: Any) -> list[Merge]:
-    raise Unavailable(f"needs a machine with room for {len(word_counts)} words, {num_merges} merges, {options}")
 
 
 def raising(word_counts: WordCounts, num_merges: int, *_: Meter, **options: Any) -> list[Merge]:
@@ -58,11 +52,6 @@ def passes_on(word_counts: WordCounts, num_merges: int, **keywords: Any) -> list
 def test_first_failure_is_raised(subject: Callable[..., Any], message: str) -> None:
     with pytest.raises(CheckFailed, match=message):
         check_conformance(subject)
-
-
-@pytest.mark.slow
-def test_trainer_that_cannot_run_here_is_skipped() -> None:
-    assert {outcome.status for outcome in check_conformance(unavailable, tie_breaks=[GREATEST])} == {"skipped"}
 
 
 @pytest.mark.slow

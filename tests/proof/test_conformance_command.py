@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -37,7 +34,6 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 @pytest.mark.parametrize(
     ("target", "only", "code", "printed"),
     [
-        ("sabotaged:honest", "check_worked_example[C01]", OK, ["worked examples  1 passed"]),
         ("sabotaged:honest", EXAMPLES, OK, ["worked examples  9 passed", "judged outside   1 passed", "conforms: 10"]),
         ("sabotaged_counters:honest", FILES, OK, ["worked files     9 passed", "judged outside   1 passed"]),
         ("unruly:prints", EXAMPLES, OK, ["unruly:prints conforms: 10 passed", "it printed, at last: "]),
@@ -132,13 +128,3 @@ def test_bad_target_gets_one_sentence(
     code, out, err = run(capsys, *arguments)
     assert (code, out, answer in err) == (USAGE, "", True)
     assert len(err) < 300
-
-
-@pytest.mark.slow
-def test_module_in_the_current_folder_is_found_and_nothing_is_left_there(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("def train(word_counts, num_merges):\n    return []\n")
-    command = [sys.executable, "-BP", "-m", "harness.conformance", "mine:train", "--tie-break", "greatest_bytes"]
-    environment = {**os.environ, "PYTHONPATH": str(SUPPORT.parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
-    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (MISMATCH, "")
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]

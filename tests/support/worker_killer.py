@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import shutil
-import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from harness.corpora import CorpusFile
 from harness.corpora.dask import Settings, counted_table
@@ -19,9 +19,9 @@ from variants.contract import GPT2_PATTERN, Corpus
 END = "<|endoftext|>"
 
 
-def write_text(path: Path, size: int, seed: int = 0) -> None:
+def write_text(path: Path, size: int) -> None:
     """About `size` bytes of documents whose words are drawn as those of a language are: few often, most seldom."""
-    chance = random.Random(seed)
+    chance = random.Random(0)
     words = [f"{chance.choice('abcdefgh')}{number:x}" for number in range(50_000)]
     block = "".join(
         " ".join(words[int(chance.paretovariate(0.6)) % len(words)] for _ in range(200)) + f".\n{END}"
@@ -32,28 +32,18 @@ def write_text(path: Path, size: int, seed: int = 0) -> None:
             file.write(block + b" number%d" % number)
 
 
-def workers_of(process: int) -> list[int]:
-    """The worker processes of this one."""
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has just ended
-            is_worker = b"distributed.cli.dask_worker" in (status.parent / "cmdline").read_bytes()
-            if is_worker and int(status.read_text().rpartition(")")[2].split()[1]) == process:
-                found.append(int(status.parent.name))
-    return found
-
-
 @contextlib.contextmanager
-def killing(most: int, pause: float, seed: int = 0) -> Iterator[list[int]]:
-    """Kill up to `most` workers of this process, one after `pause` seconds on average; yields those killed so far."""
-    chance, killed, stop = random.Random(seed), list[int](), threading.Event()
+def killing() -> Iterator[list[int]]:
+    """Kill up to six workers of this process, one after 0.7 seconds on average; yields those killed so far."""
+    chance, killed, stop = random.Random(0), list[int](), threading.Event()
 
     def kill() -> None:
-        while len(killed) < most and not stop.wait(chance.expovariate(1 / pause)):
-            if there := workers_of(os.getpid()):
-                killed.append(chance.choice(there))
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(killed[-1], signal.SIGKILL)
+        while len(killed) < 6 and not stop.wait(chance.expovariate(1 / 0.7)):
+            child = chance.choice(psutil.Process().children() or [None])
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                if child and "distributed.cli.dask_worker" in child.cmdline():
+                    child.kill()
+                    killed.append(child.pid)
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -64,9 +54,9 @@ def killing(most: int, pause: float, seed: int = 0) -> Iterator[list[int]]:
         killer.join()
 
 
-def count(path: Any, part_bytes: int, scheduler: str | None = None, **other: Any) -> str:
+def count(path: Any, part_bytes: int, scheduler: str | None = None, pattern: str = GPT2_PATTERN) -> str:
     """Count what data.path names again by two workers, or those of a scheduler; returns the digest of the words."""
-    corpus = Corpus("", (END,), other.pop("pattern", GPT2_PATTERN))
+    corpus = Corpus("", (END,), pattern)
     table: CorpusFile = counted_table({"path": path}, corpus, Settings(scheduler, 2, part_bytes, None), None, False)
     shutil.rmtree(table.path)  # or the next would take these words
     return table.sha256

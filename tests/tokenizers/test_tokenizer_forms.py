@@ -125,10 +125,6 @@ def test_a_folder_with_a_tokenizer_is_not_overwritten(tmp_path: Path, name: str)
 # Whole or not at all
 
 
-class Killed(BaseException):
-    """The process ends here."""
-
-
 @pytest.mark.parametrize("survivors", range(len(WRITTEN)))
 def test_an_interrupted_save_is_never_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int) -> None:
     saved(tmp_path, MERGES)
@@ -137,12 +133,12 @@ def test_an_interrupted_save_is_never_loaded(tmp_path: Path, monkeypatch: pytest
 
     def cut_short(source: Any, target: Any) -> None:
         if len(replaced) == survivors:
-            raise Killed
+            raise KeyboardInterrupt
         replaced.append(target)
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", cut_short)
-    with pytest.raises(Killed):
+    with pytest.raises(KeyboardInterrupt):
         saved(tmp_path, MERGES[:2], overwrite=True)
     monkeypatch.undo()
     if survivors == 0:

@@ -17,11 +17,7 @@ from variants.contract import GPT2_PATTERN
 pytest.importorskip("tokenizers.trainers", reason="it needs trainers; pip install transformers 'tokenizers<1'")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed; pip install transformers")
 
-OLD = {
-    "GPT-2": GPT2_PATTERN,
-    "Llama 3": PATTERNS["llama3"],
-    "Qwen 2": PATTERNS["qwen2"],
-}
+OLD = {"GPT-2": GPT2_PATTERN, "Llama 3": PATTERNS["llama3"], "Qwen 2": PATTERNS["qwen2"]}
 
 
 def old_tokenizer(name: str) -> Any:
