@@ -166,7 +166,7 @@ def select(names: Iterable[str]) -> list[VariantCard]:
     """
     existing = variants()
     chosen: dict[str, VariantCard] = {}
-    for name in names:
+    for name in map(str, names):  # an override may hold a list in the list
         if name in existing:
             matching = {name: existing[name]}
         elif ":" in name:
