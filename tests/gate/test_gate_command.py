@@ -179,12 +179,6 @@ def test_impossible_request_is_refused_in_one_sentence(
     assert not Path("out").exists()  # nothing has been measured by then
 
 
-def test_base_is_chosen_in_one_way(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        gate.main(["--no-base", "--against", "main"])
-    assert "argument --against: not allowed with argument --no-base" in capsys.readouterr().err
-
-
 def test_git_ignores_the_default_results(tmp_path: Path) -> None:
     repository = new_repository(tmp_path / "repository")
     for folder in ("results/local/gate", "results/local", "results/mine"):

@@ -45,7 +45,6 @@ def test_values_arrive_unchanged_with_an_underscore_for_each_dot() -> None:
 @pytest.mark.parametrize(
     ("settings", "answer"),
     [
-        ({"vocab_sise": 3}, "unknown override 'vocab_sise'; did you mean vocab_size?"),
         ({"limits_wal": 3}, "unknown override 'limits.wal'; did you mean limits.wall?"),
         ({"special_tokens": ["'\""]}, "cannot split special_tokens="),
     ],
