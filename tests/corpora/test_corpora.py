@@ -27,12 +27,6 @@ TEXT = f"one{END}two 二{END}{END}three\r\n{END}four"
 DIGEST = hashlib.sha256(TEXT.encode()).hexdigest()
 
 
-URL: dict[str, Any] = {
-    "name": "known",
-    "source": {"kind": "url", "file": "known.txt", "url": "https://moon.invalid/known.txt"},
-}
-
-
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
     path = tmp_path / "a book, (中文).txt"
@@ -49,10 +43,11 @@ def sliced(book: Path, special_tokens: tuple[str, ...] = (END,), **options: Any)
 
 def test_checksum_holds_wherever_the_file_is(book: Path, cache_folder: Path) -> None:
     assert prepared(book) == CorpusFile(book.name, book, len(TEXT.encode()), DIGEST)
-    assert prepared(book, **URL).name == "known"
+    source = {"kind": "url", "file": "known.txt", "url": "https://moon.invalid/known.txt"}
+    assert prepared(book, name="known", source=source).name == "known"
     (cache_folder / "corpora").mkdir(parents=True)
     (cache_folder / "corpora" / "known.txt").write_text("here")
-    assert prepared(None, **URL).bytes == 4
+    assert prepared(None, source=source).bytes == 4
     assert prepared(book, facts={"bytes": len(TEXT.encode()), "sha256": DIGEST}).sha256 == DIGEST
     wrong = refusal(book, facts={"sha256": "0" * 64})
     assert f"has sha256 {DIGEST}, its card says {'0' * 64}; it is another file or damaged; remove it" in wrong

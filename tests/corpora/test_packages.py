@@ -86,12 +86,7 @@ def test_files_of_packages_are_joined_and_nothing_is_built(index: Server, cache_
 @pytest.mark.parametrize(
     ("kind", "source", "command", "sentence"),
     [
-        (
-            "package_index",
-            {"package": "known"},
-            ["pip", "--only-binary=:all:", "known==1"],
-            r"known 1 .*E: b\); check",
-        ),
+        ("package_index", {"package": "known"}, ["pip", "--only-binary=:all:", "known==1"], r"known 1 .*E: b\); check"),
         ("package_index", {"package": "a", "form": "source"}, [packages.__name__, "a==1"], r"\(E: b\); check"),
         ("debian", {"packages": ["a", "b"]}, ["apt-get", "a=1", "b=1"], r"a, b 1 .*\(E: b\); it needs Debian"),
         ("npm", {"package": "known"}, ["npm", "--ignore-scripts", "known@1"], r"\(E: b\); .*npm view"),

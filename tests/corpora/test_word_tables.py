@@ -39,10 +39,6 @@ def prepared(path: Path, **further: Any) -> CorpusFile:
     return fetched.prepared(path, (), "words", **further)
 
 
-def table_in(path: Path) -> dict[bytes, int]:
-    return dict(exchange.read_words(prepared(path).path)[0])
-
-
 # What is read
 
 
@@ -69,7 +65,7 @@ def test_files_of_a_folder_are_one_table(tmp_path: Path) -> None:
     as_parquet(tmp_path / "words" / "part-0.parquet", [("naïve".encode(), 5), (b" x", 0)], pa.string(), pa.int8())
     as_parquet(tmp_path / "words" / "part-1.parquet", [("naïve".encode(), 2)], pa.large_string(), pa.uint64())
     for path in ("words", "words/*.parquet"):
-        assert table_in(tmp_path / path) == {"naïve".encode(): 7}
+        assert dict(exchange.read_words(prepared(tmp_path / path).path)[0]) == {"naïve".encode(): 7}
 
 
 def test_digest_is_of_the_words_and_not_of_their_order(tmp_path: Path) -> None:
@@ -152,10 +148,6 @@ def test_overrides_without_effect_are_refused(path: Path) -> None:
 # What is exported
 
 
-def exported(*arguments: str) -> int:
-    return main(["counts", *arguments])
-
-
 @pytest.fixture
 def book(tmp_path: Path) -> str:
     path = tmp_path / "a book.txt"
@@ -172,12 +164,12 @@ def test_exported_file_holds_each_word_with_its_count(
     tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, frequent = tmp_path / "words.parquet", tmp_path / "frequent.parquet"
-    assert exported("file", "--set", book, "--parquet", str(file)) == 0
+    assert main(["counts", "file", "--set", book, "--parquet", str(file)]) == 0
     assert words_in(file) == {b"low": 1, b" low": 2, b" lower": 1, b"\n": 1, "naïve".encode(): 1}
     schema = parquet.read_schema(file)
     assert [(field.name, str(field.type)) for field in schema] == [("word", "large_binary"), ("count", "uint64")]
     assert capsys.readouterr().out.startswith(f"{file}: 5 words, 6 pre-tokens, sha256 of the counts ")
-    assert exported("words", "--set", f"data.path={file}", "--parquet", str(frequent), "--least", "2") == 0
+    assert main(["counts", "words", "--set", f"data.path={file}", "--parquet", str(frequent), "--least", "2"]) == 0
     assert words_in(frequent) == {b" low": 2}
     (of_text,) = run(book, "vocab_size=260", f"results={tmp_path}/r")
     (of_table,) = run("data=words", f"data.path={file}", "vocab_size=260", f"results={tmp_path}/r")
@@ -190,8 +182,8 @@ def test_impossible_exports_are_refused_and_nothing_is_left(
 ) -> None:
     (tmp_path / "taken").mkdir()
     for place, why in ((Path(book.partition("=")[2]) / "p", "File exists"), (tmp_path / "taken", "Is a directory")):
-        assert exported("file", "--set", book, "--parquet", str(place)) == UNMEASURED
+        assert main(["counts", "file", "--set", book, "--parquet", str(place)]) == UNMEASURED
         assert f"({why}); choose another place" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    assert exported("ties,runs", "--parquet", str(tmp_path / "p")) == USAGE
+    assert main(["counts", "ties,runs", "--parquet", str(tmp_path / "p")]) == USAGE
     assert "data is given several values" in capsys.readouterr().err

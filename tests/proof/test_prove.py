@@ -48,8 +48,15 @@ def either_replay(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         pytest.skip("the compiled part is not built")
 
 
-def identity(merges: Sequence[Merge], num_merges: int = 4, tie_break: TieBreak | None = None, **how: Any) -> Identity:
-    return prove.prove(WORDS, MergeList("one", merges, num_merges, tie_break, **how))
+def identity(
+    merges: Sequence[Merge],
+    num_merges: int = 4,
+    tie_break: TieBreak | None = None,
+    whole: bool = True,
+    by_design: str | None = None,
+    **options: Any,
+) -> Identity:
+    return prove.prove(WORDS, MergeList("one", merges, num_merges, tie_break, whole, by_design), **options)
 
 
 @pytest.mark.usefixtures("either_replay")
@@ -77,6 +84,14 @@ def identity(merges: Sequence[Merge], num_merges: int = 4, tie_break: TieBreak |
         (([], 9, GREATEST, {"whole": False}), UNPROVED, None, None, "it was stopped before its first merge"),
         ((pairs("gh"), 1, None, BY_REASON), BY_DESIGN, None, 1, "it merges the rarest; merge 1"),
         ((pairs("ef"), 1, None, BY_REASON), IDENTICAL, "greatest_bytes", None, None),
+        ((RIGHT[:3], 9, None, {"min_count": 2}), IDENTICAL, "greatest_bytes", None, None),
+        ((RIGHT[:3], 9), WRONG, None, 4, "it ended after 3 merges, with pairs left that occur once"),
+        ((pairs("gh", "ef"), 2, None, {"inherited": pairs("gh")}), IDENTICAL, "greatest_bytes", None, None),
+        (
+            (pairs("gh", "ef"), 2, None, {"inherited": pairs("ef")}), WRONG, None, 1,
+            "merge 1: b'g' + b'h', in place of an inherited one",
+        ),
+        ((RIGHT[1:], 4, None, {"veto": lambda left, _: left == b"e"}), IDENTICAL, "greatest_bytes", None, None),
     ],
 )  # fmt: skip
 def test_identities(
@@ -86,24 +101,6 @@ def test_identities(
     assert (result.kind, result.tie_break, result.merge) == (kind, tie_break, merge)
     assert (result.reason is None) == (reason is None)
     assert (reason or "") in (result.reason or "")
-
-
-@pytest.mark.usefixtures("either_replay")
-@pytest.mark.parametrize(
-    ("merges", "num_merges", "options", "kind", "reason"),
-    [
-        (RIGHT[:3], 9, {"min_count": 2}, IDENTICAL, None),
-        (RIGHT[:3], 9, {}, WRONG, "it ended after 3 merges, with pairs left that occur once"),
-        (pairs("gh", "ef"), 2, {"inherited": pairs("gh")}, IDENTICAL, None),
-        (pairs("gh", "ef"), 2, {"inherited": pairs("ef")}, WRONG, "merge 1: b'g' + b'h', in place of an inherited one"),
-        (RIGHT[1:], 4, {"veto": lambda left, _: left == b"e"}, IDENTICAL, None),
-    ],
-)
-def test_min_count_inherited_merges_and_veto_are_part_of_the_proof(
-    merges: list[Merge], num_merges: int, options: dict[str, Any], kind: str, reason: str | None
-) -> None:
-    result = prove.prove(WORDS, MergeList("one", merges, num_merges), **options)
-    assert (result.kind, result.reason) == (kind, reason)
 
 
 def test_wrong_merge_is_recorded_with_its_counts_in_few_bytes() -> None:

@@ -14,13 +14,11 @@ TAKING_SECONDS = ("large inputs", "large files")
 """The groups of checks that a slow trainer or counter spends seconds on."""
 ONE_IN = 10
 """Of so many seeds of random words one is among the quick checks."""
-SHARED = ("large inputs",)
-"""Groups whose wanted merges take long to compute; one process of pytest runs all of their tests."""
 
 
 def together(check: Check) -> list[pytest.MarkDecorator]:
-    """The mark of a test that makes this check."""
-    return [pytest.mark.xdist_group(check.group)] if check.group in SHARED else []
+    """The mark of a test that makes this check: the merges of large inputs are computed in one process of pytest."""
+    return [pytest.mark.xdist_group(check.group)] if check.group == "large inputs" else []
 
 
 def quick_ones(checks: list[Check]) -> list[Check]:

@@ -42,12 +42,9 @@ def refusal(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -
 
 def impatient(seconds_without_a_byte: float = 0.3) -> Any:
     """Patch the fetcher not to wait long."""
-    names: dict[str, Any] = {
-        "SECONDS_WITHOUT_A_BYTE": seconds_without_a_byte,
-        "FRUITLESS_ATTEMPTS": 3,
-        "SECONDS_BETWEEN_ATTEMPTS": 0,
-    }
-    return mock.patch.multiple(fetch, **names)
+    return mock.patch.multiple(
+        fetch, SECONDS_WITHOUT_A_BYTE=seconds_without_a_byte, FRUITLESS_ATTEMPTS=3, SECONDS_BETWEEN_ATTEMPTS=0
+    )
 
 
 def facts(content: bytes = CONTENT) -> dict[str, Any]:

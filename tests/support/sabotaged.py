@@ -1,9 +1,8 @@
 """Trainers that learn the wrong merges, each in one way: mistakes found in published code, and their nearest relatives.
 
 Most are the definition with one of its steps replaced, or a stage with one of its lines, so that what is wrong is all
-there is to read. A step that
-chooses takes the keys of greatest_bytes, which are the tokens. Trainers that
-break the contract around the merges are in ill_mannered.py.
+there is to read. A step that chooses takes the keys of greatest_bytes, which are the tokens. Trainers that break the
+contract around the merges are in ill_mannered.py.
 """
 
 from __future__ import annotations

@@ -212,14 +212,14 @@ def by_result(word: bytes, ids: dict[bytes, int]) -> list[bytes]:
         tokens[place : place + 2] = [tokens[place] + tokens[place + 1]]
 
 
-# "abc" is learned from (ab, c), but its own bytes come down to (a, bc): no training does this, other lists may.
-SPELLED_TWICE = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
-
-
 @pytest.mark.parametrize(
     ("merges", "order", "why"),
     [
-        (SPELLED_TWICE, 1, "tiktoken merges by the rank of the result.*its merges never make, such as 'abc'"),
+        (  # "abc" is learned from (ab, c), but its own bytes come down to (a, bc): no training does this, others may
+            [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")],
+            1,
+            "tiktoken merges by the rank of the result.*its merges never make, such as 'abc'",
+        ),
         ([(b"h", b"e"), (b"l", b"l")], -1, "the ids of its tokens are not in the order of its merges"),
     ],
 )
