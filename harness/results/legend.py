@@ -113,16 +113,16 @@ def _params_texts(rows: Sequence[Row]) -> list[str]:
 
 def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
     """Each row's corpus; if several have one name also its size, or its digest if their sizes do not differ."""
-    sizes: dict[str, dict[str, str]] = {}
+    sizes: dict[str, dict[str, int]] = {}
     facts = [(str(row.corpus.get("name")), str(row.corpus.get("sha256"))) for row in rows]
     for (name, digest), row in zip(facts, rows, strict=True):
-        sizes.setdefault(name, {})[digest] = bytes_text(row.corpus.get("bytes") or 0)
+        sizes.setdefault(name, {})[digest] = row.corpus.get("bytes") or 0
 
     def text(name: str, digest: str) -> str:
         if len(sizes[name]) == 1:
             return name
-        by_size = len({*sizes[name].values()}) == len(sizes[name])
-        return f"{name} {sizes[name][digest] if by_size else digest[:8]}"
+        texts = {digest: bytes_text(size) for digest, size in sizes[name].items()}
+        return f"{name} {texts[digest] if len({*texts.values()}) == len(texts) else digest[:8]}"
 
     return [text(*each) if row.corpus else None for row, each in zip(rows, facts, strict=True)]
 

@@ -82,11 +82,18 @@ class Row:
         self.memory_is_sampled = any(record.get("memory_is_sampled") for record in right)
         tallies = _columns([record.get("tallies") or {} for record in right])
         self.tallies = {name: statistics.median_low(column) for name, column in tallies.items()}
-        figures = self._figures(right)
-        self.figures = {name: number for name, (number, _) in figures.items()}
+        self._written = self._figures(right)
+        self.figures = {name: number for name, (number, _) in self._written.items()}
         """Every figure by its name in `--columns` and `--value`; None if it is unknown."""
-        self.texts = {name: text(number) for name, (number, text) in figures.items() if number is not None}
-        """How those that are known are written."""
+
+    def text(self, figure: str) -> str | None:
+        """How a figure is written; None if it is unknown."""
+        number, text = self._written.get(figure, (None, str))
+        return None if number is None else text(number)
+
+    def phase_texts(self) -> dict[str, str | None]:
+        """How the seconds of each phase are written."""
+        return {phase: self.text(phase) for phase in self.seconds}
 
     def _set_task(self) -> None:
         """What was to be done."""

@@ -68,10 +68,13 @@ def _sheets_of(task: Sequence[Row], options: TableOptions) -> list[Sheet]:
     first = Column("counter" if all(row.counting_only for row in task) else "variant", legend.names, figures=False)
     names = options.columns or [first.heading, *legend.titles(), *_default_columns(task, legend, options)]
     below = [*all_notes(legend), *baseline.refusals(legend.labels)] if options.notes else notes(legend)
-    known = _known(legend, baseline, first)
+    special = _special(legend, baseline, first)
+    known = dict.fromkeys([*special, *(name for row in task for name in row.figures), *legend.columns])
     if unknown := [name for name in names if name not in known]:
         raise Refusal(f"the table has no column {unknown[0]!r}; it has {', '.join(known)}")
-    main = Sheet(legend.caption(), [known[name] for name in names], [_style(row) for row in task], below)
+    made = {**special, **legend.columns}
+    columns = [made.get(name) or Column(name, [_marked(row, row.text(name)) for row in task]) for name in names]
+    main = Sheet(legend.caption(), columns, [_style(row) for row in task], below)
     return [main, work_sheet(task)] if options.work else [main]
 
 
@@ -93,10 +96,10 @@ def _default_columns(rows: Sequence[Row], legend: Legend, options: TableOptions)
     return [*merges, "total", RATIO, *clocks, *usual, *tokens, "memory", *counted, "proof"]
 
 
-def _known(legend: Legend, baseline: Baseline, first: Column) -> dict[str, Column]:
-    """Every column that the rows can have, by its name."""
+def _special(legend: Legend, baseline: Baseline, first: Column) -> dict[str, Column]:
+    """The columns that are no figures of the rows, or are written in their own way."""
     rows = legend.rows
-    special = {
+    return {
         first.heading: first,
         "total": Column("total", [_marked(row, row.time.text) for row in rows]),
         RATIO: _ratio_column(baseline),
@@ -107,9 +110,6 @@ def _known(legend: Legend, baseline: Baseline, first: Column) -> dict[str, Colum
         "status": Column("status", [row.status_text for row in rows], figures=False),
         "proof": Column("proof", [row.proof for row in rows], figures=False),
     }
-    names = dict.fromkeys(name for row in rows for name in row.figures if name not in special)
-    figures = {name: Column(name, [_marked(row, row.texts.get(name)) for row in rows]) for name in names}
-    return {**special, **figures, **legend.columns}
 
 
 def _marked(row: Row, text: str | None) -> str:
@@ -119,7 +119,7 @@ def _marked(row: Row, text: str | None) -> str:
 def memory_text(row: Row) -> str:
     if row.peak_rss_bytes is None:
         return row.missing
-    return (SAMPLED if row.memory_is_sampled else "") + row.texts["memory"]
+    return (SAMPLED if row.memory_is_sampled else "") + str(row.text("memory"))
 
 
 def _ratio_column(baseline: Baseline, figure: str = "total") -> Column:

@@ -86,7 +86,7 @@ def _is_number(value: Any) -> bool:
 def _pivot_texts(rows: Sequence[Row], value: str, baseline: Baseline | None) -> list[str]:
     """The cell of each row: its figure, how many times the baseline's that is, or why there is none."""
     if baseline is None:
-        return [_cell(row, row.time.text if value == "total" else row.texts.get(value)) for row in rows]
+        return [_cell(row, row.time.text if value == "total" else row.text(value)) for row in rows]
     texts = [ratio and times_of(ratio._replace(low=None), "") for ratio in baseline.ratios(value)]
     return [
         _cell(row, text) if refusal is None else NOT_COMPARABLE
