@@ -90,6 +90,7 @@ class Bar(NamedTuple):
     start: float
     end: float
     colour: str
+    hover: str
     open: bool = False
 
 
@@ -99,14 +100,15 @@ class Point(NamedTuple):
     x: float
     y: float
     look: Look
+    hover: str
     form: str = MEASURED
     low: float | None = None
     high: float | None = None
     upright: bool = False
 
 
-def point_of(time: Time, x: float, y: float, look: Look, upright: bool = False) -> Point:
-    return Point(x, y, look, time.form, time.low, time.high, upright)
+def point_of(time: Time, name: str, x: float, y: float, look: Look, upright: bool = False) -> Point:
+    return Point(x, y, look, f"{name}: {time.text}", time.form, time.low, time.high, upright)
 
 
 class Line(NamedTuple):
@@ -211,17 +213,19 @@ def phases(rows: Sequence[Row]) -> Chart:
 
 def _phases_panel(group: Sequence[Row], title: str) -> Panel:
     marks: list[Mark] = []
-    for place, row in enumerate(group):
-        start = 0.0
+    labels = Legend(group).labels
+    for place, (row, label) in enumerate(zip(group, labels, strict=True)):
+        start, texts = 0.0, row.phase_texts()
         for phase, seconds in row.seconds.items():
-            marks.append(Bar(place, start, start + seconds, PHASES.get(phase, OTHER_PHASE)))
+            hover = f"{label}: {phase} {texts[phase]} of {row.time.text}"
+            marks.append(Bar(place, start, start + seconds, PHASES.get(phase, OTHER_PHASE), hover))
             start += seconds
         if row.total is None:
             marks.append(_outcome(place, row))
         else:
             marks.append(Text(place, row.time.text + row.doubt, start, weight="bold"))
     longest = max((row.total for row in group if row.total), default=1.0)
-    return Panel(Axis("seconds", 0, 1.2 * longest), Legend(group).labels, marks, title)
+    return Panel(Axis("seconds", 0, 1.2 * longest), labels, marks, title)
 
 
 def ladder(rows: Sequence[Row]) -> Chart:
@@ -256,16 +260,17 @@ def _bars(rows: Sequence[Row], after: Sequence[str], title: str, ours: Sequence[
     """A bar for each row; those that were stopped are dashed, and not much longer than the longest measured one."""
     longest = max(_seconds(row) for row in rows if row.time.form == MEASURED)
     marks: list[Mark] = []
-    for place, (row, text) in enumerate(zip(rows, after, strict=True)):
+    labels = Legend(rows).labels
+    for place, (row, label, text) in enumerate(zip(rows, labels, after, strict=True)):
         time, end = row.time, min(_seconds(row), 1.12 * longest)
         if time.number is None:
             marks.append(_outcome(place, row))
             continue
         colour = OURS if place in ours else OTHERS
-        marks.append(Bar(place, 0.0, end, colour, time.form != MEASURED))
+        marks.append(Bar(place, 0.0, end, colour, f"{label}: {time.text}", time.form != MEASURED))
         marks.append(Text(place, f"{time.text}{row.mark}{text}", end, weight=weight if place in ours else "normal"))
     bold = ours if weight == "bold" else ()
-    return Panel(Axis("seconds", 0, 1.45 * longest), Legend(rows).labels, marks, title, bold)
+    return Panel(Axis("seconds", 0, 1.45 * longest), labels, marks, title, bold)
 
 
 def dots(rows: Sequence[Row]) -> Chart:
@@ -283,7 +288,8 @@ def dots(rows: Sequence[Row]) -> Chart:
         colour, weight = (OURS, "bold") if place in ours else (FAINT, "normal")
         for row in own:
             look = Look(colour, "o" if row.threads == 1 else "D")
-            marks.append(point_of(row.time, _seconds(row), place, look))
+            name = f"{row.name}, {counted_text(row.threads, 'thread')}"
+            marks.append(point_of(row.time, name, _seconds(row), place, look))
         far = max(number for row in own for number in row.time[1:4] if number is not None)
         text = base.time.text if first is base else _factor(first, base)
         marks.append(Text(place, text + first.mark, far, 8, weight=weight))

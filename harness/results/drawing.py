@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.common.console import html_text, terminal_text
+from harness.common.console import html_text, terminal_columns, terminal_text
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
 from harness.common.units import bytes_text
@@ -58,6 +58,8 @@ _STYLE: Any = {  # matplotlib names its settings in a type that changes with eve
     "svg.hashsalt": "pictures",  # equal records give equal bytes
     "path.simplify": False,
 }
+_HOVER = "hover: "
+"""Before a mark's text in its id, until that becomes its title."""
 _DARK = "@media (prefers-color-scheme: dark) {svg{filter: invert(0.93) hue-rotate(180deg)}}"
 _ARROW = ((-1.0, 0.14), (0.1, 0.14), (0.1, 0.55), (1.0, 0.0), (0.1, -0.55), (0.1, -0.14), (-1.0, -0.14), (-1.0, 0.14))
 
@@ -80,11 +82,12 @@ def save(chart: Chart, path: Path) -> None:
 
 
 def svg_of(chart: Chart) -> str:
-    """The chart as an SVG with a title, in few bytes; it is dark if its reader prefers that."""
+    """The chart as an SVG whose marks have titles, in few bytes; it is dark if its reader prefers that."""
     content = io.BytesIO()
     with _styled():
         draw_chart(chart).savefig(content, format="svg", metadata={"Date": None, "Creator": None})
-    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d{3})\d+", r"\1", tag[0]), content.getvalue().decode())
+    svg = re.sub(rf'<g id="{_HOVER}([^"]*)">', r"<g><title>\1</title>", content.getvalue().decode())
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d{3})\d+", r"\1", tag[0]), svg)
     svg = re.sub(r' d="([^"]*)"', lambda path: f' d="{" ".join(path[1].split())}"', svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*\)"|; stroke-linejoin: miter|font-family: [^;"]*; ?', "", svg)
     svg = re.sub(r"^ +", "", svg, flags=re.MULTILINE)
@@ -250,21 +253,23 @@ def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
         for place, label in enumerate(axes.get_yticklabels()):
             label.set_fontweight("bold" if place in panel.bold else "normal")
     axes.grid(axis="both" if isinstance(panel.y, Axis) else "x", color=LINE, linewidth=0.6)
-    for mark in panel.marks:
-        _draw_mark(axes, mark)
+    (hovers,) = terminal_columns([[mark.hover if isinstance(mark, Bar | Point) else "" for mark in panel.marks]])
+    for mark, hover in zip(panel.marks, hovers, strict=True):
+        _draw_mark(axes, mark, hover)
     _draw_labels(axes, [mark for mark in panel.marks if isinstance(mark, Label)], inches)
 
 
-def _draw_mark(axes: Axes, mark: Mark) -> None:
+def _draw_mark(axes: Axes, mark: Mark, hover: str) -> None:
     """Draw it, unless it is a label: these are drawn together."""
     style: dict[str, Any]
     if isinstance(mark, Point):
-        _draw_point(axes, mark)
+        _draw_point(axes, mark, hover)
     elif isinstance(mark, Bar):
         style = {"color": mark.colour, "linewidth": 0}
         if mark.open:
             style = {"facecolor": "none", "edgecolor": mark.colour, "linewidth": 1.2, "linestyle": (0, (3, 2))}
-        axes.barh(mark.y, mark.end - mark.start, 0.68, mark.start, clip_on=False, **style)
+        (bar,) = axes.barh(mark.y, mark.end - mark.start, 0.68, mark.start, clip_on=False, **style)
+        bar.set_gid(_HOVER + hover)
     elif isinstance(mark, Text):
         axes.annotate(
             terminal_text(mark.text), (mark.x, mark.y), (mark.offset, 0), textcoords="offset points",
@@ -276,7 +281,7 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
         axes.plot(*zip(*mark.points, strict=True), color=mark.colour, alpha=0.8, zorder=2, **style)
 
 
-def _draw_point(axes: Axes, point: Point) -> None:
+def _draw_point(axes: Axes, point: Point, hover: str) -> None:
     """A marker with its interval: estimates are hollow."""
     colour, style = point.look.colour, dict[str, Any]()
     if point.low is not None and point.high is not None:
@@ -289,7 +294,8 @@ def _draw_point(axes: Axes, point: Point) -> None:
         style |= {"markerfacecolor": CARD, "markeredgecolor": colour, "markeredgewidth": 1.3}
     elif point.form == AT_LEAST:
         style |= {"marker": _ARROW, "markersize": 9.8, "markeredgecolor": colour}
-    axes.plot([point.x], [point.y], color=colour, linestyle="none", clip_on=False, zorder=4, **style)
+    (marker,) = axes.plot([point.x], [point.y], color=colour, linestyle="none", clip_on=False, zorder=4, **style)
+    marker.set_gid(_HOVER + hover)
 
 
 def _draw_labels(axes: Axes, labels: Sequence[Label], inches: tuple[float, float]) -> None:

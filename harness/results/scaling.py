@@ -150,7 +150,8 @@ def _marks(series: Series, size: Size) -> Iterator[Mark]:
     if ends:
         yield Line(ends, look.colour, "--")
     for at, _, each in series.points:
-        yield point_of(each, at, each.number or 0.0, look, upright=True)
+        name = f"{series.name}, {size.title} {size.text(at)}"
+        yield point_of(each, name, at, each.number or 0.0, look, upright=True)
     yield Label(last, time.number or 0.0, text + row.doubt, True, look.colour)
 
 
@@ -183,7 +184,7 @@ def _memory_panel(group: Sequence[Row], title: str) -> Panel:
         marks.append(Line([(best[0][0], most), *best, (high, best[-1][1])], INK, steps=True))
     for row, time, label in zip(group, times, Legend(group).labels, strict=True):
         seconds, size = time.number or 0.0, row.peak_rss_bytes or 0
-        marks.append(point_of(time, seconds, size, look_of(row.name)))
+        marks.append(point_of(time, label, seconds, size, look_of(row.name)))
         if len(group) <= MOST_NAMED or (seconds, size) in best:
             marks.append(Label(seconds, size, f"{SAMPLED if row.memory_is_sampled else ''}{label}{row.doubt}"))
     x, y = Axis("seconds", low, high, log=True), Axis("peak memory", least, most, log=True, bytes=True)

@@ -148,6 +148,7 @@ def test_bars_are_as_long_as_their_seconds_and_every_word_of_the_chart_is_in_its
     assert (max(ends[0]) - min(ends[0])) / (max(ends[1]) - min(ends[1])) == pytest.approx(10.0, rel=0.01)
     words = [text.text or "" for text in root.iter(f"{name}text")]
     assert {made.title, *made.notes, "naive", "heap", "10.0 s", "1.00 s, 10.0 ×"} <= set(words)
+    assert {"naive: 10.0 s", "heap: 1.00 s"} <= {title.text for title in root.iter(f"{name}title")}
 
 
 @pytest.mark.parametrize("kind", KINDS)
