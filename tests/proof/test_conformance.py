@@ -46,7 +46,6 @@ FAST_PRESETS = {  # every hash map, hash, index, maximum, update and way of pass
     "cpp_fine_grained_heap_boost_set9_opt",
 }
 PRESETS = {name for name, card in TRAINERS.items() if "cpp" in card.tags}
-SLOW_PRESETS = PRESETS - FAST_PRESETS
 FAST = {"flat", "native"}
 CUTS = ("F04", "F06", "F07", "F14", "self_overlap_repeated", "first_of_two_invalid", "special_across_4096")
 
@@ -56,7 +55,7 @@ def missing(name: str) -> str | None:
     """Why a variant or counter cannot run on this machine, found by the smallest run there is; None if it can."""
     smallest = (WordCounts.from_items([(b"ab", 1)]), 1) if name in TRAINERS else (Corpus(__file__),)
     try:
-        functools.partial(registry.resolve(CARDS[name].target), **CARDS[name].params)(*smallest)
+        registry.resolve(CARDS[name].target)(*smallest, **CARDS[name].params)
     except Unavailable as reason:
         return str(reason)
     except Refusal as refusal:
@@ -84,7 +83,7 @@ def cases(names: list[str], checks: list[Check]) -> list[Any]:
         for name in names
         for title in dict.fromkeys(check.group for check in checks)
         for group in [[check for check in checks if check.group == title]]
-        for is_slow in [name in SLOW_PRESETS or (title in TAKING_SECONDS and name not in FAST)]
+        for is_slow in [name in PRESETS - FAST_PRESETS or (title in TAKING_SECONDS and name not in FAST)]
     ]
 
 

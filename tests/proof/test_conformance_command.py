@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from test_counterexamples import error_of
+from workbench import SUPPORT
 
 from harness import conformance
 from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
@@ -13,7 +14,6 @@ from harness.proof import suite
 from harness.proof.suite import Request, child_of
 from variants.contract import TieBreak
 
-SUPPORT = Path(__file__).parents[1] / "support"
 EXAMPLES, FILES = "check_worked_example[[]C0*", "check_worked_file[[]F0*"
 
 

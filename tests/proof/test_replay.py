@@ -19,7 +19,6 @@ from harness.replay import differences, main
 from variants.contract import Merge, TieBreak, WordCounts
 
 Words = dict[bytes, int]
-GREATEST = TieBreak.GREATEST_BYTES
 AB, CD, EF, GH = ((text[:1], text[1:]) for text in (b"ab", b"cd", b"ef", b"gh"))
 
 
@@ -63,7 +62,7 @@ def merged(tokens: list[bytes], merge: Merge) -> list[bytes]:
     return result
 
 
-def trained(words: Words, tie_break: TieBreak = GREATEST) -> list[Merge]:
+def trained(words: Words, tie_break: TieBreak = TieBreak.GREATEST_BYTES) -> list[Merge]:
     return TrainerCall(words, 1000, tie_break).defined()
 
 

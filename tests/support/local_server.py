@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import MappingProxyType
 
 Behaviour = Callable[["Request"], None]
 
@@ -26,13 +25,11 @@ class Request(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
-    def answer(
-        self, code: int, body: bytes, headers: Mapping[str, str] = MappingProxyType({}), announce: int | None = None
-    ) -> None:
+    def answer(self, code: int, body: bytes, headers: dict[str, str] | None = None, size: int | None = None) -> None:
         self.send_response(code)
-        for name, value in headers.items():
+        for name, value in (headers or {}).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body) if announce is None else announce))
+        self.send_header("Content-Length", str(len(body) if size is None else size))
         self.end_headers()
         self.wfile.write(body)
 

@@ -22,7 +22,6 @@ from harness.tokenizers.learned import Learned, join, join_by_heap
 from harness.tokenizers.model import Tokenizer, last_cut_of
 from variants.contract import Pair
 
-SMALL_WINDOW = 24
 CHANCE = random.Random(0)
 CUTTABLE = [
     *(pattern for name, pattern in PATTERNS.items() if name not in ("document", "bytes")),
@@ -64,7 +63,7 @@ def test_any_text_in_any_parts_has_the_defined_ids(
     source: str | bytes = text if whole else content
     places = [0, *sorted(place for place in cut_at if place < len(source)), len(source)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "WINDOW", SMALL_WINDOW)
+        patch.setattr(model, "WINDOW", 24)
         assert list(tokenizer.encode_iterable(source[start:stop] for start, stop in pairwise(places))) == expected
 
 
