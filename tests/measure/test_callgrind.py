@@ -23,11 +23,6 @@ INSTRUCTIONS = Preset("instructions", "instructions")
 needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
 
 
-def account(folder: Path, name: str, total: int) -> None:
-    """A file as callgrind leaves it."""
-    (folder / f"callgrind.{name}").write_text(f"version: 1\nevents: Ir\nfn=(1) main\n0 {total}\n\ntotals: {total}\n")
-
-
 def recorded(folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **others: Any) -> Mapping[str, Any]:
     """The record of a trainer whose instructions were counted."""
     others.setdefault("limits", Limits(wall_seconds=120))
@@ -48,7 +43,8 @@ def test_the_call_is_between_the_marks_of_one_process(
     tmp_path: Path, accounts: dict[str, int], count: int | str
 ) -> None:
     for name, total in accounts.items():
-        account(tmp_path, name, total)
+        account = f"version: 1\nevents: Ir\nfn=(1) main\n0 {total}\n\ntotals: {total}\n"
+        (tmp_path / f"callgrind.{name}").write_text(account)
     if isinstance(count, int):
         assert count_of_call(tmp_path) == count
     else:

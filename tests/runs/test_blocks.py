@@ -178,25 +178,18 @@ def test_without_times_words_in_the_cache_are_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "limits", "repeat", "status", "reason"),
-    [  # over the limit, it is not run again in the second block
-        (
-            "counter_that_stops_on_request",
-            BRIEF,
-            2,
-            "timeout",
-            "counting text.txt (counter_that_stops_on_request) failed: over limits.wall=0.3 s; raise that,",
-        ),
-        ("counter_that_dies", None, 1, "killed", "(counter_that_dies) failed: its process was ended by SIGKILL"),
+    ("name", "status", "reason"),
+    [
+        ("counter_that_stops_on_request", "timeout", "over limits.wall=0.3 s; raise that,"),
+        ("counter_that_dies", "killed", "its process was ended by SIGKILL"),
     ],
 )
-def test_after_a_counter_that_fails_nothing_is_trained(
-    tmp_path: Path, name: str, limits: Limits | None, repeat: int, status: str, reason: str
-) -> None:
-    cell = cell_of(reading_of(tmp_path), counter=unruly_counter(name), limits=limits)
-    records = run_of(tmp_path, [cell], repeat=repeat).records()
+def test_after_a_counter_that_fails_nothing_is_trained(tmp_path: Path, name: str, status: str, reason: str) -> None:
+    stopped = status == "timeout"  # what is over the limit is not run again in the second block
+    cell = cell_of(reading_of(tmp_path), counter=unruly_counter(name), limits=BRIEF if stopped else None)
+    records = run_of(tmp_path, [cell], repeat=2 if stopped else 1).records()
     assert [(each["cell"], each["status"]) for each in records] == [("count", status), ("train", status)]
-    assert reason in records[1]["reason"]
+    assert records[1]["reason"].startswith(f"counting text.txt ({name}) failed: {reason}")
 
 
 @pytest.mark.parametrize(
