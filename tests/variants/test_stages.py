@@ -170,13 +170,6 @@ def test_a_merge_of_seg_status_visits_its_own_places_only() -> None:
     assert frequent["position_bytes"] < every["position_bytes"]
 
 
-@pytest.mark.parametrize("name", WORD_LEVEL)
-def test_word_level_stages_are_linear_in_the_word_per_merge(name: str) -> None:
-    short, long = (tallies_of(WORD_LEVEL[name], dna(length), 60)["positions_visited"] for length in (1_000, 2_000))
-    assert 1.8 < long / short < 2.2
-    assert 60 * 2_000 * 0.2 < long < 60 * 2_000 * 3
-
-
 def test_tokens_as_long_as_any_word() -> None:
     sizes = []
     for length in (254, 255, 256, 257, 65535, 65536):
