@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import psutil
 import pyarrow
 import pytest
 from exploring import examples
@@ -29,7 +30,6 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from scanned_texts import COMPILED, random_content
 from workbench import cells, wait_until
-from worker_killer import END, count, killing, write_text
 
 from harness.__main__ import main
 from harness.common.errors import UNMEASURED, Refusal
@@ -39,6 +39,7 @@ from variants.contract import GPT2_PATTERN, Corpus, InvalidText
 from variants.counting.native import native
 from variants.counting.pretokenize import serial
 
+END = "<|endoftext|>"
 OWN_PATTERN = r"\w+|\W"  # not compiled in
 ALONE = dask.Settings(None, 1, 1 << 20, None)
 needs_fsspec = pytest.mark.skipif(find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it")
@@ -193,6 +194,50 @@ def with_dask(test: Any) -> Any:
     test = pytest.mark.skipif(find_spec("distributed") is None, reason="pip install -e '.[distributed]' has it")(test)
     quiet = pytest.mark.filterwarnings("ignore")  # Dask's threads outlive what they had open
     return pytest.mark.slow(pytest.mark.xdist_group("dask")(quiet(test)))
+
+
+def write_text(path: Path, size: int) -> None:
+    """About `size` bytes of documents whose words are drawn as those of a language are: few often, most seldom."""
+    chance = random.Random(0)
+    words = [f"{chance.choice('abcdefgh')}{number:x}" for number in range(50_000)]
+    block = "".join(
+        " ".join(words[int(chance.paretovariate(0.6)) % len(words)] for _ in range(200)) + f".\n{END}"
+        for _ in range(600)
+    ).encode()
+    with path.open("wb") as file:
+        for number in range(-(-size // len(block))):
+            file.write(block + b" number%d" % number)
+
+
+@contextlib.contextmanager
+def killing() -> Iterator[list[int]]:
+    """Kill up to six workers of this process, one after 0.7 seconds on average; yields those killed so far."""
+    chance, killed, stop = random.Random(0), list[int](), threading.Event()
+
+    def kill() -> None:
+        while len(killed) < 6 and not stop.wait(chance.expovariate(1 / 0.7)):
+            child = chance.choice(psutil.Process().children() or [None])
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                if child and "distributed.cli.dask_worker" in child.cmdline():
+                    child.kill()
+                    killed.append(child.pid)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield killed
+    finally:
+        stop.set()
+        killer.join()
+
+
+def count(path: Any, part_bytes: int, scheduler: str | None = None, pattern: str = GPT2_PATTERN) -> str:
+    """Count what data.path names again by two workers, or those of a scheduler; returns the digest of the words."""
+    corpus = Corpus("", (END,), pattern)
+    settings = dask.Settings(scheduler, 2, part_bytes, None)
+    table = dask.counted_table({"path": path}, corpus, settings, None, False)
+    shutil.rmtree(table.path)  # or the next would take these words
+    return table.sha256
 
 
 def digest_of(path: Path) -> str:
