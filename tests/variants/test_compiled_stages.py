@@ -9,9 +9,9 @@ import random
 import shutil
 import subprocess
 import sys
-import threading
 from array import array
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -135,17 +135,9 @@ def test_meter_stops_training_and_its_exceptions_come_through(train: Train, leng
 @each_compiled
 def test_several_threads_train_at_once(train: Train) -> None:
     tables = [one_word(2_000, seed) for seed in range(4)]
-    learned: dict[int, Sequence[Merge]] = {}
-
-    def learn(number: int) -> None:
-        learned[number] = train(tables[number], 100)
-
-    threads = [threading.Thread(target=learn, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [learned[number] for number in range(4)] == [heap.train(table, 100) for table in tables]
+    with ThreadPoolExecutor(4) as pool:
+        learned = list(pool.map(lambda table: train(table, 100), tables))
+    assert learned == [heap.train(table, 100) for table in tables]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the data segment are Linux's")

@@ -142,16 +142,16 @@ def test_every_place_is_filled(tmp_path: Path) -> None:
             "./train {word} {merges}",
             {},
             ValueError,
-            r"has a place for \{word\}; there are: words, merges, num_merges",
+            r"has a place for \{word\}; there are: words, merges, num_merges, tie",
         ),
         ("./train {words}", {}, ValueError, r"has no place for \{merges\}; use all of them, or none"),
         (
             "./train",
             {"tie_break": TieBreak.RAW_BYTES},
             Unavailable,
-            r"takes no \{tie_break\}, so it runs with the default",
+            r"takes no \{tie_break\}, so it runs with the default only",
         ),
-        ("./train", {"min_count": 2}, Unavailable, r"takes no \{min_count\}, so it runs with the default"),
+        ("./train", {"min_count": 2}, Unavailable, r"takes no \{min_count\}, so it runs with the default only"),
     ],
 )
 def test_a_command_that_cannot_be_run_says_why(

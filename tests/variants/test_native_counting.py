@@ -220,18 +220,8 @@ def test_the_meter_can_stop_a_scan_that_waits_for_more(tmp_path: Path) -> None:
 def test_file_that_changes_while_it_is_counted_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_bytes(b"low low" * 100)
 
-    class Changing:
-        """The scanner, with a file that is cut off after its scan."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(_scanner, name)
-
-        def scan(self, *arguments: Any) -> Any:
-            result = _scanner.scan(*arguments)
-            file.write_bytes(b"low")
-            return result
-
-    monkeypatch.setattr(native, "_scanner", Changing())
+    scan = _scanner.scan
+    monkeypatch.setattr(_scanner, "scan", lambda *arguments: (scan(*arguments), file.write_bytes(b"low"))[0])
     with pytest.raises(OSError, match="changed while it was being counted"):
         native.native(Corpus(str(file)))
 
