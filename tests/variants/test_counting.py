@@ -236,14 +236,6 @@ def test_processes_count_the_same_words_in_the_same_order(tmp_path: Path) -> Non
     assert meter.done <= len(CONTENT)
 
 
-def test_of_several_bad_places_the_first_is_named(tmp_path: Path) -> None:
-    content = CONTENT + b"<|e|>ok \xe4\xb8<|e|>" + CONTENT * 3 + b"<|e|>\xff"
-    corpus = Corpus(file_of(tmp_path, content), ("<|e|>",))
-    for threads in (1, 3):
-        with pytest.raises(InvalidText, match=f"invalid UTF-8 at byte {len(CONTENT) + 8};"):
-            processes.processes(corpus, threads=threads, smallest_range=1)
-
-
 def test_small_file_stays_in_one_process_and_widths_below_one_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

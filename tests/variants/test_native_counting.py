@@ -259,20 +259,14 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(native, name, value)
 
 
-def test_words_in_parts_have_the_same_sum(file: Path) -> None:
-    for content, threads in itertools.product((b"", b"x", b"low lower the end the end lowest\n" * 40), (1, 5)):
-        file.write_bytes(content)
-        summing = Summing()
-        native.in_parts(Corpus(str(file)), summing, threads=threads)
-        assert summing.counts == dict(native.native(Corpus(str(file))).items())
-
-
 @pytest.mark.usefixtures("small_parts")
-def test_words_in_parts_begin_anew_where_a_text_is_read_again(file: Path) -> None:
-    file.write_bytes(b"low lower " * 40 + b"\xff")
-    corpus, summing = Corpus(str(file), errors="replace"), Summing()
-    native.in_parts(corpus, summing)
-    assert summing.counts == dict(native.native(corpus).items())
+def test_words_in_parts_have_the_same_sum_though_a_text_is_read_again(file: Path) -> None:
+    texts = (b"", b"x", b"low lower the end\n" * 40, b"low lower " * 40 + b"\xff")
+    for content, threads in itertools.product(texts, (1, 5)):
+        file.write_bytes(content)
+        corpus, summing = Corpus(str(file), errors="replace"), Summing()
+        native.in_parts(corpus, summing, threads=threads)
+        assert summing.counts == dict(native.native(corpus).items())
     with pytest.raises(InvalidText, match="400"):
         native.in_parts(Corpus(str(file)), summing)
 
