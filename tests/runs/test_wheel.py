@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,9 @@ def test_an_installed_wheel_finds_its_configuration_from_anywhere(tmp_path: Path
     """The wheel is built without the compiled modules, which have nothing to do with where files are found."""
     source, installed, elsewhere = tmp_path / "source", tmp_path / "installed", tmp_path / "else where"
     subprocess.run(["git", "checkout-index", "--all", f"--prefix={source}/"], cwd=CHECKOUT, check=True)
-    (source / "setup.py").write_text(without_compiled_modules((CHECKOUT / "setup.py").read_text()))
+    setup, removed = re.subn(r"(?s)    ext_modules=\[.*?\n    \],\n", "", (source / "setup.py").read_text())
+    assert removed == 1
+    (source / "setup.py").write_text(setup)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     offline = ["--no-deps", "--no-index"]
     subprocess.run([*pip, "wheel", *offline, "--no-build-isolation", "-w", tmp_path, source], check=True)
@@ -31,19 +34,9 @@ def test_an_installed_wheel_finds_its_configuration_from_anywhere(tmp_path: Path
         assert (ran.returncode, ran.stderr) == (0, "")
         return ran.stdout
 
-    where = output(
-        sys.executable, "-c", "import harness.common.registry; print(harness.common.registry.conf_folder())"
-    ).strip()
-    assert Path(where) == installed / "harness" / "conf"
+    where = output(sys.executable, "-c", "from harness.common import registry; print(registry.conf_folder())")
+    assert Path(where.strip()) == installed / "harness" / "conf"
     assert "name: heap" in output(sys.executable, "-m", "harness", "--cfg", "job")
     assert "heap" in output(sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260", "counting=serial")
     assert "name: naive" in output(str(installed / "bin" / "bpe-harness"), "variant=naive", "--cfg", "job")
     assert sorted(path.name for path in elsewhere.iterdir()) == ["results", "text.txt"]
-
-
-def without_compiled_modules(script: str) -> str:
-    """setup.py with nothing to compile."""
-    before, _, after = script.partition("    ext_modules=[")
-    _, end, rest = after.partition("\n    ],\n")
-    assert end
-    return before + rest
