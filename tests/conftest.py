@@ -115,6 +115,12 @@ def measured_once(measurements: MeasuredOnce, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
+def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The measured process can import those that tests have."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parent / "support"))
+
+
+@pytest.fixture
 def server() -> Iterator[Server]:
     """A web server on this machine that has one file."""
     with serving(CONTENT) as server:

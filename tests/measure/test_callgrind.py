@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import HEAP, SUPPORT, cell_of, reading_of, run_of, unruly
+from workbench import HEAP, cell_of, reading_of, run_of, unruly
 
 from harness.common.registry import VariantCard
 from harness.measure.callgrind import MOST_LAYOUTS, SETTINGS, count_of_call, measure_instructions
@@ -19,6 +19,7 @@ from harness.runs.jobs import train_job
 from harness.worker import exchange
 from variants.contract import WordCounts
 
+pytestmark = pytest.mark.usefixtures("unruly_trainers")
 INSTRUCTIONS = Preset("instructions", "instructions")
 needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
 
@@ -84,10 +85,7 @@ def test_a_count_comes_out_the_same_again_with_merges_and_tallies_and_without_ti
 
 @pytest.mark.slow
 @needs_valgrind
-def test_a_trainer_that_fails_under_callgrind_is_a_record_like_any_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+def test_a_trainer_that_fails_under_callgrind_is_a_record_like_any_other(tmp_path: Path) -> None:
     raised = recorded(tmp_path, unruly("raises"))
     assert (raised["status"], raised["instructions"]) == ("error", None)
     assert raised["reason"].startswith("LookupError: nothing here")
@@ -110,8 +108,7 @@ def counted(folder: Path, variant: VariantCard, layout: int = 0) -> tuple[int, s
 
 @pytest.mark.slow
 @needs_valgrind
-def test_layouts_move_what_a_trainer_keeps_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+def test_layouts_move_what_a_trainer_keeps_in_memory(tmp_path: Path) -> None:
     counts = [counted(tmp_path, unruly("steps_by_address"), layout)[0] for layout in (0, 1, MOST_LAYOUTS - 1)]
     assert len(set(counts)) == 3
     assert max(counts) > 1.005 * min(counts)
@@ -121,7 +118,6 @@ def test_layouts_move_what_a_trainer_keeps_in_memory(tmp_path: Path, monkeypatch
 @needs_valgrind
 def test_small_blocks_that_were_freed_are_not_joined_in_bursts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When a burst comes hangs on all that was freed before: 3 % of a trainer's call in one folder, 0 in another."""
-    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
     _, by_itself = counted(tmp_path, unruly("frees_many_small_blocks"))
     assert "malloc_consolidate" not in by_itself
     monkeypatch.delitem(SETTINGS, "GLIBC_TUNABLES")

@@ -14,7 +14,6 @@ from workbench import (
     BRIEF,
     HEAP,
     NAIVE,
-    SUPPORT,
     TEXT,
     Measured,
     cell_of,
@@ -39,14 +38,9 @@ from harness.runs.jobs import train_job
 from harness.worker import exchange
 from variants.contract import GPT2_PATTERN, WordCounts
 
-pytestmark = pytest.mark.usefixtures("measured_once")
+pytestmark = pytest.mark.usefixtures("measured_once", "unruly_trainers")
 ANOTHER_COUNTER = CounterCard("native", "variants.counting.processes:processes")
 BY_FILE = unruly("trains_from_a_file")
-
-
-@pytest.fixture(autouse=True)
-def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
 
 
 def trained(records: Sequence[Record]) -> list[Record]:

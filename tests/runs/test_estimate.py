@@ -10,7 +10,7 @@ import pytest
 from exploring import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import BRIEF, SUPPORT, cell_of, cells, reading_of, run_of, unruly
+from workbench import BRIEF, cell_of, cells, reading_of, run_of, unruly
 
 from harness.common import registry
 from harness.common.registry import VariantCard
@@ -24,14 +24,9 @@ from harness.runs.run import exit_code
 from harness.worker import exchange
 from variants.contract import WordCounts
 
-pytestmark = pytest.mark.usefixtures("measured_once")
+pytestmark = pytest.mark.usefixtures("measured_once", "unruly_trainers")
 
 MANY_WORDS = " ".join(f"{a}{b}{c}" for a, b, c in itertools.product("abcdefghijklmnopqrst", repeat=3))
-
-
-@pytest.fixture(autouse=True)
-def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
 
 
 class Growing:
