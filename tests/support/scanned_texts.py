@@ -11,9 +11,9 @@ from variants.contract import Corpus, InvalidText, Meter
 from variants.counting import native
 from variants.counting.patterns import EXACT_SPELLINGS
 from variants.counting.pretokenize import serial
-from variants.native import _scanner
+from variants.native import built
 
-PATHS = _scanner.supported_paths()
+PATHS: list[str] = built("_scanner").supported_paths()
 WIDTHS = (1, 2, 3, 7, 16)
 COMPILED = list(dict.fromkeys((*(card["regex"] for card in registry.cards("pattern").values()), *EXACT_SPELLINGS)))
 PIECES = (

@@ -9,6 +9,7 @@ has them.
 from __future__ import annotations
 
 import codecs
+import importlib
 import io
 import os
 import stat
@@ -32,8 +33,7 @@ from variants.counting.pretokenize import CHUNK_BYTES, serial
 from variants.counting.spilling import SHARE_OF_A_TABLE, Spill
 
 try:
-    from variants.native import _scanner
-
+    _scanner = importlib.import_module("variants.native._scanner")
     NOT_BUILT = ""
 except ImportError as error:
     _scanner = None  # type: ignore[assignment]

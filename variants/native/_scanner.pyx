@@ -60,7 +60,6 @@ cdef extern from "interpreter.hpp" namespace "native" nogil:
     int in_python(...)   # a function with the GIL, and its arguments
 
 PATHS = {"portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512, "neon": Path.neon}
-cdef double SECONDS_BETWEEN_REPORTS = 0.1
 UNTIL_END = 2**63 - 1
 
 
@@ -164,7 +163,7 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
         running.start()
         while not finished:
             with nogil:
-                finished = running.wait(SECONDS_BETWEEN_REPORTS)
+                finished = running.wait(0.1)   # seconds
             if not finished and not progress(running.done()):
                 raise RuntimeError("stopped")
     except BaseException:
