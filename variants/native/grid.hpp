@@ -140,8 +140,7 @@ inline Table table_of_columns(const Words& columns, Progress& progress) {
     return table;
 }
 
-// Trains a point on words in columns, or on a table that is there already; the merges are those made so far if `report` says
-// stop.
+// Trains a point on words in columns, or on a table that is there already, until `report` says stop.
 inline Answer train(const Member& member, const Words* columns, Table& table, const Options& options, Report report,
                     void* context) {
     Answer answer;

@@ -79,7 +79,6 @@ class Progress {
         const Clock::time_point now = Clock::now();
         training_.seconds[phase] += std::chrono::duration<double>(now - mark_).count();
         mark_ = now;
-        phase_ = phase;
     }
 
     // Counts steps of some nanoseconds each; every 65,536 of them it looks at the clock and reports if it is time.
@@ -106,7 +105,6 @@ class Progress {
     void* context_;
     Clock::time_point mark_, reported_;
     std::uint64_t left_ = steps_between_looks;
-    Phase phase_ = convert;
 };
 
 // The largest that any pair's count, and with it every sum of a trainer, may become.

@@ -1,6 +1,5 @@
-// Runs: word counts in the order of their bytes, and many of them merged into one table.
-//
-// A run is the number of words, their offsets, their counts, their bytes.
+// Runs, which are the number of words, their offsets, their counts, their bytes, in the order of the bytes; and many of
+// them merged into one table.
 #pragma once
 
 #include <sys/mman.h>
@@ -8,12 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <stdexcept>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "job.hpp"
 
