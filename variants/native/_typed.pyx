@@ -44,6 +44,12 @@ cdef extern from "grid.hpp" namespace "grid" nogil:
         Vocabulary(TieBreak tie_break) except +
         uint32_t add(uint64_t pair)
 
+    cdef struct Entry "grid::Best":
+        uint64_t pair
+        int64_t count   # what the pair's count was when the entry was made; it can only be less by now
+
+    uint64_t packed "grid::key_of"(uint32_t left, uint32_t right)
+
 cdef extern from * nogil:
     """
     #include <algorithm>
@@ -57,17 +63,14 @@ cdef extern from * nogil:
     inline void add_merge(native::Training& training, uint32_t left, uint32_t right) {
         training.merges.push_back({left, right});
     }
-    struct Entry {
-        int64_t count;   // what the pair's count was when the entry was made; it can only be less by now
-        uint64_t pair;
-    };
+    using Entry = grid::Best;
     inline auto behind(const grid::Vocabulary& vocabulary) {
         return [&](const Entry& one, const Entry& other) {
             return one.count != other.count ? one.count < other.count : vocabulary.before(other.pair, one.pair);
         };
     }
     inline void push_entry(std::vector<Entry>& heap, int64_t count, uint64_t pair, const grid::Vocabulary& vocabulary) {
-        heap.push_back({count, pair});
+        heap.push_back({pair, count});
         std::push_heap(heap.begin(), heap.end(), behind(vocabulary));
     }
     inline Entry pop_entry(std::vector<Entry>& heap, const grid::Vocabulary& vocabulary) {
@@ -79,15 +82,8 @@ cdef extern from * nogil:
     """
     void guarded(void (*function)(Typed) noexcept nogil, Typed typed) except +
     void add_merge(Training& training, uint32_t left, uint32_t right)
-    cdef struct Entry:
-        int64_t count
-        uint64_t pair
     void push_entry(values[Entry]& heap, int64_t count, uint64_t pair, const Vocabulary& vocabulary)
     Entry pop_entry(values[Entry]& heap, const Vocabulary& vocabulary)
-
-
-cdef inline uint64_t packed(uint32_t left, uint32_t right) noexcept nogil:
-    return (<uint64_t> left << 32) | right
 
 
 cdef class Typed:
