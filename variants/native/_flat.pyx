@@ -1,10 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # distutils: language = c++
-"""The door from Python to flat.hpp: buffers in, merges and measurements out, the GIL released in between.
-
-No state outlives a call, so several threads may train at once. While C++ works, the merges made so far are handed over
-at most ten times a second, which is also when Ctrl-C and a meter that says stop are heard.
-"""
+"""The door from Python to flat.hpp: buffers in, merges and measurements out, the GIL released in between."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -22,7 +18,7 @@ include "training.pxi"
 cdef extern from "flat.hpp" namespace "flat" nogil:
     const uint32_t first_byte
 
-    cdef cppclass Options:
+    cdef struct Options:
         uint64_t num_merges
         int64_t min_count
         TieBreak tie_break
@@ -112,15 +108,13 @@ cdef int ask_in_python(void* context, Bytes left, Bytes right) noexcept with gil
 cdef vector[Merge] merges_of(const unsigned int[::1] lefts, const unsigned int[::1] rights) except *:
     """Merges from C++'s ids of their halves. Raises ValueError for an id that is not a byte's or an earlier merge's."""
     cdef vector[Merge] merges
-    cdef Merge merge
     cdef Py_ssize_t number
     if lefts.shape[0] != rights.shape[0]:
         raise ValueError(f"{lefts.shape[0]} left halves need as many right halves, not {rights.shape[0]}")
     for number in range(lefts.shape[0]):
-        merge.left, merge.right = lefts[number], rights[number]
-        if not (first_byte <= merge.left < first_byte + 256 + number > merge.right >= first_byte):
+        if not (first_byte <= lefts[number] < first_byte + 256 + number > rights[number] >= first_byte):
             raise ValueError(f"merge {number + 1} has a half that no merge before it makes")
-        merges.push_back(merge)
+        merges.push_back(Merge(lefts[number], rights[number]))
     return merges
 
 
@@ -192,7 +186,9 @@ def train(
     """
     cdef Extension extension
     cdef Words words
-    cdef Options options
+    cdef Options options = Options(
+        num_merges, min_count, <TieBreak> tie_break, threads, ideas, guess_scale, wide_symbols, part
+    )
     cdef Answer answer
     cdef bint from_words = bool(columns)
     cdef BridgeFromWords bridge = BridgeFromWords(meter, first_byte)
@@ -200,14 +196,6 @@ def train(
         bridge.data, bridge.offsets, bridge.counts = columns
         columns.clear()
         words = columns_of(bridge.data, bridge.offsets, bridge.counts)
-    options.num_merges = num_merges
-    options.min_count = min_count
-    options.tie_break = <TieBreak> tie_break
-    options.threads = threads
-    options.ideas = ideas
-    options.guess_scale = guess_scale
-    options.wide_symbols = wide_symbols
-    options.part = part
     extension.drops = dropping
     if veto is not None:
         extension.veto.superbpe, extension.veto.whole_characters = veto.superbpe, veto.whole_characters

@@ -2,9 +2,7 @@
 # distutils: language = c++
 """The door from Python to grid.hpp: words in, merges and measurements out, the GIL released in between.
 
-The points themselves are in modules of their own (grid_module.hpp), which hand over what they have as a capsule. No
-state outlives a call. While C++ works, the merges made so far are handed over at most ten times a second, which is also
-when Ctrl-C and a meter that says stop are heard.
+The points themselves are in modules of their own (grid_module.hpp), which hand over what they have as a capsule.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
@@ -25,7 +23,7 @@ cdef extern from "grid.hpp" namespace "grid" nogil:
     cdef enum class Schedule(int):
         pass
 
-    cdef cppclass Options:
+    cdef struct Options:
         uint64_t num_merges
         int64_t min_count
         TieBreak tie_break
@@ -101,18 +99,12 @@ def train(
     cdef const vector[Member]* members = members_of(capsule)
     cdef bint from_columns = objects is None
     cdef Words words
-    cdef Options options
+    cdef Options options = Options(
+        num_merges, min_count, <TieBreak> tie_break, reuse_returned, push_grown, threads, <Schedule> schedule, chunk
+    )
     cdef Answer answer
     cdef Table table
     cdef TrainingBridge bridge = TrainingBridge(meter, first_byte)
-    options.num_merges = num_merges
-    options.min_count = min_count
-    options.tie_break = <TieBreak> tie_break
-    options.reuse_returned = reuse_returned
-    options.push_grown = push_grown
-    options.threads = threads
-    options.schedule = <Schedule> schedule
-    options.chunk = chunk
     meter.follow(bridge.merges)
     if not meter.progress(0):
         return bridge.merges

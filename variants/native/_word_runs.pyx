@@ -4,6 +4,8 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
 
+include "job.pxi"
+
 
 cdef extern from * nogil:
     """
@@ -24,34 +26,13 @@ cdef extern from * nogil:
     """
     void raise_in_python()
 
-    cdef cppclass Table "native::Words":
-        const uint8_t* bytes
-        size_t size
-        const int64_t* offsets
-        const uint64_t* counts
-        size_t number
-
-    void write_one_run "word_runs::write_run"(const Table&, int file) except +raise_in_python
-    void merge_tables "word_runs::merge"(
-        const vector[Table]&, int data, int offsets, int counts
-    ) except +raise_in_python
-
-
-cdef Table table_of(const uint8_t[::1] data, const int64_t[::1] offsets, const uint64_t[::1] counts) except *:
-    cdef Table table
-    if offsets.shape[0] != counts.shape[0] + 1:
-        raise ValueError(f"{counts.shape[0]} counts need {counts.shape[0] + 1} offsets, not {offsets.shape[0]}")
-    table.bytes = &data[0] if data.shape[0] else NULL
-    table.size = data.shape[0]
-    table.offsets = &offsets[0]
-    table.counts = &counts[0] if counts.shape[0] else NULL
-    table.number = counts.shape[0]
-    return table
+    void write_one_run "word_runs::write_run"(const Words&, int file) except +raise_in_python
+    void merge_tables "word_runs::merge"(const vector[Words]&, int data, int offsets, int counts) except +raise_in_python
 
 
 def write_run(data, offsets, counts, int file):
     """Write the words with their counts to `file`, in the order of their bytes."""
-    cdef Table table = table_of(data, offsets, counts)
+    cdef Words table = words_of(data, offsets, counts)
     with nogil:
         write_one_run(table, file)
 
@@ -61,9 +42,9 @@ def merge(tables, int data, int offsets, int counts):
 
     The tables are mapped from files, whose pages are given back as they have been read.
     """
-    cdef vector[Table] given
+    cdef vector[Words] given
     held = [tuple(table) for table in tables]  # keeps the buffers while they are read
     for columns in held:
-        given.push_back(table_of(columns[0], columns[1], columns[2]))
+        given.push_back(words_of(columns[0], columns[1], columns[2]))
     with nogil:
         merge_tables(given, data, offsets, counts)

@@ -1,23 +1,23 @@
-"""What the doors of compiled trainers share: the columns in, the merges out, and the meter in between."""
+"""What the doors of compiled trainers share: the columns in, the merges out, and the meter in between.
+
+No state outlives a call, so several threads may train at once. While C++ works, the merges made so far are handed over
+at most ten times a second, which is also when Ctrl-C and a meter that says stop are heard.
+"""
 
 import time
 
 from variants.contract import Merges
 
-cdef extern from "job.hpp" namespace "native" nogil:
-    cdef cppclass Words:
-        const uint8_t* bytes
-        size_t size
-        const int64_t* offsets
-        const uint64_t* counts
-        size_t number
+include "job.pxi"
 
+
+cdef extern from "job.hpp" namespace "native" nogil:
     void check_columns(const Words& words) except +
 
     cdef enum class TieBreak(int):
         pass
 
-    cdef cppclass Merge:
+    cdef struct Merge:
         uint32_t left
         uint32_t right
 
@@ -49,15 +49,8 @@ cdef extern from "interpreter.hpp" namespace "native" nogil:
 cdef Words columns_of(
     const unsigned char[::1] data, const long long[::1] offsets, const unsigned long long[::1] counts
 ) except *:
-    """The buffers of WordCounts as C++ sees them; they must live as long as it looks. Raises ValueError for bad ones."""
-    cdef Words words
-    if offsets.shape[0] != counts.shape[0] + 1:
-        raise ValueError(f"{counts.shape[0]} counts need {counts.shape[0] + 1} offsets, not {offsets.shape[0]}")
-    words.bytes = &data[0] if data.shape[0] else NULL
-    words.size = data.shape[0]
-    words.offsets = <const int64_t*> &offsets[0]
-    words.counts = <const uint64_t*> &counts[0] if counts.shape[0] else NULL
-    words.number = counts.shape[0]
+    """As words_of, and checked: raises ValueError for words that cannot be trained on."""
+    cdef Words words = words_of(data, offsets, counts)
     with nogil:
         check_columns(words)
     return words
@@ -76,7 +69,6 @@ cdef class TrainingBridge:
         self.meter = meter
         self.merges = Merges()
         self.first_byte = first_byte
-        self.raised = None
 
     cdef void publish(self, const Training& answer):
         """Bring merges and meter up to date with C++."""
@@ -86,12 +78,10 @@ cdef class TrainingBridge:
             ids.push_back(answer.merges[number].left - self.first_byte)
             ids.push_back(answer.merges[number].right - self.first_byte)
         self.merges.ids.frombytes((<const char*> ids.data())[:ids.size() * sizeof(uint32_t)])
-        for phase, name in (
-            (convert, "convert"), (init, "init"), (copy, "copy"), (max, "max"), (update, "update"),
-        ):
-            if answer.seconds[<int> phase] > self.given[<int> phase]:
-                self.meter.add(name, answer.seconds[<int> phase] - self.given[<int> phase])
-                self.given[<int> phase] = answer.seconds[<int> phase]
+        for number, name in enumerate(("convert", "init", "copy", "max", "update")):   # as in Phase
+            if answer.seconds[number] > self.given[number]:
+                self.meter.add(name, answer.seconds[number] - self.given[number])
+                self.given[number] = answer.seconds[number]
 
     cdef finish(self, const Training& answer):
         """The merges, when C++ has ended; raises what Python raised meanwhile."""
