@@ -27,13 +27,13 @@ DEFAULTS = {
 
 
 class Legend:
-    """Names, columns and captions for rows.
+    """Names, columns and captions for rows; `among` are all rows of the command, which have tables beside this one.
 
     A field that all rows share is in the caption; one in which they differ is a column.
     """
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = rows
+    def __init__(self, rows: Sequence[Row], among: Sequence[Row] = ()) -> None:
+        self.rows, self._among = rows, among
         self.names = [f"{row.name}{params}" for row, params in zip(rows, _params_texts(rows), strict=True)]
         words = [row.words for row in rows]
         texts = {field: [own[field.name].text if field.name in own else None for own in words] for field in COLUMNS}
@@ -88,11 +88,12 @@ class Legend:
         return list(filter(None, lines))[0 if panels == 1 else -1 :]
 
     def _phrase(self, field: Field) -> str:
-        """What the rows share, in words; empty if it is the default."""
+        """What the rows share, in words; empty if it is the default, unless another table has another value."""
         row = next(row for row in self.rows if field.name in row.words)
-        if field.name == "counting" and not row.record.get("counting_chosen"):
+        alike = len({each.words[field.name] for each in self._among if field.name in each.words}) < 2
+        if alike and field.name == "counting" and not row.record.get("counting_chosen"):
             return ""
-        if field.name in DEFAULTS and row.record.get(field.name) == DEFAULTS[field.name]:
+        if alike and field.name in DEFAULTS and row.record.get(field.name) == DEFAULTS[field.name]:
             return ""
         return row.words[field.name].phrase + (_number_of_merges(self.rows) if field.name == "vocab_size" else "")
 

@@ -38,7 +38,7 @@ def tables(rows: Sequence[Row], options: TableOptions | None = None) -> list[She
     for task in [list(rows)] if options.joined else by_task(rows):
         measured = {row.name for row in task if row.total is not None or row.instructions is not None}
         known = options if options.relative_to in measured else replace(options, relative_to=None)
-        sheets += _sheets_of(task, known)
+        sheets += _sheets_of(task, known, rows)
     if options.notes and is_outside_table(rows):
         sheets.append(given_sheet(rows))
     return _without_repeats(sheets)
@@ -63,8 +63,8 @@ def _without_repeats(sheets: Sequence[Sheet]) -> list[Sheet]:
     return made
 
 
-def _sheets_of(task: Sequence[Row], options: TableOptions) -> list[Sheet]:
-    legend, baseline = Legend(task), Baseline(task, options.relative_to)
+def _sheets_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row]) -> list[Sheet]:
+    legend, baseline = Legend(task, among), Baseline(task, options.relative_to)
     first = Column("counter" if all(row.counting_only for row in task) else "variant", legend.names, figures=False)
     names = options.columns or [first.heading, *legend.titles(), *_default_columns(task, legend, options)]
     below = [*all_notes(legend), *baseline.refusals(legend.labels)] if options.notes else notes(legend)
