@@ -292,12 +292,12 @@ def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], session: S
 def prove_merges(trained: Trained, session: Session) -> None:
     """Set the identity of the merges, and how many tokens they leave if that is wanted.
 
-    A list that was judged in this task is not judged again. Merges of a trainer that failed are not judged, nor those
-    whose words are gone from the cache.
+    A list that was judged in this task is not judged again, and the words are read only to judge one. Merges of a
+    trainer that failed are not judged, nor those whose words are gone from the cache.
     """
     cell, answer = trained.cell, trained.answer
     whole, feeding = answer["status"] == "ok", answer.get("feeding") or {}
-    if trained.merges is None or cell.reading.words() is None or not (whole or answer["status"] in STOPPED):
+    if trained.merges is None or not (whole or answer["status"] in STOPPED):
         return
     from harness.proof.prove import MergeList, prove, tokens_left  # late: NumPy comes with it, and is slow to import
 
@@ -305,6 +305,8 @@ def prove_merges(trained: Trained, session: Session) -> None:
     merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, feeding.get("by_design"))
     key = (cell.task_key, trained.merges_sha256, cell.num_merges, whole, tie_break, merges.by_design)
     if key not in session.judged:
+        if cell.reading.words() is None:
+            return
         word_counts, tokens = exchange.read_words(cell.reading.folder)[0], None
         identity = prove(word_counts, merges, cell.min_count, **cell.extending())
         if identity.kind == BY_DESIGN and (own := own_words(trained, feeding.get("own_words"), session)) is not None:
