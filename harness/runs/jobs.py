@@ -123,8 +123,9 @@ def train_record(trained: Trained, common: Record) -> Record:
         "interpreter": interpreter(cell.interpreter).label,
         "concurrent": trained.concurrent,
     }
-    wrong = identity is not None and identity.kind == WRONG
-    return {**record, "status": "mismatch", "reason": identity.reason} if wrong else record  # type: ignore[union-attr]
+    if identity is not None and identity.kind == WRONG:
+        return {**record, "status": "mismatch", "reason": identity.reason}
+    return record
 
 
 def count_record(cell: CountCell, counted: Counted, block: Block, started: str, common: Record) -> Record:

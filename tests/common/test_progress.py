@@ -27,12 +27,13 @@ def test_log_reports_long_work_at_doubling_times(
 
 
 def test_a_bar_is_drawn_on_a_terminal() -> None:
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
+    drawn = io.StringIO()
+    terminal = Console(file=drawn, force_terminal=True, width=120)
     with bar("of [red]", 1000, "merges", terminal, size=2_000_000) as on_progress:
         for done in (BytesRead(1_000_000), 300, 500):
             on_progress(done)
-    assert "of [red]" in terminal.file.getvalue()  # type: ignore[attr-defined]
-    assert "50%" in terminal.file.getvalue()  # type: ignore[attr-defined]
+    assert "of [red]" in drawn.getvalue()
+    assert "50%" in drawn.getvalue()
 
 
 def test_log_reports_the_start_of_a_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

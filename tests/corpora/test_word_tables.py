@@ -26,9 +26,10 @@ pytestmark = pytest.mark.usefixtures("measured_once")
 
 Items = list[tuple[bytes, int]]
 LARGEST = 2**63 - 1
+BYTES, NUMBERS = pa.binary(), pa.int64()
 
 
-def as_parquet(path: Path, items: Items, word: pa.DataType = pa.binary(), count: pa.DataType = pa.int64()) -> Path:  # noqa: B008
+def as_parquet(path: Path, items: Items, word: pa.DataType = BYTES, count: pa.DataType = NUMBERS) -> Path:
     words = pa.array([word for word, _ in items], pa.binary()).cast(word)
     counts = pa.array([count for _, count in items], count)
     parquet.write_table(pa.table({"count": counts, "word": words}), path, row_group_size=3)
