@@ -61,10 +61,8 @@ class TrainerCall(Call):
 
     def keywords(self) -> dict[str, Any]:
         """The keywords that differ from the defaults, so that a trainer without the others can be called too."""
-        values = {option.name: getattr(self, option.name) for option in fields(self)[2:]}
-        given = {
-            option.name: values[option.name] for option in fields(self)[2:] if values[option.name] != option.default
-        }
+        options = {option.name: option.default for option in fields(self)[2:]}
+        given = {name: value for name in options if (value := getattr(self, name)) != options[name]}
         return {**given, "veto": vetoes.named(self.veto)} if "veto" in given else given
 
     def run(self, train: Subject, *meter: Meter) -> list[Merge]:

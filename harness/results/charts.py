@@ -293,11 +293,12 @@ def dots(rows: Sequence[Row]) -> Chart:
         far = max(number for row in own for number in row.time[1:4] if number is not None)
         text = base.time.text if first is base else _factor(first, base)
         marks.append(Text(place, text + first.mark, far, 8, weight=weight))
+    legend = Legend(trainers)
     low, high = log_range([number for row in drawn for number in row.time[1:4]], 1.3, 1.1)
     return Chart(
         claim([row for row in drawn if row.threads == widths[0]]),
         Legend(drawn).caption(),
-        [*_marks_notes(drawn, "Ring"), *doubtful(Legend(trainers)), *failures(Legend(trainers), drawn)],
+        [*_marks_notes(drawn, "Ring"), *doubtful(legend), *failures(legend, drawn)],
         [Panel(Axis("seconds", low, high, log=True), list(by_name), marks, bold=ours)],
         [Entry(counted_text(width, "thread"), INK, "o" if width == 1 else "D") for width in widths if widths[1:]],
         step=0.28,
