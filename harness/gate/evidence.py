@@ -201,7 +201,7 @@ class Snapshot(msgspec.Struct):
 
 
 def read_snapshot(path: Path) -> Snapshot | None:
-    """Return the snapshot in a file; None if there is no file. Raises Refusal if it is something else."""
+    """Read a snapshot; None if there is no file. Raises Refusal if the file is not a snapshot."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Snapshot) if path.exists() else None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

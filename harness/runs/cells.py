@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 Manifest = dict[str, Any]
-"""What is said of a table of words: its digest, and how many there are."""
+"""The manifest of a table of words: its digest, and how many there are."""
 
 
 def digest(parts: Any, length: int = 16) -> str:
@@ -60,7 +60,7 @@ class Reading:
         return self.file.path if self.file.table else files.cache_folder("counts", self.key) / "words"
 
     def words(self) -> Manifest | None:
-        """What is said of the words in that folder; None if there are none. Broken ones are removed."""
+        """The manifest of the words in that folder; None if there are none. Broken ones are removed."""
         return exchange.whole(self.folder)
 
     def keep(self, counted: Path, manifest: Manifest) -> None:

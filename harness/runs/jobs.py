@@ -65,7 +65,7 @@ def read_merges(output: Path, answer: Answer) -> Sequence[Merge] | None:
 
 
 class Counted(NamedTuple):
-    """A counter's answer, and what is said of its words if it counted any."""
+    """A counter's answer, and the manifest of its words if it counted any."""
 
     answer: Answer
     words: Manifest | None = None
