@@ -9,24 +9,28 @@ these, the default of `tie_break` is None, and its merges are replayed against t
 from __future__ import annotations
 
 import contextlib
+import functools
 import glob
 import importlib
 import importlib.metadata
+import inspect
 import io
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, AnyStr
 
 import regex
 
-from variants.contract import GPT2_CHARACTERS, NULL_METER, Corpus, TieBreak, Unavailable
+from variants.contract import GPT2_CHARACTERS, NULL_METER, Corpus, FileTrainer, Merge, TieBreak, Unavailable
 from variants.counting.pretokenize import read_chunks, split_documents
 from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
 
 # Private to whoever uses them: what a text does not hold among these can stand between its pre-tokens.
 DIVIDERS = [chr(code) for code in range(0xE000, 0xE020)]
+BYTES = [bytes((byte,)) for byte in range(256)]
 
 
 def installed(package: str) -> Any:
@@ -42,6 +46,7 @@ class Peer:
     """An outside trainer, its package (None where that is not installed), and what it supports.
 
     `own` are its tie-breaks among the contract's; `ties` says in words which of equally frequent pairs it takes.
+    `patterns` are those that it knows, by name, if it knows only some.
     """
 
     def __init__(
@@ -52,37 +57,71 @@ class Peer:
         ties: str,
         own: Iterable[TieBreak] = (),
         *,
+        patterns: Mapping[str, str] = MappingProxyType({}),
         pre_tokens: str = BY_THE_PATTERN,
         special_tokens: str = CUT_OUT,
         has_minimum: bool = False,
+        has_threads: bool = True,
         reads_file: bool = False,
     ) -> None:
         self.name = name
         self.distribution = package.partition(".")[0].replace("_", "-")
         self.package = installed(package)
         self.own = list(own)
+        self.patterns = patterns
         self.has_minimum = has_minimum
+        self.has_threads = has_threads
         self.reads_file = reads_file
         self.ways = way_in, pre_tokens, special_tokens, ties
 
+    def trainer(self, learn: Callable[..., list[Merge]]) -> Callable[..., list[Merge]]:
+        """`learn` as a trainer: it gets the corpus, the number of merges, and what it names of the keywords.
+
+        The trainer raises Unavailable if the package is missing or lacks a needed feature.
+        """
+        named = inspect.signature(learn).parameters
+        keywords = dict(list(inspect.signature(FileTrainer.__call__).parameters.items())[1:])
+        keywords["tie_break"] = keywords["tie_break"].replace(default=next(iter(self.own), None))
+        if self.has_threads:
+            keywords["threads"] = keywords["min_count"].replace(name="threads")
+        signature = inspect.Signature(list({**keywords, **named}.values()))
+
+        @functools.wraps(learn)
+        def train(*arguments: Any, **keywords: Any) -> list[Merge]:
+            given = signature.bind(*arguments, **keywords)
+            given.apply_defaults()
+            values = given.arguments
+            self.check(values["corpus"], values["tie_break"], values["min_count"])
+            use_threads(values.get("threads", 1))
+            merges = learn(**{name: values[name] for name in named})
+            values["meter"].follow(merges)
+            return merges
+
+        train.__signature__ = signature  # type: ignore[attr-defined]
+        return train
+
     def check(self, corpus: Corpus, tie_break: TieBreak | None, min_count: int) -> None:
         """Raise Unavailable, with what to do, if the package is missing or lacks a needed feature."""
+        if reason := self.refusal(corpus, tie_break, min_count):
+            raise Unavailable(f"{self.name} {reason}")
+
+    def refusal(self, corpus: Corpus, tie_break: TieBreak | None, min_count: int) -> str:
         if self.package is None:
-            raise Unavailable(f"{self.name} is not installed; python -m pip install -e '.[peers]' installs it")
+            return "is not installed; python -m pip install -e '.[peers]' installs it"
         if not self.own and tie_break is not None:
-            rule = f"breaks ties by no rule of tie_break's: it takes {self.ways[3]}"
-            raise Unavailable(f"{self.name} {rule}; set tie_break=own")
+            return f"breaks ties by no rule of tie_break's: it takes {self.ways[3]}; set tie_break=own"
         if self.own and tie_break not in self.own:
             names = " or ".join(each.value for each in self.own)
-            raise Unavailable(
-                f"{self.name} does not break ties by {tie_break and tie_break.value}; set tie_break={names}"
-            )
+            return f"does not break ties by {tie_break and tie_break.value}; set tie_break={names}"
         if min_count > 1 and not self.has_minimum:
-            raise Unavailable(f"{self.name} has no least count of a pair; leave out min_count={min_count}")
+            return f"has no least count of a pair; leave out min_count={min_count}"
+        if self.patterns and corpus.pattern not in self.patterns.values():
+            return f"trains with GPT-2's pattern only; set pattern={' or pattern='.join(self.patterns)}"
         if corpus.pattern is None:
-            raise Unavailable(f"{self.name} takes text and no raw bytes; choose another pattern than bytes")
+            return "takes text and no raw bytes; choose another pattern than bytes"
         if self.reads_file and corpus.errors != "strict":
-            raise Unavailable(f"{self.name} takes the bytes as they are; leave out errors={corpus.errors}")
+            return f"takes the bytes as they are; leave out errors={corpus.errors}"
+        return ""
 
     def feeding(self, corpus: Corpus, **_: Any) -> Feeding:  # noqa: ARG002
         """How it is fed; a module's own `feeding`, unless that has more to say."""
@@ -145,3 +184,34 @@ def whole_text(package: str, corpus: Corpus) -> tuple[str, str]:
 def spelled(token: str) -> bytes:
     """The bytes of a token that is written in GPT-2's characters."""
     return bytes(map(GPT2_CHARACTERS.index, token))
+
+
+def merges_of(tokens: list[AnyStr], single: int = 256) -> list[tuple[AnyStr, AnyStr]]:
+    """The merges behind tokens in the order of their ids, of which the first `single` were there from the beginning.
+
+    It is for packages that tell what they have learned and not what it was made of. Two different merges never give the
+    same bytes, and a token's parts are what the merges before it leave of its bytes. Finding them is some hundredths of
+    the time of training, and is measured with it, since nobody can have the merges without.
+
+    >>> merges_of([*BYTES, b"ab", b"abab"])
+    [(b'a', b'b'), (b'ab', b'ab')]
+    """
+    rank_of = {token: rank for rank, token in enumerate(tokens)}
+    return [parts_of(token, rank, rank_of) for rank, token in enumerate(tokens) if rank >= single]
+
+
+def parts_of(token: AnyStr, rank: int, rank_of: dict[AnyStr, int]) -> tuple[AnyStr, AnyStr]:
+    """The two parts that a token was made of: the only two known ones, or those that earlier merges leave of it."""
+    possible = [
+        (token[:cut], token[cut:])
+        for cut in range(1, len(token))
+        if rank_of.get(token[:cut], rank) < rank and rank_of.get(token[cut:], rank) < rank
+    ]
+    if len(possible) == 1:
+        return possible[0]
+    parts = [token[place : place + 1] for place in range(len(token))]
+    while len(parts) > 2:
+        ranks = [rank_of.get(left + right, rank) for left, right in zip(parts, parts[1:])]
+        place = ranks.index(min(ranks))
+        parts[place : place + 2] = [parts[place] + parts[place + 1]]
+    return parts[0], parts[1]

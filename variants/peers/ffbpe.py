@@ -6,9 +6,8 @@ be cut with it. It tells tokens in order and not what they were made of.
 
 from __future__ import annotations
 
-from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak
-from variants.peers import Peer, documents, use_threads
-from variants.peers.parts import BYTES, merges_of
+from variants.contract import GPT2_PATTERN, Corpus, Merge, TieBreak
+from variants.peers import BYTES, Peer, documents, merges_of
 
 RULES = {
     TieBreak.RAW_BYTES: {"initial_alphabet": "raw", "tie_break": "smallest_pair_id"},
@@ -20,18 +19,9 @@ PEER = Peer("ffbpe", "ffbpe", WAY_IN, "by initial_alphabet and tie_break, which 
 feeding = PEER.feeding
 
 
-def train(
-    corpus: Corpus,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak = TieBreak.RAW_BYTES,
-    min_count: int = 1,
-    threads: int = 1,
-) -> list[Merge]:
-    """Train on the documents of a corpus. Raises Unavailable if the package is missing or lacks a needed feature."""
-    PEER.check(corpus, tie_break, min_count)
-    use_threads(threads)
+@PEER.trainer
+def train(corpus: Corpus, num_merges: int, *, tie_break: TieBreak = TieBreak.RAW_BYTES) -> list[Merge]:
+    """Train on the documents of a corpus."""
     own_pattern = corpus.pattern == GPT2_PATTERN  # its default, for which it has a scanner
     counter = PEER.package.PreTokenizer([], pat_str=None if own_pattern else corpus.pattern).word_counter()
     counter.add_source(documents(corpus))
@@ -39,6 +29,4 @@ def train(
     trainer.add_word_counter(counter)
     trainer.train(256 + num_merges)
     learned = sorted(trainer.vocab.items(), key=lambda item: item[1])
-    merges = merges_of([*BYTES, *(token for token, rank in learned if rank >= 256)])
-    meter.follow(merges)
-    return merges
+    return merges_of([*BYTES, *(token for token, rank in learned if rank >= 256)])

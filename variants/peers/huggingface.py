@@ -11,9 +11,9 @@ import json
 import os
 from typing import Any
 
-from variants.contract import GPT2_PATTERN, NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
+from variants.contract import GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable
 from variants.feeding import Feeding
-from variants.peers import Peer, documents, spelled, use_threads
+from variants.peers import Peer, documents, spelled
 
 PEER = Peer(
     "Hugging Face tokenizers",
@@ -25,24 +25,15 @@ PEER = Peer(
 )
 
 
-def train(
-    corpus: Corpus,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak = TieBreak.HUGGINGFACE,
-    min_count: int = 1,
-    threads: int = 1,
-) -> list[Merge]:
-    """Train on the documents of a corpus. Raises Unavailable if the package is missing or lacks a needed feature."""
-    PEER.check(corpus, tie_break, min_count)
+@PEER.trainer
+def train(corpus: Corpus, num_merges: int, *, min_count: int = 1, threads: int = 1) -> list[Merge]:
+    """Train on the documents of a corpus."""
     tokenizers = PEER.package
     if not hasattr(tokenizers, "trainers"):
         raise Unavailable(
             f"tokenizers {tokenizers.__version__} has no trainers; python -m pip install 'tokenizers<1' installs one "
             "that has"
         )
-    use_threads(threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizer(corpus)
@@ -56,9 +47,7 @@ def train(
     )
     tokenizer.train_from_iterator(documents(corpus), trainer)
     learned = json.loads(tokenizer.to_str())["model"]["merges"]
-    merges = [(spelled(left), spelled(right)) for left, right in learned]
-    meter.follow(merges)
-    return merges
+    return [(spelled(left), spelled(right)) for left, right in learned]
 
 
 def feeding(corpus: Corpus) -> Feeding:

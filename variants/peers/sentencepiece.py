@@ -10,10 +10,9 @@ from __future__ import annotations
 import io
 import re
 
-from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
+from variants.contract import Corpus, Merge
 from variants.feeding import Feeding
-from variants.peers import Peer
-from variants.peers.parts import merges_of
+from variants.peers import Peer, merges_of
 
 PEER = Peer(
     "sentencepiece",
@@ -29,20 +28,9 @@ BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
 LONGEST_LINE = 1 << 30
 
 
-def train(
-    corpus: Corpus,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak | None = None,
-    min_count: int = 1,
-    threads: int = 1,
-) -> list[Merge]:
-    """Train on a file. Raises Unavailable if the package is missing or lacks a needed feature.
-
-    The vocabulary holds its characters as well as the bytes, so there is room for fewer merges than requested.
-    """
-    PEER.check(corpus, tie_break, min_count)
+@PEER.trainer
+def train(corpus: Corpus, num_merges: int, *, threads: int = 1) -> list[Merge]:
+    """Train on a file. The vocabulary holds its characters as well as the bytes, so there is room for fewer merges."""
     model = io.BytesIO()
     PEER.package.SentencePieceTrainer.train(
         input=corpus.path,
@@ -62,9 +50,7 @@ def train(
         minloglevel=2,
     )
     processor = PEER.package.SentencePieceProcessor(model_proto=model.getvalue())
-    merges = merges_behind([processor.id_to_piece(number) for number in range(processor.get_piece_size())], corpus)
-    meter.follow(merges)
-    return merges
+    return merges_behind([processor.id_to_piece(number) for number in range(processor.get_piece_size())], corpus)
 
 
 def merges_behind(pieces: list[str], corpus: Corpus) -> list[Merge]:

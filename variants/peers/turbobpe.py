@@ -5,30 +5,21 @@ Its authors call that approximate, and `batch_size=1` exact; what came of it in 
 
 from __future__ import annotations
 
-from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak
+from variants.contract import Corpus, Merge
 from variants.feeding import Feeding
 from variants.peers import Peer, whole_text
 
-PEER = Peer("turbobpe", "turbobpe", "RegexTokenizer.train, one string", "the pair that came first into its table")
+TIES = "the pair that came first into its table"
+PEER = Peer("turbobpe", "turbobpe", "RegexTokenizer.train, one string", TIES, has_threads=False)
 
 
-def train(
-    corpus: Corpus,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak | None = None,
-    min_count: int = 1,
-    batch_size: int = 10,
-) -> list[Merge]:
-    """Train on a corpus as one string. Raises Unavailable if the package is missing or lacks a needed feature."""
-    PEER.check(corpus, tie_break, min_count)
+@PEER.trainer
+def train(corpus: Corpus, num_merges: int, *, batch_size: int = 10) -> list[Merge]:
+    """Train on a corpus as one string."""
     text, pattern = whole_text(PEER.name, corpus)
     tokenizer = PEER.package.RegexTokenizer(pattern)
     tokenizer.train(text, 256 + num_merges, batch_size=batch_size)
-    merges = [(tokenizer.vocab[left], tokenizer.vocab[right]) for left, right in tokenizer.merges]
-    meter.follow(merges)
-    return merges
+    return [(tokenizer.vocab[left], tokenizer.vocab[right]) for left, right in tokenizer.merges]
 
 
 def feeding(corpus: Corpus, batch_size: int = 10) -> Feeding:
