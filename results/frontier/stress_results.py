@@ -44,7 +44,7 @@ def chart_of(trainers: list[Row]) -> Chart:
     marks: list[Mark] = []
     for place, text in enumerate(names):
         for row in texts[text]:
-            marks.append(point_of(row.time, row.time.number or 0.0, place, look_of(row.name)))
+            marks.append(point_of(row.time, row.name, row.time.number or 0.0, place, look_of(row.name)))
     low, high = log_range([row.time.number for row in trainers])
     won = sum(min(texts[text], key=lambda row: row.time.number or 0.0).name == FASTEST for text in names)
     trainer_names = list(dict.fromkeys(row.name for row in trainers))
