@@ -52,9 +52,8 @@ def check(paths: Sequence[Path]) -> int:
             if complaint is not None:
                 broken += 1
                 tell(f"{file}, line {number}: {complaint}")
-        for run in joined.runs:
-            if run not in joined.ended:
-                tell(f"{file}: {unfinished_note(run)}")
+        for run in joined.unfinished():
+            tell(f"{file}: {unfinished_note(run)}")
     wanting = f"{broken} of them broken" if broken else "none broken"
     tell(f"{counted_text(seen, 'line')} in {counted_text(len(files), 'file')}, {wanting}")
     return UNMEASURED if broken else OK

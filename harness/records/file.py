@@ -10,7 +10,6 @@ import fcntl
 import gzip
 import io
 import os
-import shlex
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -45,7 +44,6 @@ KindOfLine = TypeVar("KindOfLine", bound=Line)
 _AS_GIVEN = ("params", "environment")
 """Keys whose values are written as they are; elsewhere null is the same as a missing key, and floats are rounded."""
 _DECIMALS = 12
-asdict = msgspec.structs.asdict
 
 
 class RecordFile:
@@ -63,13 +61,11 @@ class RecordFile:
 
     def append_lines(self, lines: Sequence[Line]) -> None:
         """Append lines in one write, all or none. Raises Refusal if the disk is full."""
-        self.append_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
-
-    def append_bytes(self, content: bytes) -> None:
+        content = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
         try:
             with self.path.open("a+b", buffering=0) as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
-                _append_whole(file, content)
+                append_whole(file, content)
         except OSError as error:
             raise unwritable(self.path.parent, error) from error
 
@@ -80,7 +76,7 @@ def unwritable(folder: Path, error: OSError) -> Refusal:
     )
 
 
-def _append_whole(file: io.FileIO, content: bytes) -> None:
+def append_whole(file: io.FileIO, content: bytes) -> None:
     """Append `content`; if that fails half-way, take back what was written."""
     end = file.seek(0, os.SEEK_END)
     if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
@@ -94,52 +90,6 @@ def _append_whole(file: io.FileIO, content: bytes) -> None:
         if file.seek(0, os.SEEK_END) > end:
             file.truncate(end)
         raise
-
-
-class Splitter:
-    """Splits records into lines; a run, cell or proof becomes a line once."""
-
-    def __init__(self) -> None:
-        self.runs: dict[str, Run] = {}
-        self.cells: dict[tuple[str, str], int] = {}
-        self.proofs: dict[tuple[str, int, str], Proof] = {}
-
-    def lines(self, record: Mapping[str, Any]) -> list[Line]:
-        """The lines of a record that were not returned before: its run, cell and proof, then its measurement.
-
-        Raises msgspec.ValidationError for a record that does not fit the schema.
-        """
-        fields = {**record, "run": record["run_id"], "role": record["cell"], "schema": SCHEMA, "cell": 0}
-        lines: list[Line] = []
-        if (run := _line(Run, fields)) != self.runs.get(run.run):
-            lines.append(run)
-        cell = _line(Cell, fields)
-        key = _key_of(cell)
-        number = fields["cell"] = self.cells.get(key, sum(run_id == run.run for run_id, _ in self.cells))
-        msgspec.structs.force_setattr(cell, "cell", number)
-        if key not in self.cells:
-            lines.append(cell)
-        if record.get("merges_sha256") is not None and record.get("identity") is not None:
-            proof = _line(Proof, fields)
-            if self.proofs.get((proof.run, proof.cell, proof.merges_sha256)) != proof:
-                lines.append(proof)
-        for line in lines:
-            self.note(line)
-        return [*lines, _line(Measurement, fields)]
-
-    def note(self, line: Line) -> None:
-        """Remember a line that is in the file."""
-        if isinstance(line, Run):
-            self.runs[line.run] = line
-        elif isinstance(line, Cell):
-            self.cells[_key_of(line)] = line.cell
-        elif isinstance(line, Proof):
-            self.proofs[line.run, line.cell, line.merges_sha256] = line
-
-
-def _key_of(cell: Cell) -> tuple[str, str]:
-    """What two lines of one cell have in common: all but its number."""
-    return cell.run, repr({**asdict(cell), "cell": 0})
 
 
 def _line(kind: type[KindOfLine], fields: Mapping[str, Any]) -> KindOfLine:
@@ -192,11 +142,6 @@ def decoded(text: bytes) -> Line | str:
         return f"{key}: {what[:1].lower()}{what[1:]}" if key else what
 
 
-def files_in(folder: Path) -> list[Path]:
-    """The files of records in a folder, the packed one first; the name of the plain one if there are none."""
-    return [path for path in (folder / PACKED, folder / FILE_NAME) if path.exists()] or [folder / FILE_NAME]
-
-
 # Lines joined into records
 
 
@@ -207,13 +152,15 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
     """
     records: list[Record] = []
     for path in map(Path, paths):
-        for file in files_in(path) if path.is_dir() else [path]:
+        files = [path / name for name in (PACKED, FILE_NAME) if (path / name).exists()] or [path / FILE_NAME]
+        for file in files if path.is_dir() else [path]:
             joined = Joined()
             for number, line in sound_lines(file):
                 if (missing := joined.add(line)) is not None:
                     say(f"{file}, line {number}: skipped, {missing}")
+            unfinished = joined.unfinished()
             records += [
-                record if record["run_id"] in joined.ended else {**record, "unfinished": True}
+                {**record, "unfinished": True} if record["run_id"] in unfinished else record
                 for record in joined.whole()
             ]
     return records
@@ -233,65 +180,81 @@ def unfinished_note(run: str) -> str:
     return f"run {run[:16]} was interrupted: run the same command to finish it"
 
 
-def command_of(record: Mapping[str, Any]) -> str:
-    """The command that measured a record, as it was typed; of a path its last name alone.
-
-    >>> command_of({"overrides": ["variants=naive,heap", "data.path=a book.txt"]})
-    "python -m harness variants=naive,heap 'data.path=a book.txt'"
-    """
-    return shlex.join(["python", "-m", "harness", *record.get("overrides", ())])
-
-
 class Joined:
-    """Joins lines in their order; what measurements share is the same object in each of their records."""
+    """Lines joined into records, and records split into lines; what measurements share is the same object in each."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self.runs: dict[str, Record] = {}
-        self.cells: dict[tuple[str, int], Record] = {}
-        self.proofs: dict[tuple[str, int, str | None], Record] = {}
-        self.closed: set[tuple[Any, ...]] = set()
-        """The blocks that one attempt measured whole."""
-        self.ended: set[str] = set()
+        self.shared: dict[tuple[Any, ...], Line] = {}
+        """The runs, cells and proofs by what names each."""
+        self.closed: set[Line] = set()
+        """The blocks that one attempt measured whole, and the ends of runs."""
 
     def add(self, line: Line) -> str | None:
         """Join a line; returns what is wrong with it, if it needs a line that is missing."""
-        if isinstance(line, Run):
-            self.runs[line.run] = _without(line, "run")
-        elif isinstance(line, Cell):
-            self.cells[line.run, line.cell] = {**_without(line, "run", "cell", "role"), "cell": line.role}
-        elif isinstance(line, Proof):
-            identity = {**dict.fromkeys(Identity.__annotations__), **line.identity}
-            self.proofs[line.run, line.cell, line.merges_sha256] = {"identity": identity, "tokens": line.tokens}
-        elif isinstance(line, Block):
-            self.closed.add((line.run, line.task, line.warm_up, line.block, line.attempt))
-        elif isinstance(line, End):
-            self.ended.add(line.run)
-        elif isinstance(line, Measurement):
-            return self.measurement(line)
+        if isinstance(line, Measurement):
+            return self._measurement(line)
+        if isinstance(line, Block | End):
+            self.closed.add(line)
+        else:
+            self.shared[_name_of(line)] = line
         return None
 
-    def measurement(self, line: Measurement) -> str | None:
-        run, cell = self.runs.get(line.run), self.cells.get((line.run, line.cell))
-        if run is None or cell is None:
+    def _measurement(self, line: Measurement) -> str | None:
+        name = _name_of(line)
+        run, cell, proof = (self.shared.get(name[:length]) for length in (1, 2, 3))
+        if run is None or not isinstance(cell, Cell):
             missing = "run" if run is None else f"cell {line.cell}"
             return f"its {missing} has no line before it"
-        proof = self.proofs.get((line.run, line.cell, line.merges_sha256), _UNPROVED)
-        record = {**run, "run_id": line.run, **cell, **proof, **_without(line, "run", "cell")}
-        record["seconds"] = {**_SECONDS[cell["cell"]], **line.seconds}
-        self.records.append(record)
+        identity, tokens = (proof.identity, proof.tokens) if isinstance(proof, Proof) else (None, None)
+        self.records.append(
+            {
+                **_without(run, "run"),
+                "run_id": line.run,
+                **_without(cell, "run", "cell", "role"),
+                "cell": cell.role,
+                "identity": None if identity is None else {**dict.fromkeys(Identity.__annotations__), **identity},
+                "tokens": tokens,
+                **_without(line, "run", "cell"),
+                "seconds": {**_SECONDS[cell.role], **line.seconds},
+            }
+        )
         return None
+
+    def split(self, record: Mapping[str, Any]) -> list[Line]:
+        """Join a record; returns its lines: run, cell and proof if they are not there yet, then its measurement.
+
+        Raises msgspec.ValidationError for a record that does not fit the schema.
+        """
+        fields = {**record, "run": record["run_id"], "role": record["cell"], "schema": SCHEMA, "cell": 0}
+        run, cell = _line(Run, fields), _line(Cell, fields)
+        cells = [line for line in self.shared.values() if isinstance(line, Cell) and line.run == run.run]
+        same = (line.cell for line in cells if line == msgspec.structs.replace(cell, cell=line.cell))
+        fields["cell"] = next(same, len(cells))
+        lines: list[Line] = [run, msgspec.structs.replace(cell, cell=fields["cell"])]
+        if record.get("merges_sha256") is not None and record.get("identity") is not None:
+            lines.append(_line(Proof, fields))
+        fresh = [line for line in lines if self.shared.get(_name_of(line)) != line] + [_line(Measurement, fields)]
+        for line in fresh:
+            self.add(line)
+        return fresh
+
+    def unfinished(self) -> list[str]:
+        """The runs that have no end."""
+        runs = [line.run for line in self.shared.values() if isinstance(line, Run)]
+        return [run for run in runs if End(run=run) not in self.closed]
 
     def whole(self, task: int | None = None) -> list[Record]:
         """The records, or those of one task, in order; each says whether its block was measured whole."""
         chosen = [record for record in self.records if task in (None, record["task"])]
         for record in chosen:
-            record["block_whole"] = _block(record) in self.closed
+            block = Block(run=record["run_id"], **{name: record[name] for name in _BLOCK})
+            record["block_whole"] = block in self.closed
         runs = {run: place for place, run in enumerate(dict.fromkeys(record["run_id"] for record in chosen))}
         return sorted(chosen, key=lambda record: (runs[record["run_id"]], *_order(record)))
 
 
-_UNPROVED: Record = {"identity": None, "tokens": None}
+_BLOCK = ("task", "block", "warm_up", "attempt")
 _SECONDS: dict[str, dict[str, float | None]] = {
     "count": dict.fromkeys((*COUNTING_PHASES, "other", "total")),
     "train": dict.fromkeys(name for name in (*PHASES, "total") if name != "copy"),
@@ -299,11 +262,13 @@ _SECONDS: dict[str, dict[str, float | None]] = {
 """What the seconds of a record hold at least; null was not measured."""
 
 
+def _name_of(line: Line) -> tuple[Any, ...]:
+    """What names a run, a cell or a proof; of a measurement its proof, whose name begins with those of run and cell."""
+    return tuple(getattr(line, name) for name in ("run", "cell", "merges_sha256") if hasattr(line, name))
+
+
 def _without(line: Line, *names: str) -> Record:
-    values = asdict(line)
-    for name in names:
-        del values[name]
-    return values
+    return {name: value for name, value in msgspec.structs.asdict(line).items() if name not in names}
 
 
 def _order(record: Record) -> tuple[Any, ...]:
@@ -311,10 +276,6 @@ def _order(record: Record) -> tuple[Any, ...]:
     if record["cell"] == "count":
         return record["task"], False
     return record["task"], True, not record["warm_up"], record["block"], record["place"]
-
-
-def _block(record: Record) -> tuple[Any, ...]:
-    return record["run_id"], record["task"], record["warm_up"], record["block"], record["attempt"]
 
 
 class RunLog:
@@ -331,21 +292,21 @@ class RunLog:
         """Start a run, or resume the one that has these lines."""
         self.store = store
         self.about: dict[str, Any] = {"run_id": run_id, "plan": plan, "overrides": list(overrides)}
-        self.splitter, self.joined = Splitter(), Joined()
+        self.joined = Joined()
         for line in lines:
-            self.splitter.note(line)
             self.joined.add(line)
         self.about["attempt"] = self.attempt = 1 + max((record["attempt"] for record in self.joined.records), default=0)
 
     def add(self, record: Mapping[str, Any], closes: tuple[int, bool] | None = None) -> None:
         """Put a measurement on disk with its proof; `closes` names the block that it completes."""
-        lines = self.splitter.lines({**record, **self.about})
+        lines = self.joined.split(
+            {**record, **self.about}
+        )  # first, so that a full disk does not keep it from being shown
         if closes is not None:
             number, warm_up = closes
             block = {"task": record["task"], "block": number, "warm_up": warm_up, "attempt": self.attempt}
             lines.append(Block(run=lines[-1].run, **block))
-        for line in lines:  # first, so that a full disk does not keep it from being shown
-            self.joined.add(line)
+            self.joined.add(lines[-1])
         if self.store is not None:
             self.store.append_lines(lines)
 

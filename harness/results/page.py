@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +17,6 @@ from harness.common.console import html_text, html_texts
 from harness.common.errors import Refusal
 from harness.common.sheet import STYLE, html_document, html_table
 from harness.common.units import counted_text
-from harness.records.file import command_of
 from harness.results.charts import Chart, claim, dots, phases
 from harness.results.drawing import svg_of
 from harness.results.legend import Legend, failures, is_outside_table, unfinished
@@ -25,6 +25,7 @@ from harness.results.selection import panel_title
 from harness.results.tables import TableOptions, by_task, tables
 
 MOST_CHARTS = 4
+COMMAND = ("python", "-m", "harness")
 SCRIPT = """
 const table = document.querySelector("table");
 const body = table.tBodies[0];
@@ -78,8 +79,8 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
     parts += _paragraphs([*unfinished(rows), *failures(legend)])
     environments = Counter(json.dumps(row.record.get("environment") or {}, indent=1) for row in rows)
     parts += [_folded(f"Environment of {counted_text(count, 'row')}", text) for text, count in environments.items()]
-    commands = {tuple(row.record.get("overrides", ())): command_of(row.record) for row in rows}
-    parts.append(_folded("Measure again", "\n".join(commands.values())))
+    commands = dict.fromkeys(shlex.join([*COMMAND, *row.record.get("overrides", ())]) for row in rows)
+    parts.append(_folded("Measure again", "\n".join(commands)))
     return _whole(title, parts)
 
 

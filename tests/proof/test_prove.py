@@ -15,7 +15,7 @@ from harness.common.registry import VariantCard
 from harness.measure.process import Limits
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, prove
 from harness.proof.prove import Identity, MergeList, ReplayResult
-from harness.records.file import Record, Splitter
+from harness.records.file import Joined, Record
 from harness.runs.cells import TrainCell
 from harness.runs.run import exit_code
 from harness.worker.calling import OWN
@@ -126,7 +126,7 @@ def proved(folder: Path, *cells: TrainCell) -> tuple[int, dict[str, Record]]:
     """Measure and prove; returns the exit code, and the trainers' records by variant."""
     records = run_of(folder, cells).records()
     by_variant = {record["variant"]: record for record in records if record["cell"] == "train"}
-    assert all(Splitter().lines(record) for record in by_variant.values())
+    assert all(Joined().split(record) for record in by_variant.values())
     return exit_code(records), by_variant
 
 

@@ -30,7 +30,7 @@ from harness import report, table
 from harness.common.errors import UNMEASURED, Refusal
 from harness.measure import machine
 from harness.records import __main__ as records
-from harness.records.file import FILE_NAME, PACKED, RecordFile, Splitter, read_lines, read_records
+from harness.records.file import FILE_NAME, PACKED, Joined, RecordFile, read_lines, read_records
 from harness.records.schema import KINDS, Block
 from harness.runs.jobs import without_paths
 from variants.contract import GPT2_PATTERN, WordCounts
@@ -43,8 +43,8 @@ RUN = "2026-11-21T11:20:00+00:00"
 
 
 def texts_of(given: list[Record]) -> list[str]:
-    splitter = Splitter()
-    return [msgspec.json.encode(line).decode() for record in given for line in splitter.lines(record)]
+    joined = Joined()
+    return [msgspec.json.encode(line).decode() for record in given for line in joined.split(record)]
 
 
 @pytest.fixture(scope="module")
@@ -274,10 +274,10 @@ def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: 
 def test_what_does_not_fit_the_schema_is_refused(change: Record, complaint: str | None) -> None:
     changed = {**measured("heap", 1.0), **change}
     if complaint is None:
-        assert Splitter().lines(changed)
+        assert Joined().split(changed)
     else:
         with pytest.raises(msgspec.ValidationError) as refused:
-            Splitter().lines(changed)
+            Joined().split(changed)
         assert complaint in str(refused.value)
 
 

@@ -15,7 +15,7 @@ from workbench import BRIEF, cell_of, cells, reading_of, run_of, unruly
 from harness.common import registry
 from harness.common.registry import VariantCard
 from harness.measure.process import Answer, Limits, measure
-from harness.records.file import Splitter
+from harness.records.file import Joined
 from harness.runs import estimate
 from harness.runs.cells import TrainCell
 from harness.runs.estimate import estimate_total, make_part, power_law, write_beginning
@@ -133,7 +133,7 @@ def test_what_is_stopped_is_extrapolated_by_runs_on_beginnings_and_its_merges_ar
     if name == "merges_slowly":
         assert record["identity"]["kind"] == "identical"
         assert estimated["merges_done"] == record["merges_done"] < merges
-    assert Splitter().lines(record)
+    assert Joined().split(record)
     assert exit_code(run.records()) == 0
     assert exit_code([record]) == 22
 

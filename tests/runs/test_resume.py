@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import math
 import os
@@ -35,7 +36,8 @@ from harness.common.comparison import interval
 from harness.common.files import cache_folder
 from harness.common.registry import VariantCard
 from harness.records import __main__ as records
-from harness.records.file import FILE_NAME, Record, RecordFile, read_records
+from harness.records import file as record_file
+from harness.records.file import FILE_NAME, Record, read_records
 from harness.runs import blocks, run
 from harness.runs.cells import Plan, Preset, Rule, TrainCell, make_tasks
 from harness.runs.jobs import Trained
@@ -55,17 +57,17 @@ class Killed(BaseException):
 
 def killed_at(monkeypatch: pytest.MonkeyPatch, write: int, part: float, measure: Callable[[], Any]) -> bool:
     """Measure until a write, of which a part reaches the disk; False if the run finished before."""
-    append = RecordFile.append_bytes
+    append = record_file.append_whole
     writes = itertools.count()
 
-    def fail(store: RecordFile, content: bytes) -> None:
+    def fail(opened: io.FileIO, content: bytes) -> None:
         if next(writes) == write:
-            append(store, content[: int(part * len(content))])
+            append(opened, content[: int(part * len(content))])
             raise Killed
-        append(store, content)
+        append(opened, content)
 
     with monkeypatch.context() as patched:
-        patched.setattr(RecordFile, "append_bytes", fail)
+        patched.setattr(record_file, "append_whole", fail)
         try:
             measure()
         except Killed:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.records.file import RecordFile, Splitter, read_lines
+from harness.records.file import Joined, RecordFile, read_lines
 from harness.records.schema import End
 
 Record = dict[str, Any]
@@ -87,11 +87,11 @@ def wrong(variant: str, **changes: Any) -> Record:
 
 def append(store: RecordFile, records: Iterable[Record]) -> None:
     """Append records as lines; lines that the file has already are not repeated."""
-    splitter = Splitter()
+    joined = Joined()
     for _, line in read_lines(store.path) if store.path.is_file() else ():
         if not isinstance(line, str):
-            splitter.note(line)
-    store.append_lines([line for record in records for line in splitter.lines(record)])
+            joined.add(line)
+    store.append_lines([line for record in records for line in joined.split(record)])
 
 
 def stored(path: Path, records: Iterable[Record]) -> Path:
