@@ -14,9 +14,9 @@ from rich.console import Console
 
 from harness.common.console import Parser
 from harness.common.errors import OK, UNCHANGED, Refusal, guarded
-from harness.common.registry import at_least, one_of
+from harness.common.registry import at_least, one_of, parse_vocab_size
 from harness.common.sheet import Column, Sheet, print_sheet
-from harness.common.units import count_text, parse_vocab_size
+from harness.common.units import count_text
 from harness.proof.prove import tokens_left
 from harness.tokenizer import add_training_options, checked_place, save_and_report, special_tokens
 from harness.tokenizers.learned import trained

@@ -19,8 +19,9 @@ from rich.console import Console
 from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded, reason
 from harness.common.progress import bar
+from harness.common.registry import parse_bytes, parse_vocab_size
 from harness.common.sheet import print_sheet
-from harness.common.units import count_text, parse_bytes, parse_vocab_size
+from harness.common.units import count_text
 from harness.corpora import CorpusFile
 from harness.tokenizers import check, statistics
 from harness.tokenizers.folder import FILES_OF, check_free, check_writable, save

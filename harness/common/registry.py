@@ -14,9 +14,12 @@ import importlib.metadata
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from harness.common.errors import Refusal
 from harness.common.units import one_line
@@ -31,23 +34,21 @@ COMPILED = "compiled"
 """The tag of the default counter."""
 
 
-@dataclass(frozen=True)
-class CounterCard:
+class CounterCard(msgspec.Struct, frozen=True):
     """A word counter and its keyword parameters with their defaults."""
 
     name: str
-    target: str
+    target: str = msgspec.field(name="_target_")
     about: str = ""
     tags: tuple[str, ...] = ()
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = {}
 
 
 GIVEN = CounterCard("given", "", "the words came with their counts")
 """Stands for the counter where the corpus is a table of words."""
 
 
-@dataclass(frozen=True)
-class VariantCard(CounterCard):
+class VariantCard(CounterCard, frozen=True):
     """A trainer, with a counter of its own if it needs one.
 
     `rank` orders variants of one part of the series, or of none: those that come later build on those before.
@@ -61,7 +62,7 @@ class VariantCard(CounterCard):
     def __post_init__(self) -> None:
         if not self.family:
             # Functions of one module may share a fault, so they are not two witnesses.
-            object.__setattr__(self, "family", self.target.partition(":")[0])
+            force_setattr(self, "family", self.target.partition(":")[0])
 
 
 @functools.cache
@@ -74,10 +75,11 @@ def conf_folder() -> Path:
     raise Refusal(f"no configuration at {here / 'conf'} or {here.parent / 'conf'}; install the package again")
 
 
-def cards(group: str) -> dict[str, dict[str, Any]]:
-    """The cards of a folder of conf/ by name: `variant`, with the presets of families, `data`, `pattern` and so on."""
-    own = {file.stem: read_card(file) for file in sorted((conf_folder() / group).glob("*.yaml"))}
-    return own | (presets() if group == "variant" else {})
+def cards(group: str, conf: Path | None = None) -> dict[str, dict[str, Any]]:
+    """The cards of a folder of conf/ by name; of `variant` the presets and what other packages announce as well."""
+    conf = conf or conf_folder()
+    own = {file.stem: read_card(file) for file in sorted((conf / group).glob("*.yaml"))}
+    return announced() | own | presets(conf) if group == "variant" else own
 
 
 def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -89,58 +91,57 @@ def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
     cards: dict[str, dict[str, Any]] = {}
     for file in sorted((conf / "family").glob("*.yaml")):
         family = read_card(file)
-        defaults, presets = family["defaults"], family["presets"]
-        for name, preset in presets.items():
+        defaults = family["defaults"]
+        for name, preset in family["presets"].items():
             if name in cards or (conf / "variant" / f"{name}.yaml").exists():
                 raise Refusal(f"{file} has a preset {name!r}, and another variant is called so; rename one")
-            params = {**defaults.get("params", {}), **((preset or {}).get("params") or {})}
-            cards[name] = {"name": name, **defaults, **(preset or {}), "params": params}
+            params = {**defaults.get("params", {}), **preset.get("params", {})}
+            cards[name] = {"name": name, **defaults, **preset, "params": params}
     return cards
+
+
+def announced() -> dict[str, dict[str, Any]]:
+    """Cards of the trainers that other packages announce by an entry point, by name."""
+    return {
+        entry.name: {"name": entry.name, "about": f"from {entry.value}", "_target_": entry.value, "tags": ["external"]}
+        for entry in importlib.metadata.entry_points(group=ENTRY_POINTS)
+    }
 
 
 @functools.cache
 def variants() -> dict[str, VariantCard]:
     """Every variant by name, in the order of the ladder, outside trainers and other packages' last."""
-    own = [_variant(name, card) for name, card in cards("variant").items()]
-    own.sort(key=_rung)
-    by_name = {card.name: card for card in own}
-    return by_name | {name: card for name, card in announced().items() if name not in by_name}
-
-
-def _rung(card: VariantCard) -> tuple[bool, bool, int, int, int, str]:
-    """Where a card is on the ladder; the parts of the series follow each other within a language."""
-    language = next((place for place, tag in enumerate(("cython", "cpp"), 1) if tag in card.tags), 0)
-    return OUTSIDE in card.tags, card.part is None, language, card.part or 0, card.rank, card.name
-
-
-def variant(name: str) -> VariantCard | None:
-    """The variant of this name, or None."""
-    return variants().get(name)
-
-
-def announced() -> dict[str, VariantCard]:
-    """The trainers that other packages announce by an entry point, by name."""
-    return {
-        entry.name: VariantCard(entry.name, entry.value, f"from {entry.value}", tags=("external",))
-        for entry in importlib.metadata.entry_points(group=ENTRY_POINTS)
-    }
+    found = [_variant(name, card) for name, card in cards("variant").items()]
+    return {card.name: card for card in sorted(found, key=_rung)}
 
 
 def variant_at(conf: Path, name: str) -> VariantCard | None:
     """A variant of another checkout's configuration, or None."""
-    file = conf / "variant" / f"{name}.yaml"
-    card = read_card(file) if file.is_file() else presets(conf).get(name)
-    return _variant(name, card) if card is not None else None
+    card = cards("variant", conf).get(name)
+    return None if card is None else _variant(name, card)
+
+
+def _variant(name: str, card: dict[str, Any]) -> VariantCard:
+    if card.get("name") != name:
+        raise Refusal(f"the card of {name} needs `name: {name}`")
+    try:
+        return msgspec.convert(card, VariantCard)
+    except msgspec.ValidationError as error:
+        raise Refusal(f"the card of {name} is not one: {error}") from error
+
+
+def _rung(card: VariantCard) -> tuple[bool, bool, bool, int, int, int, str]:
+    """Where a card is on the ladder; the parts of the series follow each other within a language."""
+    language = next((place for place, tag in enumerate(("cython", "cpp"), 1) if tag in card.tags), 0)
+    outside = "external" in card.tags, OUTSIDE in card.tags
+    return *outside, card.part is None, language, card.part or 0, card.rank, card.name
 
 
 @functools.cache
 def counters() -> dict[str, CounterCard]:
     """Every word counter by name."""
-    return {
-        name: CounterCard(name, card["_target_"], **_description(card))
-        for name, card in cards("counting").items()
-        if card.get("_target_") is not None
-    }
+    found = cards("counting").items()
+    return {name: msgspec.convert(card, CounterCard) for name, card in found if card.get("_target_") is not None}
 
 
 def definition(*, extending: bool = False) -> Callable[..., Any]:
@@ -244,28 +245,10 @@ def read_card(file: Path) -> dict[str, Any]:
 @functools.cache
 def _card(file: Path, _written: int) -> dict[str, Any]:
     """One file, read once for each time that it was written."""
-    import yaml  # late: workers read no cards
-
-    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        card = yaml.load(file.read_text("utf-8"), Loader=loader)
-    except Exception as error:  # of PyYAML's or of decoding
-        raise Refusal(f"{file} is not YAML: {one_line(str(error))}") from error
-    if not isinstance(card, dict):
-        raise Refusal(f"{file} is not a mapping of names to values")
-    return card
-
-
-def _variant(name: str, card: dict[str, Any]) -> VariantCard:
-    if card.get("name") != name or not card.get("_target_"):
-        raise Refusal(f"the card of {name} needs `name: {name}` and `_target_: package.module:function`")
-    optional = {key: card[key] for key in ("part", "rank", "family", "counting") if key in card}
-    return VariantCard(name, card["_target_"], **_description(card), **optional)
-
-
-def _description(card: dict[str, Any]) -> dict[str, Any]:
-    tags, params = tuple(card.get("tags") or ()), card.get("params") or {}
-    return {"about": card.get("about", ""), "tags": tags, "params": params}
+        return msgspec.yaml.decode(file.read_bytes(), type=dict[str, Any])
+    except (msgspec.MsgspecError, ValueError) as error:  # of YAML or of decoding
+        raise Refusal(f"{file} is not a mapping in YAML: {one_line(str(error))}") from error
 
 
 # Checks of a user's values
@@ -303,3 +286,39 @@ def split_list(value: str, name: str) -> list[str]:
         texts.append(next(text for text in match.groups() if text is not None))
         position, more = match.end(), match[4]
     return texts
+
+
+FACTORS = {"": 1, "B": 1}
+for power, letter in enumerate("KMGT", 1):
+    FACTORS |= {letter: 1000**power, f"{letter}B": 1000**power, f"{letter}IB": 1024**power}
+
+
+def parse_number(text: str) -> int | None:
+    """A whole number as people write it, or None.
+
+    >>> [parse_number(text) for text in ("10k", "1e4", "32_000", "64MB", "1.5 GiB", "half")]
+    [10000, 10000, 32000, 64000000, 1610612736, None]
+    """
+    match = re.fullmatch(r"\s*(\d[\d_]{0,30}(?:\.\d+)?(?:[eE]\d{1,2})?)\s*([A-Za-z]*)\s*", text)
+    if match is None or match[2].upper() not in FACTORS:
+        return None
+    number = Decimal(match[1]) * FACTORS[match[2].upper()]
+    return int(number) if number == int(number) else None
+
+
+def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
+    """A size in bytes, at least `smallest`. Raises Refusal, which calls it `name`."""
+    size = parse_number(str(text))
+    if size is None:
+        raise Refusal(f"{name}={text} is not a size; write a number with or without a unit, as 64MB, 2GB or 1GiB")
+    if size < smallest:
+        raise Refusal(f"{name}={text} is nothing; write a size of at least one byte")
+    return size
+
+
+def parse_vocab_size(text: str) -> int:
+    """A number such as 32k, 1e4 or 50_257."""
+    size = parse_number(text)
+    if size is None:
+        raise Refusal(f"--vocab-size {text!r} is not a number; write it like 32k or 32000")
+    return size

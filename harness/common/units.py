@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
-from decimal import Decimal
-
-from harness.common.errors import Refusal
 
 _UNITS = ("kB", "MB", "GB", "TB")
 
@@ -156,39 +152,3 @@ def one_line(text: str) -> str:
     'no room: 2 GB'
     """
     return " ".join(text.split())
-
-
-FACTORS = {"": 1, "B": 1}
-for power, letter in enumerate("KMGT", 1):
-    FACTORS |= {letter: 1000**power, f"{letter}B": 1000**power, f"{letter}IB": 1024**power}
-
-
-def parse_number(text: str) -> int | None:
-    """A whole number as people write it, or None.
-
-    >>> [parse_number(text) for text in ("10k", "1e4", "32_000", "64MB", "1.5 GiB", "half")]
-    [10000, 10000, 32000, 64000000, 1610612736, None]
-    """
-    match = re.fullmatch(r"\s*(\d[\d_]{0,30}(?:\.\d+)?(?:[eE]\d{1,2})?)\s*([A-Za-z]*)\s*", text)
-    if match is None or match[2].upper() not in FACTORS:
-        return None
-    number = Decimal(match[1]) * FACTORS[match[2].upper()]
-    return int(number) if number == int(number) else None
-
-
-def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
-    """A size in bytes, at least `smallest`. Raises Refusal, which calls it `name`."""
-    size = parse_number(str(text))
-    if size is None:
-        raise Refusal(f"{name}={text} is not a size; write a number with or without a unit, as 64MB, 2GB or 1GiB")
-    if size < smallest:
-        raise Refusal(f"{name}={text} is nothing; write a size of at least one byte")
-    return size
-
-
-def parse_vocab_size(text: str) -> int:
-    """A number such as 32k, 1e4 or 50_257."""
-    size = parse_number(text)
-    if size is None:
-        raise Refusal(f"--vocab-size {text!r} is not a number; write it like 32k or 32000")
-    return size

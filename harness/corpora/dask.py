@@ -30,8 +30,8 @@ from harness.common import files
 from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.progress import bar
-from harness.common.registry import at_least
-from harness.common.units import bytes_text, count_text, counted_text, one_line, parse_bytes
+from harness.common.registry import at_least, parse_bytes
+from harness.common.units import bytes_text, count_text, counted_text, one_line
 from harness.corpora import local
 from harness.corpora.files import CorpusFile, check_readable, entry
 from harness.corpora.local import is_url

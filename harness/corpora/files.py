@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.progress import bar
-from harness.common.units import parse_bytes
+from harness.common.registry import parse_bytes
 
 # File systems stamp changes at intervals of up to two seconds: a second change within one would not show.
 SECONDS_TO_SETTLE = 2.0

@@ -25,8 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import configuration, registry
 from harness.common.errors import Refusal
-from harness.common.registry import did_you_mean, split_list
-from harness.common.units import parse_number
+from harness.common.registry import did_you_mean, parse_number, split_list
 
 # Values that are text, not Hydra's language: quoted before it parses.
 LITERAL = (
@@ -75,14 +74,10 @@ def register(overrides: Sequence[str]) -> None:
     store = ConfigStore.instance()
     if "schema.yaml" not in store.repo:
         store.store(name="schema", node=configuration.HarnessConfig)
-    without_a_file = registry.presets()
-    for name, card in registry.announced().items():
-        if name not in without_a_file and not (registry.conf_folder() / "variant" / f"{name}.yaml").exists():
-            node = {"name": name, "about": card.about, "_target_": card.target, "tags": list(card.tags)}
-            without_a_file[name] = node
     command = " ".join(overrides)
-    for name, node in without_a_file.items():
-        if name in command or "(" in command:  # glob(*)
+    for name, node in {**registry.announced(), **registry.presets()}.items():
+        has_a_file = (registry.conf_folder() / "variant" / f"{name}.yaml").exists()
+        if not has_a_file and (name in command or "(" in command):  # glob(*)
             store.store(group="variant", name=name, node=node)
 
 
@@ -195,7 +190,7 @@ def check_names(argument: str) -> None:
     if key not in GROUPS or re.search(r"[(\[{}'\"]", value):
         return
     for name in map(str.strip, value.split(",")):
-        if not (registry.variant(name) if key == "variant" else name in registry.cards(key)):
+        if name not in existing(key):
             raise Refusal(unknown_name(key, name))
 
 

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import regex
+from msgspec import structs
 
 from harness import corpora
 from harness.common import registry
 from harness.common.console import tell, terminal_text
 from harness.common.errors import Refusal
-from harness.common.registry import GIVEN, CounterCard, VariantCard, at_least, one_of
-from harness.common.units import counted_text, parse_bytes
+from harness.common.registry import GIVEN, CounterCard, VariantCard, at_least, one_of, parse_bytes
+from harness.common.units import counted_text
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
 from harness.measure.sandbox import Limits
@@ -276,7 +277,7 @@ def refuse_ignored(name: str, config: Mapping[str, Any], keys: Sequence[str]) ->
 def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantCard]:
     """The variants that a configuration selects, each with those of the given parameters that it takes."""
     composed, names = config["variant"], config["variants"]
-    card = registry.variant(composed["name"])
+    card = registry.variants().get(composed["name"])
     if card is None:
         raise Refusal(registry.unknown("variant", composed["name"], registry.variants()))
     set_here = {key.split(".")[2] for key in keys if key.startswith("variant.params.")}
@@ -295,7 +296,7 @@ def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantC
     for other in selected:
         own = {name: value for name, value in given.items() if name in other.params or "external" in other.tags}
         check_types("variant.params", own, other)
-        cards.append(replace(other, params={**other.params, **own}) if own else other)
+        cards.append(structs.replace(other, params={**other.params, **own}) if own else other)
     return cards
 
 
@@ -329,7 +330,7 @@ def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
         return CounterCard(composed["_target_"], composed["_target_"], params=given)
     check_parameters(f"counting={card.name}", given, card.params)
     check_types("counting.params", given, card)
-    return replace(card, params={**card.params, **given}) if given else card
+    return structs.replace(card, params={**card.params, **given}) if given else card
 
 
 # plan=true.

@@ -11,7 +11,7 @@ from workbench import cell_of, cells, reading_of
 from harness.__main__ import main
 from harness.common import registry
 from harness.common.errors import OK, Refusal
-from harness.common.units import parse_bytes
+from harness.common.registry import parse_bytes
 from harness.measure.process import Limits
 from harness.runs import plan
 from harness.runs.cells import Preset
@@ -162,10 +162,10 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("name: [", "broken.yaml is not YAML"),
-        ("- a\n- b\n", "broken.yaml is not a mapping"),
+        ("name: [", "broken.yaml is not a mapping in YAML"),
+        ("- a\n- b\n", "broken.yaml is not a mapping in YAML"),
         ("name: other\n_target_: a:b\n", "needs `name: broken`"),
-        ("name: broken\n", "and `_target_: package.module:function`"),
+        ("name: broken\n", "the card of broken is not one: .*`_target_`"),
     ],
 )
 def test_a_broken_card_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, message: str) -> None:
