@@ -7,9 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.common.console import Parser, tell
+from harness.common.console import Parser, bar, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
-from harness.common.progress import bar
 from harness.common.units import count_text, times_text
 from harness.proof.checks import first_difference
 from harness.proof.prove import TEXTS, describe, merge_text

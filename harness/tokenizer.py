@@ -16,9 +16,8 @@ from typing import Any
 
 from rich.console import Console
 
-from harness.common.console import Parser, tell
+from harness.common.console import Parser, bar, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded, reason
-from harness.common.progress import bar
 from harness.common.registry import parse_bytes, parse_vocab_size
 from harness.common.sheet import print_sheet
 from harness.common.units import count_text

@@ -1,4 +1,4 @@
-"""Printing, and escaping for each medium: terminal, Markdown, HTML, CSV.
+"""Escaping for each medium (terminal, Markdown, HTML, CSV), printing, and the progress of long work.
 
 Names, messages and parameters come from anyone's files and records. In every medium, control characters (C0 and C1),
 marks of direction, lone surrogates and the commands of hosted build logs are escaped: `::name::`, `##[name]`.
@@ -11,11 +11,16 @@ import contextlib
 import difflib
 import itertools
 import re
+import statistics
 import sys
 import textwrap
-from collections.abc import Iterable
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from harness.common.units import BytesRead, bytes_text, count_text, duration_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,10 +38,6 @@ def terminal_text(text: str) -> str:
     a\x1b[2Jb\u202ec d
     """
     return _escaped(text.translate(_LINE_ENDS))
-
-
-def terminal_columns(columns: Iterable[Iterable[str]]) -> list[list[str]]:
-    return [list(map(terminal_text, column)) for column in columns]
 
 
 def terminal_lines(text: str) -> str:
@@ -74,8 +75,7 @@ def csv_text(text: str) -> str:
     >>> csv_text("=1+1"), csv_text("-"), csv_text("heap"), csv_text("a\nb\x1b")
     ("'=1+1", "'-", 'heap', 'a\nb\\x1b')
     """
-    harmless = f"'{text}" if text.startswith(_FORMULA) else text
-    return "\n".join(map(_escaped, harmless.split("\n")))
+    return terminal_lines(f"'{text}" if text.startswith(_FORMULA) else text)
 
 
 def frame_to_csv(frame: pd.DataFrame) -> str:
@@ -135,3 +135,123 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(terminal_lines(message), file)
+
+
+# Progress: on a terminal a bar with the time left, in a log a line now and then
+
+FIRST_LINE_SECONDS = 10.0
+"""A log has no line about shorter work; from then on one whenever the time has doubled."""
+Advance = Callable[..., None]
+"""Called with how much is done, and with the total where it becomes known late."""
+Report = Callable[[int, int, str], None]
+"""Called with how much is done, of how much, and the unit of both; a total of 0 means unknown."""
+Show = Callable[[str, str, int, int], None]
+"""Called with the stage, its detail, how many things in it are done, and of how many; 0 of 0 means unknown."""
+
+
+class Display:
+    """Shows one measurement after another, and how long those that are expected take, by others of the same label."""
+
+    def __init__(self) -> None:
+        self.expected: Counter[str] = Counter()
+        self.seconds: dict[str, list[float]] = {}
+        self.done = 0
+        self.logged = time.monotonic()
+
+    def expect(self, labels: Iterable[str]) -> None:
+        """Set which measurements are still to come; logs get a line about it now and then."""
+        self.expected = Counter(labels)
+        now = time.monotonic()
+        if self.done and now - self.logged >= FIRST_LINE_SECONDS and not sys.stderr.isatty():
+            self.logged = now
+            say(f"{self.done} of {self.done + self.expected.total()} measured{self.left()}")
+
+    def left(self) -> str:
+        """The time that they take; nothing while some label of them has not been measured."""
+        if not self.expected.total() or not self.expected.keys() <= self.seconds.keys():
+            return ""
+        seconds = sum(number * statistics.fmean(self.seconds[label]) for label, number in self.expected.items())
+        return f", about {duration_text(seconds)} left"
+
+    def passed(self, label: str, seconds: float = 0.0) -> None:
+        self.seconds.setdefault(label, []).append(seconds)
+        self.done += 1
+        self.expected[label] = max(0, self.expected[label] - 1)
+
+    @contextlib.contextmanager
+    def showing(self, label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
+        """A bar for one measurement, as `bar`."""
+        started, of = time.monotonic(), self.done + max(1, self.expected.total())
+        with bar(f"[{self.done + 1}/{of}{self.left()}] {label}", total, unit, size) as advance:
+            yield advance
+        self.passed(label, time.monotonic() - started)
+
+
+@contextlib.contextmanager
+def bar(label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
+    """A bar for one piece of work; yields the function to call with what is done. A total of 0 means unknown.
+
+    Values of type `BytesRead` are bytes of a file of `size`, whatever the unit of the rest is.
+    """
+    with _drawn(label) if sys.stderr.isatty() else contextlib.nullcontext(_logged(label)) as report:
+
+        def advance(done: int, of: int | None = None) -> None:
+            if isinstance(done, BytesRead):
+                report(done, size, "bytes")
+            else:
+                report(done, of or total, unit)
+
+        yield advance
+
+
+@contextlib.contextmanager
+def _drawn(label: str) -> Iterator[Report]:
+    """A bar on a terminal; it is gone when the work is over, because the table comes after it."""
+    # Late: rich is slow to import, and a log needs none of it.
+    from rich import progress
+    from rich.console import Console
+
+    name = progress.TextColumn("{task.description}", markup=False)  # a file may be called [red]
+    times = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
+    columns = name, progress.BarColumn(), progress.TaskProgressColumn(), *times
+    with progress.Progress(*columns, console=Console(stderr=True), refresh_per_second=4, transient=True) as shown:
+        number = shown.add_task(label, total=None)
+        yield lambda done, total, _: shown.update(number, completed=done, total=total or None)
+
+
+def _logged(label: str) -> Report:
+    """A function that prints a line after ten seconds, and whenever the time has doubled."""
+    started, due = time.monotonic(), FIRST_LINE_SECONDS
+
+    def report(done: int, total: int, unit: str) -> None:
+        nonlocal due
+        passed = time.monotonic() - started
+        if passed < due:
+            return
+        due = 2 * passed
+        text, unit = (bytes_text, "") if unit == "bytes" else (count_text, f" {unit}")
+        of = f" of {text(total)}" if total else ""
+        # The first merges take longest by far, so nothing is estimated from a few.
+        left = f", {duration_text(passed * (total - done) / done)} left" if 0 < total <= 4 * done else ""
+        say(f"{label}: {text(done)}{of}{unit} after {duration_text(passed)}{left}")
+
+    return report
+
+
+def stage_lines() -> Show:
+    """A function that prints what a gate is doing: a line for each stage, and now and then one with the time left."""
+    started = began = logged = time.monotonic()
+    current = ""
+
+    def show(stage: str, detail: str, done: int, of: int) -> None:
+        nonlocal current, began, logged
+        now = time.monotonic()
+        if stage != current:
+            began = now
+        left = f", about {duration_text((now - began) * (of - done) / done)} left" if done else ""
+        position = f" ({done + 1} of {of}{left})" if of > 1 else ""
+        if stage != current or now - logged >= FIRST_LINE_SECONDS:
+            current, logged = stage, now
+            say(f"[{now - started:4.0f} s] {stage}{f': {detail}' if detail else ''}{position}")
+
+    return show

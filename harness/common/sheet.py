@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from harness.common.console import html_text, html_texts, markdown_text, terminal_columns, terminal_text
+from harness.common.console import html_text, html_texts, markdown_text, terminal_text
 
 _BETWEEN_COLUMNS = 2
 
@@ -60,7 +60,7 @@ def sheet_to_markdown(sheet: Sheet) -> str:
 
 
 def _print_table(sheet: Sheet, console: Console) -> None:
-    texts = terminal_columns([[column.heading, *_aligned(column)] for column in sheet.columns])
+    texts = [[terminal_text(cell) for cell in (column.heading, *_aligned(column))] for column in sheet.columns]
     widths = [max(map(cell_len, column)) for column in texts]
     room = console.width if console.is_terminal else sum(widths) + _BETWEEN_COLUMNS * len(widths)
     for number, places in enumerate(_parts(widths, room)):

@@ -27,9 +27,8 @@ from typing import Any, BinaryIO
 import regex
 
 from harness.common import files
-from harness.common.console import say
+from harness.common.console import bar, say
 from harness.common.errors import UNMEASURED, Refusal, extra
-from harness.common.progress import bar
 from harness.common.registry import at_least, parse_bytes
 from harness.common.units import bytes_text, count_text, counted_text, one_line
 from harness.corpora import local

@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import files
-from harness.common.console import say
+from harness.common.console import Advance, bar, say
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import check_room
-from harness.common.progress import Advance, bar
 from harness.common.units import one_line
 from harness.corpora.cards import FETCHED, Card, check_facts, difference, fetched_place
 from harness.corpora.files import Damaged, check_readable, fresh_digest_of, remember

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 
 from harness.common import files, registry
+from harness.common.console import bar
 from harness.common.errors import Refusal, wrong_value
-from harness.common.progress import bar
 from harness.corpora.files import entry
 from harness.corpora.language import (
     Bytes,

@@ -28,8 +28,8 @@ from typing import IO, Any, BinaryIO
 from urllib.parse import urlsplit
 
 from harness.common import files
+from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
-from harness.common.progress import bar
 from harness.common.registry import split_list
 from harness.common.units import one_line
 from harness.corpora.files import BLOCK_BYTES, Damaged, Part, check_readable, entry, state_of

@@ -27,10 +27,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
-from harness.common.console import say
+from harness.common.console import bar, say
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import placing
-from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.corpora.files import Damaged, entry
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from harness.common import files
+from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal, extra
-from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.corpora import generators
 from harness.corpora.cards import Card, difference, is_generated

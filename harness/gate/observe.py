@@ -22,9 +22,9 @@ import msgspec
 
 from harness.common import registry
 from harness.common.comparison import sample_of
+from harness.common.console import stage_lines
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
-from harness.common.progress import stage_lines
 from harness.common.registry import VariantCard
 from harness.common.units import duration_text
 from harness.gate import evidence as lines

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import registry
+from harness.common.console import Show
 from harness.common.errors import Refusal
-from harness.common.progress import Show
 from harness.common.registry import VariantCard
 from harness.gate.base import Side, file_states
 from harness.gate.evidence import BASE, Evidence

@@ -24,9 +24,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from harness.common import errors, registry
-from harness.common.console import tell
+from harness.common.console import bar, tell
 from harness.common.errors import Refusal
-from harness.common.progress import bar
 from harness.measure.guarded import GuardedProcess
 from harness.measure.process import import_from, worker_environment
 from harness.measure.sandbox import Sandbox

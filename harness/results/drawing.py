@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.common.console import html_text, terminal_columns, terminal_text
+from harness.common.console import html_text, terminal_text
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
 from harness.common.units import bytes_text
@@ -253,9 +253,8 @@ def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
         for place, label in enumerate(axes.get_yticklabels()):
             label.set_fontweight("bold" if place in panel.bold else "normal")
     axes.grid(axis="both" if isinstance(panel.y, Axis) else "x", color=LINE, linewidth=0.6)
-    (hovers,) = terminal_columns([[mark.hover if isinstance(mark, Bar | Point) else "" for mark in panel.marks]])
-    for mark, hover in zip(panel.marks, hovers, strict=True):
-        _draw_mark(axes, mark, hover)
+    for mark in panel.marks:
+        _draw_mark(axes, mark, terminal_text(mark.hover) if isinstance(mark, Bar | Point) else "")
     _draw_labels(axes, [mark for mark in panel.marks if isinstance(mark, Label)], inches)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.common import registry
-from harness.common.progress import Display, bar
+from harness.common.console import Display, bar
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora.cards import counted_otherwise
 from harness.measure.machine import environment, host, interpreter, machine, python, source_sha256

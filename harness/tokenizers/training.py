@@ -14,8 +14,8 @@ from typing import Any
 
 from harness import corpora
 from harness.common import registry
+from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.progress import bar
 from harness.common.registry import at_least, one_of
 from harness.common.units import counted_text
 from harness.corpora.cards import card_of

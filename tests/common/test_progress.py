@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
+import sys
 import time
 
 import pytest
-from rich.console import Console
 
-from harness.common.progress import bar, stage_lines
+from harness.common.console import bar, stage_lines
 from harness.common.units import BytesRead
 
 
@@ -17,7 +17,7 @@ def test_log_reports_long_work_at_doubling_times(
 ) -> None:
     seconds = iter([0, 1, 11, 12, 25, 39])
     monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
-    with bar("proof of x", 1000, "merges", Console(file=io.StringIO()), size=2_000_000) as on_progress:
+    with bar("proof of x", 1000, "merges", 2_000_000) as on_progress:
         for done in (1, BytesRead(1_500_000), 20, 300, 999):
             on_progress(done)
     assert capsys.readouterr().err.splitlines() == [
@@ -26,10 +26,11 @@ def test_log_reports_long_work_at_doubling_times(
     ]
 
 
-def test_a_bar_is_drawn_on_a_terminal() -> None:
+def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = io.StringIO()
-    terminal = Console(file=drawn, force_terminal=True, width=120)
-    with bar("of [red]", 1000, "merges", terminal, size=2_000_000) as on_progress:
+    monkeypatch.setattr(drawn, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", drawn)
+    with bar("of [red]", 1000, "merges", 2_000_000) as on_progress:
         for done in (BytesRead(1_000_000), 300, 500):
             on_progress(done)
     assert "of [red]" in drawn.getvalue()
