@@ -15,7 +15,7 @@ from rich.console import Console
 from harness.common.console import Parser
 from harness.common.errors import OK, UNCHANGED, Refusal, guarded
 from harness.common.registry import at_least, one_of, parse_vocab_size
-from harness.common.sheet import Column, Sheet, print_sheet
+from harness.common.sheet import Column, Sheet, print_sheets
 from harness.common.units import count_text
 from harness.proof.prove import tokens_left
 from harness.tokenizer import add_training_options, checked_place, save_and_report, special_tokens
@@ -137,7 +137,7 @@ def _show(
             f"the dev texts have {', '.join(map(count_text, lines))} lines, so they are not parallel; give every "
             "language the same sentences"
         )
-    print_sheet(Sheet([f"{count_text(len(merges))} merges"], columns, [""] * len(languages), notes), Console())
+    print_sheets([Sheet([f"{count_text(len(merges))} merges"], columns, [""] * len(languages), notes)], Console())
 
 
 if __name__ == "__main__":

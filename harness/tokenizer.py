@@ -19,7 +19,7 @@ from rich.console import Console
 from harness.common.console import Parser, bar, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded, reason
 from harness.common.registry import parse_bytes, parse_vocab_size
-from harness.common.sheet import print_sheet
+from harness.common.sheet import print_sheets
 from harness.common.units import count_text
 from harness.corpora import CorpusFile
 from harness.tokenizers import check, statistics
@@ -197,7 +197,7 @@ def _unused(options: argparse.Namespace) -> int:
         tell(json.dumps([finding.record() for finding in findings], indent=1))
     else:
         for sheet in statistics.unused_sheets(findings, len(tokenizer), with_text=bool(texts)):
-            print_sheet(sheet, Console())
+            print_sheets([sheet], Console())
     return MISMATCH if {finding.kind for finding in findings} & set(options.fail_on or ()) else OK
 
 
@@ -278,7 +278,7 @@ def _check(options: argparse.Namespace) -> int:
         parts = (part for name, blocks in named for part in check.parts_of(name, blocks))
         verdicts = check.check(tokenizer, parts, check.ENGINES, folder, show)
     caption = f"{options.tokenizer}: {count_text(len(tokenizer))} tokens"
-    print_sheet(check.sheet(verdicts, caption, notes), Console())
+    print_sheets([check.sheet(verdicts, caption, notes)], Console())
     if any(verdict.differing for verdict in verdicts):
         return MISMATCH
     if any(verdict.gave_up for verdict in verdicts):
@@ -298,7 +298,7 @@ def _stats(options: argparse.Namespace) -> int:
     if options.format == "json":
         tell(json.dumps([row._asdict() for row in figures], indent=1))
     else:
-        print_sheet(statistics.sheet(figures), Console())
+        print_sheets([statistics.sheet(figures)], Console())
     return OK
 
 

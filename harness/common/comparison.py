@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,34 +86,36 @@ def differ(low: float, high: float) -> bool:
 
 def sample_of(record: Mapping[str, Any]) -> Sample | None:
     """The sample in a record, or None without a total."""
-    seconds = record.get("seconds") or {}
-    wall = seconds.get("total")
+    wall = (record.get("seconds") or {}).get("total")
     if not wall:
         return None
-    disturbance = record.get("disturbance") or _UNDISTURBED
-    lasted = (record.get("witness") or _UNDISTURBED).get("wall_seconds") or wall
-    pressure, steal = disturbance.get("psi_cpu_seconds"), disturbance.get("steal_seconds")
+    disturbance = record.get("disturbance") or {}
+    lasted = (record.get("witness") or {}).get("wall_seconds") or wall
+    shares = [disturbance.get(name) for name in ("psi_cpu_seconds", "steal_seconds")]
     return Sample(
         str(record.get("run_id")),
         record.get("block") or 0,
         wall,
         record.get("cpu_seconds"),
         record.get("threads") or 1,
-        None if pressure is None else pressure / lasted,
-        None if steal is None else steal / lasted,
+        *(None if seconds is None else seconds / lasted for seconds in shares),
     )
 
 
-_UNDISTURBED: Mapping[str, Any] = {}
-
-
 def compare(samples: Iterable[Sample], baseline: Iterable[Sample], confidence: float = CONFIDENCE) -> Comparison | None:
-    """The median ratio to the baseline over the blocks that both ran in; None if there are none."""
-    pairs, usable, clock = pairs_of(samples, baseline)
+    """The median ratio to the baseline over the blocks that both ran in; None if there are none.
+
+    CPU time is compared if every sample is of one thread, since other processes do not change it; else wall time, of
+    the blocks that were not too disturbed. If all were, the ratio is shown without an interval.
+    """
+    against = {(sample.run, sample.block): sample for sample in baseline}
+    pairs = [(sample, against[sample.run, sample.block]) for sample in samples if (sample.run, sample.block) in against]
     if not pairs:
         return None
+    by_cpu = all(sample.one_thread for pair in pairs for sample in pair)
+    clock: Callable[[Sample], float] = operator.attrgetter("cpu_seconds" if by_cpu else "wall_seconds")
+    usable = [pair for pair in pairs if by_cpu or not any(sample.pressed for sample in pair)]
     log_ratios = [math.log(clock(ours) / clock(theirs)) for ours, theirs in usable or pairs]
-    # If all were disturbed the ratio is shown without an interval.
     low, high = interval(log_ratios, confidence) if usable else (None, None)
     return Comparison(
         math.exp(statistics.median(log_ratios)),
@@ -120,36 +123,9 @@ def compare(samples: Iterable[Sample], baseline: Iterable[Sample], confidence: f
         None if high is None else math.exp(high),
         len(usable),
         len(pairs) - len(usable),
-        "CPU" if clock is cpu_time else "wall",
+        "CPU" if by_cpu else "wall",
         tuple(map(math.exp, log_ratios)),
     )
-
-
-Pairs = list[tuple[Sample, Sample]]
-
-
-def pairs_of(samples: Iterable[Sample], baseline: Iterable[Sample]) -> tuple[Pairs, Pairs, Callable[[Sample], float]]:
-    """All pairs of one block, the pairs that were not too disturbed, and the clock to compare."""
-    against = {(sample.run, sample.block): sample for sample in baseline}
-    pairs = [(sample, against[sample.run, sample.block]) for sample in samples if (sample.run, sample.block) in against]
-    clock = clock_of([sample for pair in pairs for sample in pair])
-    if clock is cpu_time:
-        return pairs, pairs, clock
-    return pairs, [pair for pair in pairs if not any(sample.pressed for sample in pair)], clock
-
-
-def cpu_time(sample: Sample) -> float:
-    assert sample.cpu_seconds is not None
-    return sample.cpu_seconds
-
-
-def wall_time(sample: Sample) -> float:
-    return sample.wall_seconds
-
-
-def clock_of(samples: Iterable[Sample]) -> Callable[[Sample], float]:
-    """CPU time if every sample is of one thread, since other processes do not change it; else wall time."""
-    return cpu_time if all(sample.one_thread for sample in samples) else wall_time
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | tuple[None, None]:

@@ -288,9 +288,7 @@ def split_list(value: str, name: str) -> list[str]:
     return texts
 
 
-FACTORS = {"": 1, "B": 1}
-for power, letter in enumerate("KMGT", 1):
-    FACTORS |= {letter: 1000**power, f"{letter}B": 1000**power, f"{letter}IB": 1024**power}
+SIZE = re.compile(r"\s*(\d[\d_]{0,30}(?:\.\d+)?(?:e\d{1,2})?)\s*(?:([kmgt])(i(?=b))?)?b?\s*", re.IGNORECASE)
 
 
 def parse_number(text: str) -> int | None:
@@ -299,10 +297,10 @@ def parse_number(text: str) -> int | None:
     >>> [parse_number(text) for text in ("10k", "1e4", "32_000", "64MB", "1.5 GiB", "half")]
     [10000, 10000, 32000, 64000000, 1610612736, None]
     """
-    match = re.fullmatch(r"\s*(\d[\d_]{0,30}(?:\.\d+)?(?:[eE]\d{1,2})?)\s*([A-Za-z]*)\s*", text)
-    if match is None or match[2].upper() not in FACTORS:
+    match = SIZE.fullmatch(text)
+    if match is None:
         return None
-    number = Decimal(match[1]) * FACTORS[match[2].upper()]
+    number = Decimal(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index((match[2] or " ").upper())
     return int(number) if number == int(number) else None
 
 

@@ -35,19 +35,13 @@ class Sheet(NamedTuple):
 
 
 def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
-    """Print one below the other, with a line between them."""
+    """Print one below the other, at full width if the console is not a terminal, else within its width."""
     for place, sheet in enumerate(sheets):
-        if place:
-            console.print()
-        print_sheet(sheet, console)
-
-
-def print_sheet(sheet: Sheet, console: Console) -> None:
-    """Print at full width if the console is not a terminal, else within its width."""
-    _print_lines([*sheet.caption, ""] if sheet.caption else [], console)
-    if sheet.columns:
-        _print_table(sheet, console)
-    _print_lines(["", *sheet.notes] if sheet.notes else [], console)
+        _print_lines([""] if place else [], console)
+        _print_lines([*sheet.caption, ""] if sheet.caption else [], console)
+        if sheet.columns:
+            _print_table(sheet, console)
+        _print_lines(["", *sheet.notes] if sheet.notes else [], console)
 
 
 def sheet_to_markdown(sheet: Sheet) -> str:
@@ -60,16 +54,27 @@ def sheet_to_markdown(sheet: Sheet) -> str:
 
 
 def _print_table(sheet: Sheet, console: Console) -> None:
-    texts = [[terminal_text(cell) for cell in (column.heading, *_aligned(column))] for column in sheet.columns]
-    widths = [max(map(cell_len, column)) for column in texts]
+    columns = list(map(_aligned, sheet.columns))
+    widths = [cell_len(heading) for heading, *_ in columns]
     room = console.width if console.is_terminal else sum(widths) + _BETWEEN_COLUMNS * len(widths)
     for number, places in enumerate(_parts(widths, room)):
         _print_lines([""] if number else [], console)
-        padded = [_padded(texts[place], widths[place], sheet.columns[place].figures) for place in places]
-        head, *rows = map((" " * _BETWEEN_COLUMNS).join, zip(*padded, strict=True))
+        head, *rows = map((" " * _BETWEEN_COLUMNS).join, zip(*(columns[place] for place in places), strict=True))
         lines = [Text(head, style="bold"), Text("─" * cell_len(head))]
         lines += [Text(row, style=style) for row, style in zip(rows, sheet.styles, strict=True)]
         console.print(Text("\n").join(lines), soft_wrap=True)
+
+
+def _aligned(column: Column) -> list[str]:
+    """The heading and the cells in one width: texts to the left, figures to the right with digits under digits."""
+    cells = list(map(terminal_text, column.cells))
+    if column.figures:  # those that lack a mark get a blank for it
+        marks = [len(cell) - len(cell.rstrip("*?")) for cell in cells]
+        cells = [cell + " " * (max(marks) - mark) for cell, mark in zip(cells, marks, strict=True)]
+    cells.insert(0, terminal_text(column.heading))
+    width = max(map(cell_len, cells))
+    blanks = [" " * (width - cell_len(cell)) for cell in cells]
+    return [blank + cell if column.figures else cell + blank for cell, blank in zip(cells, blanks, strict=True)]
 
 
 def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
@@ -87,23 +92,9 @@ def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
     return parts
 
 
-def _padded(cells: Sequence[str], width: int, figures: bool) -> list[str]:
-    """Cells of one width: figures to the right, texts to the left."""
-    blanks = [" " * (width - cell_len(cell)) for cell in cells]
-    return [blank + cell if figures else cell + blank for cell, blank in zip(cells, blanks, strict=True)]
-
-
 def _print_lines(lines: Sequence[str], console: Console) -> None:
     for line in lines:
         console.print(Text(terminal_text(line)), soft_wrap=not console.is_terminal)
-
-
-def _aligned(column: Column) -> list[str]:
-    """The cells with blanks for the marks that they lack, so that digits stand under digits."""
-    if not column.figures:
-        return list(column.cells)
-    marks = [len(cell) - len(cell.rstrip("*?")) for cell in column.cells]
-    return [cell + " " * (max(marks) - mark) for cell, mark in zip(column.cells, marks, strict=True)]
 
 
 def _markdown_table(columns: Sequence[Column]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 _UNITS = ("kB", "MB", "GB", "TB")
 
@@ -110,27 +109,20 @@ def instructions_text(number: int) -> str:
     return f"{scaled:,.{2 if scaled < 99.995 else 1 if scaled < 999.95 else 0}f} {unit}"
 
 
-def duration_text(seconds: float, rounded: Callable[[float], float] = lambda units: units) -> str:
-    """A long time in a readable unit, to two or three digits.
+def duration_text(seconds: float, at_least: bool = False) -> str:
+    """A long time in a readable unit, to two or three digits; rounded down if it is shown as a minimum.
 
     >>> [duration_text(seconds) for seconds in (4.26, 75, 5000, 40_700, 400_000)]
     ['4.3 s', '75 s', '83 min', '11.3 h', '4.6 d']
-    >>> duration_text(40_700, floor_to_tenth)
-    '11.3 h'
+    >>> duration_text(4.28, at_least=True), duration_text(5020, at_least=True)
+    ('4.2 s', '83 min')
     """
     units_of_time = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
     scale, unit = next((pair for pair in units_of_time if seconds >= 2 * pair[0]), (1, "s"))
-    units = rounded(seconds / scale)
+    units = seconds / scale
+    if at_least:
+        units = math.floor(units) if units >= 20 else math.floor(units * 10) / 10
     return f"{units:.0f} {unit}" if unit == "min" or units >= 20 else f"{units:.1f} {unit}"
-
-
-def floor_to_tenth(number: float) -> float:
-    """Round down what is shown as a minimum, to whole numbers if it is shown in whole ones.
-
-    >>> floor_to_tenth(9.18), floor_to_tenth(83.9)
-    (9.1, 83)
-    """
-    return math.floor(number) if number >= 20 else math.floor(number * 10) / 10
 
 
 def token_text(token: bytes, longest: int | None = None) -> str:

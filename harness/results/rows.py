@@ -18,7 +18,6 @@ from harness.common.units import (
     bytes_text,
     count_text,
     duration_text,
-    floor_to_tenth,
     instructions_text,
     rate_text,
     ratio_text,
@@ -282,7 +281,7 @@ def _kind_of(record: Record) -> str | None:
 
 
 def _at_least(seconds: float) -> Time:
-    text = SIGNS[AT_LEAST] + duration_text(seconds, floor_to_tenth)
+    text = SIGNS[AT_LEAST] + duration_text(seconds, at_least=True)
     return Time(AT_LEAST, seconds, text=text)
 
 
