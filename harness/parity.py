@@ -21,7 +21,7 @@ from harness.proof.prove import tokens_left
 from harness.tokenizer import add_training_options, checked_place, save_and_report, special_tokens
 from harness.tokenizers.learned import trained
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.training import counted_file, merges_for, pattern_named, refusing, showing
+from harness.tokenizers.training import counted_file, merges_for, pattern_named, showing
 from variants.contract import Corpus, Merge, WordCounts
 
 RULE = importlib.import_module("variants.parity")
@@ -68,7 +68,7 @@ def _command(options: argparse.Namespace) -> int:
     at_least("--min-count", options.min_count, 1)
     settings = {"window": options.window, "alpha": options.alpha, "together": options.together}
     settings |= {"ratio": [_number(language, ratio[language]) for language in texts if ratio]}
-    with refusing(), showing("training", num_merges, "merges", True) as meter:
+    with showing("training", num_merges, "merges", True) as meter:
         tables = [_words(language, file, corpus) for language, file in texts.items()]
         measured = [_words(language, dev[language], corpus) for language in texts if dev]
         served = RULE.train(

@@ -14,7 +14,7 @@ from harness.proof.checks import first_difference
 from harness.proof.prove import TEXTS, describe, merge_text
 from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Best, Replay, replay
 from harness.runs.words import CorpusWords, add_words_arguments, corpus_words
-from harness.tokenizers.merges_file import FORMS, MergesFile, read_merges_file
+from harness.tokenizers.forms import FORMS, MergesFile, read_merges_file
 from harness.worker.calling import OWN
 from variants.contract import Merge, TieBreak
 

@@ -22,7 +22,7 @@ from harness.common.registry import parse_bytes, parse_vocab_size
 from harness.common.sheet import print_sheets
 from harness.common.units import count_text
 from harness.corpora import CorpusFile
-from harness.tokenizers import check, statistics
+from harness.tokenizers import check
 from harness.tokenizers.folder import FILES_OF, check_free, check_writable, save
 from harness.tokenizers.model import Tokenizer, blocks_of, load
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     command = _add(commands, _unused, "unused", "find tokens that no text gives, or that these texts never give")
     _add_data(command, "a data set or a file; repeatable")
     command.add_argument(
-        "--fail-on", choices=statistics.CLASSES, action="append", help="exit with 21 if there are any; repeatable"
+        "--fail-on", choices=check.CLASSES, action="append", help="exit with 21 if there are any; repeatable"
     )
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
 
@@ -192,12 +192,11 @@ def _unused(options: argparse.Namespace) -> int:
     tokenizer = load(options.tokenizer)
     texts = [_data(data, options.set) for data in options.data or ()]
     blocks = (block for text in texts for block in blocks_of(text.path))
-    findings = statistics.unused(tokenizer, blocks if texts else None)
+    findings = check.unused(tokenizer, blocks if texts else None)
     if options.format == "json":
         tell(json.dumps([finding.record() for finding in findings], indent=1))
     else:
-        for sheet in statistics.unused_sheets(findings, len(tokenizer), with_text=bool(texts)):
-            print_sheets([sheet], Console())
+        print_sheets(check.unused_sheets(findings, len(tokenizer), with_text=bool(texts)), Console())
     return MISMATCH if {finding.kind for finding in findings} & set(options.fail_on or ()) else OK
 
 
@@ -278,7 +277,7 @@ def _check(options: argparse.Namespace) -> int:
         parts = (part for name, blocks in named for part in check.parts_of(name, blocks))
         verdicts = check.check(tokenizer, parts, check.ENGINES, folder, show)
     caption = f"{options.tokenizer}: {count_text(len(tokenizer))} tokens"
-    print_sheets([check.sheet(verdicts, caption, notes)], Console())
+    print_sheets([check.verdicts_sheet(verdicts, caption, notes)], Console())
     if any(verdict.differing for verdict in verdicts):
         return MISMATCH
     if any(verdict.gave_up for verdict in verdicts):
@@ -294,11 +293,11 @@ def _stats(options: argparse.Namespace) -> int:
     for text in [_data(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():
             with bar(f"{name} on {text.name}", text.bytes, "bytes") as show:
-                figures.append(statistics.figures_of(name, tokenizer, text.name, blocks_of(text.path), show))
+                figures.append(check.figures_of(name, tokenizer, text.name, blocks_of(text.path), show))
     if options.format == "json":
         tell(json.dumps([row._asdict() for row in figures], indent=1))
     else:
-        print_sheets([statistics.sheet(figures)], Console())
+        print_sheets([check.figures_sheet(figures)], Console())
     return OK
 
 

@@ -112,7 +112,7 @@ def extension_of(
 
 def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: str) -> Extension:
     """The merges of a file or folder; with their ids if it says them and all are kept."""
-    from harness.tokenizers.merges_file import read_merges_file
+    from harness.tokenizers.forms import read_merges_file
     from harness.tokenizers.model import load  # late, as few runs extend
 
     with_ids = path.suffix == ".json" or any((path / name).is_file() for name in ("manifest.json", "tokenizer.json"))

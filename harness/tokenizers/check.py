@@ -1,34 +1,47 @@
-"""Encode a text with every installed engine: the same ids as ours, or the first difference."""
+"""A tokenizer on texts: the same ids from every installed engine; compression; tokens that are never used."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import itertools
 import random
+import re
 import shutil
 import tempfile
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.sheet import Column, Sheet
-from harness.common.units import bytes_text, count_text, one_line
+from harness.common.units import bytes_text, count_text, one_line, share_text, token_text
 from harness.tokenizers import folder as folders
-from harness.tokenizers.forms import RANKS, TOKENIZER_JSON, load_tokenizers, tiktoken_encoding
-from harness.tokenizers.learned import Learned
-from harness.tokenizers.merges_file import read_ranks
+from harness.tokenizers.forms import RANKS, TOKENIZER_JSON, as_tiktoken, load_tokenizers, read_ranks
+from harness.tokenizers.learned import Learned, last_merges
 from harness.tokenizers.model import Tokenizer, joined, load
-from harness.tokenizers.statistics import readable_token
+from variants.contract import Merge
 
 AROUND = 30
+LONGEST_SHOWN = 40
 Encode = Callable[[str], Sequence[int]]
 Engine = Callable[[Path], Encode]
 """Gets a folder with a tokenizer in every form that can hold it. It may raise anything to say that it cannot."""
+
+
+def readable_token(token: bytes) -> str:
+    """A token for people: its text if it is UTF-8, else its bytes; the middle of a long one is left out."""
+    try:
+        text = repr(token.decode())
+    except UnicodeDecodeError:
+        return token_text(token, LONGEST_SHOWN)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN // 2]}…{text[-LONGEST_SHOWN // 2 :]}"
+
+
+# Engines
 
 
 def open_tokenizers(folder: Path) -> Encode:
@@ -44,8 +57,7 @@ def open_tokenizers(folder: Path) -> Encode:
 
 def open_tiktoken(folder: Path) -> Encode:
     """tiktoken, from the ranks with the manifest's pattern and special tokens."""
-    ranks, learned = read_ranks(existing(folder / RANKS).read_bytes()), load(folder).learned
-    encoding = tiktoken_encoding(ranks, learned.special_tokens, learned.pattern)
+    encoding = as_tiktoken(read_ranks(existing(folder / RANKS).read_bytes()), load(folder).learned)
     return lambda text: list(encoding.encode(text, allowed_special="all"))
 
 
@@ -81,32 +93,24 @@ class Part(NamedTuple):
 
 @dataclass
 class Verdict:
-    """The result for one engine; `unable` says why it was not tried, or on what it gave up."""
+    """The result for one engine; `notes` say why it was not tried, on what it gave up, and where it differs first."""
 
     engine: str
-    unable: str | None = None
+    encode: Encode | None = None
+    """None if it cannot be tried, or no longer."""
     gave_up: bool = False
     texts: int = 0
     bytes: int = 0
     ids: int = 0
     differing: int = 0
     notes: list[str] = field(default_factory=list)
-    """For people: why it was not tried, and where it differs first."""
 
 
-def sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[str]) -> Sheet:
+def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[str]) -> Sheet:
     """A row for each engine, and below why it was not tried and where it differs first."""
-
-    def cells(value: Callable[[Verdict], str]) -> list[str]:
-        return [value(verdict) if verdict.texts else "-" for verdict in verdicts]
-
-    columns = [
-        Column("engine", [f"{row.engine} {version_of(row.engine)}".strip() for row in verdicts], figures=False),
-        Column("bytes", cells(lambda row: bytes_text(row.bytes))),
-        Column("ids", cells(lambda row: count_text(row.ids))),
-        Column("texts", cells(lambda row: count_text(row.texts))),
-        Column("differ", cells(lambda row: count_text(row.differing))),
-    ]
+    columns = [Column("engine", [f"{row.engine} {version_of(row.engine)}".strip() for row in verdicts], figures=False)]
+    for heading, text in (("bytes", bytes_text), ("ids", count_text), ("texts", count_text), ("differing", count_text)):
+        columns.append(Column(heading, [text(getattr(row, heading)) if row.texts else "-" for row in verdicts]))
     return Sheet([caption], columns, [""] * len(verdicts), [*(note for row in verdicts for note in row.notes), *notes])
 
 
@@ -119,36 +123,35 @@ def check(
 ) -> list[Verdict]:
     """Encode every part with ours and with each engine that can open the folder, and compare every id."""
     verdicts = [Verdict(name) for name in engines]
-    opened: list[tuple[Verdict, Encode]] = []
-    for verdict, engine in zip(verdicts, engines.values(), strict=True):
+    for verdict in verdicts:
         try:
-            opened.append((verdict, engine(folder)))
+            verdict.encode = engines[verdict.engine](folder)
         except Exception as error:  # whatever an engine raises says why it cannot
-            verdict.unable = one_line(str(error)) or type(error).__name__
-            verdict.notes.append(f"{verdict.engine} was not tried: {verdict.unable}")
+            verdict.notes.append(f"{verdict.engine} was not tried: {one_line(str(error)) or type(error).__name__}")
     done = 0
     for part in parts:
-        if all(verdict.unable is not None for verdict, _ in opened):
+        if not any(verdict.encode for verdict in verdicts):
             break
         text = part.content.decode(errors="replace")
         ours = tokenizer.encode(text)
-        for verdict, encode in opened:
-            if verdict.unable is None:
-                _compare(verdict, tokenizer, encode, part, text, ours)
+        for verdict in verdicts:
+            _compare(verdict, tokenizer, part, text, ours)
         done += len(part.content)
         on_progress(done)
     return verdicts
 
 
-def _compare(verdict: Verdict, tokenizer: Tokenizer, encode: Encode, part: Part, text: str, ours: list[int]) -> None:
+def _compare(verdict: Verdict, tokenizer: Tokenizer, part: Part, text: str, ours: list[int]) -> None:
+    if verdict.encode is None:
+        return
     try:
-        theirs = list(encode(text))
+        theirs = list(verdict.encode(text))
     except BaseException as error:  # engines in Rust panic, which is not an Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
             raise
-        verdict.gave_up = True
-        verdict.unable = f"it gave up on {part.name} from byte {part.start}: {one_line(str(error))[:300]}"
-        verdict.notes.append(f"{verdict.engine}: {verdict.unable}")
+        verdict.encode, verdict.gave_up = None, True
+        why = one_line(str(error))[:300]
+        verdict.notes.append(f"{verdict.engine}: it gave up on {part.name} from byte {part.start}: {why}")
         return
     verdict.texts += 1
     verdict.bytes += len(part.content)
@@ -162,7 +165,8 @@ def _compare(verdict: Verdict, tokenizer: Tokenizer, encode: Encode, part: Part,
 
 def _difference(tokenizer: Tokenizer, part: Part, content: bytes, ours: list[int], theirs: list[int]) -> Iterator[str]:
     """The first place where ids differ, the text before it, and up to six tokens of each."""
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False)))
+    pairs = enumerate(itertools.zip_longest(ours, theirs))
+    same = next(place for place, (mine, other) in pairs if mine != other)
     byte = len(tokenizer.decode(ours[:same]))
     before = content[max(0, byte - AROUND) : byte].decode(errors="replace")
     yield f"  {part.name}, byte {part.start + byte}, after {before!r}"
@@ -228,3 +232,143 @@ def mixed_parts(seed: int, size: int, special_tokens: Sequence[str] = ()) -> Ite
             text += "".join([*signs, chance.choice(ENDINGS), chance.choice(BLANKS)]).encode()
         whole = text[:room].decode(errors="ignore").encode().ljust(room, b".")
         yield chance.randbytes(room) if number % 8 == 0 else whole
+
+
+# Compression
+
+NOTE = (
+    "bytes per token: higher is better; tokens per word: a word is what is between white space, whatever the pattern; "
+    "used: the share of the vocabulary that occurs in the text"
+)
+_WORD_START = re.compile(rb"\s\S")
+
+
+class Figures(NamedTuple):
+    """One tokenizer on one text; `used` tokens of the vocabulary occur, `longest` is one of them in hexadecimal."""
+
+    tokenizer: str
+    text: str
+    bytes: int
+    words: int
+    tokens: int
+    used: int
+    vocabulary: int
+    longest: str
+
+
+def figures_of(
+    name: str,
+    tokenizer: Tokenizer,
+    text: str,
+    blocks: Iterable[bytes],
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Figures:
+    """Encode the text once and count."""
+    size = words = 0
+    last = b" "
+
+    def counted() -> Iterator[bytes]:
+        nonlocal size, words, last
+        for block in filter(None, blocks):
+            size += len(block)
+            words += len(_WORD_START.findall(last + block))
+            last = block[-1:]
+            yield block
+            on_progress(size)
+
+    counts = Counter(tokenizer.encode_iterable(counted()))
+    plain = [tokenizer.vocab[number] for number in counts.keys() - set(tokenizer.special_tokens.values())]
+    longest = max(sorted(plain), key=len, default=b"").hex()
+    return Figures(name, text, size, words, counts.total(), len(counts), len(tokenizer), longest)
+
+
+def figures_sheet(figures: Sequence[Figures]) -> Sheet:
+    """A row for each tokenizer on each text, the tokenizers of one text together."""
+    columns = [
+        Column("text", [row.text for row in figures], figures=False),
+        Column("tokenizer", [row.tokenizer for row in figures], figures=False),
+        Column("bytes", [bytes_text(row.bytes) for row in figures]),
+        Column("tokens", [count_text(row.tokens) for row in figures]),
+        Column("bytes per token", [_ratio(row.bytes, row.tokens) for row in figures]),
+        Column("tokens per word", [_ratio(row.tokens, row.words) for row in figures]),
+        Column("vocabulary", [count_text(row.vocabulary) for row in figures]),
+        Column("used", [share_text(row.used / row.vocabulary) for row in figures]),
+        Column("longest token", [readable_token(bytes.fromhex(row.longest)) for row in figures], figures=False),
+    ]
+    return Sheet([], columns, [""] * len(figures), [NOTE])
+
+
+def _ratio(number: int, base: int) -> str:
+    return f"{number / base:.3f}" if base else "-"
+
+
+# Tokens of a vocabulary that no text gives, and those that given texts never give.
+#
+# A token is *dead* if its own bytes, merged alone, are not this one token. Learned lists have no dead tokens, lists
+# that were edited or joined do. It is *cut* if it is alive but the pattern cuts its text, and *part* if it is alive but
+# not UTF-8. The others are *unused* if the texts never give them.
+
+CLASSES = {
+    "dead": "no text gives it",
+    "cut": "the pattern cuts it; some context may still give it",
+    "part": "part of a character",
+    "unused": "the texts never give it",
+}
+TOKENS_SHOWN = 30
+
+
+class Finding(NamedTuple):
+    """A token that is not used."""
+
+    id: int
+    token: bytes
+    kind: str
+
+    def record(self) -> dict[str, str | int]:
+        return {"id": self.id, "token": self.token.hex(), "text": readable_token(self.token), "class": self.kind}
+
+
+def unused(tokenizer: Tokenizer, blocks: Iterable[bytes] | None = None) -> list[Finding]:
+    """The tokens that are dead, cut, part, or, with a text in blocks, unused; the worst first.
+
+    Special tokens and single bytes are not judged.
+    """
+    ids = {token: number for token, number in tokenizer.learned.token_ids().items() if len(token) > 1}
+    alive = last_merges(tokenizer.merges, ids)
+    given = set(ids.values()) if blocks is None else set(tokenizer.encode_iterable(blocks))
+    kinds = {token: kind_of(token, tokenizer, alive) or "unused" * (ids[token] not in given) for token in ids}
+    findings = (Finding(number, token, kinds[token]) for token, number in ids.items() if kinds[token])
+    return sorted(findings, key=lambda finding: (list(CLASSES).index(finding.kind), finding.id))
+
+
+def kind_of(token: bytes, tokenizer: Tokenizer, alive: Mapping[bytes, Merge]) -> str:
+    try:
+        text = token.decode()
+    except UnicodeDecodeError:
+        return "part" if token in alive else "dead"
+    whole = tokenizer.pieces(text) == [text]
+    if token not in alive and not (tokenizer.ignore_merges and whole):
+        return "dead"
+    return "" if whole else "cut"
+
+
+def unused_sheets(findings: Sequence[Finding], size: int, *, with_text: bool) -> list[Sheet]:
+    """A row for each class, `unused` only with a text; and the first tokens."""
+    kinds = [kind for kind in CLASSES if with_text or kind != "unused"]
+    numbers = Counter(finding.kind for finding in findings)
+    classes = [
+        Column("class", kinds, figures=False),
+        Column("tokens", [count_text(numbers[kind]) for kind in kinds]),
+        Column("share", [share_text(numbers[kind] / size) for kind in kinds]),
+        Column("meaning", [CLASSES[kind] for kind in kinds], figures=False),
+    ]
+    first = findings[:TOKENS_SHOWN]
+    tokens = [
+        Column("id", [str(finding.id) for finding in first]),
+        Column("token", [readable_token(finding.token) for finding in first], figures=False),
+        Column("class", [finding.kind for finding in first], figures=False),
+    ]
+    rest = len(findings) - len(first)
+    notes = [f"{count_text(rest)} more; --format json has all"] if rest else []
+    tables = [Sheet([], classes, [""] * len(kinds), [])]
+    return [*tables, Sheet([], tokens, [""] * len(first), notes)] if first else tables

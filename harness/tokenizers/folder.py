@@ -1,4 +1,4 @@
-"""Write a tokenizer into a folder: the files of every form or of one, and a manifest.
+"""A tokenizer in a folder: the files of every form or of one, and a manifest, written and read.
 
 vocab.json and merges.txt do not contain the pattern, the special tokens or the training data; the manifest does. It is
 written last and holds the digests of the other files, so that an interrupted save is noticed.
@@ -6,26 +6,37 @@ written last and holds the digests of the other files, so that an interrupted sa
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import EllipsisType
+from typing import Any, Literal
+
+import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.tokenizers.forms import (
     MANIFEST,
     MERGES,
     RANKS,
-    SCHEMA,
     TOKENIZER_JSON,
     VOCAB,
+    Id,
+    Value,
+    json_text,
+    merge_line,
+    merges_text,
+    of_ranks,
+    of_tiktoken,
     ranks_text,
-    sha256,
+    read_merges,
+    read_ranks,
+    read_tokenizer_json,
     tokenizer_json,
 )
-from harness.tokenizers.learned import Learned, json_text, pattern_name, spelled
-from harness.tokenizers.merges_file import merge_line, merges_text
+from harness.tokenizers.learned import Learned, check_special_tokens, pattern_name, put_together, spelled
 from harness.worker.exchange import merges_sha256
 
 FILES = (VOCAB, MERGES, TOKENIZER_JSON, RANKS, MANIFEST)
@@ -36,6 +47,20 @@ FILES_OF = {
     "tiktoken": (RANKS, MANIFEST),
 }
 """The files of each form, in the order in which they are written."""
+ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inherited_merges", "cut_from")
+"""The keys of a manifest that tell where a tokenizer comes from."""
+OF_TIKTOKEN = "tiktoken:"
+RANKS_ENDING = ".tiktoken"
+Pattern = str | EllipsisType | None
+SpecialTokens = Sequence[str] | Mapping[str, int] | None
+Origin = dict[str, Any]
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+# Writing
 
 
 def save(
@@ -85,17 +110,15 @@ def gpt2_contents(learned: Learned) -> tuple[dict[str, bytes], list[str]]:
     ids = {**learned.special_tokens, **ids}
     if header := next((merge for merge in learned.merges if merge[0].startswith(b"#version")), None):
         notes.append(f"some libraries take the merge {merge_line(header)!r} in {MERGES} for a header and drop it")
-    return {
-        VOCAB: json_text(dict(sorted(ids.items(), key=lambda entry: entry[1]))),
-        MERGES: merges_text(learned.merges),
-    }, notes
+    vocab = dict(sorted(ids.items(), key=lambda entry: entry[1]))
+    return {VOCAB: json_text(vocab), MERGES: merges_text(learned.merges)}, notes
 
 
 def manifest(learned: Learned, origin: Mapping[str, Any], contents: Mapping[str, bytes]) -> bytes:
     """What the other files do not contain, and their digests."""
     return json_text(
         {
-            "schema": SCHEMA,
+            "schema": 1,
             "vocab_size": len(learned.vocab),
             "merges": len(learned.merges),
             "merges_sha256": merges_sha256(learned.merges),
@@ -119,12 +142,7 @@ def check_free(folder: Path, overwrite: bool, names: Sequence[str] = FILES, how:
 
 def check_writable(folder: Path) -> None:
     """Make the folder if needed and prove that it can be written. Raises Refusal if not."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise _unwritable(folder, error) from error
+    place(folder, {}, ())
 
 
 def place(folder: Path, contents: Mapping[str, bytes], names: Sequence[str]) -> None:
@@ -132,8 +150,8 @@ def place(folder: Path, contents: Mapping[str, bytes], names: Sequence[str]) -> 
 
     Files of these names that are not among the contents belonged to another tokenizer and are removed.
     """
-    check_writable(folder)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".saving-", dir=folder) as temporary:
             for name, content in contents.items():
                 with Path(temporary, name).open("wb") as file:
@@ -145,8 +163,110 @@ def place(folder: Path, contents: Mapping[str, bytes], names: Sequence[str]) -> 
             for name in contents:
                 Path(temporary, name).replace(folder / name)
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        why = f"cannot write a tokenizer to {folder} ({reason(error)})"
+        raise Refusal(f"{why}; choose another folder", UNMEASURED) from error
 
 
-def _unwritable(folder: Path, error: OSError) -> Refusal:
-    return Refusal(f"cannot write a tokenizer to {folder} ({reason(error)}); choose another folder", UNMEASURED)
+# Reading
+
+
+class _SpecialToken(msgspec.Struct):
+    text: str
+    id: Id
+
+
+class _Pattern(msgspec.Struct):
+    regex: str | None
+
+
+class _Manifest(msgspec.Struct):
+    schema: Literal[1]
+    files: dict[str, str]
+    special_tokens: list[_SpecialToken]
+    pattern: _Pattern
+    ignore_merges: bool = False
+
+
+def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: SpecialTokens) -> tuple[Learned, Origin]:
+    """The tokenizer that `model.load` gives, and what its manifest says about the training."""
+    options = pattern is not ... or special_tokens is not None
+    if str(path).startswith(OF_TIKTOKEN) and not options:
+        return of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
+    file = Path(path)
+    if file.is_dir():  # the most complete form
+        file /= next((name for name in (MANIFEST, TOKENIZER_JSON) if (file / name).is_file()), VOCAB)
+    lacking = file.name == VOCAB or file.suffix == RANKS_ENDING
+    if options and not lacking:
+        raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
+    content_of(file)  # a file that is missing is reported as such
+    if lacking and pattern is ...:
+        advice = "python -m harness.tokenizer convert --to ours takes --pattern and --special-token (so does load)"
+        raise Refusal(f"{file} lacks its pattern; {advice}")
+    if lacking:
+        return (_of_gpt2 if file.name == VOCAB else _of_ranks)(file, pattern, special_tokens), {}
+    if file.name == MANIFEST:
+        return _described(file)
+    if file.suffix == ".json":
+        return parse(file, read_tokenizer_json), {}
+    raise Refusal(
+        f"{file} is not a tokenizer; pass a folder with {VOCAB} and {MERGES}, a {TOKENIZER_JSON}, or a file of ranks "
+        f"that ends with {RANKS_ENDING}"
+    )
+
+
+def _of_gpt2(path: Path, pattern: Any, special_tokens: SpecialTokens, **options: bool) -> Learned:
+    """The tokenizer that vocab.json and merges.txt make with pattern and special tokens; options of `put_together`."""
+    ids = parse(path, msgspec.json.Decoder(dict[str, Id]).decode)
+    merges = parse(path.parent / MERGES, read_merges)
+    check_special_tokens(special_tokens or ())
+    if not isinstance(special_tokens, Mapping):
+        if missing := [text for text in special_tokens or () if text not in ids]:
+            raise Refusal(f"{path} has no special token {missing[0]!r}; pass those that it has")
+        special_tokens = {text: ids[text] for text in special_tokens or ()}
+    return parse(path, lambda _: put_together(ids, merges, special_tokens, pattern, **options))
+
+
+def _of_ranks(path: Path, pattern: Any, special_tokens: SpecialTokens) -> Learned:
+    check_special_tokens(special_tokens or ())
+    if special_tokens and not isinstance(special_tokens, Mapping):
+        raise Refusal(f"{path} lacks the ids of special tokens; give each as {special_tokens[0]}=ID")
+    special_ids = special_tokens if isinstance(special_tokens, Mapping) else {}
+    return parse(path, lambda content: of_ranks(read_ranks(content), special_ids, pattern))
+
+
+def _described(path: Path) -> tuple[Learned, Origin]:
+    """What a manifest describes. Raises Refusal if it is damaged, or a file is not the one that it describes."""
+    about = parse(path, msgspec.json.Decoder(_Manifest).decode)
+    has_gpt2 = VOCAB in about.files or RANKS not in about.files
+
+    def check_digest(content: bytes) -> None:
+        if sha256(content) != about.files.get(name):
+            raise ValueError(f"it is not the file that {MANIFEST} describes")
+
+    for name in (VOCAB, MERGES) if has_gpt2 else (RANKS,):
+        parse(path.parent / name, check_digest)
+    special_tokens = {token.text: token.id for token in about.special_tokens}
+    if has_gpt2:
+        options = {"ignore_merges": about.ignore_merges, "others": True}
+        learned = _of_gpt2(path.parent / VOCAB, about.pattern.regex, special_tokens, **options)
+    else:
+        learned = _of_ranks(path.parent / RANKS, about.pattern.regex, special_tokens)
+    origin = parse(path, msgspec.json.Decoder(dict[str, Any]).decode)
+    return learned, {key: value for key, value in origin.items() if key in ORIGIN}
+
+
+def content_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        advice = "python -m harness.tokenizer train or save=FOLDER writes a tokenizer"
+        raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error
+
+
+def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
+    """What a reader makes of a file. Raises Refusal, with the reader's reason, if it cannot be used."""
+    content = content_of(path)
+    try:
+        return reader(content)
+    except ValueError as error:
+        raise Refusal(f"{path} cannot be used: {error}; save the tokenizer again", UNMEASURED) from error

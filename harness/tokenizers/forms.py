@@ -1,4 +1,4 @@
-"""The forms of a tokenizer: tokenizer.json, tiktoken's ranks and what a folder holds, read, written and opened.
+"""The forms of merges and tokenizers: GPT-2's, Hugging Face's, tiktoken's and others, read, written and opened.
 
 A form that is written gives our ids, and one that is read means the same here; anything else is refused by name.
 """
@@ -6,45 +6,137 @@ A form that is written gives our ids, and one that is read means the same here; 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
+import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from types import EllipsisType
-from typing import Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.units import token_text
 from harness.tokenizers.learned import (
     BYTES,
     Learned,
-    check_special_tokens,
-    checked_ids,
-    json_text,
     last_merges,
     merges_behind,
     put_together,
-    read_json,
+    read_spelling,
     spelled,
 )
-from harness.tokenizers.merges_file import check_model, from_tokenizer_json, read_merges, read_ranks
 from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, own_spellings, pattern_of, to_ruby, type_of
+from variants.contract import Merge
 
-SCHEMA = 1
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 TOKENIZER_JSON, RANKS = "tokenizer.json", "ranks.tiktoken"
-ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inherited_merges", "cut_from")
-"""The keys of a manifest that tell where a tokenizer comes from."""
-OF_TIKTOKEN = "tiktoken:"
-RANKS_ENDING = ".tiktoken"
-Pattern = str | EllipsisType | None
-SpecialTokens = Sequence[str] | Mapping[str, int] | None
-Origin = dict[str, Any]
-Value = TypeVar("Value")
+HEADER = "#version: 0.2"
 ANYTHING = "(?s:.+)"
 """Stands for no pattern, because tiktoken must have one."""
+Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+Value = TypeVar("Value")
+
+
+def json_text(content: Mapping[str, Any]) -> bytes:
+    """An object as JSON, one entry a line, so that two of them can be compared by eye."""
+    return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+# Lines: merges.txt, as of GPT-2 and CS336, hexadecimal digits, as of an executable, minbpe's .model, tiktoken's ranks
+
+
+def merge_line(merge: Merge) -> str:
+    """A merge as a line of merges.txt.
+
+    >>> merge_line((b" t", b"he"))
+    'Ġt he'
+    """
+    return f"{spelled(merge[0])} {spelled(merge[1])}"
+
+
+def merges_text(merges: Sequence[Merge]) -> bytes:
+    """The content of merges.txt."""
+    return "".join(f"{line}\n" for line in [HEADER, *map(merge_line, merges)]).encode()
+
+
+def read_merges(content: bytes) -> list[Merge]:
+    """The merges in merges.txt; the header may be missing. Raises ValueError for a line that is not a merge."""
+
+    def read(line: bytes) -> Merge:
+        left, right = map(read_spelling, line.decode().split(" "))
+        return left, right
+
+    return list(_each_line(content, read, "is not a merge", 2 if content.startswith(b"#version") else 1))
+
+
+def _each_line(content: bytes, read: Callable[[bytes], Value], wrong: str, first: int = 1) -> Iterator[Value]:
+    """What `read` makes of each line. Raises ValueError, with the line, for one that it cannot read."""
+    for number, line in enumerate(content.rstrip(b"\n").split(b"\n"), 1):
+        if number < first or not content.strip(b"\n"):
+            continue
+        try:
+            yield read(line)
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"line {number} {wrong}: {line[:80].decode(errors='replace')!r}") from error
+
+
+def from_hexadecimal(content: bytes) -> list[Merge]:
+    """Lines of two tokens in hexadecimal digits.
+
+    >>> from_hexadecimal(b"74 68\\n7468 65\\n")
+    [(b't', b'h'), (b'th', b'e')]
+    """
+
+    def read(line: bytes) -> Merge:
+        left, right = map(bytes.fromhex, line.decode().split(" "))
+        return left, right
+
+    return list(_each_line(content, read, "is not two tokens in hexadecimal digits"))
+
+
+def from_minbpe(content: bytes) -> list[Merge]:
+    """Pairs of ids below the pattern, a number of special tokens, and these."""
+    try:
+        specials = int(content.split(b"\n")[2])
+    except (IndexError, ValueError) as error:
+        raise ValueError("line 3 is not a number of special tokens") from error
+    tokens = dict(enumerate(BYTES))
+
+    def read(line: bytes) -> Merge:
+        left, right = (tokens[int(number)] for number in line.split(b" "))
+        tokens[len(tokens)] = left + right
+        return left, right
+
+    return list(_each_line(content, read, "is not two ids of earlier tokens", 4 + specials))
+
+
+def from_ranks(content: bytes) -> list[Merge]:
+    """The merges behind ranks: every token of several bytes is its own last merge."""
+    ranks = read_ranks(content)
+    merges = merges_behind(ranks)
+    joined = {left + right for left, right in merges if max(ranks[left], ranks[right]) < ranks[left + right]}
+    if alone := next((token for token in ranks if len(token) > 1 and token not in joined), None):
+        raise ValueError(f"{alone!r} of rank {ranks[alone]} is not joined from two tokens of lower rank")
+    return merges
+
+
+def read_ranks(content: bytes) -> dict[bytes, int]:
+    """The rank of every token. Raises ValueError for a broken line, or if a byte has no rank."""
+
+    def read(line: bytes) -> tuple[bytes, int]:
+        token, rank = line.split(b" ")
+        return base64.b64decode(token, validate=True), int(rank)
+
+    entries = list(_each_line(content, read, "is not a token in base64 and its rank"))
+    ranks = dict(entries)
+    if len({*ranks.values()}) < len(entries):
+        raise ValueError("two lines have the same token or the same rank")
+    if missing := [token for token in BYTES if token not in ranks]:
+        raise ValueError(f"byte {missing[0][0]} has no rank; a byte-level vocabulary holds all 256")
+    return ranks
+
 
 # tokenizer.json, Hugging Face's form.
 #
@@ -104,54 +196,96 @@ def load_tokenizers(path: Path) -> Any:
 
 def as_tokenizers(learned: Learned) -> Any:
     """The `tokenizers.Tokenizer` of a tokenizer. Raises Refusal if tokenizers is missing or does not load it."""
-    content = tokenizer_json(learned)
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
-        Path(folder, TOKENIZER_JSON).write_bytes(content)  # tokenizers 1.0 loads from files only
+        path = Path(folder, TOKENIZER_JSON)
+        path.write_bytes(tokenizer_json(learned))  # tokenizers 1.0 loads from files only
         try:
-            return load_tokenizers(Path(folder, TOKENIZER_JSON))
+            return load_tokenizers(path)
         except Refusal:
             raise
         except Exception as error:  # whatever the engine raises
             raise Refusal(f"tokenizers does not load it: {error}", UNMEASURED) from error
 
 
+class _AddedToken(msgspec.Struct):
+    content: str
+    id: Id
+    lstrip: bool = False
+    rstrip: bool = False
+    single_word: bool = False
+
+
+class _Model(msgspec.Struct):
+    type: str = "BPE"
+    vocab: dict[str, Id] | list[Any] = {}  # a list in other models
+    merges: list[str | tuple[str, str]] | None = None
+    continuing_subword_prefix: str | None = None
+    end_of_word_suffix: str | None = None
+    byte_fallback: bool = False
+    dropout: float | None = None
+    ignore_merges: bool = False
+
+
+class TokenizerJson(msgspec.Struct):
+    """What decides the ids, of all that such a file has."""
+
+    model: _Model
+    normalizer: Any = None
+    pre_tokenizer: Any = None
+    added_tokens: list[_AddedToken] = []
+
+    def check_model(self) -> None:
+        """Raises ValueError for a model whose tokens are not bytes."""
+        if self.model.type != "BPE":
+            raise ValueError(f"its model is {self.model.type}; ours is byte-level BPE")
+        for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+            if value := getattr(self.model, key):
+                raise ValueError(f"its {key} is {value!r}; ours has none")
+
+    def merges(self) -> list[Merge]:
+        """The merges of the model. Raises ValueError if they are not merges of bytes."""
+        self.check_model()
+        if self.model.merges is None:
+            raise ValueError("its model has no merges")
+        return [_json_merge(number, entry) for number, entry in enumerate(self.model.merges, 1)]
+
+    def pattern(self) -> str | None:
+        """What it splits a text by. Raises ValueError if it does anything with the text that ours cannot."""
+        self.check_model()
+        if self.normalizer is not None:
+            raise ValueError(f"it changes the text first (normalizer {type_of(self.normalizer)}); ours never does")
+        for key in ("byte_fallback", "dropout"):
+            if value := getattr(self.model, key):
+                raise ValueError(f"its {key} is {json.dumps(value)}; ours has none")
+        return pattern_of(self.pre_tokenizer)
+
+
+read_json = msgspec.json.Decoder(TokenizerJson).decode
+
+
+def _json_merge(number: int, entry: str | tuple[str, str]) -> Merge:
+    tokens = entry.split(" ") if isinstance(entry, str) else entry
+    if len(tokens) != 2 or not all(tokens):
+        raise ValueError(f"merge {number} is not a pair of tokens: {entry!r}")
+    try:
+        return read_spelling(tokens[0]), read_spelling(tokens[1])
+    except KeyError as error:
+        why = f"where {error} is not a byte; only byte-level BPE can be replayed"
+        raise ValueError(f"merge {number} is {entry!r}, {why}") from error
+
+
 def read_tokenizer_json(content: bytes) -> Learned:
     """The tokenizer in a tokenizer.json. Raises ValueError if it does what ours cannot."""
-    merges = from_tokenizer_json(content)
     file = read_json(content)
-    pattern, model = split_by(file), file["model"]
-    ids = checked_ids(model.get("vocab"))
-    special_tokens = _special_tokens(file.get("added_tokens") or [])
-    if clash := [text for text, number in special_tokens.items() if ids.get(text, number) != number]:
-        raise ValueError(f"it gives two ids to {clash[0]!r}")
-    ids |= special_tokens  # which may be in added_tokens alone
-    options = {"ignore_merges": bool(model.get("ignore_merges")), "others": True}
+    merges, pattern, ids = file.merges(), file.pattern(), dict(file.model.vocab)
+    for token in file.added_tokens:
+        if particular := [key for key in ("lstrip", "rstrip", "single_word") if getattr(token, key)]:
+            raise ValueError(f"its added token {token.content!r} has {particular[0]}, which ours cannot have")
+        if ids.setdefault(token.content, token.id) != token.id:  # it may be in added_tokens alone
+            raise ValueError(f"it gives two ids to {token.content!r}")
+    special_tokens = {token.content: token.id for token in file.added_tokens}
+    options = {"ignore_merges": file.model.ignore_merges, "others": True}
     return put_together(ids, merges, special_tokens, pattern, **options)
-
-
-def split_by(file: Mapping[str, Any]) -> str | None:
-    """The pattern by which a tokenizer.json splits a text. Raises ValueError if it does what ours cannot."""
-    model = file["model"]
-    check_model(model)
-    if file.get("normalizer") is not None:
-        raise ValueError(f"it changes the text first (normalizer {type_of(file['normalizer'])}); ours never does")
-    for key in ("byte_fallback", "dropout"):
-        if model.get(key):
-            raise ValueError(f"its {key} is {json.dumps(model[key])}; ours has none")
-    return pattern_of(file.get("pre_tokenizer"))
-
-
-def _special_tokens(added: Any) -> dict[str, int]:
-    try:
-        tokens = checked_ids({str(token["content"]): token["id"] for token in added})
-        particular = [
-            (token["content"], key) for token in added for key in ("lstrip", "rstrip", "single_word") if token.get(key)
-        ]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError("its added_tokens lack content or id") from error
-    if particular:
-        raise ValueError("its added token {!r} has {}, which ours cannot have".format(*particular[0]))
-    return tokens
 
 
 # tiktoken's ranks: a line for each token, in base64, with its rank, which is its id; the pattern is elsewhere.
@@ -188,19 +322,13 @@ def ranks_text(learned: Learned) -> bytes:
     return b"".join(base64.b64encode(token) + f" {number}\n".encode() for token, number in by_id)
 
 
-def as_tiktoken(learned: Learned) -> Any:
-    """The `tiktoken.Encoding` of a tokenizer. Raises Refusal if tiktoken is missing or would give other ids."""
-    ranks_text(learned)
-    return tiktoken_encoding(learned.token_ids(), learned.special_tokens, learned.pattern)
-
-
-def tiktoken_encoding(ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], pattern: str | None) -> Any:
-    """tiktoken's own object. Raises Refusal if tiktoken is missing."""
+def as_tiktoken(ranks: Mapping[bytes, int], learned: Learned) -> Any:
+    """The `tiktoken.Encoding` of ranks, with a tokenizer's pattern and special tokens."""
     return extra("tiktoken", RANKS, "engines").Encoding(
         "ours",
-        pat_str=ANYTHING if pattern is None else pattern,
+        pat_str=ANYTHING if learned.pattern is None else learned.pattern,
         mergeable_ranks=dict(ranks),
-        special_tokens=dict(special_tokens),
+        special_tokens=learned.special_tokens,
     )
 
 
@@ -210,15 +338,13 @@ def of_ranks(ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], patt
     A token that merging by rank never makes is met only as a whole pre-token; then `ignore_merges` is true.
     """
     numbered = {number: token for token, number in ranks.items()}
-    if taken := [text for text, number in special_tokens.items() if number in numbered]:
-        number = special_tokens[taken[0]]
-        raise ValueError(f"special token {taken[0]!r} has the id {number} of {token_text(numbered[number])}")
-    vocab = {**numbered, **{number: text.encode() for text, number in special_tokens.items()}}
-    if len(vocab) < len(numbered) + len(special_tokens):
-        raise ValueError("two special tokens have the same id")
+    for text, number in special_tokens.items():
+        if number in numbered:
+            raise ValueError(f"special token {text!r} has the id {number} of {token_text(numbered[number])}")
+        numbered[number] = text.encode()
     merges = merges_behind(ranks)
     unmade = len(merges) < len(ranks) - len(BYTES)
-    return Learned(dict(sorted(vocab.items())), merges, dict(special_tokens), pattern, unmade)
+    return Learned(dict(sorted(numbered.items())), merges, dict(special_tokens), pattern, unmade)
 
 
 def of_tiktoken(name: str) -> Learned:
@@ -238,109 +364,41 @@ def of_tiktoken(name: str) -> Learned:
     return of_ranks(encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str)
 
 
-# A folder or a file
+# Merges as any tool writes them: the content decides the form, not the file's name
+
+_READERS: Mapping[str, tuple[bytes, Callable[[bytes], list[Merge]]]] = {
+    "tokenizer.json": (rb'\s*\{\s*"[^"\n]*"\s*:', lambda content: read_json(content).merges()),
+    "minbpe's .model": (rb"minbpe v1\n", from_minbpe),
+    # The first merge joins single bytes, which are single characters in GPT-2's form.
+    "hexadecimal lines": (rb"[0-9a-fA-F]{2} [0-9a-fA-F]{2}\b", from_hexadecimal),
+    "tiktoken's ranks": (rb"[A-Za-z0-9+/]{2,}={0,2} [0-9]+\b", from_ranks),
+    "GPT-2's merges.txt": (b"", read_merges),
+}
+"""How the content of each form begins, and what reads it."""
+FORMS = ", ".join(_READERS)
 
 
-def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: SpecialTokens) -> tuple[Learned, Origin]:
-    """The tokenizer that `model.load` gives, and what its manifest says about the training."""
-    options = pattern is not ... or special_tokens is not None
-    if str(path).startswith(OF_TIKTOKEN) and not options:
-        return of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
-    file = _file_of(Path(path))
-    lacking = file.name == VOCAB or file.suffix == RANKS_ENDING
-    if options and not lacking:
-        raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
-    content_of(file)  # a file that is missing is reported as such
-    if lacking and pattern is ...:
-        advice = "python -m harness.tokenizer convert --to ours takes --pattern and --special-token (so does load)"
-        raise Refusal(f"{file} lacks its pattern; {advice}")
-    if file.name == VOCAB:
-        return _of_gpt2(file.parent, pattern, special_tokens), {}
-    if file.suffix == RANKS_ENDING:
-        return _of_ranks(file, pattern, special_tokens), {}
-    if file.name == MANIFEST:
-        return _described(file)
-    if file.suffix == ".json":
-        return parse(file, read_tokenizer_json), {}
-    raise Refusal(
-        f"{file} is not a tokenizer; pass a folder with {VOCAB} and {MERGES}, a {TOKENIZER_JSON}, or a file of ranks "
-        f"that ends with {RANKS_ENDING}"
-    )
+class MergesFile(NamedTuple):
+    """Merges in order, and the form they were read from."""
+
+    merges: Sequence[Merge]
+    form: str
 
 
-def _file_of(path: Path) -> Path:
-    """The file itself, or the most complete one in a folder."""
-    if not path.is_dir():
-        return path
-    return next((path / name for name in (MANIFEST, TOKENIZER_JSON) if (path / name).is_file()), path / VOCAB)
-
-
-def _of_gpt2(folder: Path, pattern: Any, special_tokens: SpecialTokens, **options: bool) -> Learned:
-    """The tokenizer that vocab.json and merges.txt make with pattern and special tokens; options of `put_together`."""
-    ids = parse(folder / VOCAB, lambda content: checked_ids(read_json(content)))
-    merges = parse(folder / MERGES, read_merges)
-    check_special_tokens(special_tokens or ())
-    if not isinstance(special_tokens, Mapping):
-        if missing := [text for text in special_tokens or () if text not in ids]:
-            raise Refusal(f"{folder / VOCAB} has no special token {missing[0]!r}; pass those that it has")
-        special_tokens = {text: ids[text] for text in special_tokens or ()}
+def read_merges_file(path: Path) -> MergesFile:
+    """The merges in a file or folder. Raises Refusal, with the line, for a file of no form or a broken one."""
+    if path.is_dir():
+        names = [name for name in (MERGES, TOKENIZER_JSON) if (path / name).is_file()]
+        if not names:
+            raise Refusal(f"{path} holds none of {MERGES}, {TOKENIZER_JSON}; pass a file of merges")
+        path /= names[0]
     try:
-        return put_together(ids, merges, special_tokens, pattern, **options)
-    except ValueError as error:
-        raise unusable(folder / VOCAB, str(error)) from error
-
-
-def _of_ranks(path: Path, pattern: Any, special_tokens: SpecialTokens) -> Learned:
-    check_special_tokens(special_tokens or ())
-    if special_tokens and not isinstance(special_tokens, Mapping):
-        raise Refusal(f"{path} lacks the ids of special tokens; give each as {special_tokens[0]}=ID")
-    special_ids = special_tokens if isinstance(special_tokens, Mapping) else {}
-    return parse(path, lambda content: of_ranks(read_ranks(content), special_ids, pattern))
-
-
-def _described(path: Path) -> tuple[Learned, Origin]:
-    """What a manifest describes. Raises Refusal if it is damaged, or a file is not the one that it describes."""
-    folder, content = path.parent, parse(path, read_json)
-    if content.get("schema") != SCHEMA:
-        raise unusable(path, f"its schema is {content.get('schema')}, this program reads {SCHEMA}")
-    try:
-        digests = dict(content["files"])
-        special_tokens = checked_ids({str(token["text"]): token["id"] for token in content["special_tokens"]})
-        pattern = content["pattern"]["regex"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise unusable(path, "it lacks digests, special tokens or a pattern") from error
-    has_gpt2 = VOCAB in digests or RANKS not in digests
-    for name in (VOCAB, MERGES) if has_gpt2 else (RANKS,):
-        if sha256(content_of(folder / name)) != digests.get(name):
-            raise unusable(folder / name, f"it is not the file that {MANIFEST} describes")
-    if has_gpt2:
-        options = {"ignore_merges": content.get("ignore_merges", False) is True, "others": True}
-        learned = _of_gpt2(folder, pattern, special_tokens, **options)
-    else:
-        learned = _of_ranks(folder / RANKS, pattern, special_tokens)
-    return learned, {key: value for key, value in content.items() if key in ORIGIN}
-
-
-def content_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
-        advice = "python -m harness.tokenizer train or save=FOLDER writes a tokenizer"
-        raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error
-
-
-def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
-    """What a reader makes of a file. Raises Refusal, with the reader's reason, if it cannot be used."""
-    content = content_of(path)
+        raise Refusal(f"cannot read {path} ({reason(error)}); pass a file of merges") from error
+    content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+    form = next(form for form, (beginning, _) in _READERS.items() if re.match(beginning, content))
     try:
-        return reader(content)
+        return MergesFile(_READERS[form][1](content), form)
     except ValueError as error:
-        raise unusable(path, str(error)) from error
-
-
-def unusable(path: Path, why: str) -> Refusal:
-    return Refusal(f"{path} cannot be used: {why}; save the tokenizer again", UNMEASURED)
-
-
-def sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+        raise Refusal(f"{path}, read as {form}: {error}; it can be {FORMS}") from error

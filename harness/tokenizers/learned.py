@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import heapq
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from harness.common import registry
@@ -167,38 +166,10 @@ def read_spelling(spelling: str) -> bytes:
     return bytes(_BYTES[character] for character in spelling)
 
 
-def json_text(content: Mapping[str, Any]) -> bytes:
-    """An object as JSON, one entry a line, so that two of them can be compared by eye."""
-    return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
-
-
-def read_json(content: bytes) -> dict[str, Any]:
-    """A JSON object. Raises ValueError for anything else."""
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ValueError("it is not JSON") from error
-    if not isinstance(value, dict):
-        raise ValueError("it is not a JSON object")
-    return value
-
-
-def checked_ids(ids: Any) -> dict[str, int]:
-    """A mapping from spellings to ids. Raises ValueError for anything else."""
-    if not isinstance(ids, dict) or not all(type(number) is int and 0 <= number < 1 << 32 for number in ids.values()):
-        raise ValueError("it does not map tokens to ids")
-    return ids
-
-
 # Merging: of all neighbours the pair that was learned first, the leftmost of equals, until no pair is left.
 # For merges from training this is the same as making every merge in turn. Lists from elsewhere may differ.
 
 Token = TypeVar("Token")
-
-LONGEST_SCANNED = 24
-"""With more tokens a heap is faster than looking through the ranks of all neighbours."""
-_NEVER = 1 << 62
-_PLACES = 40
 
 
 def split(token: bytes) -> list[bytes]:
@@ -206,56 +177,34 @@ def split(token: bytes) -> list[bytes]:
     return [token[place : place + 1] for place in range(len(token))]
 
 
-def join(tokens: Sequence[Token], ranks: Mapping[Any, int], made: Any) -> list[Token]:
-    """The tokens after merging by rank; merge number n makes the token `made[n]`.
+def join(tokens: Sequence[Token], rank_of: Callable[[Any], int | None], made: Any) -> list[Token]:
+    """The tokens after merging by rank, in a linked list; the pair of rank n makes the token `made[n]`.
 
-    >>> join([b"a", b"a", b"b"], {(b"a", b"b"): 0, (b"a", b"ab"): 1}, [b"ab", b"aab"])
+    An entry of the heap is out of date if the pair that begins at its place has another rank, or none.
+
+    >>> join([b"a", b"a", b"b"], {(b"a", b"b"): 0, (b"a", b"ab"): 1}.get, [b"ab", b"aab"])
     [b'aab']
     """
-    if len(tokens) > LONGEST_SCANNED:
-        return join_by_heap(tokens, ranks, made)
-    merged = list(tokens)
-    pairs = [ranks.get(pair, _NEVER) for pair in zip(merged, merged[1:], strict=False)]
-    while pairs and (rank := min(pairs)) < _NEVER:
-        place = pairs.index(rank)
-        merged[place : place + 2] = [made[rank]]
-        del pairs[place]
-        if place < len(pairs):
-            pairs[place] = ranks.get((merged[place], merged[place + 1]), _NEVER)
-        if place:
-            pairs[place - 1] = ranks.get((merged[place - 1], merged[place]), _NEVER)
-    return merged
-
-
-def join_by_heap(tokens: Sequence[Token], ranks: Mapping[Any, int], made: Any) -> list[Token]:
-    """The same with (rank, place) in a heap and the tokens in a linked list.
-
-    `pairs[place]` is the rank of the pair that begins there; an entry of the heap with another rank is out of date.
-    """
-    merged, end = list(tokens), len(tokens)
-    after, before = list(range(1, end + 1)), list(range(-1, end - 1))
-    pairs = [ranks.get(pair, _NEVER) for pair in zip(merged, merged[1:], strict=False)] + [_NEVER]
-    heap = [rank << _PLACES | place for place, rank in enumerate(pairs) if rank < _NEVER]
+    merged: list[Any] = list(tokens)
+    ranks = enumerate(map(rank_of, pairwise(merged)))
+    heap = [(rank, place) for place, rank in ranks if rank is not None]
     heapq.heapify(heap)
-    gone = bytearray(end)
+    end = len(merged)
+    after, before = list(range(1, end + 1)), list(range(-1, end - 1))
     while heap:
-        entry = heapq.heappop(heap)
-        rank, place = entry >> _PLACES, entry & (1 << _PLACES) - 1
-        if pairs[place] != rank:
-            continue
-        merged[place] = made[rank]
+        rank, place = heapq.heappop(heap)
         right = after[place]
-        gone[right] = 1
-        pairs[right] = pairs[place] = _NEVER
+        if right == end or merged[place] is None or rank_of((merged[place], merged[right])) != rank:
+            continue
+        merged[place], merged[right] = made[rank], None
         follower = after[place] = after[right]
         if follower < end:
             before[follower] = place
-        for left, right in ((place, follower), (before[place], place)):
-            if left >= 0:
-                pairs[left] = ranks.get((merged[left], merged[right]), _NEVER) if right < end else _NEVER
-                if pairs[left] < _NEVER:
-                    heapq.heappush(heap, pairs[left] << _PLACES | left)
-    return [token for token, away in zip(merged, gone, strict=True) if not away]
+            if (new := rank_of((merged[place], merged[follower]))) is not None:
+                heapq.heappush(heap, (new, place))
+        if (left := before[place]) >= 0 and (new := rank_of((merged[left], merged[place]))) is not None:
+            heapq.heappush(heap, (new, left))
+    return [token for token in merged if token is not None]
 
 
 # What makes a token. What happens inside a stretch that no token leaves depends on the stretch alone. So a token is
@@ -272,27 +221,20 @@ def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes,
     last = {}
     for token in tokens:
         left_out = {merge: ranks.pop(merge) for merge in own.get(token, ())}
-        parts = tuple(join(split(token), ranks, made))
+        parts = tuple(join(split(token), ranks.get, made))
         ranks |= left_out
         if parts in left_out:
             last[token] = (parts[0], parts[1])
     return last
 
 
-class _ByResult(dict[bytes, int]):
-    """Ranks of tokens, looked up by the two parts that become one."""
-
-    def get(self, pair: Any, default: Any = None) -> Any:
-        return super().get(pair[0] + pair[1], default)
-
-
 def merges_behind(ranks: Mapping[bytes, int]) -> list[Merge]:
     """The merge of each token of several bytes, in order; none for a token that merging by rank never makes."""
-    by_result, made = _ByResult(ranks), {rank: token for token, rank in ranks.items()}
+    by_result, made = dict(ranks), {rank: token for token, rank in ranks.items()}
     merges: list[Merge] = []
     for token in sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__):
         rank = by_result.pop(token)
-        parts = join(split(token), by_result, made)
+        parts = join(split(token), lambda pair: by_result.get(pair[0] + pair[1]), made)
         by_result[token] = rank
         if len(parts) == 2:
             merges.append((parts[0], parts[1]))

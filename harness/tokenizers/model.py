@@ -32,6 +32,7 @@ LONGEST_CACHED = 64
 WINDOW = 1 << 20
 """Characters that are encoded at a time; a document without a safe cut is encoded whole."""
 BLOCK = 1 << 20
+AFTER_LINE_END, BEFORE_BLANK = regex.compile(r"(?r)(?<=\n)"), regex.compile(r"(?r)(?<=\S)(?= )")
 
 
 class Tokenizer:
@@ -53,7 +54,7 @@ class Tokenizer:
         self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges = learned
         self.origin = dict(origin or {})
         self._compiled = None if self.pattern is None else _compiled(self.pattern)
-        self._last_cut = last_cut_of(self.pattern)
+        self._cut = last_cut_of(self.pattern)
         ids = learned.token_ids()
         self._byte_ids = [ids[byte] for byte in BYTES]
         self._ranks: dict[Pair, int] = {}
@@ -132,7 +133,8 @@ class Tokenizer:
 
     def tiktoken(self) -> Any:
         """The same as a `tiktoken.Encoding`. Raises Refusal if tiktoken would give other ids."""
-        return forms.as_tiktoken(self.learned)
+        forms.ranks_text(self.learned)
+        return forms.as_tiktoken(self.learned.token_ids(), self.learned)
 
     def cut(self, vocab_size: int) -> Tokenizer:
         """The tokenizer that training to a smaller size gives. Raises Refusal as `learned.cut` does."""
@@ -164,7 +166,8 @@ class Tokenizer:
                 yield [self.special_tokens[special[0]]]
                 start = special.end()
             if text is not None:
-                end = start if self._last_cut is None else self._last_cut(waiting, start, sure)
+                cut = None if self._cut is None else self._cut.search(waiting, start + 1, sure)
+                end = start if cut is None else cut.start()
             yield self._plain(waiting[start:end])
             waiting = waiting[end:]
             # If nothing could be cut, looking after each part would cost the square of the length.
@@ -205,10 +208,12 @@ class Tokenizer:
         """The tokens of one pre-token."""
         if piece in self._whole:
             return [self._whole[piece]]
-        return join([self._byte_ids[byte] for byte in piece], self._ranks, self._made)
+        return join([self._byte_ids[byte] for byte in piece], self._ranks.get, self._made)
 
 
-def load(path: Path | str, *, pattern: forms.Pattern = ..., special_tokens: forms.SpecialTokens = None) -> Tokenizer:
+def load(
+    path: Path | str, *, pattern: folders.Pattern = ..., special_tokens: folders.SpecialTokens = None
+) -> Tokenizer:
     """The tokenizer in a folder or a file: saved here, a tokenizer.json, vocab.json with merges.txt, tiktoken's ranks.
 
     `tiktoken:NAME` is an encoding of the tiktoken package. vocab.json with merges.txt, and ranks, lack their pattern
@@ -217,7 +222,21 @@ def load(path: Path | str, *, pattern: forms.Pattern = ..., special_tokens: form
     complete is read: what the manifest describes, tokenizer.json, vocab.json with merges.txt.
     Raises Refusal, with what to do, for a file that is missing, damaged, of no form, or does not fit the others.
     """
-    return Tokenizer(*forms.read_tokenizer(path, pattern, special_tokens))
+    return Tokenizer(*folders.read_tokenizer(path, pattern, special_tokens))
+
+
+def last_cut_of(pattern: str | None) -> regex.Pattern[str] | None:
+    r"""What finds the last place to cut a text at, if this pattern splits it; None if no safe cut is known.
+
+    A cut after a line end is safe if no match goes past one. A cut before a blank that follows no white space is safe
+    for the family of GPT-2's pattern: each alternative takes white space at its very beginning, or nothing but white
+    space, or line ends at its end, so no match has the blank in its middle; and what looks ahead for white space,
+    `\s+(?!\S)` and `\s+$`, sees the character before the blank.
+    """
+    slots = patterns.slots_of(pattern)
+    if slots is not None and (slots.lines or slots.split in (patterns.LINE, patterns.SUPERBPE)):
+        return AFTER_LINE_END
+    return BEFORE_BLANK if slots is not None and slots.split == patterns.FAMILY else None
 
 
 def _compiled(pattern: str) -> regex.Pattern[str]:
@@ -269,48 +288,14 @@ def blocks_of(path: Path, on_progress: Callable[[int], None] = lambda _: None) -
 def _array(batches: Iterable[list[int]], dtype: str, output: Path) -> np.ndarray[Any, Any]:
     import numpy as np  # only here: nothing else about a tokenizer needs it
 
-    arrays = (np.array(batch, dtype=dtype) for batch in batches)
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (0,)}
     with whole_file(output, "choose another place for the ids", UNMEASURED) as part, part.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         start, number = file.tell(), 0
-        for array in arrays:
-            file.write(array.tobytes())
-            number += len(array)
+        for batch in batches:
+            file.write(np.array(batch, dtype=dtype).tobytes())
+            number += len(batch)
         file.seek(0)
         np.lib.format.write_array_header_1_0(file, {**header, "shape": (number,)})
         assert file.tell() == start  # NumPy leaves room in its header for a length that grows
     return np.load(output, mmap_mode="r") if number else np.empty(0, dtype)
-
-
-# Cuts: where a long text can be divided without changing its pre-tokens, for patterns of which this is proved.
-#
-# A cut after a line end is safe if no match goes past one. A cut before a blank that follows no white space is safe for
-# the family of GPT-2's pattern: each alternative takes white space at its very beginning, or nothing but white space,
-# or line ends at its end, so no match has the blank in its middle; and what looks ahead for white space,
-# `\s+(?!\S)` and `\s+$`, sees the character before the blank.
-
-LastCut = Callable[[str, int, int], int]
-"""The last place to cut a text at, above a first place and not above a last; the first place if there is none."""
-
-
-def last_cut_of(pattern: str | None) -> LastCut | None:
-    """How to cut texts that this pattern splits; None if no safe cut is known."""
-    slots = patterns.slots_of(pattern)
-    if slots is None:
-        return None
-    if slots.lines or slots.split in (patterns.LINE, patterns.SUPERBPE):
-        return _after_line_end
-    return _before_blank if slots.split == patterns.FAMILY else None
-
-
-def _before_blank(text: str, first: int, last: int) -> int:
-    while (place := text.rfind(" ", first, last)) > first:
-        if not text[place - 1].isspace():
-            return place
-        last = place
-    return first
-
-
-def _after_line_end(text: str, first: int, last: int) -> int:
-    return max(first, text.rfind("\n", first, last) + 1)

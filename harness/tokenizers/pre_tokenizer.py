@@ -12,11 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import regex
 
 from harness.common import registry
 from harness.common.errors import Refusal, reason
-from harness.tokenizers.learned import read_json
 from variants.contract import GPT2_PATTERN
 from variants.counting.patterns import slots_of
 
@@ -41,7 +41,7 @@ def own_spellings() -> dict[str, dict[str, Any]]:
 def pattern_in_file(path: str) -> str | None:
     """The pattern of a tokenizer.json. Raises Refusal."""
     try:
-        file = read_json(Path(path).read_bytes())
+        file = msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any])
         if "pre_tokenizer" not in file:
             raise ValueError("it has no pre_tokenizer; pass a tokenizer.json as Hugging Face writes it")
         return pattern_of(file["pre_tokenizer"])
@@ -52,13 +52,12 @@ def pattern_in_file(path: str) -> str | None:
 
 def pattern_of(pre_tokenizer: Any) -> str | None:
     """What splits the text, as one pattern of ours; None if nothing does. Raises ValueError with what it cannot say."""
-    steps = _steps(pre_tokenizer)
-    last = steps[-1] if steps else None
-    if last is None or type_of(last) != "ByteLevel":
+    *steps, last = _steps(pre_tokenizer) or [None]
+    if type_of(last) != "ByteLevel":
         raise ValueError(f"its pre-tokenizer is {type_of(last)}; the last one must be ByteLevel")
     if last.get("add_prefix_space", True):
         raise ValueError("it puts a blank before the text (add_prefix_space); ours never does")
-    patterns = [_split(step) for step in steps[:-1]]
+    patterns = list(map(_split, steps))
     if last.get("use_regex", True):
         patterns.append(GPT2_PATTERN)
     if len(patterns) > 1 and any(step.get("invert") for step in steps):
@@ -67,32 +66,25 @@ def pattern_of(pre_tokenizer: Any) -> str | None:
 
 
 def _steps(pre_tokenizer: Any) -> list[Any]:
-    waiting, steps = [pre_tokenizer], []
-    while waiting:
-        step = waiting.pop(0)
-        if isinstance(step, Mapping) and step.get("type") == "Sequence":
-            inner = step.get("pretokenizers")
-            waiting[:0] = inner if isinstance(inner, list) else [inner]
-        elif step is not None:
-            steps.append(step)
-    return steps
+    if type_of(pre_tokenizer) != "Sequence":
+        return [pre_tokenizer]
+    return [step for inner in pre_tokenizer["pretokenizers"] for step in _steps(inner)]
 
 
 def _split(step: Any) -> str:
-    line = registry.cards("pattern")["line"]["regex"]
+    line: str = registry.cards("pattern")["line"]["regex"]
     if step == own_spellings()[line]:
-        return str(line)
+        return line
     if type_of(step) == "Digits":
         return r"\p{N}" if step.get("individual_digits") else r"\p{N}+"
-    pattern = step.get("pattern") if type_of(step) == "Split" else None
-    if not isinstance(pattern, Mapping) or not isinstance(pattern.get("Regex"), str):
+    if type_of(step) != "Split" or "Regex" not in step["pattern"]:
         raise ValueError(f"its pre-tokenizer {type_of(step)} is not a Split by a Regex")
     how = {key: step.get(key, False) for key in ("behavior", "invert")}
     if how not in SPLIT_LIKE_OURS:
         raise ValueError(f"its Split is {json.dumps(how)}; ours keeps every match as a pre-token")
-    if regex.search(r"(?<!\\)\{\d+(?:,\d*)?\}\+", pattern["Regex"]):
+    expression = from_ruby(step["pattern"]["Regex"])
+    if regex.search(r"(?<!\\)\{\d+(?:,\d*)?\}\+", expression):
         raise ValueError("its Split repeats what it repeats ({1,3}+), which is one possessive quantifier in ours")
-    expression = from_ruby(pattern["Regex"])
     # Sets of sets, which Oniguruma always reads, are of version 1 in `regex`.
     return f"(?V1){expression}" if NESTED.search(expression) else expression
 

@@ -19,7 +19,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import at_least, one_of
 from harness.common.units import counted_text
 from harness.corpora.cards import card_of
-from harness.tokenizers.forms import split_by
+from harness.tokenizers.forms import read_json
 from harness.tokenizers.learned import BYTES, spelled, trained
 from harness.tokenizers.model import Tokenizer
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
@@ -56,21 +56,15 @@ def train(
     """
     corpus = Corpus("documents", tuple(special_tokens), pattern_named(pattern), errors)
     num_merges = merges_for(vocab_size, corpus)
-    for name, number in (("min_count", min_count), ("threads", threads)):
-        at_least(name, number, 1)
+    at_least("min_count", min_count)
+    at_least("threads", threads)
     one_of("errors", errors, ["strict", "replace"])
     one_of("tie_break", tie_break, [rule.value for rule in TieBreak])
-    with refusing():
-        words, data = counted(source, corpus, threads, progress)
-    rule = TieBreak(tie_break)
-    merges = learn(words, num_merges, progress, tie_break=rule, min_count=min_count, threads=threads)
-    origin = {
-        "vocab_size_asked": vocab_size,
-        "tie_break": tie_break,
-        "min_count": min_count,
-        "variant": trainer().name,
-        "data": data,
-    }
+    words, data = counted(source, corpus, threads, progress)
+    options = {"tie_break": TieBreak(tie_break), "min_count": min_count, "threads": threads}
+    merges = learn(words, num_merges, progress, **options)
+    origin = {"vocab_size_asked": vocab_size, "tie_break": tie_break, "min_count": min_count}
+    origin |= {"variant": trainer().name, "data": data}
     return Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin)
 
 
@@ -88,7 +82,7 @@ def merges_for(vocab_size: int, corpus: Corpus) -> int:
 
 def learn(words: WordCounts, num_merges: int, progress: bool = False, **options: Any) -> list[Merge]:
     """The merges of the fastest trainer. Raises Refusal if it cannot train on these words."""
-    with refusing(), showing("training", num_merges, "merges", progress) as meter:
+    with showing("training", num_merges, "merges", progress) as meter:
         return list(registry.resolve(trainer().target)(words, num_merges, meter, **options))
 
 
@@ -96,17 +90,6 @@ def trainer() -> registry.VariantCard:
     """The fastest trainer that starts from words."""
     tags = {"frontier", "native", "extends"}
     return next(card for card in registry.variants().values() if tags <= set(card.tags))
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """Turn what counters and trainers raise into a Refusal."""
-    try:
-        yield
-    except Unavailable as error:
-        raise Refusal(str(error), UNMEASURED) from error
-    except ValueError as error:
-        raise Refusal(str(error)) from error
 
 
 def pattern_named(pattern: str | None) -> str | None:
@@ -133,9 +116,17 @@ class Reporting(Meter):
 
 @contextmanager
 def showing(label: str, total: int, unit: str, progress: bool) -> Iterator[Meter]:
-    """A meter, with a progress bar if `progress` is true; a total of 0 is unknown."""
+    """A meter, with a progress bar if `progress` is true; a total of 0 is unknown.
+
+    Turns what counters and trainers raise into a Refusal.
+    """
     with bar(label, total, unit) if progress else nullcontext(lambda _: None) as show:
-        yield Reporting(show)
+        try:
+            yield Reporting(show)
+        except Unavailable as error:
+            raise Refusal(str(error), UNMEASURED) from error
+        except ValueError as error:
+            raise Refusal(str(error)) from error
 
 
 def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> tuple[WordCounts, dict[str, str | None]]:
@@ -143,7 +134,7 @@ def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> tup
     if (paths := paths_in(source)) is not None:
         return counted_file(paths, corpus, threads, progress)
     if isinstance(source, Mapping):
-        words = WordCounts.from_items(items_of(source))
+        words = count_items(source)
     elif isinstance(source, Iterable):
         words = count_documents(source, corpus, threads, progress)
     else:
@@ -154,21 +145,11 @@ def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> tup
 def count_documents(source: Iterable[Any], corpus: Corpus, threads: int, progress: bool = False) -> WordCounts:
     """The words of an iterable of documents or batches."""
     counter: Callable[..., WordCounts] = registry.resolve(DOCUMENT_COUNTER)
-    with refusing(), showing("counting", 0, "bytes", progress) as meter:
+    with showing("counting", 0, "bytes", progress) as meter:
         try:
             return counter(documents_of(source, corpus), corpus, TABLE_MEMORY, meter, threads=threads)
         except LeftOut as error:
             raise Refusal(f"the pattern leaves out {error.text!r}; fix the pattern") from error
-
-
-def items_of(counts: Mapping[Any, int]) -> Iterator[tuple[bytes, int]]:
-    for word, count in counts.items():
-        if not isinstance(word, str | bytes) or isinstance(count, bool) or not hasattr(count, "__index__"):
-            raise TypeError(
-                f"the mapping has {type(word).__name__} {str(word)[:40]!r}: {type(count).__name__}, not a word (str or "
-                "bytes) with its count (int); pass texts, such as (row['text'] for row in rows)"
-            )
-        yield (word.encode() if isinstance(word, str) else word), count.__index__()
 
 
 def paths_in(source: Any) -> list[str] | None:
@@ -214,22 +195,24 @@ def documents_of(source: Iterable[Any], corpus: Corpus) -> Iterator[list[bytes]]
             raise Refusal(f"{place}: the iterable raised {type(error).__name__}: {error}") from error
         if not chunk:
             return
-        documents = encoded(chunk, number + 1, corpus)
+        documents = encoded(chunk, "item", number + 1, corpus)
         yield documents
         number += len(chunk)
         at_once = 1 if sum(map(len, documents)) > LARGE_CHUNK else min(2 * at_once, ITEMS_AT_ONCE)
 
 
-def encoded(chunk: list[Any], first: int, corpus: Corpus) -> list[bytes]:
+def encoded(items: Iterable[Any], kind: str, first: int, corpus: Corpus) -> list[bytes]:
+    """Documents, or batches of them, as UTF-8."""
+    items = list(items)
     with suppress(TypeError, UnicodeEncodeError):  # something is not a str, or is reported below
-        return list(map(str.encode, chunk))
+        return list(map(str.encode, items))
     documents = []
-    for number, item in enumerate(chunk, first):
+    for number, item in enumerate(items, first):
+        place = f"{kind} {number}"
         if isinstance(item, str | bytes | Mapping | os.PathLike) or not isinstance(item, Iterable):
-            documents.append(encoded_document(item, f"item {number}", corpus))
+            documents.append(encoded_document(item, place, corpus))
         else:
-            places = enumerate(item, 1)
-            documents += [encoded_document(each, f"item {number}, element {at}", corpus) for at, each in places]
+            documents += encoded(item, f"{place}, element", 1, corpus)
     return documents
 
 
@@ -247,6 +230,21 @@ def encoded_document(item: Any, place: str, corpus: Corpus) -> bytes:
         return item
     except UnicodeError as error:
         raise Refusal(f"{place}: {error}; fix it, or pass bytes with errors='replace'") from error
+
+
+def count_items(counts: Mapping[Any, Any]) -> WordCounts:
+    """The words of a mapping."""
+
+    def item(word: Any, count: Any) -> tuple[bytes, int]:
+        if not isinstance(word, str | bytes) or isinstance(count, bool) or not hasattr(count, "__index__"):
+            raise TypeError(
+                f"the mapping has {type(word).__name__} {str(word)[:40]!r}: {type(count).__name__}, not a word (str or "
+                "bytes) with its count (int); pass texts, such as (row['text'] for row in rows)"
+            )
+        return (word.encode() if isinstance(word, str) else word), count.__index__()
+
+    with showing("counting", 0, "words", False):
+        return WordCounts.from_items(item(*each) for each in counts.items())
 
 
 # `train_new_from_iterator` of transformers for byte-level BPE tokenizers: the same tokenizer.json, trained here.
@@ -277,7 +275,7 @@ def train_new_from_iterator(
     if unsupported := [name for name in UNSUPPORTED if keywords.get(name) is not None]:
         raise Refusal(f"{unsupported[0]} is not supported here; leave it out, or use transformers' own training")
     try:
-        pattern = split_by(json.loads(wrapped.backend_tokenizer.to_str()))
+        pattern = read_json(wrapped.backend_tokenizer.to_str()).pattern()
     except ValueError as error:
         raise Refusal(f"it cannot be trained here: {error}") from error
     # Trained on nothing, it has everything but the merges: special tokens, the 256 bytes, the class and its settings.

@@ -13,8 +13,8 @@ from harness.__main__ import main
 from harness.common import errors
 from harness.records.file import read_records
 from harness.tokenizer import load
+from harness.tokenizers.forms import read_merges_file
 from harness.tokenizers.learned import trained
-from harness.tokenizers.merges_file import read_merges_file
 from variants.contract import GPT2_PATTERN
 
 pytestmark = [

@@ -12,9 +12,8 @@ from hypothesis import strategies as some
 
 from harness.common.errors import USAGE, Refusal
 from harness.proof.counterexamples import defined_merges
-from harness.tokenizers.forms import ranks_text
+from harness.tokenizers.forms import merges_text, ranks_text, read_merges_file
 from harness.tokenizers.learned import spelled, trained
-from harness.tokenizers.merges_file import merges_text, read_merges_file
 from variants.contract import Merge, TieBreak
 
 SPELLED = "t h\nth e\n"
@@ -65,9 +64,6 @@ def test_the_content_decides_the_form(tmp_path: Path, content: str, form: str) -
 def test_a_folder_is_read_by_what_it_holds(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match=r"holds none of merges.txt, tokenizer.json; pass a file of merges"):
         read_merges_file(tmp_path)
-    written(tmp_path, SPELLED, "tokenizer.json")
-    with pytest.raises(Refusal, match=r"tokenizer.json: it is not a JSON object with model.merges"):
-        read_merges_file(tmp_path)
     written(tmp_path, json.dumps({"model": {"merges": ["a b"]}}), "tokenizer.json")
     assert read_merges_file(tmp_path).merges == [(b"a", b"b")]
     written(tmp_path, SPELLED, "merges.txt")
@@ -108,16 +104,15 @@ def test_merges_come_back_from_every_form(
         (b"\xff\xfe\x00t h", "line 1 is not a merge"),
         ("74 68\n7468 6\n", "line 2 is not two tokens in hexadecimal digits: '7468 6'"),
         (json.dumps({"model": {"type": "Unigram", "merges": []}}), "its model is Unigram"),
-        (json.dumps({"model": {"vocab": {}}}), "not a JSON object with model.merges"),
-        (json.dumps({"model": {"merges": {"a": "b"}}}), "model.merges is not a list"),
+        (json.dumps({"model": {"vocab": {}}}), "its model has no merges"),
+        (json.dumps({"model": {"merges": {"a": "b"}}}), "Expected `array | null`, got `object` - at `$.model.merges`"),
         (json.dumps({"model": {"merges": ["a b c"]}}), "merge 1 is not a pair of tokens: 'a b c'"),
-        (json.dumps({"model": {"merges": [["a", 1]]}}), "merge 1 is not a pair of tokens"),
-        (json.dumps({"model": {"merges": [["a", ""]]}}), "merge 1 joins an empty token"),
+        (json.dumps({"model": {"merges": [["a", ""]]}}), "merge 1 is not a pair of tokens: ('a', '')"),
         (json.dumps({"model": {"merges": ["▁ t"]}}), "'▁' is not a byte; only byte-level"),
         (json.dumps({"model": {"merges": [], "end_of_word_suffix": "</w>"}}), "its end_of_word_suffix is '</w>'"),
         ("dGg= 0\n", "byte 0 has no rank"),
-        (ranks_of(MERGES) + "dGhl 258\n", "two lines have the same token"),
-        (ranks_of(MERGES) + "YWI= 257\n", "two tokens have the same rank"),
+        (ranks_of(MERGES) + "dGhl 258\n", "two lines have the same token or the same rank"),
+        (ranks_of(MERGES) + "YWI= 257\n", "two lines have the same token or the same rank"),
         (ranks_of(MERGES) + "not a rank\n", "line 259 is not a token in base64 and its rank"),
         (ranks_of(MERGES) + "YWJj 300\n", "b'abc' of rank 300 is not joined from two tokens of lower rank"),
         (minbpe_text(MERGES) + "97 900\n", "line 6 is not two ids of earlier tokens: '97 900'"),

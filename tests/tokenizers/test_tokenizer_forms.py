@@ -22,9 +22,8 @@ from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load
 from harness.tokenizers.folder import FILES, FILES_OF, save
-from harness.tokenizers.forms import of_ranks, ranks_text, why_not
+from harness.tokenizers.forms import of_ranks, ranks_text, read_ranks, why_not
 from harness.tokenizers.learned import Learned, spelled, trained
-from harness.tokenizers.merges_file import read_ranks
 from harness.worker.exchange import merges_sha256
 from variants.contract import GPT2_PATTERN, Merge, WordCounts, vocab_of
 

@@ -17,8 +17,8 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 from harness.common.errors import Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load, train
+from harness.tokenizers.check import Figures, figures_of, figures_sheet, unused
 from harness.tokenizers.learned import Learned, cut, trained
-from harness.tokenizers.statistics import Figures, figures_of, sheet, unused
 from variants.contract import Corpus, TieBreak, WordCounts, vocab_of
 from variants.counting import documents
 from variants.counting.documents import DIVIDERS, count_documents
@@ -219,4 +219,4 @@ def figures(blocks: Sequence[bytes]) -> Figures:
 def test_the_figures_are_those_of_the_text() -> None:
     # a, " the" twice, the special token, the line end, t, he, " ", c, a, t
     assert figures([b"a the th", b"e<|e|>\n", b"", b"the cat"]) == ("mine", "tale", 22, 5, 11, 8, 260, b" the".hex())
-    assert [column.cells[0] for column in sheet([figures([])]).columns[4:6]] == ["-", "-"]
+    assert [column.cells[0] for column in figures_sheet([figures([])]).columns[4:6]] == ["-", "-"]

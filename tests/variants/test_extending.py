@@ -81,7 +81,7 @@ def test_a_seed_encodes_to_one_token(spellings: list[bytes], tie_break: TieBreak
     merges = seeds(spellings, tie_break)
     ranks = {merge: rank for rank, merge in enumerate(merges)}
     for spelling in spellings:
-        assert join(split(spelling), ranks, [left + right for left, right in merges]) == [spelling]
+        assert join(split(spelling), ranks.get, [left + right for left, right in merges]) == [spelling]
 
 
 def test_a_veto_of_ones_own_is_found_by_its_target() -> None:
