@@ -18,7 +18,7 @@ from local_server import Server, serving
 from measured_once import MeasuredOnce
 
 from harness.common import files
-from harness.corpora import packages
+from harness.corpora import cards
 from harness.measure import machine, process
 from harness.runs import blocks
 from variants.counting import character_classes
@@ -98,7 +98,7 @@ def cache_folder(folders: Iterator[Path], tables: Path, monkeypatch: pytest.Monk
     (own / "cache" / tables.name).hardlink_to(tables)
     monkeypatch.setenv(files.CACHE_VARIABLE, str(own / "cache"))
     monkeypatch.setenv(process.VARIABLE, str(own))
-    packages.standard_library.cache_clear()
+    cards.standard_library.cache_clear()
     return own / "cache"
 
 

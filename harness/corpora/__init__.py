@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from harness.corpora.cards import check_facts, counted_facts, find, is_table, parameters_of, with_changes_named
+from harness.common.errors import UNMEASURED, Refusal
+from harness.corpora import cards
 from harness.corpora.files import CorpusFile, Part, check_readable, cut, digest_of
 from harness.corpora.local import local_corpus
 
-__all__ = ["CorpusFile", "Part", "digest_of", "prepare"]
+__all__ = ["CorpusFile", "Part", "digest_of", "is_table", "prepare"]
 
 
 def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
@@ -24,13 +26,12 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
 
     Raises Refusal if it is missing (with its place and how to get it), unreadable, or differs from its card.
     """
-    card = with_changes_named(card)
-    name = card["name"]
+    card = cards.with_changes_named(card)
+    parameters, name = cards.parameters_of(card), card["name"]
     if is_table(card):
-        from harness.corpora.word_tables import table_of  # late: NumPy is slow to import
+        from harness.corpora.generators import table_of  # late: NumPy is slow to import
 
-        table = table_of(card)
-        return replace(table, parameters=parameters_of(card))
+        return replace(table_of(card), parameters=parameters)
     parts: tuple[Part, ...] = ()
     if card["path"] is None:
         path = find(card)
@@ -38,9 +39,38 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
         file_name, path, parts = local_corpus(card, special_tokens)
         name = file_name if card["source"].get("kind") == "path" else name
     check_readable(path)
-    sha256 = check_facts(name, path, card)
-    facts = counted_facts(card, special_tokens)
-    whole = CorpusFile(
-        name, path, path.stat().st_size, sha256, parameters=parameters_of(card), parts=parts, facts=facts
-    )
+    sha256 = cards.check_facts(name, path, card)
+    facts = cards.counted_facts(card, special_tokens)
+    whole = CorpusFile(name, path, path.stat().st_size, sha256, parameters=parameters, parts=parts, facts=facts)
     return cut(whole, card, special_tokens)
+
+
+def is_table(card: Mapping[str, Any]) -> bool:
+    """Whether a card is a table of words that are counted already, from a generator or from a file."""
+    if card["source"].get("kind") == cards.GENERATOR:
+        from harness.corpora.generators import TABLES
+
+        return card["source"].get("generator") in TABLES
+    return bool(card["source"].get("kind") == "words")
+
+
+def find(card: Mapping[str, Any]) -> Path:
+    """The file of a card, generated if missing. Raises Refusal if it is not on this machine."""
+    cards.check_source(card)
+    kind, name = card["source"]["kind"], card["name"]
+    if kind == cards.STDLIB:
+        return cards.standard_library()
+    if kind == cards.GENERATOR:
+        from harness.corpora.generators import text_file
+
+        return text_file(card)
+    if kind in cards.YOURS:
+        raise Refusal(f"data={name} needs data.path=FILE")
+    path = cards.fetched_place(card)
+    if not path.exists():
+        raise Refusal(
+            f"data={name}: no file at {path}; get it with python -m harness.corpora fetch {name}, or set "
+            "data.path=FILE where you have it",
+            UNMEASURED,
+        )
+    return path

@@ -152,8 +152,6 @@ def show_cache(arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Write the words of a data set as Parquet and report what is in the file."""
-    from harness.corpora.word_tables import write_parquet  # late: NumPy is slow to import
-
     extra("pyarrow", "Parquet")
     word_counts, manifest = counted_words([f"data={arguments.name}", *arguments.set])
     if arguments.least > 1:
@@ -163,6 +161,19 @@ def export(arguments: argparse.Namespace) -> int:
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
     tell(f"{arguments.parquet}: {facts}, sha256 of the counts {manifest['sha256']}")
     return OK
+
+
+def write_parquet(path: Path, word_counts: WordCounts, digest: str) -> None:
+    """Write the columns `word` and `count`, whole or not at all."""
+    pa, parquet = extra("pyarrow", "Parquet"), extra("pyarrow.parquet", "Parquet")
+    offsets, data, counts = map(pa.py_buffer, (word_counts.offsets, word_counts.data, word_counts.counts))
+    buffers = {"word": (pa.large_binary(), [None, offsets, data]), "count": (pa.uint64(), [None, counts])}
+    columns = [pa.Array.from_buffers(kind, len(word_counts), held) for kind, held in buffers.values()]
+    fields = [pa.field(name, kind, nullable=False) for name, (kind, _) in buffers.items()]
+    table = pa.table(columns, pa.schema(fields, metadata={"sha256": digest}))
+    with files.whole_file(path, "choose another place with --parquet FILE", UNMEASURED) as temporary:
+        # Hardly a word comes twice, so a dictionary of them would only cost memory.
+        parquet.write_table(table, temporary, 1 << 20, compression="zstd", use_dictionary=False)
 
 
 if __name__ == "__main__":

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.common import files, registry
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora import packages
-from harness.corpora.files import CorpusFile, digest_of
+from harness.corpora.files import CorpusFile, digest_of, entry
 
 Card = Mapping[str, Any]
 GENERATOR = "generator"
@@ -23,6 +27,8 @@ FETCHED = {
 }
 """The kinds of source that harness.corpora.fetch downloads, and the keys that a card needs for each."""
 STDLIB = "stdlib"
+LEFT_OUT = {"test", "tests", "idle_test", "idlelib_test", "__pycache__", "site-packages", "dist-packages"}
+"""The folders of the standard library that are not part of its corpus."""
 YOURS = ("path", "words")
 """The kinds of source that are a file of the user's own, text or a table of words."""
 
@@ -64,31 +70,31 @@ def check_source(card: Card) -> None:
 # Where files are
 
 
-def find(card: Card) -> Path:
-    """The file of a card, generated if missing. Raises Refusal if it is not on this machine."""
-    check_source(card)
-    kind, name = card["source"]["kind"], card["name"]
-    if kind == STDLIB:
-        return packages.standard_library()
-    if kind == GENERATOR:
-        from harness.corpora import generators  # late: few corpora are generated, and NumPy is slow to import
-
-        return generators.text_file(card)
-    if kind in YOURS:
-        raise Refusal(f"data={name} needs data.path=FILE")
-    path = fetched_place(card)
-    if not path.exists():
-        raise Refusal(
-            f"data={name}: no file at {path}; get it with python -m harness.corpora fetch {name}, or set "
-            "data.path=FILE where you have it",
-            UNMEASURED,
-        )
-    return path
-
-
 def fetched_place(card: Card) -> Path:
     """Where `fetch` puts the file of a card."""
     return files.cache_folder("corpora").joinpath(card["source"]["file"])
+
+
+@functools.cache
+def standard_library() -> Path:
+    """The running Python's own modules as one file, a document each, made again when they change."""
+    root = Path(sysconfig.get_paths()["stdlib"])
+    paths = sorted(source_files(root), key=lambda path: path.relative_to(root).as_posix())
+    listing = [(path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    corpus = entry("corpora", "stdlib", sys.version_info[:2], listing)
+    if not corpus.exists():
+        with files.placing(corpus) as temporary, temporary.open("wb") as file:
+            for path in paths:
+                with contextlib.suppress(UnicodeDecodeError):
+                    file.write(path.read_bytes().decode().encode() + b"<|endoftext|>")
+    return corpus
+
+
+def source_files(root: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        paths = (Path(folder, name) for name in names if name.endswith(".py"))
+        yield from (path for path in paths if path.is_file())  # a link may lead nowhere
 
 
 def state(card: Card) -> str:
@@ -104,12 +110,9 @@ def state(card: Card) -> str:
 
 def with_changes_named(card: Card) -> Card:
     """The card; with overridden generator parameters, a card named by them and without facts."""
-    source = card["source"]
-    if source.get("kind") != GENERATOR:
-        return card
     original = registry.cards("data").get(card["name"], {}).get("source", {})
-    changed = [f"{name}={value}" for name, value in source.items() if original.get(name) != value]
-    if not changed:
+    changed = [f"{name}={value}" for name, value in card["source"].items() if original.get(name) != value]
+    if not changed or card["source"].get("kind") != GENERATOR:
         return card
     return {**card, "name": f"{card['name']}({','.join(changed)})", "facts": {}}
 
@@ -121,15 +124,6 @@ def parameters_of(card: Card) -> dict[str, Any] | None:
 
 def is_generated(card: Card) -> bool:
     return bool(card["source"].get("kind") == GENERATOR and card["path"] is None)
-
-
-def is_table(card: Card) -> bool:
-    """Whether a card is a table of words that are counted already, from a generator or from a file."""
-    if card["source"].get("kind") != GENERATOR:
-        return bool(card["source"].get("kind") == "words")
-    from harness.corpora.generators import TABLES  # late, see above
-
-    return bool(card["source"].get("generator") in TABLES)
 
 
 # Facts

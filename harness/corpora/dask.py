@@ -33,8 +33,8 @@ from harness.common.registry import at_least, parse_bytes
 from harness.common.units import bytes_text, count_text, counted_text, one_line
 from harness.corpora import local
 from harness.corpora.files import CorpusFile, check_readable, entry
+from harness.corpora.generators import cached_table
 from harness.corpora.local import is_url
-from harness.corpora.word_tables import cached_table
 from harness.measure.machine import usable_cores
 from harness.worker import exchange
 from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
@@ -133,14 +133,13 @@ def text_of(
     if file is not None:
         return file.name, members_of(str(file.path)), {"separator": "", "column": None}
     path, column, tokens = card["path"], card.get("column"), corpus.special_tokens
-    members, separator = members_of(path), ""
-    if local.check_column(path, members, column) or len(members) > 1:
-        separator = local.separator_of(tokens, len(members))
-        if not counting.ends_a_part(separator, tokens):
-            raise Refusal(
-                f"{separator!r} is between the files, and counting them separately needs a special token there that no "
-                "other can overlap; put such a token first in special_tokens"
-            )
+    members = members_of(path)
+    separator = local.separator_of(path, members, column, tokens)
+    if separator and not counting.ends_a_part(separator, tokens):
+        raise Refusal(
+            f"{separator!r} is between the files, and counting them separately needs a special token there that no "
+            "other can overlap; put such a token first in special_tokens"
+        )
     return local.name_of(path, members), members, {"separator": separator, "column": column}
 
 

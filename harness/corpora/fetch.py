@@ -2,34 +2,48 @@
 
 Downloads stay in a folder of their own until the corpus is complete and is what its card describes; then it is renamed
 into place. So a file in place is complete, an interrupted fetch resumes, and a wrong file is never put there.
+
+Packages are downloaded by pip, APT or npm and read where they lie; nothing is installed, built or run. A card's source
+says which of their files become one corpus: `files` are patterns (`*.py`; `*` also matches slashes), `order` is
+`archive`, `name` or `version` (the file's own name, numbers by their value), and `lines` takes the first group of a
+pattern from each line that it matches, followed by `line_end` (a newline unless the card says otherwise). `inside`
+names a tar file in the package, whose files are taken instead.
 """
 
 from __future__ import annotations
 
 import fcntl
+import fnmatch
+import gzip
 import http.client
 import os
 import re
+import runpy
 import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from harness.common import files
 from harness.common.console import Advance, bar, say
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import check_room
 from harness.common.units import one_line
 from harness.corpora.cards import FETCHED, Card, check_facts, difference, fetched_place
 from harness.corpora.files import Damaged, check_readable, fresh_digest_of, remember
-from harness.corpora.local import blocks_of, documents_in, is_compressed
-from harness.corpora.packages import CLIENTS, from_packages
+from harness.corpora.local import documents_in, is_compressed
 
+Source = Mapping[str, Any]
 BLOCK = 1 << 18
 TEMPORARY = {408, 416, 425, 429, 500, 502, 503, 504}
 """Status codes after which another attempt may succeed."""
@@ -61,9 +75,9 @@ def fetch_into(place: Path, card: Card) -> None:
     """Fetch a file, verify it, put it at `place`."""
     folder = files.cache_folder("downloads", card["name"])
     if not any(folder.iterdir()):
-        check_room(folder, card["facts"].get("bytes", 0) + card["source"].get("download", 0), card["name"])
+        files.check_room(folder, card["facts"].get("bytes", 0) + card["source"].get("download", 0), card["name"])
     try:
-        made = from_packages(card, folder) if card["source"]["kind"] in CLIENTS else from_addresses(card, folder)
+        made = from_packages(card, folder) if card["source"]["kind"] in ADVICE else from_addresses(card, folder)
         say(f"checking {made.name}")
         digest = fresh_digest_of(made)
         if wrong := difference(card, {"bytes": made.stat().st_size, "sha256": digest}):
@@ -75,6 +89,9 @@ def fetch_into(place: Path, card: Card) -> None:
     made.replace(place)
     remember(place, digest)
     shutil.rmtree(folder)
+
+
+# Over HTTP, resumed as many times as the connection breaks
 
 
 def from_addresses(card: Card, folder: Path) -> Path:
@@ -93,17 +110,20 @@ def from_addresses(card: Card, folder: Path) -> Path:
             raise Refusal(f"{url} has sha256 {actual}, not {digest} as on its card; it was discarded", UNMEASURED)
     if "column" not in source and not is_compressed(paths[0]):
         return paths[0]
-    whole = folder.joinpath(source["file"])
+    whole, separator = folder.joinpath(source["file"]), source.get("separator", "").encode()
     say(f"unpacking {whole.name}")
-    with whole.open("wb") as file, bar(whole.name, card["facts"].get("bytes", 0), "bytes") as show:
+    with whole.open("wb") as text, bar(whole.name, card["facts"].get("bytes", 0), "bytes") as show:
         for path in paths:
-            for block in texts_in(source, path):
-                file.write(block)
-                show(file.tell())
+            with path.open("rb") as file:
+                for document in documents_in(path, file, source.get("column")):
+                    for block in document:
+                        text.write(block)
+                        show(text.tell())
+                    text.write(separator)
     return whole
 
 
-def addresses_of(source: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
+def addresses_of(source: Source) -> tuple[list[str], dict[str, str]]:
     """The addresses of a source, its `url` or files of a dataset of Hugging Face, and headers for their host."""
     if source["kind"] == "url":
         return [source["url"]], {}
@@ -111,19 +131,6 @@ def addresses_of(source: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
     token = os.environ.get("HF_TOKEN")
     base = f"{host}/datasets/{source['repository']}/resolve/{source['revision']}"
     return [f"{base}/{path}" for path in source["paths"]], {"Authorization": f"Bearer {token}"} if token else {}
-
-
-def texts_in(source: Mapping[str, Any], path: Path) -> Iterator[bytes]:
-    """A file unpacked; or of a table the texts in the card's column, each with the card's separator."""
-    with path.open("rb") as file:
-        if "column" not in source:
-            yield from blocks_of(path, file)
-            return
-        for document in documents_in(path, file, source["column"]):
-            yield b"".join(document) + source.get("separator", "").encode()
-
-
-# One file over HTTP, resumed as many times as the connection breaks
 
 
 @dataclass
@@ -183,13 +190,6 @@ class Download:
                 self.discard()
             raise
 
-    def refusal(self, error: Exception) -> Refusal:
-        """One sentence on why the file cannot be fetched."""
-        code, cause = getattr(error, "code", 0), getattr(error, "reason", error)
-        why = reason(cause) if isinstance(cause, OSError) else one_line(str(cause)) or type(cause).__name__
-        hint = HINTS.get(code, "run the same command again to resume, or get it elsewhere and set data.path=FILE")
-        return Refusal(f"{self.url} cannot be fetched ({f'{code} ' if code else ''}{why}); {hint}", UNMEASURED)
-
     def receive(self, response: Any) -> None:
         """Append what the server sends to the part, or replace it. Raises ConnectionError if it ends early."""
         length = self.length()
@@ -217,9 +217,190 @@ class Download:
         if total is not None and length != total:
             raise ConnectionError(f"the connection ended after {length} of {total} bytes")
 
+    def refusal(self, error: Exception) -> Refusal:
+        """One sentence on why the file cannot be fetched."""
+        code, cause = getattr(error, "code", 0), getattr(error, "reason", error)
+        why = reason(cause) if isinstance(cause, OSError) else one_line(str(cause)) or type(cause).__name__
+        hint = HINTS.get(code, "run the same command again to resume, or get it elsewhere and set data.path=FILE")
+        return Refusal(f"{self.url} cannot be fetched ({f'{code} ' if code else ''}{why}); {hint}", UNMEASURED)
+
 
 def is_final(error: Exception, arrived: int) -> bool:
     """Whether another attempt would end in the same way; a server that has sent something will be there again."""
     if isinstance(error, urllib.error.HTTPError):
         return error.code not in TEMPORARY
     return isinstance(error, http.client.InvalidURL) or (isinstance(error, urllib.error.URLError) and not arrived)
+
+
+# Out of packages
+
+ADVICE = {
+    "package_index": "check that the version exists (python -m pip index versions NAME)",
+    "debian": "it needs Debian or Ubuntu, and point releases replace versions",
+    "npm": "check that the version exists (npm view NAME versions)",
+}
+"""The kinds of source that a package client downloads, and what to do if it fails."""
+STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"}
+"""The events of Python before it starts another program."""
+
+
+def from_packages(card: Card, folder: Path) -> Path:
+    """Download the packages of a card unless they are there, and join their files; returns the new file."""
+    source = card["source"]
+    whole, archives = folder.joinpath(source["file"]), folder / "packages"
+    if not archives.exists():
+        with files.placing(archives) as partial:
+            partial.mkdir()
+            download(source, partial)
+    say(f"joining {', '.join(source['files'])}")
+    with bar(source["file"], card["facts"].get("bytes", 0), "bytes") as show:
+        join(archives, source, whole, show)
+    return whole
+
+
+def download(source: Source, folder: Path) -> None:
+    """Run a package client in `folder`. Raises Refusal with the end of what the client reports."""
+    command = client_command(source, folder)
+    what = f"{', '.join(source.get('packages') or [source['package']])} {source['version']}"
+    say(f"fetching {what}")
+    if shutil.which(command[0]) is None:
+        raise Refusal(f"{command[0]} is not installed; fetch this where it is, or set data.path=FILE", UNMEASURED)
+    # A client shows its own progress on a terminal.
+    progress = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    done = subprocess.run(command, cwd=folder, stdin=null, stdout=progress, stderr=pipe, text=True, errors="replace")
+    if done.returncode:
+        why = one_line(done.stderr)[-300:] or "no reason given"
+        raise Refusal(f"{what} cannot be downloaded ({why}); {ADVICE[source['kind']]}", UNMEASURED)
+
+
+def client_command(source: Source, folder: Path) -> list[str]:
+    version = source["version"]
+    if source["kind"] == "debian":
+        return ["apt-get", "-q", "download", *(f"{package}={version}" for package in source["packages"])]
+    if source["kind"] == "npm":
+        options = ["--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder)]
+        return ["npm", "pack", *options, f"{source['package']}@{version}"]
+    of_form = ["pip", "download", "--only-binary=:all:"]
+    if source.get("form") == "source":
+        of_form = [__name__, str(folder), "download", "--no-binary=:all:"]
+    options = ["--no-deps", "--ignore-requires-python", "--disable-pip-version-check", "--dest", str(folder)]
+    return [sys.executable, "-m", *of_form, *options, f"{source['package']}=={version}"]
+
+
+def pip_without_building(folder: Path, arguments: list[str]) -> None:
+    """Run pip in this process and end it when pip starts another.
+
+    `pip download` of a source distribution builds the package's metadata, which runs the package's own code. When pip
+    tries to, the archive has been downloaded, and nothing else is needed.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as inner:
+        tempfile.tempdir = inner  # where pip keeps what it downloads
+
+        def forbid(event: str, _: Any) -> None:
+            if event in STARTS:
+                for archive in Path(inner).glob("*/*"):
+                    if archive.name.endswith((".tar.gz", ".zip", ".tar.bz2", ".tar.xz")):
+                        archive.replace(folder / archive.name)
+                        shutil.rmtree(inner)
+                        os._exit(0)
+                # pip also asks other programs for what it can do without
+                raise PermissionError("nothing is run for a download")
+
+        sys.addaudithook(forbid)
+        sys.argv = ["pip", *arguments]
+        runpy.run_module("pip", run_name="__main__", alter_sys=True)
+
+
+Member = tuple[str, IO[bytes]]
+"""A file in a package: its path there, and its bytes, to be read before the next member is."""
+
+
+def members(archive: Path, inside: str | None = None) -> Iterator[Member]:
+    """The files of a wheel, a source distribution, an npm package or a Debian package, in their order there.
+
+    Raises Refusal for a damaged archive, and for one without the tar file `inside`.
+    """
+    try:
+        for name, content in outer_members(archive):
+            if inside is None:
+                yield name, content
+            elif name == inside:
+                yield from tar_members(content)
+                return
+    except (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
+        raise Damaged(f"{archive} is damaged ({error}); fetch it again") from error
+    if inside is not None:
+        raise Refusal(f"{inside} not found in {archive.name}; the card is for another version", UNMEASURED)
+
+
+def outer_members(archive: Path) -> Iterator[Member]:
+    if archive.suffix in (".whl", ".zip"):
+        with zipfile.ZipFile(archive) as opened:
+            for entry in opened.infolist():
+                with opened.open(entry) as content:
+                    yield entry.filename, content
+    elif archive.suffix == ".deb":
+        with tempfile.TemporaryFile(dir=archive.parent.parent) as file:
+            subprocess.run(["dpkg-deb", "--fsys-tarfile", archive], stdout=file, stderr=subprocess.DEVNULL, check=True)
+            file.seek(0)
+            yield from tar_members(file)
+    else:
+        with archive.open("rb") as file:
+            yield from tar_members(file)
+
+
+def tar_members(file: IO[bytes]) -> Iterator[Member]:
+    """The plain files of a tar stream, compressed or not; links and devices are left out."""
+    with tarfile.open(fileobj=file, mode="r|*") as opened:
+        for entry in opened:
+            content = opened.extractfile(entry) if entry.isreg() else None
+            if content is not None:
+                yield entry.name.removeprefix("./"), content
+
+
+def join(archives: Path, source: Source, place: Path, show: Callable[[int], None]) -> None:
+    """Write the corpus that a source describes. Raises Refusal if it selects no file."""
+    pieces: list[tuple[str, int, int]] = []
+    with files.placing(place) as part, part.open("wb") as target, tempfile.TemporaryFile(dir=place.parent) as spool:
+        for archive in sorted(archives.iterdir()):
+            for name, content in members(archive, source.get("inside")):
+                if any(fnmatch.fnmatchcase(name, pattern) for pattern in source["files"]):
+                    start = spool.tell()
+                    spool.write(text_of(name, content, source))
+                    pieces.append((name, start, spool.tell()))
+                    show(spool.tell())
+        if not pieces:
+            patterns = " or ".join(source["files"])
+            raise Refusal(f"no file matches {patterns}; the card is for another version", UNMEASURED)
+        key = ORDER[source.get("order", "archive")]
+        for _, start, stop in sorted(pieces, key=lambda piece: key(piece[0])):
+            spool.seek(start)
+            target.write(spool.read(stop - start))
+
+
+def text_of(name: str, content: IO[bytes], source: Source) -> bytes:
+    """What the source takes of a file."""
+    packed = name.endswith(".gz")
+    text = (cast("IO[bytes]", gzip.GzipFile(fileobj=content)) if packed else content).read()
+    if "lines" not in source:
+        return text
+    end = source.get("line_end", "\n").encode()
+    return b"".join(match[1] + end for match in re.finditer(source["lines"].encode(), text, re.MULTILINE))
+
+
+def by_version(name: str) -> list[tuple[bool, int, str]]:
+    """A key that sorts numbers within file names by their value, whatever their folders.
+
+    >>> sorted(["new/rfc10.txt", "old/rfc9.txt"], key=by_version)
+    ['old/rfc9.txt', 'new/rfc10.txt']
+    """
+    parts = re.findall(r"\d+|\D+", name.rpartition("/")[2])
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+
+
+ORDER: dict[str, Callable[[str], Any]] = {"archive": lambda _: 0, "name": lambda name: name, "version": by_version}
+
+
+if __name__ == "__main__":
+    pip_without_building(Path(sys.argv[1]), sys.argv[2:])

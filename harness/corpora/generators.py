@@ -1,7 +1,12 @@
-"""Generated texts and word tables: functions of a seed and sizes, the same bytes on every machine.
+"""Generated texts, and tables of words that are counted already, generated or from files.
 
-A card names a generator in `source.generator` and gives all its parameters; its digest is on the card.
-`data.source.NAME=VALUE` changes a parameter and makes another set, for which the facts of the card do not hold.
+What is generated is a function of a seed and sizes, the same bytes on every machine. A card names a generator in
+`source.generator` and gives all its parameters; its digest is on the card. `data.source.NAME=VALUE` changes a parameter
+and makes another set, for which the facts of the card do not hold.
+
+A file is Parquet, with the columns `word` (binary or text) and `count` (whole numbers). A count of 0 drops the word,
+and the counts of repeated words are added. A table is cached as a word store, as counted words are, under its digest,
+so that trainers get both in the same way.
 """
 
 from __future__ import annotations
@@ -10,15 +15,17 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from harness.common import files, registry
 from harness.common.console import bar
-from harness.common.errors import Refusal, wrong_value
-from harness.corpora.files import entry
+from harness.common.errors import UNMEASURED, Refusal, extra, wrong_value
+from harness.common.units import one_line
+from harness.corpora.cards import Card, difference, is_generated
+from harness.corpora.files import CorpusFile, check_readable, digest_of, entry
 from harness.corpora.language import (
     Bytes,
     Choice,
@@ -30,6 +37,9 @@ from harness.corpora.language import (
     random_words,
     zipf_counts,
 )
+from harness.corpora.local import members_of, name_of
+from harness.worker import exchange
+from variants.contract import WordCounts
 
 VERSION = 1  # of what the generators make; another number makes cached sets again
 SEPARATOR = b"<|endoftext|>"
@@ -37,8 +47,10 @@ WORDS_AT_ONCE = 1 << 16
 BYTES_AT_ONCE = 1 << 20
 Number = Annotated[int, msgspec.Meta(ge=1)]
 Seed = Annotated[int, msgspec.Meta(ge=0)]
+PowerOfTwo = Literal[1, 2, 4, 8, 16, 32, 64]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+MOST_WORDS = len(LETTERS) ** 8
 STRANGE_BYTES = b"\x00\xff\x00\xff\x01\xfe\x80\x7f !"
 
 
@@ -50,11 +62,10 @@ def random_text(
     Letter i of the alphabet has the weight letter_weights[i], equal ones if that is empty; a word of n letters has the
     weight length_weights[n - 1].
     """
-    letters = [letter.encode() for letter in alphabet]
-    weights = list(letter_weights) or [1] * len(letters)
-    if not letters or len(weights) != len(letters):
+    letters, numbers = [letter.encode() for letter in alphabet], Numbers(seed)
+    weights = letter_weights or [1] * len(letters)
+    if len(weights) != len(letters):
         raise Refusal(f"an alphabet of {len(letters)} letters cannot have {len(weights)} letter_weights")
-    numbers = Numbers(seed)
     letter, length = checked_choice("letter_weights", weights), checked_choice("length_weights", length_weights)
     # A space and the end of a document are letters too, the last two.
     pieces = Pieces([*letters, b" ", SEPARATOR])
@@ -78,10 +89,8 @@ def random_text(
             break
 
 
-def ties(*, seed: Seed, letters: Number) -> Iterator[bytes]:
+def ties(*, seed: Seed, letters: Annotated[int, msgspec.Meta(ge=2, le=len(LETTERS))]) -> Iterator[bytes]:
     """Every word of three of so many letters, once, in random order: all pairs of letters occur equally often."""
-    if not 2 <= letters <= len(LETTERS):
-        raise Refusal(f"letters={letters} must be between 2 and {len(LETTERS)}")
     words = ["".join(word) for word in product(LETTERS[:letters], repeat=3)]
     yield "".join(f" {words[place]}" for place in Numbers(seed).shuffled(len(words)).tolist()).encode()
 
@@ -106,20 +115,17 @@ def one_word(*, seed: Seed, bytes: Number, alphabet: Text) -> Iterator[bytes]:
         yield symbols[numbers.below(len(symbols), min(BYTES_AT_ONCE, bytes - made))].tobytes()
 
 
-def no_repeats(*, seed: Seed, words: Number) -> Iterator[bytes]:
+def no_repeats(*, seed: Seed, words: Annotated[int, msgspec.Meta(ge=1, le=MOST_WORDS)]) -> Iterator[bytes]:
     """Generate distinct words, so the table of words grows with every word of the text.
 
     Word n is n times an odd number modulo 26**8, written in eight letters, so no two are the same.
     """
-    modulus = len(LETTERS) ** 8
-    if words > modulus:
-        raise Refusal(f"words={words} is more than the {modulus:,} words of eight letters that there are")
-    factor = int(Numbers(seed).take(1)[0]) % (modulus // 26) * 26 + 7  # prime to 26
+    factor = int(Numbers(seed).take(1)[0]) % (MOST_WORDS // 26) * 26 + 7  # prime to 26
     letters = np.frombuffer(LETTERS.encode(), dtype=np.uint8)
     scale = np.int64(26) ** np.arange(7, -1, -1)
     for first in range(0, words, WORDS_AT_ONCE):
         number = min(WORDS_AT_ONCE, words - first)
-        values = np.array([n * factor % modulus for n in range(first + 1, first + number + 1)], dtype=np.int64)
+        values = np.array([n * factor % MOST_WORDS for n in range(first + 1, first + number + 1)], dtype=np.int64)
         text = np.full((number, 9), ord(" "), dtype=np.uint8)
         text[:, 1:] = letters[values[:, None] // scale % 26]
         yield text.tobytes()
@@ -143,7 +149,7 @@ class WordBlock(NamedTuple):
 
 
 def zipf_words(
-    *, seed: Seed, words: Number, exponent_numerator: Number, exponent_denominator: Number, shift: Number
+    *, seed: Seed, words: Number, exponent_numerator: Number, exponent_denominator: PowerOfTwo, shift: Number
 ) -> Iterator[WordBlock]:
     """So many words that share parts, with counts by the law of Zipf and Mandelbrot: see `language`."""
     counts = zipf_counts(words, exponent_numerator, exponent_denominator, shift)
@@ -170,13 +176,11 @@ def strange_words(*, seed: Seed, words: Number, longest: Number, most: Number) -
         yield WordBlock(data, lengths, counts[new])
 
 
-def distinct_pairs(*, symbols: Number) -> Iterator[WordBlock]:
+def distinct_pairs(*, symbols: Annotated[int, msgspec.Meta(ge=2, le=256)]) -> Iterator[WordBlock]:
     """One word in which each pair of so many bytes occurs once, de Bruijn's sequence: merges are used once.
 
     Martin's rule: after each byte comes the greatest that has not followed it yet.
     """
-    if not 2 <= symbols <= 256:
-        raise Refusal(f"symbols={symbols} must be between 2 and 256")
     following = [symbols - 1] * symbols
     word = [0]
     while following[word[-1]] >= 0:
@@ -196,15 +200,15 @@ TABLES: dict[str, Callable[..., Iterator[WordBlock]]] = {
 }
 
 
-def made(source: Mapping[str, Any]) -> Iterator[Any]:
-    """What the generator makes of its parameters, in blocks: bytes, or WordBlock for a table."""
-    return generator_of(source)(**parameters_of(source))
-
-
-def size_of(source: Mapping[str, Any]) -> tuple[int, str]:
-    """How much will be made, 0 if that is unknown, and the unit."""
-    unit = "words" if source["generator"] in TABLES else "bytes"
-    return parameters_of(source).get(unit, 0), unit
+def made(card: Card) -> Iterator[Any]:
+    """What the generator of a card makes, in blocks, with a bar: bytes, or WordBlock for a table."""
+    source, done = card["source"], 0
+    parameters, unit = parameters_of(source), "words" if source["generator"] in TABLES else "bytes"
+    with bar(f"making {card['name']}", parameters.get(unit, 0), unit) as show:
+        for block in generator_of(source)(**parameters):
+            yield block
+            done += len(block.counts) if unit == "words" else len(block)
+            show(done)
 
 
 def generator_of(source: Mapping[str, Any]) -> Callable[..., Iterator[Any]]:
@@ -233,19 +237,75 @@ def parameters_of(source: Mapping[str, Any]) -> dict[str, Any]:
 # Their files
 
 
-def text_file(card: Mapping[str, Any]) -> Path:
+def text_file(card: Card) -> Path:
     """The generated text of a card, made if missing."""
-    text = place_of(card, "texts")
+    text = entry("texts", VERSION, dict(card["source"]))
     if not text.exists():
-        blocks = made(card["source"])
-        bar_of_text = bar(f"making {card['name']}", *size_of(card["source"]))
-        with files.placing(text) as temporary, temporary.open("wb") as file, bar_of_text as show:
-            for block in blocks:
-                file.write(block)
-                show(file.tell())
+        with files.placing(text) as temporary, temporary.open("wb") as file:
+            file.writelines(made(card))
     return text
 
 
-def place_of(card: Mapping[str, Any], kind: str) -> Path:
-    """Where the cache keeps what the card's generator makes."""
-    return entry(kind, VERSION, dict(card["source"]))
+def table_of(card: Card) -> CorpusFile:
+    """The table of a card as a word store. Raises Refusal if it is unreadable or differs from the card."""
+    name = card["name"]
+    for slicing in ("bytes", "skip", "documents"):
+        if card[slicing] is not None:
+            raise Refusal(f"data={name} is a table of words, not a text that data.{slicing} can cut; omit it")
+    if card["path"] is not None:
+        paths = members_of(card["path"])
+        for path in paths:
+            check_readable(path)
+        place = entry("counts", exchange.FORMAT, *map(digest_of, paths))
+        cached_table(place, lambda folder: exchange.write_words(folder, from_files(paths)))
+        name = name_of(card["path"], paths) if card["source"]["kind"] == "words" else name
+    elif is_generated(card):
+        place = entry("counts", VERSION, dict(card["source"]))
+        cached_table(place, lambda folder: exchange.write_words(folder, from_generator(card)))
+    else:
+        raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
+    word_counts, manifest = exchange.read_words(place)
+    actual = {**manifest, "bytes": len(word_counts.data)}
+    if wrong := difference(card, actual):
+        raise Refusal(f"data={name}: its table {wrong}; use another table with data=words", UNMEASURED)
+    return CorpusFile(name, place, actual["bytes"], manifest["sha256"], table=True)
+
+
+def cached_table(place: Path, make: Callable[[Path], object]) -> None:
+    """Have the word store at `place` made if it is missing or damaged."""
+    if exchange.whole(place) is None:
+        with files.placing(place) as temporary:
+            make(temporary)
+
+
+def from_generator(card: Card) -> WordCounts:
+    data, lengths, counts = (np.concatenate(column) for column in zip(*made(card), strict=True))
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return WordCounts(data.data, offsets.data.cast("B").cast("q"), counts.data.cast("B").cast("Q"))
+
+
+def from_files(paths: Sequence[Path]) -> WordCounts:
+    """The tables in files as one. Raises Refusal if one is not a table of words."""
+    try:
+        with bar("reading words with their counts", 0, "words") as show:
+            return WordCounts.from_items(items_in(paths, show))
+    except ValueError as error:
+        raise Refusal(f"{', '.join(map(str, paths))}: {error}", UNMEASURED) from error
+
+
+def items_in(paths: Sequence[Path], show: Callable[[int], None]) -> Iterator[tuple[bytes, int]]:
+    """The words in the columns `word` and `count` of Parquet files."""
+    pa, parquet = extra("pyarrow", "a table in Parquet"), extra("pyarrow.parquet", "a table in Parquet")
+    done = 0
+    for path in paths:
+        try:
+            with parquet.ParquetFile(path) as file:
+                for batch in file.iter_batches(1 << 16, columns=["word", "count"]):
+                    words, counts = batch.column("word").cast(pa.large_binary()), batch.column("count").cast(pa.int64())
+                    if words.null_count or counts.null_count:
+                        raise Refusal(f"{path} has a word or count that is NULL; remove its row", UNMEASURED)
+                    yield from zip(words.to_pylist(), counts.to_pylist(), strict=True)
+                    show(done := done + len(words))
+        except (pa.ArrowException, OSError, KeyError) as error:
+            advice = "it needs Parquet with the columns word (binary or text) and count (whole numbers)"
+            raise Refusal(f"{path} is not a table of words ({one_line(str(error))}); {advice}", UNMEASURED) from error

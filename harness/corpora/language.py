@@ -219,14 +219,11 @@ def zipf_counts(words: int, numerator: int, denominator: int, shift: int) -> Uns
 
     So the rarest word occurs once, as in a text whose words follow the law of Zipf and Mandelbrot, and a smaller table
     is that of an earlier moment in the same text, which grows by Heaps's law. The exponent is `numerator` /
-    `denominator`, a power of two, so that roots of it are square roots of integers. Raises Refusal for a law that
-    cannot be computed exactly.
+    `denominator`, a power of two, so that roots of it are square roots of integers.
 
     >>> zipf_counts(100, 3, 2, 0)[[0, 24, 99]].tolist()
     [1000, 8, 1]
     """
-    if not (1 <= denominator <= 64 and denominator & (denominator - 1) == 0):
-        raise Refusal(f"exponent_denominator={denominator} is not one of 1, 2, 4, 8, 16, 32, 64")
     if not denominator < numerator <= 4 * denominator:
         raise Refusal(f"the exponent {numerator}/{denominator} is not above 1 and at most 4")
     rarest = (words + shift) ** numerator

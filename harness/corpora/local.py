@@ -51,10 +51,9 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
     members = members_of(path)
     for member in members:
         check_readable(member)
-    name, has_rows = name_of(path, members), check_column(path, members, column)
-    if len(members) == 1 and not has_rows and not is_compressed(members[0]):
+    name, separator = name_of(path, members), separator_of(path, members, column, special_tokens)
+    if not separator and not is_compressed(members[0]):
         return name, members[0], ()
-    separator = separator_of(special_tokens, len(members)) if has_rows or len(members) > 1 else ""
     return name, *assemble(members, separator, column, name)
 
 
@@ -112,18 +111,18 @@ def matching(pattern: str) -> list[Path]:
     return [Path(path) for path in paths]
 
 
-def check_column(path: Any, members: Sequence[Any], column: str | None) -> bool:
-    """Whether any of these files has rows. Raises Refusal for a column of plain text."""
+def separator_of(path: Any, members: Sequence[Any], column: str | None, special_tokens: Sequence[str]) -> str:
+    """What the documents of these files are joined by; nothing if there is one text.
+
+    Raises Refusal for a column of plain text, and for several documents without a special token.
+    """
     has_rows = any(map(rows_of, members))
     if column is not None and not has_rows:
         raise Refusal(f"data.column={column}, but {path} is plain text; {', '.join(ROWS)} files have columns")
-    return has_rows
-
-
-def separator_of(special_tokens: Sequence[str], number: int) -> str:
-    """What several documents are joined by. Raises Refusal if there is no special token."""
+    if len(members) == 1 and not has_rows:
+        return ""
     if not special_tokens:
-        what = f"these {number} files" if number > 1 else "its rows"
+        what = f"these {len(members)} files" if len(members) > 1 else "its rows"
         advice = "add one, or join them yourself: COMMAND | ... data.path=-"
         raise Refusal(f"{what} are joined by the first special token, and special_tokens is empty; {advice}")
     return special_tokens[0]

