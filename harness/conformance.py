@@ -20,19 +20,29 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.common import errors, registry
 from harness.common.console import Parser, say
 from harness.common.errors import Refusal
-from harness.proof.checks import FAILED, SKIPPED, Check, CheckFailed, Outcome, is_word_counter, outcome_of
+from harness.proof.checks import (
+    FAILED,
+    SKIPPED,
+    Check,
+    CheckFailed,
+    Outcome,
+    call_of,
+    is_word_counter,
+    outcome_of,
+    smallest_test,
+)
 from harness.proof.counter_checks import counter_checks as counter_checks
-from harness.proof.counterexamples import call_of, smallest_test
 from harness.proof.suite import Request, checks_for, child_of, report
-from harness.proof.suite import trainer_checks as trainer_checks
-from harness.proof.true_counts import ALL_TIE_BREAKS
+from harness.proof.trainer_checks import trainer_checks as trainer_checks
 from variants.contract import TieBreak
 
 if TYPE_CHECKING:
     import pytest
 
 
-def check_conformance(subject: Callable[..., Any], *, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> list[Outcome]:
+def check_conformance(
+    subject: Callable[..., Any], *, tie_breaks: Sequence[TieBreak] = tuple(TieBreak)
+) -> list[Outcome]:
     """Check a trainer or a word counter and return the outcomes. Raises CheckFailed at the first failure.
 
     A trainer with its own tie-break is compared with the definition under that one: `tie_breaks=[TieBreak.RAW_BYTES]`.
@@ -52,7 +62,7 @@ def _outcome(check: Check, subject: Callable[..., Any]) -> Outcome:
 
 
 def parametrize_with_checks(
-    subjects: Sequence[Callable[..., Any]], *, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS
+    subjects: Sequence[Callable[..., Any]], *, tie_breaks: Sequence[TieBreak] = tuple(TieBreak)
 ) -> pytest.MarkDecorator:
     """A pytest decorator that makes one test of every check of every trainer, or of every word counter.
 
@@ -88,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(options: argparse.Namespace) -> int:
     target, parameters = _target(options.target, parameters_of(options.set))
-    tie_breaks = ALL_TIE_BREAKS if options.tie_break == "all" else (TieBreak(options.tie_break),)
+    tie_breaks = tuple(TieBreak) if options.tie_break == "all" else (TieBreak(options.tie_break),)
     request = Request(target, parameters, tie_breaks, options.only)
     with child_of(request) as child:
         exit_code = report(child, options.target)

@@ -1,23 +1,28 @@
 """Worked examples for trainers: word counts, the merges they must give, and why each is here.
 
 Every case was worked out by hand from the definition and shows a mistake that somebody made or nearly made. The
-reason is part of the case, because it is printed when the case fails. To add one, add it to the table below. The
-examples of extending are in extension.py, those for word counters in counter_checks.py.
+reason is part of the case, because it is printed when the case fails. To add one, add it to a table below. The
+examples for word counters are in counter_checks.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from harness.proof.counterexamples import TrainerCall
+from harness.proof.checks import TrainerCall
 from variants.contract import Merge, TieBreak
 
+OPTIONS: dict[str, Callable[[str], Any]] = {
+    "num_merges": int,
+    "tie_break": TieBreak,
+    "min_count": int,
+    "inherited": lambda text: merges_from(text, ","),
+}
 
-@dataclass(frozen=True)
-class Case:
+
+class Case(NamedTuple):
     """A call of a trainer or a counter, the result it must have, and why.
 
     The result of a counter is the words, or the offset of the invalid byte that it must name.
@@ -27,14 +32,6 @@ class Case:
     call: Any
     want: Any
     why: str
-
-
-def merge_case(
-    name: str, words: Mapping[bytes, int], merges: tuple[Merge, ...], why: str, complete: bool = True, **options: Any
-) -> Case:
-    """A case; a complete one is trained past its last merge, so that a trainer which does not stop is caught."""
-    num_merges = max(len(merges), len(options.get("inherited", ()))) + (20 if complete else 0)
-    return Case(name, TrainerCall(words, num_merges, **options), merges, why)
 
 
 def token_from(text: str) -> bytes:
@@ -66,76 +63,44 @@ def words_from(text: str) -> dict[bytes, int]:
     return {token_from(word): int(count or 1) for word, _, count in items}
 
 
-class Row(NamedTuple):
-    """An entry of a table: `NAME: INPUT -> RESULT | OPTION=VALUE  # WHY`; lines that continue it are indented."""
+def read_cases(table: str, read: Callable[..., tuple[Any, Any]]) -> tuple[Case, ...]:
+    """Read a table of cases: `NAME: INPUT -> RESULT | OPTION=VALUE  # WHY`; lines that continue one are indented.
 
-    name: str
-    input: str
-    result: str
-    options: Mapping[str, str]
-    why: str
+    `read` makes the call and the result of the texts.
 
-
-def rows(table: str) -> Iterator[Row]:
-    """Read a table of cases.
-
-    >>> next(rows("one: ab*2 -> a+b | min_count=2  # reached"))
-    Row(name='one', input='ab*2', result='a+b', options={'min_count': '2'}, why='reached')
+    >>> read_cases("one: ab*2 -> a+b | min_count=2  # reached", lambda *texts, **options: (texts, options))
+    (Case(name='one', call=('ab*2', 'a+b'), want={'min_count': '2'}, why='reached'),)
     """
+    cases = []
     for line in re.sub(r"\n +", " ", table).splitlines():
         if line and not line.startswith("#"):
             row, _, why = line.partition(" # ")
-            name, _, training = row.partition(": ")
-            given, _, rest = training.partition("->")
+            name, _, example = row.partition(": ")
+            given, _, rest = example.partition("->")
             result, _, options = f"{rest} ".partition(" | ")
-            pairs = (option.partition("=") for option in options.split())
-            yield Row(name, given.strip(), result.strip(), {key: value for key, _, value in pairs}, why)
+            values = dict(option.split("=", 1) for option in options.split())
+            cases.append(Case(name, *read(given.strip(), result.strip(), **values), why))
+    return tuple(cases)
 
 
-def read_cases(table: str) -> tuple[Case, ...]:
-    return tuple(
-        merge_case(
-            row.name,
-            words_from(row.input),
-            merges_from(row.result),
-            row.why,
-            **{key: OPTIONS.get(key, str)(value) for key, value in row.options.items()},
-        )
-        for row in rows(table)
-    )
-
-
-OPTIONS: dict[str, Callable[[str], Any]] = {
-    "tie_break": TieBreak,
-    "min_count": int,
-    "complete": lambda value: value != "no",
-    "inherited": lambda value: merges_from(value, ","),
-}
+def training(words: str, result: str, **options: str) -> tuple[TrainerCall, list[Merge]]:
+    """A call that goes on past its last merge unless it has a num_merges, so a trainer that does not stop is caught."""
+    merges = list(merges_from(result))
+    values = {name: OPTIONS.get(name, str)(text) for name, text in options.items()}
+    return TrainerCall(words_from(words), **{"num_merges": len(merges) + 20, **values}), merges
 
 
 def case_of_distinct_pairs(name: str, weights: range, why: str) -> Case:
     """Two-byte words that share no pair: every merge leaves exactly one pair fewer, the heaviest goes first."""
     words = {bytes((65 + place, 255 - place)): weight for place, weight in enumerate(weights)}
     heaviest_first = sorted(words, key=lambda word: -words[word])
-    return merge_case(name, words, tuple((word[:1], word[1:]) for word in heaviest_first), why)
+    merges = [(word[:1], word[1:]) for word in heaviest_first]
+    return Case(name, TrainerCall(words, len(words) + 20), merges, why)
 
-
-COMPUTED_CASES = (
-    case_of_distinct_pairs(
-        "eleven_pairs",
-        range(1, 12),
-        "eleven pairs in four slices: a parallel maximum that cuts even slices forgets the last ones",
-    ),
-    case_of_distinct_pairs(
-        "last_pair_greatest",
-        range(1, 56),
-        "55 pairs, then 54, down to one, the greatest always last: every remainder of every number of slices",
-    ),
-    case_of_distinct_pairs("first_pair_greatest", range(55, 0, -1), "the same with the greatest always first"),
-)
 
 MERGE_CASES = (
-    *read_cases(r"""
+    *read_cases(
+        r"""
 C01: aaa*2 xy*3 -> a+a x+y aa+a
     # aaa holds (a, a) twice: overlapping occurrences count, so (a, a) has 4 and goes before (x, y)
 C02: aaaa*3 bc*4 -> a+a b+c aa+aa
@@ -166,7 +131,7 @@ C16: usz usbz -> u+s us+z us+b usb+z
 C17: ab*3000000000 cd*5 -> a+b c+d  # a weight above 2**31 - 1 is negative in a 32-bit integer
 C18: low*5 lower*2 widest*3 newest*6 -> s+t e+st o+w l+ow w+est n+e ne+west w+i wi+d wid+est low+e lowe+r
     # the example of the CS336 handout, to its end
-C19: low*5 lower*2 widest*3 newest*6 es*2 st*2 -> s+t e+st o+w l+ow w+est n+e | complete=no
+C19: low*5 lower*2 widest*3 newest*6 es*2 st*2 -> s+t e+st o+w l+ow w+est n+e | num_merges=6
     # the example of the series' first part
 C20: ab*5 abc*4 bc*3 -> a+b ab+c b+c
     # (b, c) falls from 7 to 3 when (a, b) is merged: a heap entry that still has 7 is stale
@@ -231,6 +196,95 @@ min_count_is_reached: ab*4 cd*3 -> a+b | min_count=4  # a count of exactly min_c
 min_count_after_stale: ab*5 abc*4 bc*3 -> a+b ab+c | min_count=4
     # (b, c) had 7 at first and has 3 when its turn comes: the true count decides
 min_count_none: ab*4 -> | min_count=5  # nothing reaches min_count, nothing is learned
-"""),
-    *COMPUTED_CASES,
+""",
+        training,
+    ),
+    case_of_distinct_pairs(
+        "eleven_pairs",
+        range(1, 12),
+        "eleven pairs in four slices: a parallel maximum that cuts even slices forgets the last ones",
+    ),
+    case_of_distinct_pairs(
+        "last_pair_greatest",
+        range(1, 56),
+        "55 pairs, then 54, down to one, the greatest always last: every remainder of every number of slices",
+    ),
+    case_of_distinct_pairs("first_pair_greatest", range(55, 0, -1), "the same with the greatest always first"),
+)
+
+# Worked out by hand from the definition. The merges begin with those inherited that are not dropped.
+EXTENSION_CASES: tuple[Case, ...] = read_cases(
+    r"""
+kept_first: xy ab*9 -> x+y a+b | inherited=x+y  # inherited merges come first, however rare
+kept_never_met: ab*2 -> q+r a+b | inherited=q+r  # kept: a merge that was never met stays
+met_never_met: ab*2 -> a+b | inherited=q+r inheriting=met  # met: a merge that was never met is dropped
+met_used_up: abc*2 -> b+c a+b a+bc | inherited=b+c,a+b inheriting=met
+    # met: (a, b) occurs at the beginning and is used up before its turn: its token stays and occurs nowhere
+met_after_another: abc*2 ab -> a+b ab+c | inherited=a+b,ab+c inheriting=met
+    # met: (ab, c) first occurs after (a, b) was made
+met_drops_with_its_token: xabc -> a+b x+ab xab+c | inherited=x+y,xy+a,a+b inheriting=met
+    # met: x+y is dropped, so xy is no token, and xy+a is dropped as well; a+b is not
+met_wrong_order: abc*2 de*3 -> a+b d+e ab+c | inherited=ab+c,a+b inheriting=met
+    # met: at the turn of ab+c there is no token ab yet, so it is dropped, and learned again later
+met_repeated: abc*2 -> a+b ab+c | inherited=a+b,a+b inheriting=met
+    # met: being merged makes a pair unmet, so the same merge a second time is dropped
+in_the_order_of_the_list: abc*5 ab*9 -> b+c a+b a+bc | inherited=b+c,a+b
+    # the inherited merges are made in their order, not the most frequent first
+kept_run: aaa -> a+a aa+a | inherited=a+a  # an inherited merge is made from the left
+kept_long_run: aaaaaaa*2 bc*3 -> a+a aa+aa b+c aaaa+aa aaaaaa+a | inherited=a+a
+    # seven a are aa aa aa a: (aa, aa) occurs twice, overlaps counted, and has 4
+neighbours_of_inherited: xababy*2 xa*3 -> a+b x+a x+ab xab+ab xabab+y | inherited=a+b
+    # pairs that the inherited merge replaced no longer count: (x, a) has 3 and not 5, (b, a) none
+spelled_once: abcd*2 abc -> b+c a+b ab+c bc+d a+bcd | inherited=b+c,a+b,ab+c
+    # (a, bc) would spell the inherited token abc again, so it is refused; its halves merge with others
+ids_in_the_order_of_the_list: abf cde -> c+d a+b cd+e ab+f | tie_break=huggingface inherited=c+d,a+b
+    # inherited tokens are numbered in the order of the list, so cd has the smaller id
+dropped_ones_have_no_id: abf cde ghi -> g+h c+d a+b gh+i cd+e ab+f | tie_break=huggingface inherited=a+q,g+h,c+d,a+b
+    inheriting=met
+    # a dropped merge takes no number, and the others keep their order
+veto_colon: a:_b*5 -> a+: _+b | veto=superbpe
+    # no token holds a colon and a blank: neither (:, blank) nor (a:, blank b) may be merged
+veto_again: xy:_xy*3 :_*5 -> x+y xy+: _+xy | veto=superbpe
+    # the refused pair is beside both places of x+y: it is refused each time
+veto_spares_inherited: a:_b*2 -> :+_ a+:_ | inherited=:+_,a+:_ veto=superbpe
+    # a veto is for new merges: inherited merges are made, but (a:, b) would hold a colon and a blank
+veto_words: a_b_c_d_e -> _+b _+c _+d _+e a+_b a_b+_c a_b_c+_d | inherited=_+b,_+c,_+d,_+e veto=superbpe
+    # four words may be a token, five may not
+veto_newline_separates_no_words: a\nb\tc -> b+\t b\t+c a+\n a\n+b\tc | veto=superbpe
+    # only a blank separates words: these are one
+veto_bytes: aaaa abc -> a+a b+c a+bc | veto=bytes:3  # three bytes may be a token, (aa, aa) would have four
+veto_characters: éaé*2 -> \xc3+\xa9 é+a | veto=characters:2
+    # a character is counted where it begins: éa are two, éaé would be three
+veto_and_min_count: :_*9 ab*4 cd*3 -> a+b | min_count=4 veto=superbpe
+    # a refused pair neither ends the training nor takes up a place
+W1: _\xf0\x9f\xa4\x97*10 _\xf0\x9d\x9f\x91*9 -> \xf0+\x9f \xf0\x9f+\xa4 \xf0\x9f\xa4+\x97 _+\xf0\x9f\xa4\x97
+    \xf0+\x9d \xf0\x9d+\x9f \xf0\x9d\x9f+\x91 _+\xf0\x9d\x9f\x91 | veto=whole_characters
+    # the most frequent pair is a blank and the first byte of a character, which may not be merged
+W2: \xc3\xa9\n*3 \xc4\xa9\n*3 \xc5\xa9\n*3 -> \xc5+\xa9 ũ+\n \xc4+\xa9 ĩ+\n \xc3+\xa9 é+\n | veto=whole_characters
+    # the last byte of several characters does not merge with what follows it
+W3: 中*2 席*3 渭*4 -> \xe6+\xb8 \xe6\xb8+\xad \xe5+\xb8 \xe5\xb8+\xad \xe4+\xb8 \xe4\xb8+\xad | veto=whole_characters
+    # a character is built from its first byte on: (B8, AD) counts 9 and is refused
+W4: aé*5 bé*4 -> \xc3+\xa9 a+é b+é | veto=whole_characters  # the veto changes nothing here
+W5: \x80\x80a*3 bb\x80*2 -> b+b | veto=whole_characters  # bytes that begin no character stay single
+W6: \xe4\xb8*2 \xe4\xb8a*3 -> \xe4+\xb8 | veto=whole_characters
+    # the beginning of a character may be a token, and goes with nothing but its next byte
+W7: \xe0\x80\x80*2 \xed\xa0\x80*2 \xed\x9f\xbf -> \xed+\x9f \xed\x9f+\xbf | veto=whole_characters
+    # overlong forms and surrogates are not UTF-8, so nothing begins with E0 80 or ED A0
+W8: \xe2\x80\x99*3 a\xe2\x80\x99*2 -> \x80+\x99 \xe2+\x80\x99 a+\xe2\x80\x99 | inherited=\x80+\x99
+    veto=whole_characters
+    # the rule looks at the joined bytes: an inherited end of a character may complete it
+whole_and_short: éé*3 abcde*2 -> \xc3+\xa9 é+é d+e c+de b+cde | veto=[whole_characters,bytes:4]
+    # vetoes combine: a pair that either refuses is refused
+S1: ab*9 abc*3 -> b+c a+b a+bc | inherited=b+c  # a seed comes before more frequent pairs
+S2: abc*5 -> b+c a+b a+bc | inherited=b+c,a+b  # of overlapping seeds the earlier merge wins: ab is not found in abc
+S3: movzx*2 mov*9 remove -> o+v m+ov z+x r+e | inherited=o+v,m+ov veto=protected:6d6f76
+    # a protected seed is merged no further, its neighbours are
+S4: 12*9 123*3 a1*2 -> | veto=protected:31.32.33  # protected bytes stay single
+S5: movzx -> z+x o+v m+ov mov+zx | inherited=z+x,o+v,m+ov,mov+zx veto=protected:6d6f76.7a78
+    # an inherited merge may join protected tokens
+S6: xabx*3 abx*2 -> a+b ab+x x+abx | inherited=a+b,ab+x veto=protected:6162
+    # the same: the seed abx is made of the protected ab
+S7: thenthe*2 the*5 -> t+h th+e | veto=protected:746865  # a token that is learned later is protected from then on
+""",
+    training,
 )

@@ -1,80 +1,40 @@
 """A check: one named thing that a trainer or a word counter must do, and the message of its failure.
 
-A check copies everything that it passes, so a trainer that changes its input fails only the check meant for it. A
-failure says where the merges differ first, on which words, and why that matters.
+Most checks compare a call with the definition's. Whatever a call passes is a copy, so a trainer that changes its input
+fails only the check meant for it. A call that fails is made smaller as long as it still does, and written as a test
+that fails for that function and for no other reason.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import itertools
 import math
+import pprint
+import sys
+import textwrap
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
-from harness.worker.calling import arguments_for, parameters_of
-from variants.contract import Merge, Merges, Meter, Unavailable, WordCounts
+from harness.common import registry
+from harness.worker.calling import arguments_for, expect_merges, parameters_of
+from variants import vetoes
+from variants.contract import GREATEST_BYTES, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 Words = Mapping[bytes, int]
+Parts = TypeVar("Parts", bytes, "list[tuple[bytes, int]]", "tuple[str, ...]")
 Subject = Callable[..., Any]
 """A trainer or a word counter."""
 SHRINKING_SECONDS = 20.0
+LONGEST_TEST = 20_000
 CLOCK_ERROR = 1e-4
 """Seconds by which the clocks of a trainer and of a check may differ."""
 WIDTHS = (1, 2, 3, 7, 16)
 """Numbers of threads that divide nothing evenly, and more of them than a tiny input has parts."""
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
-
-
-class Call(ABC):
-    """A call whose result is compared with the definition's. It can be made smaller and written as a test."""
-
-    @abstractmethod
-    def run(self, subject: Subject, *meter: Meter) -> Any: ...
-
-    @abstractmethod
-    def defined(self) -> Any:
-        """The definition's result."""
-
-    @abstractmethod
-    def smaller(self, fails: Callable[[Any], bool]) -> Any:
-        """A smaller call that `fails` too; an equal one if none is found."""
-
-    @abstractmethod
-    def as_test(self, subject: Subject) -> str:
-        """A whole test that fails for this function."""
-
-    def result_of(self, subject: Subject) -> Any:
-        """The function's result; None if it fails."""
-        try:
-            return self.run(subject)
-        except (CheckFailed, Unavailable):
-            return None
-
-    def fails(self, subject: Subject) -> bool:
-        return bool(self.result_of(subject) != self.defined())
-
-    def smallest(self, subject: Subject) -> Any:
-        """The smallest call found in SHRINKING_SECONDS that fails too; itself if it passes now."""
-        give_up = time.monotonic() + SHRINKING_SECONDS
-        smallest: Any = self
-        before = None
-        while smallest != before and smallest.fails(subject):
-            before = smallest
-            smallest = smallest.smaller(lambda call: time.monotonic() < give_up and call.fails(subject))
-        return smallest
-
-    @contextlib.contextmanager
-    def attached(self) -> Iterator[None]:
-        """Attach this call to a failure."""
-        try:
-            yield
-        except CheckFailed as failure:
-            failure.counterexample = self
-            raise
 
 
 class CheckFailed(AssertionError):
@@ -93,15 +53,12 @@ class Check:
 
     name: str
     group: str
-    body: Callable[[Subject], None]
-
-    @classmethod
-    def of(cls, group: str, name: str, body: Callable[..., None], *arguments: Any) -> Check:
-        """A check whose body takes these arguments before the checked function."""
-        return cls(name, group, functools.partial(body, *arguments))
+    body: Callable[..., None]
+    arguments: tuple[Any, ...] = field(default=(), compare=False)
+    """What the body takes before the checked function."""
 
     def __call__(self, subject: Subject) -> None:
-        self.body(subject)
+        self.body(*self.arguments, subject)
 
 
 @dataclass(frozen=True)
@@ -127,20 +84,15 @@ def outcome_of(check: Check, subject: Subject) -> Outcome:
 
 
 def accepts(subject: Subject, keyword: str) -> bool:
-    """Whether a function takes this keyword, by name or as one of `**keywords`.
-
-    A compiled function without a signature is assumed to take what the contract has.
+    """Whether a run gives a function this keyword, or the meter.
 
     >>> accepts(lambda word_counts, num_merges, **options: [], "min_count")
     True
     >>> accepts(lambda word_counts, num_merges: [], "tie_break")
     False
     """
-    parameters = parameters_of(subject)
-    if not parameters:
-        return keyword in ("meter", "tie_break", "min_count")
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return keyword in parameters or (takes_any and keyword != "threads")
+    positional, keywords = arguments_for(subject, [], Meter(), {keyword: None}, {})
+    return keyword in keywords or (keyword == "meter" and positional != [])
 
 
 def extends(train: Subject) -> bool:
@@ -151,39 +103,6 @@ def extends(train: Subject) -> bool:
 def is_word_counter(subject: Subject) -> bool:
     """Whether a function's first parameter is called `corpus`; a trainer's is not."""
     return next(iter(parameters_of(subject) or ()), "") == "corpus"
-
-
-def learn(train: Subject, word_counts: WordCounts, num_merges: int, *meter: Meter, **keywords: Any) -> list[Merge]:
-    """Call the trainer; whatever it raises is a failure that shows its input.
-
-    Raises CheckSkipped if it does not take a keyword.
-    """
-    for keyword in keywords:
-        if not accepts(train, keyword):
-            raise CheckSkipped(f"the trainer takes no {keyword}")
-    words = dict(word_counts)
-    positional: list[Any] = [word_counts, num_merges]
-    if meter:
-        positional, keywords = arguments_for(train, positional, meter[0], keywords, {})
-    try:
-        merges = train(*positional, **keywords)
-    except Unavailable:
-        raise
-    except (Exception, SystemExit) as error:
-        options = "".join(f", {name}={value}" for name, value in keywords.items())
-        raise failure_of(error, f"called for {num_merges} merges{options}\n{words_text(words)}") from error
-    if not isinstance(merges, (list, Merges)):
-        raise CheckFailed(f"returned {type(merges).__name__}, not a list of merges\n{words_text(words)}")
-    for merge in merges:
-        if type(merge) is not tuple or [type(token) for token in merge] != [bytes, bytes] or not all(merge):
-            wrong = f"a merge is a tuple of two bytes, neither empty; this is {merge!r}"
-            raise CheckFailed(f"{wrong}\n{words_text(words)}")
-    return list(merges)
-
-
-def failure_of(error: BaseException, call: str) -> CheckFailed:
-    """A failure of a call that raised something."""
-    return CheckFailed(f"raised {type(error).__name__}: {error}\n{call}")
 
 
 def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) -> None:
@@ -203,19 +122,208 @@ def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) ->
         raise CheckFailed(f"reported phases of {reported} s in all, but the call took {wall} s")
 
 
-def expect_merges(merges: Sequence[Merge], want: Sequence[Merge], words: Words, why: str) -> None:
-    """Raise CheckFailed with the first difference (the first merge is merge 1), the reason and the word counts."""
-    if list(merges) == list(want):
-        return
-    equal = first_difference(merges, want)
-    mine, theirs = (str(side[equal]) if equal < len(side) else "no more merges" for side in (merges, want))
-    raise CheckFailed(f"first difference at merge {equal + 1}: got {mine}, want {theirs}\n{why}\n{words_text(words)}")
+# Calls
+
+
+class Call(ABC):
+    """A call whose result is compared with the definition's. Its text shows the input."""
+
+    @abstractmethod
+    def run(self, subject: Subject, *meter: Meter) -> Any:
+        """The result. Raises CheckFailed if the function raises something or returns something else than a result."""
+
+    @abstractmethod
+    def defined(self) -> Any:
+        """The definition's result."""
+
+    @abstractmethod
+    def difference(self, got: Any, want: Any) -> str:
+        """Where two results differ first."""
+
+    @abstractmethod
+    def smaller(self) -> Iterator[Any]:
+        """Smaller calls, by far smaller ones first."""
+
+    @abstractmethod
+    def as_test(self, imports: list[str], name: str, bound: list[str]) -> str:
+        """A whole test of a function, see call_of."""
+
+    def compare(self, got: Any, want: Any, why: str) -> None:
+        """Raise CheckFailed unless the results are equal."""
+        if got != want:
+            raise CheckFailed(f"{self.difference(got, want)}\n{why}\n{self}")
+
+    def expect(self, subject: Subject, want: Any, why: str) -> None:
+        """Raise CheckFailed, with this counterexample, unless the function has this result."""
+        try:
+            self.compare(self.run(subject), want, why)
+        except CheckFailed as failure:
+            failure.counterexample = self
+            raise
+
+    def expect_definition(self, subject: Subject, advice: str = "") -> None:
+        self.expect(subject, self.defined(), f"the definition gives these{advice}")
+
+    def result_of(self, subject: Subject) -> Any:
+        """The function's result; None if it fails."""
+        try:
+            return self.run(subject)
+        except (CheckFailed, Unavailable):
+            return None
+
+    def fails(self, subject: Subject) -> bool:
+        return bool(self.result_of(subject) != self.defined())
+
+    def smallest(self, subject: Subject) -> Any:
+        """The smallest call found in SHRINKING_SECONDS that fails too; itself if it passes now."""
+        give_up = time.monotonic() + SHRINKING_SECONDS
+        smallest, smaller = self, self if self.fails(subject) else None
+        while smaller is not None:
+            smallest = smaller
+            in_time = itertools.takewhile(lambda _: time.monotonic() < give_up, smallest.smaller())
+            smaller = next((call for call in in_time if call.fails(subject)), None)
+        return smallest
+
+
+def failure_of(error: BaseException, call: object) -> CheckFailed:
+    """A failure of a call that raised something."""
+    return CheckFailed(f"raised {type(error).__name__}: {error}\n{call}")
+
+
+@dataclass(frozen=True)
+class TrainerCall(Call):
+    """A call of a trainer: the words, how many merges, and the options."""
+
+    words: Words
+    num_merges: int
+    tie_break: TieBreak = GREATEST_BYTES
+    min_count: int = 1
+    inherited: tuple[Merge, ...] = ()
+    inheriting: str = "kept"
+    veto: str = "none"
+
+    def __hash__(self) -> int:
+        return hash((self.num_merges, frozenset(self.words.items())))
+
+    def __str__(self) -> str:
+        given = {**self.given(), "tie_break": self.tie_break.value}
+        options = ", ".join(f"{name}={value}" for name, value in given.items())
+        return f"{words_text(self.words)}\ncalled for {self.num_merges} merges, {options}"
+
+    def given(self) -> dict[str, Any]:
+        """The options that differ from the defaults, so that a trainer without the others can be called too."""
+        options = {option.name: option.default for option in fields(self)[2:]}
+        return {name: value for name in options if (value := getattr(self, name)) != options[name]}
+
+    def keywords(self) -> dict[str, Any]:
+        given = self.given()
+        return {**given, "veto": vetoes.named(self.veto)} if "veto" in given else given
+
+    def run(self, train: Subject, *meter: Meter, word_counts: WordCounts | None = None) -> list[Merge]:
+        """The merges, of `word_counts` in place of a copy of the words if they are given.
+
+        Raises CheckSkipped if the trainer does not take a keyword.
+        """
+        keywords = self.keywords()
+        for keyword in keywords:
+            if not accepts(train, keyword):
+                raise CheckSkipped(f"the trainer takes no {keyword}")
+        word_counts = WordCounts.from_items(self.words.items()) if word_counts is None else word_counts
+        positional: list[Any] = [word_counts, self.num_merges]
+        if meter:
+            positional, keywords = arguments_for(train, positional, meter[0], keywords, {})
+        try:
+            merges = train(*positional, **keywords)
+        except Unavailable:
+            raise
+        except (Exception, SystemExit) as error:
+            raise failure_of(error, self) from error
+        try:
+            expect_merges(merges)
+        except ValueError as error:
+            raise CheckFailed(f"{error}\n{self}") from error
+        return list(merges)
+
+    def defined(self) -> list[Merge]:
+        return list(defined_merges(self))
+
+    def difference(self, got: Sequence[Merge], want: Sequence[Merge]) -> str:
+        equal = first_difference(got, want)
+        mine, theirs = (str(side[equal]) if equal < len(side) else "no more merges" for side in (got, want))
+        return f"first difference at merge {equal + 1}: got {mine}, want {theirs}"
+
+    def smaller(self) -> Iterator[TrainerCall]:
+        """Fewer, shorter, rarer words, then fewer merges."""
+        for items in smaller_tables(list(self.words.items())):
+            enough = len(self.inherited) + to_exhaustion(dict(items))
+            yield replace(self, words=dict(items), num_merges=min(self.num_merges, enough))
+        for number in range(len(self.inherited), self.num_merges):
+            yield replace(self, num_merges=number)
+
+    def as_test(self, imports: list[str], name: str, bound: list[str]) -> str:
+        given = self.given()
+        texts = {
+            "tie_break": f"TieBreak.{self.tie_break.name}",
+            "inherited": "inherited",
+            "veto": f"vetoes.named({self.veto!r})",
+        }
+        keywords = [f"{option}={texts.get(option, repr(value))}" for option, value in given.items()]
+        return function_text(
+            "test_these_words_give_the_defined_merges()",
+            *["from variants import vetoes"] * ("veto" in given),
+            f"from variants.contract import {'TieBreak, ' * ('tie_break' in given)}WordCounts",
+            *imports,
+            "",
+            f"word_counts = WordCounts.from_items({literal(list(self.words.items()))})",
+            *[f"inherited = {literal(list(self.inherited))}"] * ("inherited" in given),
+            f"merges = {name}({', '.join(['word_counts', str(self.num_merges), *bound, *keywords])})",
+            f"assert merges == {literal(self.defined())}",
+        )
+
+
+@functools.lru_cache(maxsize=4096)
+def defined_merges(call: TrainerCall) -> tuple[Merge, ...]:
+    """The merges of the definition; cached, because every trainer is checked on the same words."""
+    keywords = call.keywords()
+    definition = registry.definition(extending=not keywords.keys() <= {"tie_break", "min_count"})
+    return tuple(definition(WordCounts.from_items(call.words.items()), call.num_merges, **keywords))
 
 
 def first_difference(merges: Sequence[Merge], want: Sequence[Merge]) -> int:
     """How many merges are equal before the first difference."""
     pairs = enumerate(zip(merges, want, strict=False))
     return next((place for place, (mine, other) in pairs if mine != other), min(len(merges), len(want)))
+
+
+def to_exhaustion(words: Words) -> int:
+    """More merges than these words can give: each takes at least one adjacent position away."""
+    return sum(map(len, words)) + 5
+
+
+def cuts(parts: Parts) -> Iterator[Parts]:
+    """The parts without a half, then without smaller and smaller stretches.
+
+    >>> list(cuts(b"abcd"))
+    [b'cd', b'ab', b'bcd', b'acd', b'abd', b'abc']
+    """
+    size = (len(parts) + 1) // 2
+    while size:
+        for place in range(0, len(parts), size):
+            yield parts[:place] + parts[place + size :]
+        size //= 2
+
+
+def smaller_tables(items: list[tuple[bytes, int]]) -> Iterator[list[tuple[bytes, int]]]:
+    """The table with fewer words, then with one word shorter or rarer."""
+    yield from cuts(items)
+    for place, (word, count) in enumerate(items):
+        shorter = ((part, count) for part in cuts(word) if part)
+        rarer = ((word, fewer) for fewer in (1, 2, 3, count // 2) if 0 < fewer < count)
+        for other in itertools.chain(shorter, rarer):
+            yield [*items[:place], other, *items[place + 1 :]]
+
+
+# Texts
 
 
 def words_text(words: Words) -> str:
@@ -234,6 +342,33 @@ def bytes_text(content: bytes) -> str:
     return repr(content) if len(content) <= 200 else f"{content[:10]!r} and {len(content) - 10} bytes more"
 
 
-def to_exhaustion(words: Words) -> int:
-    """More merges than these words can give: each takes at least one adjacent position away."""
-    return sum(map(len, words)) + 5
+def smallest_test(outcome: Outcome, subject: Subject) -> str:
+    """A whole test of the smallest input that fails like this; empty if there is none that is short enough to paste."""
+    call = outcome.counterexample
+    test: str = "" if call is None else call.smallest(subject).as_test(*call_of(subject))
+    return test if len(test) <= LONGEST_TEST else ""
+
+
+def call_of(subject: Subject) -> tuple[list[str], str, list[str]]:
+    """The line that imports a function, its name there, and the keywords bound to it."""
+    keywords: dict[str, Any] = {}
+    while isinstance(subject, functools.partial):
+        keywords = {**subject.keywords, **keywords}
+        subject = subject.func
+    module, name = getattr(subject, "__module__", None), getattr(subject, "__qualname__", type(subject).__qualname__)
+    bound = [f"{key}={value!r}" for key, value in keywords.items()]
+    if "<" in name:  # made by another function; the module may still have a name for it
+        names = vars(sys.modules.get(module or "", object))
+        name = next((key for key, value in names.items() if value is subject), name)
+    if module in (None, "__main__") or "<" in name:
+        return [f"subject = ...  # {module}:{name}, which no import reaches"], "subject", bound
+    return [f"from {module} import {name.partition('.')[0]}"], name, bound
+
+
+def literal(value: Any) -> str:
+    return pprint.pformat(value, width=80, compact=True, sort_dicts=False)
+
+
+def function_text(signature: str, *lines: str) -> str:
+    body = textwrap.indent("\n".join(lines), "    ", lambda line: bool(line.strip()))
+    return f"def {signature}:\n{body}\n"

@@ -6,27 +6,35 @@ import functools
 import random
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from harness.proof.cases import Case, Row, rows, token_from, words_from
+from harness.common import registry
+from harness.proof.cases import Case, read_cases, token_from, words_from
 from harness.proof.checks import (
     WIDTHS,
+    Call,
     Check,
+    CheckFailed,
     CheckSkipped,
     Subject,
     accepts,
+    bytes_text,
+    cuts,
     expect_phases,
+    failure_of,
+    function_text,
+    literal,
+    words_text,
 )
-from harness.proof.counterexamples import CounterCall
-from variants.contract import COUNTING_PHASES, Corpus, Meter
+from harness.worker.calling import expect_word_counts
+from variants.contract import COUNTING_PHASES, GPT2_PATTERN, Corpus, InvalidText, Meter, Unavailable, WordCounts
 
 SEEDS = 40
 MEBIBYTE = 1 << 20
 PHASES = (*COUNTING_PHASES, "convert")
-PATTERNS = {"line": r"[^\n]*\n|[^\n]+", "document": r"(?s:.+)", "none": None}
+PATTERNS = {"gpt2": GPT2_PATTERN, "line": r"[^\n]*\n|[^\n]+", "document": r"(?s:.+)", "none": None}
 SPECIAL = ("<|e|>",)
 SPECIAL_TOKENS: tuple[tuple[str, ...], ...] = (
     (),
@@ -47,49 +55,133 @@ PIECES = (
 )
 
 
-def counter_checks(widths: Sequence[int] = WIDTHS) -> list[Check]:
-    """All checks of a word counter; one that takes `threads` is called with each of `widths`."""
-    properties = (
-        check_calls_are_independent,
-        check_reports_counting_phases,
-    )
+def counter_checks() -> list[Check]:
+    """All checks of a word counter; one that takes `threads` is called with several numbers of them."""
+    properties = (check_calls_are_independent, check_reports_counting_phases)
     large = (check_names_the_offset_far_into_a_file, check_large_file_equals_definition)
-    cases = {f"check_worked_file[{case.name}]": case for case in FILE_CASES}
     seeds = {f"check_equals_definition[{seed}]": seed for seed in range(SEEDS)}
     return [
-        *(Check.of("worked files", name, check_worked_file, widths, case) for name, case in cases.items()),
-        *(Check.of("properties", body.__name__, body, widths) for body in properties),
-        *(Check.of("large files", body.__name__, body, widths[:3]) for body in large),
-        *(Check.of("random texts", name, check_equals_definition, widths, seed) for name, seed in seeds.items()),
+        *(Check(f"check_worked_file[{case.name}]", "worked files", check_worked_file, (case,)) for case in FILE_CASES),
+        *(Check(body.__name__, "properties", body) for body in properties),
+        *(Check(body.__name__, "large files", body) for body in large),
+        *(Check(name, "random texts", check_equals_definition, (seed,)) for name, seed in seeds.items()),
     ]
 
 
-def at_widths(widths: Sequence[int], count: Subject, call: CounterCall) -> list[CounterCall]:
-    """The call at each width that the counter takes."""
-    return [replace(call, width=width) for width in (widths if accepts(count, "threads") else (None,))]
+@dataclass(frozen=True)
+class CounterCall(Call):
+    """A call of a word counter: the bytes of a file, and the options."""
+
+    content: bytes
+    special_tokens: tuple[str, ...]
+    width: int | None = None
+    pattern: str | None = GPT2_PATTERN
+    errors: str = "strict"
+
+    def __str__(self) -> str:
+        """The file and how it was read."""
+        threads = "" if self.width is None else f", threads={self.width}"
+        how = f"special tokens {list(self.special_tokens)}, errors={self.errors}{threads}"
+        return f"file: {bytes_text(self.content)}\n{how}, pattern {self.pattern or 'none'}"
+
+    def at_widths_of(self, count: Subject) -> list[CounterCall]:
+        """The call at each width that the counter takes."""
+        return [replace(self, width=width) for width in (WIDTHS if accepts(count, "threads") else (None,))]
+
+    def words(self, count: Subject, *meter: Meter) -> WordCounts:
+        """Call the counter. Raises CheckFailed if it does, except for a file that it refuses as invalid UTF-8."""
+        keywords = {} if self.width is None else {"threads": self.width}
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, "corpus.txt")
+                path.write_bytes(self.content)
+                corpus = Corpus(str(path), self.special_tokens, self.pattern, self.errors)
+                word_counts: WordCounts = count(corpus, *meter, **keywords)
+        except (InvalidText, Unavailable):
+            raise
+        except Exception as error:
+            raise failure_of(error, self) from error
+        try:
+            expect_word_counts(word_counts)
+        except ValueError as error:
+            raise CheckFailed(f"{error}\n{self}") from error
+        return word_counts
+
+    def run(self, count: Subject, *meter: Meter) -> dict[bytes, int] | int:
+        """The words with their counts, or the offset that the counter names as that of the first invalid byte."""
+        try:
+            return dict(sorted(dict(self.words(count, *meter)).items()))
+        except InvalidText as error:
+            return error.offset
+
+    def defined(self) -> dict[bytes, int] | int:
+        return words_of_definition(replace(self, width=None))
+
+    def difference(self, got: dict[bytes, int] | int, want: dict[bytes, int] | int) -> str:
+        if isinstance(want, int) or isinstance(got, int):
+            mine, theirs = (f"byte {it} as invalid" if isinstance(it, int) else words_text(it) for it in (got, want))
+            return f"got {mine}, want {theirs}"
+        word = min(word for word in {*got, *want} if got.get(word, 0) != want.get(word, 0))
+        return f"first difference at word {bytes_text(word)}: got {got.get(word, 0)}, want {want.get(word, 0)}"
+
+    def smaller(self) -> Iterator[CounterCall]:
+        """A shorter file, cut anywhere, also within a character; then fewer special tokens."""
+        yield from (replace(self, content=content) for content in cuts(self.content))
+        yield from (replace(self, special_tokens=tokens) for tokens in cuts(self.special_tokens))
+
+    def as_test(self, imports: list[str], name: str, bound: list[str]) -> str:
+        threads = [] if self.width is None else [f"threads={self.width}"]
+        options = [f"special_tokens={self.special_tokens!r}"]
+        options += [f"pattern={self.pattern!r}"] * (self.pattern != GPT2_PATTERN)
+        options += [f"errors={self.errors!r}"] * (self.errors != "strict")
+        call, defined = f"{name}({', '.join(['corpus', *bound, *threads])})", self.defined()
+        return function_text(
+            "test_this_file_gives_the_defined_words(tmp_path)",
+            *["import pytest"] * isinstance(defined, int),
+            f"from variants.contract import Corpus{', InvalidText' * isinstance(defined, int)}",
+            *imports,
+            "",
+            'path = tmp_path / "corpus.txt"',
+            f"path.write_bytes({self.content!r})",
+            f"corpus = Corpus(str(path), {', '.join(options)})",
+            *(
+                [f"assert dict({call}) == {literal(defined)}"]
+                if isinstance(defined, dict)
+                else [
+                    "with pytest.raises(InvalidText) as failure:",
+                    f"    {call}",
+                    f"assert failure.value.offset == {defined}",
+                ]
+            ),
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def words_of_definition(call: CounterCall) -> dict[bytes, int] | int:
+    """What the definition counts; cached, because every counter is checked at every width on the same files."""
+    return call.run(registry.definition_counter())
 
 
 # Random texts and properties
 
 
-def random_text(seed: int) -> tuple[str, tuple[str, ...]]:
+def random_file(seed: int) -> CounterCall:
     """A text of pieces that are hard to cut between, and its special tokens."""
     chance = random.Random(seed)
     special_tokens = SPECIAL_TOKENS[seed % len(SPECIAL_TOKENS)]
     pieces = chance.sample(PIECES, chance.randint(2, 12)) + list(special_tokens)
-    return "".join(chance.choices(pieces, k=chance.randint(1, 120))), special_tokens
+    return CounterCall("".join(chance.choices(pieces, k=chance.randint(1, 120))).encode(), special_tokens)
 
 
-def check_equals_definition(widths: Sequence[int], seed: int, count: Subject) -> None:
+def check_equals_definition(seed: int, count: Subject) -> None:
     """One text at one width, in turn: many processes for each text would take minutes."""
-    text, special_tokens = random_text(seed)
-    calls = at_widths(widths, count, CounterCall(text.encode(), special_tokens))
+    calls = random_file(seed).at_widths_of(count)
     calls[seed % len(calls)].expect_definition(count)
 
 
-def check_calls_are_independent(widths: Sequence[int], count: Subject) -> None:
+def check_calls_are_independent(count: Subject) -> None:
     """Count another file of the same name, and the first again: no state may survive a call."""
-    call = at_widths(widths, count, CounterCall(b"ab cd<|e|>ab", SPECIAL))[0]
+    call = CounterCall(b"ab cd<|e|>ab", SPECIAL).at_widths_of(count)[0]
     with tempfile.TemporaryDirectory() as folder:
         corpus = Corpus(str(Path(folder, "corpus.txt")), SPECIAL)
         for one in (call, replace(call, content=b"xy"), call):
@@ -97,10 +189,10 @@ def check_calls_are_independent(widths: Sequence[int], count: Subject) -> None:
             one.expect_definition(lambda _, **width: count(corpus, **width))
 
 
-def check_reports_counting_phases(widths: Sequence[int], count: Subject) -> None:
+def check_reports_counting_phases(count: Subject) -> None:
     if not accepts(count, "meter"):
         raise CheckSkipped("the counter takes no meter, so it reports no phases")
-    for call in at_widths(widths, count, CounterCall(b"ab cd<|e|>" * 20, SPECIAL)):
+    for call in CounterCall(b"ab cd<|e|>" * 20, SPECIAL).at_widths_of(count):
         start, meter = time.perf_counter(), Meter()
         call.words(count, meter)
         expect_phases(meter, PHASES, time.perf_counter() - start, "the counter")
@@ -121,49 +213,41 @@ def large_file() -> bytes:
     return content + text[: MEBIBYTE // 8].decode("utf-8", "ignore").encode()
 
 
-@functools.cache
-def words_of_large_file() -> dict[bytes, int] | int:
-    """The words of the definition in it; cached for every counter."""
-    return CounterCall(large_file(), SPECIAL).defined()
+def check_large_file_equals_definition(count: Subject) -> None:
+    for call in CounterCall(large_file(), SPECIAL).at_widths_of(count)[:3]:
+        call.expect_definition(count)
 
 
-def check_large_file_equals_definition(widths: Sequence[int], count: Subject) -> None:
-    for call in at_widths(widths, count, CounterCall(large_file(), SPECIAL)):
-        call.expect(count, words_of_large_file(), "the definition counts these")
-
-
-def check_names_the_offset_far_into_a_file(widths: Sequence[int], count: Subject) -> None:
+def check_names_the_offset_far_into_a_file(count: Subject) -> None:
     content = large_file()
     offset = len(content) - len(content) // 50
     while content[offset] & 0xC0 == 0x80:
         offset += 1
     damaged = CounterCall(content[:offset] + b"\xff" + content[offset:] + b"\xfe", SPECIAL)
-    for call in at_widths(widths, count, damaged):
+    for call in damaged.at_widths_of(count)[:3]:
         call.expect(count, offset, "the bad byte is near the end of a large file")
 
 
 # Worked files
 
 
-def file_case(row: Row) -> Case:
-    """A case as the table writes it: see cases.py."""
-    options: dict[str, Any] = dict(row.options)
-    special_tokens = tuple(token_from(token).decode() for token in options.pop("special", "").split(",") if token)
-    if "pattern" in options:
-        options["pattern"] = PATTERNS[options["pattern"]]
-    want = int(options.pop("invalid_at")) if "invalid_at" in options else words_from(row.result)
-    return Case(row.name, CounterCall(token_from(row.input), special_tokens, **options), want, row.why)
+def counting(
+    text: str, result: str, special: str = "", pattern: str = "gpt2", errors: str = "strict", invalid_at: str = ""
+) -> tuple[CounterCall, dict[bytes, int] | int]:
+    """A file and its words as the table writes them: see cases.py."""
+    special_tokens = tuple(token_from(token).decode() for token in special.split(",") if token)
+    call = CounterCall(token_from(text), special_tokens, pattern=PATTERNS[pattern], errors=errors)
+    return call, int(invalid_at) if invalid_at else words_from(result)
 
 
-def check_worked_file(widths: Sequence[int], case: Case, count: Subject) -> None:
-    for call in at_widths(widths, count, case.call):
+def check_worked_file(case: Case, count: Subject) -> None:
+    for call in case.call.at_widths_of(count):
         call.expect(count, case.want, case.why)
 
 
 FILE_CASES: tuple[Case, ...] = (
-    *map(
-        file_case,
-        rows(r"""
+    *read_cases(
+        r"""
 F01: a\r\nb_a\r\nb\r\r -> a \r*2 \n*2 b*2 _a \r\r | special=<|e|>
     # line ends are bytes like others: no newline translation
 F02: hello_hello_hello -> hello _hello*2
@@ -212,7 +296,8 @@ overlap_repeated: qabcq_qabcq_qabcq_qabcq_qabcq_qabcq_ -> q cq*6 _q*5 _ | specia
 first_of_two_invalid: ok<|e|>ok<|e|>ok<|e|>ok<|e|>ok<|e|>\xff<|e|>ok<|e|>ok<|e|>ok<|e|>ok<|e|>ok\xfe -> | special=<|e|>
     invalid_at=35
     # the offset is that of the first bad byte in the file, in whatever order its parts are read
-"""),
+""",
+        counting,
     ),
     Case(
         "F14",

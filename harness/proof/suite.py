@@ -34,18 +34,17 @@ from harness.proof.checks import (
     FAILED,
     PASSED,
     SKIPPED,
+    Call,
     Check,
     Outcome,
     Subject,
     extends,
     is_word_counter,
     outcome_of,
+    smallest_test,
 )
-from harness.proof.counter_checks import counter_checks, random_text
-from harness.proof.counterexamples import CounterCall, TrainerCall, smallest_test
-from harness.proof.extension import extension_checks
-from harness.proof.trainer_checks import differential_checks, properties, random_call, worked_examples
-from harness.proof.true_counts import ALL_TIE_BREAKS
+from harness.proof.counter_checks import counter_checks, random_file
+from harness.proof.trainer_checks import random_call, trainer_checks
 from harness.worker import CHANNEL
 from harness.worker.calling import reads_corpus
 from variants.contract import TieBreak, Unavailable
@@ -61,23 +60,7 @@ STATUSES = (PASSED, FAILED, SKIPPED)
 VERDICTS = {errors.MISMATCH: "does not conform", errors.OK: "conforms", errors.UNMEASURED: "cannot run here"}
 
 
-# Which checks there are
-
-
-def trainer_checks(tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS, *, extending: bool = False) -> list[Check]:
-    """All checks of a trainer, the most telling first; properties are checked under the first of the tie-breaks.
-
-    Those of `extending` are for a trainer that can go on from inherited merges.
-    """
-    return [
-        *worked_examples(tie_breaks),
-        *properties(tie_breaks[0]),
-        *differential_checks(tie_breaks),
-        *(extension_checks(tie_breaks) if extending else []),
-    ]
-
-
-def checks_for(subject: Subject, tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS) -> list[Check]:
+def checks_for(subject: Subject, tie_breaks: Sequence[TieBreak] = tuple(TieBreak)) -> list[Check]:
     """All checks of a word counter, or of a trainer under these tie-breaks."""
     return counter_checks() if is_word_counter(subject) else trainer_checks(tie_breaks, extending=extends(subject))
 
@@ -88,7 +71,7 @@ class Request:
 
     target: str
     parameters: Mapping[str, Any]
-    tie_breaks: tuple[TieBreak, ...] = ALL_TIE_BREAKS
+    tie_breaks: tuple[TieBreak, ...] = tuple(TieBreak)
     only: str = "*"
 
 
@@ -131,15 +114,14 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
         failed += [outcome] if outcome.status == FAILED else []
     if failed:
         shown = next((outcome for outcome in failed if outcome.counterexample is not None), failed[0])
-        send(check=shown.check, test=smallest_test(shown, subject))
+        send(shown=(shown.check, smallest_test(shown, subject)))
 
 
-def fresh_call(seed: int, tie_break: TieBreak | None) -> TrainerCall | CounterCall:
+def fresh_call(seed: int, tie_break: TieBreak | None) -> Call:
     """Random words to train on under a tie-break; a random text for a counter, which has none."""
-    if tie_break is not None:
-        return replace(random_call(seed, tie_break), min_count=1)  # which any trainer takes
-    text, special_tokens = random_text(seed)
-    return CounterCall(text.encode(), special_tokens)
+    if tie_break is None:
+        return random_file(seed)
+    return replace(random_call(seed, tie_break), min_count=1)  # which any trainer takes
 
 
 def bound(request: Request) -> Subject:
@@ -180,7 +162,7 @@ class Child:
     def __init__(self, request: Request, process: GuardedProcess) -> None:
         self.request, self.process = request, process
         self.line = Connection(os.dup(process.line.fileno()))
-        self.test: tuple[str, str] | None = None
+        self.shown: tuple[str, str] | None = None
         """A check that failed, and a test that shows it."""
         try:
             start = self.receive(SECONDS_FOR_AN_IMPORT)
@@ -189,7 +171,7 @@ class Child:
         if "refused" in start:
             raise Refusal(str(start["refused"]), start["code"])
         self.checks: list[tuple[str, str]] = start["checks"]
-        self.counter = bool(start["counter"])
+        self.tie_break = None if start["counter"] else request.tie_breaks[0]
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield each outcome, and if none is a failure, that of fresh inputs judged here.
@@ -208,8 +190,7 @@ class Child:
                     yield Outcome(*check, answer["status"], answer["message"])
             if FAILED in statuses:
                 with contextlib.suppress(ChildFailed):  # while it shrinks the counterexample
-                    answer = self.receive()
-                    self.test = answer["check"], answer["test"]
+                    self.shown = tuple(self.receive()["shown"])
             elif PASSED in statuses:
                 check = FRESH
                 yield self.judge_fresh_inputs()
@@ -221,23 +202,16 @@ class Child:
         """Compare what the target returns for fresh inputs with the definition's result."""
         for _ in range(FRESH_INPUTS):
             seed = secrets.randbits(64)
-            fresh = fresh_call(seed, None if self.counter else self.request.tie_breaks[0])
+            fresh = fresh_call(seed, self.tie_break)
             with contextlib.suppress(OSError):  # the child is gone, which `receive` reports
                 self.line.send_bytes(b"%d" % seed)
             returned, want = str(self.receive()["returned"]), repr(fresh.defined())
             if returned != want:
-                return Outcome(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}", fresh)
+                module, _, name = self.request.target.partition(":")
+                bound = [f"{key}={value!r}" for key, value in self.request.parameters.items()]
+                self.shown = FRESH[0], fresh.as_test([f"from {module} import {name.partition('.')[0]}"], name, bound)
+                return Outcome(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
         return Outcome(*FRESH, PASSED)
-
-    def test_of(self, failed: Outcome) -> tuple[str, str]:
-        """A check that failed and a test of the smallest input for it, found by the child unless it is fresh."""
-
-        def subject() -> None: ...
-
-        if failed.counterexample is None:
-            return self.test or (failed.check, "")
-        subject.__module__, _, subject.__qualname__ = self.request.target.partition(":")
-        return failed.check, failed.counterexample.as_test(functools.partial(subject, **self.request.parameters))
 
     def receive(self, seconds: float | None = None) -> dict[str, Any]:
         """Return what the child sends next. Raises ChildFailed if it ends before, or exceeds a limit."""
@@ -286,7 +260,7 @@ def report(child: Child, name: str) -> int:
     exit_code = errors.MISMATCH if FAILED in statuses else errors.OK if PASSED in statuses else errors.UNMEASURED
     failed = {outcome.check: outcome for outcome in outcomes if outcome.status == FAILED}
     if failed:
-        check, test = child.test_of(next(iter(failed.values())))
+        check, test = child.shown or (next(iter(failed)), "")
         lines = f"FAILED {check}: {failed[check].message}".splitlines()[:3]
         tell("\n    ".join(line[:300] for line in lines))
         repeat = f"to repeat it: --only '{check}'"

@@ -2,34 +2,36 @@
 
 The definition is a slow, short program (the registry names it), run on the same words; merges are compared one by one.
 Alphabets of few symbols, with NUL and 0xFF among them, make runs, repeats and ties, which is where trainers go wrong.
+A trainer that takes `inherited` by name is also checked going on from merges as variants/extending.py defines it.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from harness.proof.cases import MERGE_CASES, Case
+from harness.common import registry
+from harness.proof.cases import EXTENSION_CASES, MERGE_CASES, Case
 from harness.proof.checks import (
     WIDTHS,
     Check,
     CheckFailed,
     CheckSkipped,
     Subject,
+    TrainerCall,
     Words,
     accepts,
-    expect_merges,
     expect_phases,
-    learn,
+    failure_of,
     to_exhaustion,
     words_text,
 )
-from harness.proof.counterexamples import TrainerCall
-from variants.contract import PHASES, Merge, Meter, TieBreak, WordCounts
+from variants.contract import PHASES, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 NEEDED_PHASES = ("init", "max", "update")
 SAMPLES: tuple[Words, ...] = (
@@ -38,17 +40,34 @@ SAMPLES: tuple[Words, ...] = (
     {b"zb": 1, b" a": 1, b"\xc3\xa9": 1, b"usz": 1, b"usbz": 1, b"ab": 1, b"ac": 1, b"caca": 1},
 )
 ALPHABET = (ord("a"), ord("b"), 0x00, 0x01, 0xFF)
+LETTERS = b"ab :\xc3\xa9\n"
+VETOES = (
+    *("none", "superbpe", "bytes:3", "characters:2", "whole_characters", "[whole_characters,bytes:4]"),
+    *("protected:61.c3a9", "none"),
+)
 LONGEST_WORD = 16
-SEEDS = 200
+SEEDS, EXTENSION_SEEDS = 200, 60
 MANY_WORDS, MANY_CALLS = 70_000, 1200
 SECONDS_FOR_CALLS = 10.0
 
 
-def worked_examples(tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
-    """A check for each case; those of another tie-break are compared with the definition under the first of these."""
-    for case in MERGE_CASES:
-        name = f"check_worked_example[{case.name}]"
-        yield Check.of("worked examples", name, check_worked_example, case, tie_breaks)
+def trainer_checks(tie_breaks: Sequence[TieBreak] = tuple(TieBreak), *, extending: bool = False) -> list[Check]:
+    """All checks of a trainer, the most telling first; most are made under the first of the tie-breaks.
+
+    Those of `extending` are for a trainer that can go on from inherited merges.
+    """
+    first, *others = tie_breaks
+    return [
+        *examples("check_worked_example", "worked examples", MERGE_CASES, tie_breaks),
+        *properties(first),
+        *seeded("check_equals_definition", "random words", random_call, SEEDS, [first] * 4 + others),
+        *(
+            Check(name, group, check_equals_definition, (functools.partial(make, first),))
+            for name, (group, make) in INPUTS.items()
+        ),
+        Check("check_a_thousand_calls", "large inputs", check_many_calls, (first,)),
+        *(extension_checks(tie_breaks) if extending else []),
+    ]
 
 
 def properties(tie_break: TieBreak) -> list[Check]:
@@ -62,22 +81,35 @@ def properties(tie_break: TieBreak) -> list[Check]:
         check_stops_when_progress_is_refused,
         check_width_is_irrelevant,
     )
-    return [Check.of("properties", body.__name__, on_samples, body, tie_break) for body in bodies]
+    return [Check(body.__name__, "properties", on_samples, (body, tie_break)) for body in bodies]
 
 
-def differential_checks(tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
-    """Comparisons with the definition, most of them under the first of `tie_breaks`."""
-    first, *others = tie_breaks
-    turns = (first, first, first, first, *others)
-    for seed in range(SEEDS):
-        name, tie_break = f"check_equals_definition[{seed}]", turns[seed // 10 % len(turns)]
-        yield Check.of("random words", name, check_seed, tie_break, seed)
-    for name, (group, words, num_merges) in INPUTS.items():
-        yield Check.of(group, name, check_words, words, num_merges, first)
-    yield Check.of("large inputs", "check_a_thousand_calls", check_many_calls, first)
+def extension_checks(tie_breaks: Sequence[TieBreak]) -> list[Check]:
+    """All checks of an extender, the most telling first."""
+    cases = [case for case in EXTENSION_CASES if case.call.tie_break in tie_breaks]
+    bodies = (check_refuses_to_inherit, check_extends_at_any_width)
+    return [
+        *examples("check_extends", "extending", cases, tie_breaks),
+        *(Check(body.__name__, "extending", body, (tie_breaks[0],)) for body in bodies),
+        *seeded("check_extends_as_defined", "extending random words", random_extension, EXTENSION_SEEDS, tie_breaks),
+    ]
 
 
-# Worked examples
+def examples(name: str, group: str, cases: Sequence[Case], tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
+    """A check for each case; those of another tie-break are compared with the definition under the first of these."""
+    return (Check(f"{name}[{case.name}]", group, check_worked_example, (case, tie_breaks)) for case in cases)
+
+
+def seeded(
+    name: str, group: str, make: Callable[[int, TieBreak], TrainerCall], seeds: int, tie_breaks: Sequence[TieBreak]
+) -> Iterator[Check]:
+    """Comparisons with the definition on random calls; every ten take another tie-break."""
+    for seed in range(seeds):
+        call = functools.partial(make, seed, tie_breaks[seed // 10 % len(tie_breaks)])
+        yield Check(f"{name}[{seed}]", group, check_equals_definition, (call,))
+
+
+# Comparisons with the definition
 
 
 def check_worked_example(case: Case, tie_breaks: Sequence[TieBreak], train: Subject) -> None:
@@ -86,6 +118,20 @@ def check_worked_example(case: Case, tie_breaks: Sequence[TieBreak], train: Subj
     else:
         call = replace(case.call, num_merges=to_exhaustion(case.call.words), tie_break=tie_breaks[0])
         call.expect_definition(train, f"\n{case.why}")
+
+
+def check_equals_definition(make: Callable[[], TrainerCall], train: Subject) -> None:
+    make().expect_definition(train)
+
+
+def check_many_calls(tie_break: TieBreak, train: Subject) -> None:
+    """Train on several words again and again: no state may survive a call. A slow trainer is called less often."""
+    give_up = time.monotonic() + SECONDS_FOR_CALLS
+    for number in range(MANY_CALLS):
+        call = TrainerCall(SAMPLES[number % 5 % 3], 4, tie_break)
+        call.expect_definition(train, "\nother calls came before this one")
+        if time.monotonic() > give_up:
+            return
 
 
 # Properties
@@ -113,7 +159,7 @@ def check_leaves_input_alone(train: Subject, call: TrainerCall) -> None:
     original = WordCounts.from_items(call.words.items())
     content, counts, offsets = bytearray(original.data), array("Q", original.counts), array("q", original.offsets)
     passed = WordCounts(memoryview(content), memoryview(offsets), memoryview(counts))
-    learn(train, passed, call.num_merges, **call.keywords())
+    call.run(train, word_counts=passed)
     for name, column in (("data", content), ("offsets", offsets), ("counts", counts)):
         before = getattr(original, name).tolist()
         for after in (list(column), getattr(passed, name).tolist()):
@@ -186,7 +232,7 @@ def check_follows_its_merges(train: Subject, call: TrainerCall) -> None:
     merges = learn_metered(train, call, meter)
     if meter.followed == ():  # as it was at first
         raise CheckSkipped("the trainer never calls follow; a native one polls progress instead")
-    expect_merges(list(meter.followed), merges, call.words, "the list it handed to follow must hold what it returned")
+    call.compare(list(meter.followed), merges, "the list it handed to follow must hold what it returned")
     if len(meter.lengths) > 1 and not meter.lengths[0] < meter.lengths[-1]:
         raise CheckFailed(f"handed a list to follow that did not grow with the merges: {meter.lengths}")
 
@@ -195,17 +241,43 @@ def check_stops_when_progress_is_refused(train: Subject, call: TrainerCall) -> N
     merges = call.run(train)
     stopped = learn_metered(train, call, RefusingMeter())
     why = "when progress returns False, the merges so far are the first of all merges"
-    expect_merges(stopped, merges[: len(stopped)], call.words, why)
+    call.compare(stopped, merges[: len(stopped)], why)
 
 
-def check_width_is_irrelevant(train: Subject, call: TrainerCall) -> None:
+def check_width_is_irrelevant(train: Subject, *calls: TrainerCall) -> None:
     if not accepts(train, "threads"):
         raise CheckSkipped("the trainer takes no threads")
-    for threads in WIDTHS:
+    for call, threads in itertools.product(calls, WIDTHS):
         call.expect_definition(functools.partial(train, threads=threads), f"\ncalled with threads={threads}")
 
 
-# Comparisons with the definition
+# Going on from merges
+
+UNINHERITABLE: tuple[tuple[list[Merge], int, str], ...] = (
+    ([(b"ab", b"c"), (b"a", b"b")], 9, "merges out of their order cannot all be kept"),
+    ([(b"a", b"b"), (b"a", b"b")], 9, "a token is spelled once"),
+    ([(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")], 9, "a token is spelled once"),
+    ([(b"a", b"b"), (b"b", b"c")], 1, "num_merges counts the inherited merges"),
+)
+
+
+def check_refuses_to_inherit(tie_break: TieBreak, train: Subject) -> None:
+    for inherited, num_merges, why in UNINHERITABLE:
+        call = TrainerCall({b"abcd": 2}, num_merges, tie_break, inherited=tuple(inherited))
+        try:
+            train(WordCounts.from_items(call.words.items()), num_merges, tie_break=tie_break, inherited=inherited)
+        except (ValueError, Unavailable):
+            continue
+        except Exception as error:
+            raise failure_of(error, call) from error
+        raise CheckFailed(f"raised no ValueError: {why}\n{call}")
+
+
+def check_extends_at_any_width(tie_break: TieBreak, train: Subject) -> None:
+    check_width_is_irrelevant(train, *(random_extension(seed, tie_break) for seed in range(5)))
+
+
+# Random and large inputs
 
 
 def random_words(seed: int) -> dict[bytes, int]:
@@ -229,16 +301,29 @@ def random_call(seed: int, tie_break: TieBreak) -> TrainerCall:
     return TrainerCall(words, to_exhaustion(words), tie_break, min_count)
 
 
-def check_seed(tie_break: TieBreak, seed: int, train: Subject) -> None:
-    random_call(seed, tie_break).expect_definition(train)
+def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
+    """Pieces, some of them long runs, and a list that the definition can inherit."""
+    chance = random.Random(seed)
+    letters = chance.sample(list(LETTERS), chance.randint(2, len(LETTERS)))
+    words: dict[bytes, int] = {}
+    for _ in range(chance.randint(1, 7)):
+        run = chance.randint(1, 40) if chance.random() < 0.2 else 0
+        words[bytes(chance.choices(letters, k=chance.randint(2, 18)) + letters[:1] * run)] = chance.randint(1, 5)
+    others = {bytes(chance.choices(letters, k=chance.randint(2, 9))): chance.randint(1, 3) for _ in range(4)}
+    learned_from = chance.choice((words, others, {**others, **words}))
+    inherited = registry.definition()(WordCounts.from_items(learned_from.items()), chance.randint(0, 12))
+    inheriting = chance.choice(("kept", "met"))
+    if inheriting == "met":
+        inherited = [merge for merge in inherited if chance.random() < 0.9]
+        if chance.random() < 0.4:
+            inherited = chance.sample(inherited, len(inherited)) + inherited[:1]
+    num_merges = len(inherited) + chance.choice((0, 3, to_exhaustion(words)))
+    min_count = chance.choice((1, 1, 2))
+    return TrainerCall(words, num_merges, tie_break, min_count, tuple(inherited), inheriting, chance.choice(VETOES))
 
 
 def two_letter_word(length: int) -> bytes:
     return bytes(random.Random(length).choices(b"ab", k=length))
-
-
-def check_words(words: Callable[[], Words], num_merges: int, tie_break: TieBreak, train: Subject) -> None:
-    TrainerCall(words(), num_merges, tie_break).expect_definition(train)
 
 
 @functools.cache
@@ -266,21 +351,13 @@ def every_byte() -> dict[bytes, int]:
     return {bytes((first, first ^ 0x5A)): 1 + first * 7 % 256 for first in range(256)}
 
 
-INPUTS: dict[str, tuple[str, Callable[[], Words], int]] = {
-    "check_run_of_70000": ("long words", lambda: {b"a" * 70_000: 1}, 200),  # lengths stored in one byte, or two
-    "check_3000_letters": ("long words", lambda: {two_letter_word(3000): 1}, 200),
-    "check_1100_merges_with_many_ties": ("large inputs", words_with_many_ties, 1100),
-    "check_70000_words": ("large inputs", very_many_words, 2),
-    "check_every_byte_first_and_last": ("large inputs", every_byte, 256),
-}
-
-
-def check_many_calls(tie_break: TieBreak, train: Subject) -> None:
-    """Train on several words again and again: no state may survive a call. A slow trainer is called less often."""
-    give_up = time.monotonic() + SECONDS_FOR_CALLS
-    for number in range(MANY_CALLS):
-        TrainerCall(SAMPLES[number % 5 % 3], 4, tie_break).expect_definition(
-            train, "\nother calls came before this one"
-        )
-        if time.monotonic() > give_up:
-            return
+INPUTS: dict[str, tuple[str, Callable[[TieBreak], TrainerCall]]] = {
+    # lengths stored in one byte, or two
+    "check_run_of_70000": ("long words", lambda tie_break: TrainerCall({b"a" * 70_000: 1}, 200, tie_break)),
+    "check_3000_letters": ("long words", lambda tie_break: TrainerCall({two_letter_word(3000): 1}, 200, tie_break)),
+    "check_1100_merges_with_many_ties": (
+        "large inputs", lambda tie_break: TrainerCall(words_with_many_ties(), 1100, tie_break),
+    ),
+    "check_70000_words": ("large inputs", lambda tie_break: TrainerCall(very_many_words(), 2, tie_break)),
+    "check_every_byte_first_and_last": ("large inputs", lambda tie_break: TrainerCall(every_byte(), 256, tie_break)),
+}  # fmt: skip

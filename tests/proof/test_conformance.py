@@ -13,14 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from checked import TAKING_SECONDS, passing, quick_ones, slow_ones, together
+from checked import TAKING_SECONDS, passing, quick_ones, together
 
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.conformance import check_conformance, counter_checks, trainer_checks
 from harness.proof.checks import Check, extends
-from harness.proof.extension import extension_checks
-from harness.proof.trainer_checks import properties
+from harness.proof.trainer_checks import extension_checks, properties
 from variants import fine_grained, flat, heap, multiprocess, seg_status
 from variants.contract import Corpus, TieBreak, Unavailable, WordCounts
 from variants.counting.processes import processes
@@ -29,7 +28,7 @@ CARDS: dict[str, Any] = {**registry.counters(), **registry.variants()}
 REQUESTED = [name for name in os.environ.get("BPE_HARNESS_REQUIRE", "").split(",") if name]
 REQUIRED = {name for name, card in CARDS.items() if {name, *getattr(card, "tags", ())} & set(REQUESTED)}
 TRAINER_CHECKS = trainer_checks()
-COUNTER_CHECKS = quick_ones(counter_checks()) + slow_ones(counter_checks([3]))
+COUNTER_CHECKS = counter_checks()
 # What trains from a file has no words to be checked with; tests/variants/test_peers.py has its checks.
 TRAINERS = {name: card for name, card in registry.variants().items() if "from_file" not in card.tags}
 FAST_PRESETS = {  # every hash map, hash, index, maximum, update and way of passing words once
@@ -160,7 +159,7 @@ def test_variant_has_its_properties_under_every_tie_break(name: str, tie_break: 
     ],
 )
 def test_parts_of_any_size_change_no_result(name: str, subject: Callable[..., Any]) -> None:
-    (check,) = [check for check in TRAINER_CHECKS + counter_checks([3]) if check.name == name]
+    (check,) = [check for check in TRAINER_CHECKS + COUNTER_CHECKS if check.name == name]
     check(subject)
 
 

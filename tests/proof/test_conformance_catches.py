@@ -19,7 +19,7 @@ from checked import passing, quick_ones, together
 
 from harness.conformance import check_conformance, counter_checks, trainer_checks
 from harness.proof.checks import Check, CheckFailed
-from harness.proof.extension import extension_checks
+from harness.proof.trainer_checks import extension_checks
 from variants.contract import TieBreak
 
 TRAINER_CHECKS = {check.name: check for check in trainer_checks()}
@@ -185,4 +185,5 @@ def test_failure_shows_the_first_difference_the_reason_and_the_words() -> None:
         "first difference at merge 3: got (b'a', b'aaaa'), want (b'aaaa', b'a')",
         "a run is replaced from the left",
         "word counts: {b'aaaaa': 1}",
+        "called for 23 merges, tie_break=greatest_bytes",
     ]

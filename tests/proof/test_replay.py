@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from random_extensions import spoilt
 
 from harness.common import errors
-from harness.proof.counterexamples import TrainerCall
+from harness.proof.checks import TrainerCall
 from harness.proof.trainer_checks import random_words, two_letter_word
 from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, TrueCounts, replay
 from harness.replay import differences, main

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from harness.common.errors import USAGE, Refusal
-from harness.proof.counterexamples import defined_merges
+from harness.proof.checks import TrainerCall
 from harness.tokenizers.forms import merges_text, ranks_text, read_merges_file
 from harness.tokenizers.learned import spelled, trained
 from variants.contract import Merge, TieBreak
@@ -83,7 +83,7 @@ def test_merges_come_back_from_every_form(
     tmp_path_factory: pytest.TempPathFactory, words: dict[bytes, int], tie_break: TieBreak
 ) -> None:
     folder = tmp_path_factory.mktemp("forms")
-    merges = list(defined_merges(tuple(words.items()), 60, tie_break, 1))
+    merges = TrainerCall(words, 60, tie_break).defined()
     pairs = [[spelled(left), spelled(right)] for left, right in merges]
     for content in (
         merges_text(merges),
