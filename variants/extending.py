@@ -1,4 +1,4 @@
-"""Extending: training that goes on from merges which are already made.
+"""Extending: training that goes on from merges which are already made. `train` is the definition.
 
 The pieces are first encoded by the inherited merges: each in its turn, in the order of the list, is made everywhere,
 left to right. Then training goes on as ever, with the pairs that the pieces then hold, and a veto (see vetoes.py) may
@@ -11,9 +11,9 @@ refuse some. Two ways to inherit:
   was met and was used up before its turn is kept, with a token that occurs nowhere. What SuperBPE's trainer does
   (`trainer.rs` of its fork of tokenizers, on which its published lists rest).
 
-A token is spelled once. Two inherited merges that spell the same token are refused, and a pair that would spell an
-inherited token anew is refused like one under a veto. That takes a list which could not have been learned: where merges
-were learned in their order, a token's bytes are always encoded to that token, so no two others spell them.
+A token is spelled once. Two different inherited merges that spell the same token are refused, and a pair that would
+spell an inherited token anew is refused like one under a veto. That takes a list which could not have been learned:
+where merges were learned in their order, a token's bytes are always encoded to that token, so no two others spell them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,56 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Callable
 
-from variants.contract import Merge, Pair, Veto
-from variants.words import PairCounts, Vocabulary
+from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts
+from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
 INHERITING = ("kept", "met")
+
+
+def train(
+    word_counts: WordCounts,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak = GREATEST_BYTES,
+    min_count: int = 1,
+    inherited: Sequence[Merge] = (),
+    inheriting: str = "kept",
+    veto: Veto | None = None,
+) -> list[Merge]:
+    """Learn merges after those that are inherited, as naive.py does: every pair is counted before every merge.
+
+    >>> train(WordCounts.from_items([(b"aaa", 2), (b"xy", 3)]), 10, inherited=[(b"x", b"y")])
+    [(b'x', b'y'), (b'a', b'a'), (b'aa', b'a')]
+    """
+    check_inherited(inherited, inheriting, num_merges)
+    vocabulary = Vocabulary(tie_break.key)
+    meter.follow(vocabulary.merges)
+    words = [list(word) for word in word_counts]
+    weights = list(word_counts.values())
+
+    def merge_everywhere(pair: Pair, new_token: int) -> None:
+        words[:] = [merge_pair(word, pair, new_token) for word in words]
+        meter.tally("words_rewritten", len(words))
+
+    def make_inherited(pair: Pair, new_token: int) -> Iterable[Pair]:
+        merge_everywhere(pair, new_token)
+        return count_pairs(words, weights, meter)
+
+    if inherited:
+        inherit(inherited, inheriting, vocabulary, count_pairs(words, weights, meter), make_inherited)
+    refused = Refused(vocabulary, veto)
+    pair_counts = refused.taken_from(count_pairs(words, weights, meter))
+    meter.lap("init")
+    while pair_counts and len(vocabulary.merges) < num_merges:
+        pair = most_frequent_pair(pair_counts, vocabulary.keys, meter)
+        meter.lap("max")
+        if pair_counts[pair] < min_count:
+            break
+        merge_everywhere(pair, vocabulary.add(pair))
+        pair_counts = refused.taken_from(count_pairs(words, weights, meter))
+        meter.lap("update")
+    return vocabulary.merges
 
 
 def check_inherited(inherited: Sequence[Merge], inheriting: str, num_merges: int) -> None:
@@ -37,6 +83,14 @@ def check_inherited(inherited: Sequence[Merge], inheriting: str, num_merges: int
         )
     if inheriting == "kept":
         inherit(inherited, inheriting, Vocabulary(lambda *_: None), (), lambda *_: ())
+    spelled: dict[bytes, Merge] = {}
+    for number, (left, right) in enumerate(inherited, 1):
+        if spelled.setdefault(left + right, (left, right)) != (left, right):
+            raise ValueError(spelled_twice(number, left + right))
+
+
+def spelled_twice(number: int, token: bytes) -> str:
+    return f"inherited merge {number} spells the token {token!r} a second time; leave one out"
 
 
 def inherit(
@@ -49,8 +103,7 @@ def inherit(
     """Make the inherited merges one after the other; those that are not dropped are added to the vocabulary.
 
     `standing` are the pairs that occur before. `merge` gets a pair and its new token, makes the merge everywhere, and
-    returns pairs that occur after it, the new ones among them. Raises ValueError for a list that
-    cannot be inherited.
+    returns pairs that occur after it, the new ones among them. Raises ValueError for a list that cannot be inherited.
     """
     met = set(standing)
     ids = {token: number for number, token in enumerate(vocabulary.tokens)}
@@ -64,7 +117,7 @@ def inherit(
         if missing or (inheriting == "met" and (ids[left], ids[right]) not in met):
             continue
         if left + right in ids:
-            raise ValueError(f"inherited merge {number} spells the token {left + right!r} a second time; leave one out")
+            raise ValueError(spelled_twice(number, left + right))
         pair = ids[left], ids[right]
         met.discard(pair)
         ids[left + right] = vocabulary.add(pair)

@@ -10,20 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from variants import flat
-from variants.contract import (
-    GPT2_PATTERN,
-    GREATEST_BYTES,
-    NULL_METER,
-    Corpus,
-    Merge,
-    Meter,
-    TieBreak,
-    Veto,
-    vocab_of,
-)
+from variants.contract import GPT2_PATTERN, GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak, Veto, vocab_of
 from variants.extending import check_inherited
 from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
-from variants.flat_extending import Ids, extension_arguments, is_bounded, numbered
 from variants.native import built, loading
 
 try:
@@ -55,52 +44,20 @@ def train(
 ) -> Sequence[Merge]:
     """Count the words of a corpus and learn merges. Raises what the counter and the trainer raise."""
     load()
-    how: dict[str, Any] = {"tie_break": tie_break, "min_count": min_count, "threads": threads}
-    if inherited or not is_bounded(veto):
-        return extend(corpus, num_merges, meter, inherited, inheriting, veto, **how)
     check_inherited(inherited, inheriting, num_merges)
+    how: dict[str, Any] = {"tie_break": tie_break, "min_count": min_count, "threads": threads}
+    if inherited or not flat.is_bounded(veto):  # pieces are encoded as they are read: never all of the text is here
+        pieces = built("_flat").Pieces(flat.ids_of(inherited))
+        in_parts(corpus, pieces, meter, threads=threads)
+        return flat.extend(pieces, [], num_merges, meter, inheriting=inheriting, veto=veto, **how)
     word_counts = native(corpus, meter, threads=threads)
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     del word_counts  # so that the words' memory goes to the lists as soon as the text is laid out
     return flat.train_on(columns, num_merges, meter, veto=veto, **how)
 
 
-def extend(
-    corpus: Corpus,
-    num_merges: int,
-    meter: Meter,
-    inherited: Sequence[Merge],
-    inheriting: str,
-    veto: Veto | None,
-    **how: Any,
-) -> Sequence[Merge]:
-    """Go on from merges: pieces are encoded by them as they are read, and never all of the text is in memory."""
-    columns: list[memoryview] = []
-    threads = how["threads"]
-
-    def met(ids: Ids) -> Sequence[bool]:
-        if not columns:
-            words = native(corpus, meter, threads=threads)
-            columns.extend((words.data, words.offsets, words.counts))
-        return flat.pieces_of(ids, columns).met()  # type: ignore[no-any-return]
-
-    flat.check_threads(threads)
-    ids = numbered(inherited, inheriting, num_merges, met)
-    pieces = built("_flat").Pieces(ids)
-    if not columns:  # else all words are here already, and a pipe cannot be read again
-        in_parts(corpus, pieces, meter, threads=threads)
-    how.update(extension_arguments(inheriting, veto))
-    return flat.train_compiled(columns, num_merges, meter, pieces=pieces, **how)
-
-
 def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
-    return Feeding(
-        "here, flat",
-        "the file",
-        BY_THE_PATTERN,
-        CUT_OUT,
-        "by tie_break",
-    )
+    return Feeding("here, flat", "the file", BY_THE_PATTERN, CUT_OUT, "by tie_break")
 
 
 def train_file(

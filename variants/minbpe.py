@@ -56,10 +56,4 @@ def first_most_frequent_pair(pair_counts: PairCounts, meter: Meter) -> Pair:
 
 
 def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
-    return Feeding(
-        "here, after minbpe",
-        "the file",
-        BY_THE_PATTERN,
-        CUT_OUT,
-        FIRST_MET,
-    )
+    return Feeding("here, after minbpe", "the file", BY_THE_PATTERN, CUT_OUT, FIRST_MET)

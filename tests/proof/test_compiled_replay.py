@@ -28,7 +28,8 @@ from harness.proof.prove import (
     tokens_left,
 )
 from harness.proof.true_counts import TrueCounts, replay
-from variants import heap, naive, naive_extending, vetoes
+from variants import extending as naive_extending
+from variants import heap, naive, vetoes
 from variants.contract import Merge, TieBreak, WordCounts
 from variants.vetoes import limits_of
 

@@ -16,7 +16,7 @@ from workbench import CHECKOUT
 
 from harness.conformance import check_conformance, parametrize_with_checks
 from harness.proof.checks import CheckFailed, Outcome
-from variants import naive_extending
+from variants import extending as naive_extending
 from variants.contract import Merge, Meter, WordCounts
 
 

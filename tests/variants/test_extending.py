@@ -13,7 +13,8 @@ from random_extensions import swapped_words
 
 from harness.proof.cases import merges_from
 from harness.tokenizers.learned import join, split
-from variants import flat, naive_extending, seg_status, vetoes
+from variants import extending as naive_extending
+from variants import flat, seg_status, vetoes
 from variants.contract import Merge, TieBreak, WordCounts
 from variants.seeds import seeds
 

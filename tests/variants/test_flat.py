@@ -13,7 +13,6 @@ import os
 import random
 import subprocess
 import sys
-import threading
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,9 +24,11 @@ from sanitizers import case_text, printed_merges, sanitized, veto_numbers
 from workbench import first_fast
 
 from harness.common import registry
-from variants import flat, flat_extending, flat_file, heap, naive, naive_extending, seg_status, vetoes
+from variants import extending as naive_extending
+from variants import flat, flat_file, heap, naive, seg_status, vetoes
 from variants.contract import Corpus, Merge, Merges, Meter, TieBreak, WordCounts
 from variants.counting import native
+from variants.extending import check_inherited
 from variants.words import merge_pair
 
 flat_native = pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
@@ -59,8 +60,10 @@ def learn(
     """
     columns = [words.data, words.offsets, words.counts]
     if inherited is not None:
-        ids = flat_extending.numbered(inherited, inheriting, num_merges, lambda ids: flat.pieces_of(ids, columns).met())
-        pieces = taken_in(batches, words, ids) if batches else flat_native.Pieces(ids)
+        check_inherited(inherited, inheriting, num_merges)
+        pieces = flat_native.Pieces(flat.ids_of(inherited))
+        if batches:
+            take_in(pieces, batches, words)
         settings.update(pieces=pieces, dropping=inheriting == "met", veto=vetoes.limits_of(veto))
     return flat_native.train(  # type: ignore[no-any-return]
         [] if batches else columns,
@@ -71,8 +74,7 @@ def learn(
     )
 
 
-def taken_in(batches: int, words: WordCounts, ids: flat_extending.Ids) -> Any:
-    pieces = flat_native.Pieces(ids)
+def take_in(pieces: Any, batches: int, words: WordCounts) -> None:
     pieces.begin(1)
     pieces.take(0, words.data, words.offsets, words.counts)
     pieces.begin(batches)  # which forgets it
@@ -80,7 +82,6 @@ def taken_in(batches: int, words: WordCounts, ids: flat_extending.Ids) -> Any:
         shares = ((word, (weight + batch) // batches) for word, weight in words.items())
         part = WordCounts.from_items((word, share) for word, share in shares if share)
         pieces.take(batch, part.data, part.offsets, part.counts)
-    return pieces
 
 
 def tied_table(dice: random.Random) -> dict[bytes, int]:
@@ -284,18 +285,6 @@ def test_ids_beyond_sixteen_bits() -> None:
 # ---- files
 
 
-def test_a_pipe_is_read_once_though_the_list_asks_first_what_is_met(tmp_path: Path) -> None:
-    pipe, text = tmp_path / "pipe", b"abcabd ab abc"
-    os.mkfifo(pipe)
-    extending: dict[str, Any] = {"inherited": [(b"a", b"b"), (b"b", b"c"), (b"a", b"b")], "inheriting": "met"}
-    writing = threading.Thread(target=pipe.write_bytes, args=(text,))
-    writing.start()
-    merges = flat_file.train(Corpus(str(pipe), ()), 9, **extending)
-    writing.join()
-    (tmp_path / "text").write_bytes(text)
-    assert merges == naive_extending.train(native.native(Corpus(str(tmp_path / "text"), ())), 9, **extending)
-
-
 @pytest.mark.parametrize(("pattern", "errors"), [("superbpe", "strict"), ("line", "replace"), (r"\S+|\s+", "replace")])
 def test_a_file_is_extended_part_by_part(
     pattern: str, errors: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -370,7 +359,7 @@ def driver_case(seed: int) -> tuple[str, list[Merge]]:
     numbers += [dice.choice((1, 30, 1e9)), apart]
     if apart:
         inheriting, veto = dice.choice(("kept", "met")), vetoes.named(dice.choice(VETOES[:8]))
-        lefts, rights = flat_extending.numbered(inherited, inheriting, num_merges, lambda ids: [True] * len(ids[0]))
+        lefts, rights = flat.ids_of(inherited)
         numbers += [int(inheriting == "met"), int(veto is swapped_words), *veto_numbers(veto), len(lefts)]
         numbers += [half for pair in zip(lefts, rights, strict=True) for half in pair]
         extending = {"inherited": inherited, "inheriting": inheriting, "veto": veto}

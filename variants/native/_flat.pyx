@@ -64,7 +64,6 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
         PiecesRead(const Merge* merges, size_t number, const Seed& seed) except +
         void begin(size_t parts) except +
         void take(size_t part, const Words& batch) except +
-        vector[uint8_t] met() except +
 
     Answer extend "flat::extend"(
         PiecesRead& pieces, Options options, const Extension& extension, Report report, void* context,
@@ -146,10 +145,6 @@ cdef class Pieces:
         with nogil:
             self.pieces.get().take(part, words)
             wait_if_the_interpreter_ends()
-
-    def met(self):
-        """By place in the list, whether each merge was met in the pieces; see variants/flat_extending.py."""
-        return [bool(one) for one in self.pieces.get().met()]
 
 
 def are_whole(const unsigned char[::1] data, const long long[::1] offsets, const unsigned long long[::1] counts):

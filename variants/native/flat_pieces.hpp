@@ -302,12 +302,6 @@ class Pieces {
         table([&](auto& one) { one.take(part, batch); });
     }
 
-    std::vector<std::uint8_t> met() {
-        std::vector<std::uint8_t> met;
-        table([&](auto& one) { met = one.met(); });
-        return met;
-    }
-
     const InheritedMerges& merges() const { return merges_; }
     // Calls visit(table) for the one that there is. Throws Refused before `begin`.
     template <class Visit>
