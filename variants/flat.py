@@ -14,26 +14,22 @@ Without the compiled module the variant is not available: it never runs as somet
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from variants.contract import (
-    GREATEST_BYTES,
-    LARGEST_COUNT,
-    NULL_METER,
-    Merge,
-    Meter,
-    TieBreak,
-    Veto,
-    WordCounts,
-)
+from variants.contract import GREATEST_BYTES, LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, Veto, WordCounts
 from variants.extending import check_inherited
-from variants.flat_extending import Ids, bytes_apart, cut_at, extension_arguments, is_bounded, numbered
 from variants.native import built, loading
-from variants.vetoes import limits_of
+from variants.vetoes import Limits, limits_of, whole_characters
 
 IDEAS = ("layout", "accumulators", "pruning")
 """The parameters that switch an idea off, in the order of their bits."""
+
+FIRST_BYTE = 2
+"""The id of the byte 0 in flat_tokens.hpp."""
 
 before_the_clock = loading("_flat")
 
@@ -72,15 +68,11 @@ def train(
         tie_break=tie_break,
         min_count=min_count,
         threads=threads,
-        ideas=bits(layout, accumulators, pruning),
+        ideas=layout | accumulators << 1 | pruning << 2,
         inherited=inherited,
         inheriting=inheriting,
         veto=veto,
     )
-
-
-def bits(*ideas: bool) -> int:
-    return sum(1 << place for place, idea in enumerate(ideas) if idea)
 
 
 def train_on(
@@ -94,36 +86,54 @@ def train_on(
     **how: Any,
 ) -> Sequence[Merge]:
     """What `train` does with columns that nobody else need hold: taken out of the list, and freed when read."""
-    check_threads(how["threads"])
+    check_inherited(inherited, inheriting, num_merges)
     if not inherited and is_bounded(veto):
-        check_inherited(inherited, inheriting, num_merges)
         singles, limits = bytes_apart(limits_of(veto))
         if singles:
             columns[:] = cut_at(columns, singles)
         if not limits.whole_characters or built("_flat").are_whole(*columns):
             return train_compiled(columns, num_merges, meter, veto=limits, **how)
-    ids = numbered(inherited, inheriting, num_merges, lambda ids: pieces_of(ids, columns).met())
-    pieces = built("_flat").Pieces(ids)
-    return train_compiled(columns, num_merges, meter, pieces=pieces, **extension_arguments(inheriting, veto), **how)
+    pieces = built("_flat").Pieces(ids_of(inherited))
+    return extend(pieces, columns, num_merges, meter, inheriting=inheriting, veto=veto, **how)
 
 
-def pieces_of(ids: Ids, columns: Sequence[memoryview]) -> Any:
-    """The words in the columns as pieces, encoded by the merges of these ids."""
-    pieces = built("_flat").Pieces(ids)
-    pieces.begin(1)
-    pieces.take(0, *columns)
-    return pieces
+def ids_of(inherited: Sequence[Merge]) -> tuple[array[int], array[int]]:
+    """The ids of the left and of the right halves of the merges that pieces are to be encoded by.
+
+    The compiled encoder wants merges whose halves are made before them, each token made once. A list that was learned
+    is such a one. In another, those that break this are dropped in any case (extending.py), and are left out here.
+    """
+    ids = {bytes((byte,)): FIRST_BYTE + byte for byte in range(256)}
+    lefts, rights = array("I"), array("I")
+    for left, right in inherited:
+        if left in ids and right in ids and left + right not in ids:
+            lefts.append(ids[left])
+            rights.append(ids[right])
+            ids[left + right] = FIRST_BYTE + len(ids)
+    return lefts, rights
 
 
-def check_threads(threads: int) -> None:
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; it is 1 or more")
+def extend(
+    pieces: Any,
+    columns: list[memoryview],
+    num_merges: int,
+    meter: Meter,
+    *,
+    inheriting: str,
+    veto: Veto | None,
+    **how: Any,
+) -> Sequence[Merge]:
+    """Go on from the merges that the pieces are encoded by; they take the words in the columns first."""
+    how |= {"pieces": pieces, "dropping": inheriting == "met", "veto": limits_of(veto)}
+    return train_compiled(columns, num_merges, meter, **how)
 
 
 def train_compiled(
     columns: list[memoryview], num_merges: int, meter: Meter, *, tie_break: TieBreak, min_count: int, **how: Any
 ) -> Sequence[Merge]:
     """The compiled function, whose numbers have bounds."""
+    if how["threads"] < 1:
+        raise ValueError(f"threads is {how['threads']}; it is 1 or more")
     merges: Sequence[Merge] = built("_flat").train(
         columns,
         min(max(num_merges, 0), LARGEST_COUNT),
@@ -133,3 +143,22 @@ def train_compiled(
         **how,
     )
     return merges
+
+
+def bytes_apart(limits: Limits) -> tuple[bytes, Limits]:
+    """The protected bytes, which need no veto if the pieces are cut at them, and what else is refused."""
+    singles = b"".join(token for token in limits.protected if len(token) == 1)
+    return singles, replace(limits, protected=tuple(token for token in limits.protected if len(token) > 1))
+
+
+def is_bounded(veto: Veto | None) -> bool:
+    """Whether every piece of UTF-8 that is not one token holds a pair that may be merged, if cut at protected bytes."""
+    return bytes_apart(limits_of(veto))[1] in (limits_of(None), limits_of(whole_characters))
+
+
+def cut_at(columns: Sequence[memoryview], singles: bytes) -> list[memoryview]:
+    """The columns of the parts of the words between these bytes."""
+    places = re.compile(b"[" + re.escape(singles) + b"]")
+    items = WordCounts(*columns).items()
+    parts = WordCounts.from_items((part, count) for word, count in items for part in places.split(word) if part)
+    return [parts.data, parts.offsets, parts.counts]

@@ -12,7 +12,6 @@ import importlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from variants.contract import LARGEST_COUNT, Veto
 
@@ -55,101 +54,71 @@ def whole_characters(left: bytes, right: bytes) -> bool:
 
 
 @dataclass(frozen=True)
-class Longest:
-    """Refuse a token of more than `most` bytes, or of more than `most` characters.
+class Limits:
+    """A veto as rules, which compiled programs take one by one. It refuses what any of them refuses.
 
-    A character is counted where it begins, so a token of a character's last bytes alone has none.
+    A token may have `most_bytes`, and `most_characters`, each counted where it begins, so that the last bytes of one
+    count as none. A `protected` token is not merged further once it is made. `own` is a veto of one's own.
 
-    >>> [Longest(2, "bytes")(b"a", "é".encode()), Longest(2, "characters")(b"a", "é".encode())]
-    [True, False]
+    >>> limits = Limits(most_characters=2, protected=(b"1",))
+    >>> [limits(*halves) for halves in ((b"a", "\u00e9".encode()), (b"ab", b"c"), (b"1", b"2"), (b"a1", b"2"))]
+    [False, True, True, True]
     """
 
-    most: int
-    unit: str
+    superbpe: bool = False
+    whole_characters: bool = False
+    most_bytes: int = LARGEST_COUNT
+    most_characters: int = LARGEST_COUNT
+    protected: tuple[bytes, ...] = ()
+    own: Veto | None = None
 
     def __call__(self, left: bytes, right: bytes) -> bool:
         token = left + right
-        return len(token if self.unit == "bytes" else token.translate(None, _UTF8_CONTINUATION)) > self.most
-
-
-@dataclass(frozen=True)
-class Protected:
-    """Refuse a pair of which one half is a protected token: once made, such a token is not merged further.
-
-    >>> [Protected(frozenset([b"1"]))(*halves) for halves in ((b"1", b"2"), (b"a", b"1"), (b"a1", b"2"))]
-    [True, True, False]
-    """
-
-    tokens: frozenset[bytes]
-
-    def __call__(self, left: bytes, right: bytes) -> bool:
-        return left in self.tokens or right in self.tokens
-
-    @property
-    def name(self) -> str:
-        return "protected:" + ".".join(token.hex() for token in sorted(self.tokens))
-
-
-def protected(tokens: Iterable[bytes]) -> Protected:
-    """The veto that keeps these tokens as they are. Raises ValueError for a token of zero bytes."""
-    tokens = frozenset(tokens)
-    if b"" in tokens:
-        raise ValueError("a protected token has zero bytes; leave it out")
-    return Protected(tokens)
-
-
-@dataclass(frozen=True)
-class AnyOf:
-    """Refuse what any of these vetoes refuses."""
-
-    vetoes: tuple[Veto, ...]
-
-    def __call__(self, left: bytes, right: bytes) -> bool:
-        return any(veto(left, right) for veto in self.vetoes)
-
-
-def any_of(vetoes: Iterable[Veto | None]) -> Veto | None:
-    """The vetoes as one; None if there are none."""
-    parts = tuple(part for veto in vetoes for part in parts_of(veto))
-    return AnyOf(parts) if len(parts) > 1 else parts[0] if parts else None
-
-
-def parts_of(veto: Veto | None) -> tuple[Veto, ...]:
-    if isinstance(veto, AnyOf):
-        return veto.vetoes
-    return () if veto is None else (veto,)
-
-
-class Limits(NamedTuple):
-    """A veto as compiled programs take it; `own` holds the parts that they have to ask."""
-
-    superbpe: bool
-    whole_characters: bool
-    most_bytes: int
-    most_characters: int
-    protected: tuple[bytes, ...]
-    own: Veto | None
+        return (
+            (self.superbpe and superbpe(left, right))
+            or (self.whole_characters and whole_characters(left, right))
+            or len(token) > self.most_bytes
+            or len(token.translate(None, _UTF8_CONTINUATION)) > self.most_characters
+            or left in self.protected
+            or right in self.protected
+            or (self.own is not None and self.own(left, right))
+        )
 
 
 def limits_of(veto: Veto | None) -> Limits:
-    """What a veto refuses, rule by rule.
+    """What a veto refuses, rule by rule."""
+    if isinstance(veto, Limits):
+        return veto
+    is_own = veto not in (None, superbpe, whole_characters)
+    return Limits(veto is superbpe, veto is whole_characters, own=veto if is_own else None)
 
-    >>> limits_of(named("[whole_characters,bytes:16]"))[:3]
-    (False, True, 16)
+
+def any_of(vetoes: Iterable[Veto | None]) -> Veto | None:
+    """The vetoes as one; None if there are none.
+
+    >>> any_of([superbpe, named("bytes:16"), named("bytes:8")]) == Limits(superbpe=True, most_bytes=8)
+    True
     """
-    parts = parts_of(veto)
-    most = {"bytes": LARGEST_COUNT, "characters": LARGEST_COUNT}
-    tokens: set[bytes] = set()
-    own = []
-    for part in parts:
-        if isinstance(part, Longest):
-            most[part.unit] = min(most[part.unit], part.most)
-        elif isinstance(part, Protected):
-            tokens |= part.tokens
-        elif part not in (superbpe, whole_characters):
-            own.append(part)
-    rules = superbpe in parts, whole_characters in parts, most["bytes"], most["characters"]
-    return Limits(*rules, tuple(sorted(tokens)), any_of(own))
+    parts = [limits_of(veto) for veto in vetoes if veto is not None]
+    if not parts:
+        return None
+    own = [part.own for part in parts if part.own is not None]
+    return Limits(
+        any(part.superbpe for part in parts),
+        any(part.whole_characters for part in parts),
+        min(part.most_bytes for part in parts),
+        min(part.most_characters for part in parts),
+        tuple(sorted({token for part in parts for token in part.protected})),
+        (lambda left, right: any(veto(left, right) for veto in own)) if len(own) > 1 else next(iter(own), None),
+    )
+
+
+def protected(tokens: Iterable[bytes]) -> Limits:
+    """The veto that keeps these tokens as they are. Raises ValueError for a token of zero bytes."""
+    tokens = tuple(sorted(set(tokens)))
+    if b"" in tokens:
+        raise ValueError("a protected token has zero bytes; leave it out")
+    return Limits(protected=tokens)
 
 
 def named(name: str) -> Veto | None:
@@ -157,18 +126,18 @@ def named(name: str) -> Veto | None:
 
     Raises ValueError for a name that is none of these, and what importing a module raises.
 
-    >>> named("none") is None, named("superbpe") is superbpe, named("bytes:16")
-    (True, True, Longest(most=16, unit='bytes'))
+    >>> named("none") is None, named("superbpe") is superbpe, named("bytes:16") == Limits(most_bytes=16)
+    (True, True, True)
     """
     if name.startswith("[") and name.endswith("]"):
         return any_of(named(part.strip()) for part in name[1:-1].split(",") if part.strip())
     if name in ("none", "superbpe", "whole_characters"):
         return {"superbpe": superbpe, "whole_characters": whole_characters}.get(name)
     kind, colon, value = name.partition(":")
-    if (longest := _LONGEST.fullmatch(name)) is not None:
+    if _LONGEST.fullmatch(name):
         if int(value) < 2:
             raise ValueError(f"veto={name} leaves no pair to merge; the longest token has 2 or more")
-        return Longest(int(longest[2]), kind)
+        return Limits(most_bytes=int(value)) if kind == "bytes" else Limits(most_characters=int(value))
     if kind == "protected" and re.fullmatch(r"([0-9a-f]{2})+(\.([0-9a-f]{2})+)*", value):
         return protected(map(bytes.fromhex, value.split(".")))
     if not (kind and colon and value) or kind in ("bytes", "characters", "protected"):

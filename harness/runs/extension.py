@@ -131,7 +131,8 @@ def veto_of(config: Mapping[str, Any]) -> str:
     names = [part.strip() for part in name.strip("[]").split(",")]
     try:
         if config["protected"] != "none":
-            names.append(vetoes.protected(tokens_in("protected", config["protected"])).name)
+            tokens = vetoes.protected(tokens_in("protected", config["protected"])).protected
+            names.append("protected:" + ".".join(map(bytes.hex, tokens)))
         names = [each for each in names if each not in ("", "none", "protected:")]
         name = f"[{','.join(names)}]" if len(names) > 1 else "".join(names) or "none"
         vetoes.named(name)

@@ -28,8 +28,9 @@ def case_text(numbers: Sequence[object], table: Mapping[bytes, int]) -> str:
 def veto_numbers(veto: Veto | None) -> list[object]:
     """The rules of a veto as the drivers read them."""
     limits = limits_of(veto)
+    rules = limits.superbpe, limits.whole_characters, limits.most_bytes, limits.most_characters
     tokens = [part for token in limits.protected for part in (1, token.hex())]
-    return [*map(int, limits[:4]), len(limits.protected), *tokens]
+    return [*map(int, rules), len(limits.protected), *tokens]
 
 
 def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
