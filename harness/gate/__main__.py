@@ -12,20 +12,29 @@ python -m harness.gate --replay results/local/gate      the verdict of a run, ag
 from __future__ import annotations
 
 import argparse
+import contextlib
+import datetime
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from harness.common.console import Parser, tell
-from harness.common.errors import UNMEASURED, Refusal, guarded
-from harness.common.files import write_whole
-from harness.gate.evidence import SUMMARY, VERDICT, Evidence, read_evidence
-from harness.gate.judge import ACCEPTED, TREATED, GateVerdict, as_json, judge, lines, markdown
-from harness.gate.observe import observe
-from harness.gate.rule import DEFAULT_CARD, TIERS, stored_card
+from harness.common import errors, registry
+from harness.common.console import Parser, stage_lines, tell
+from harness.common.errors import Refusal, guarded
+from harness.common.files import temporary_folder, write_whole
+from harness.common.registry import VariantCard
+from harness.gate import evidence as store
+from harness.gate.base import NoBase, Side, base_side, located_here, side_of
+from harness.gate.evidence import ABSENT, ALL, BASE, HEAD, UNMEASURED, Evidence
+from harness.gate.judge import ACCEPTED, TREATED, as_json, judge, lines, markdown
+from harness.gate.observe import Arm, Comparison, Sampler, observe_counts, observe_instructions, observe_times
+from harness.gate.rule import DEFAULT_CARD, TIERS, Card, read_card, stored_card
+from harness.measure import process
+from harness.measure.machine import environment
 
 EXIT_CODES = """exit code:
   0   something was measured, and nothing is worse
@@ -38,20 +47,21 @@ EXIT_CODES = """exit code:
 OUTPUT = Path("results", "local", "gate")
 UNUSED = {"replay": ("targets", "card", "tiers", "concurrent"), "accept": ("tiers",)}
 """The options without an effect in each mode."""
-INTERRUPTED = "what was observed until then is in the output folder"
+COMPARED = ("work", "time")
+"""The tiers that need a base."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
-    return guarded(lambda: run(options), INTERRUPTED)
+    return guarded(lambda: run(options), "what was observed until then is in the output folder")
 
 
 def run(options: argparse.Namespace) -> int:
     """Measure or replay, and report the verdict. Raises Refusal for options that contradict each other."""
     refuse_unused(options)
     if options.replay is not None:
-        evidence = read_evidence(options.replay)
+        evidence = store.read_evidence(options.replay)
         evidence.question.card = msgspec.to_builtins(stored_card(evidence.question.card, options.overrides))
     else:
         evidence = observe(options)
@@ -62,14 +72,10 @@ def run(options: argparse.Namespace) -> int:
     tell("\n".join(lines(verdict)))
     code = verdict.exit_code(options.treat_inconclusive)
     if options.replay is None or options.output != OUTPUT:
-        store(verdict, evidence, code, options.output)
+        content = json.dumps(as_json(verdict, evidence, code), ensure_ascii=False, indent=1) + "\n"
+        for name, text in ((store.VERDICT, content), (store.SUMMARY, markdown(verdict, evidence))):
+            write_whole(options.output / name, text.encode(), exit_code=errors.UNMEASURED)
     return code
-
-
-def store(verdict: GateVerdict, evidence: Evidence, code: int, folder: Path) -> None:
-    content = json.dumps(as_json(verdict, evidence, code), ensure_ascii=False, indent=1) + "\n"
-    write_whole(folder / VERDICT, content.encode(), exit_code=UNMEASURED)
-    write_whole(folder / SUMMARY, markdown(verdict, evidence).encode(), exit_code=UNMEASURED)
 
 
 def refuse_unused(options: argparse.Namespace) -> None:
@@ -79,6 +85,89 @@ def refuse_unused(options: argparse.Namespace) -> None:
             if getattr(options, name) != getattr(defaults, name):
                 option = "a target" if name == "targets" else f"--{name}"
                 raise Refusal(f"{option} has no effect with --{mode}; remove it")
+
+
+def observe(options: argparse.Namespace) -> Evidence:
+    """Measure every tier. The base is made before anything of head runs, in a place that head is not given."""
+    card = requested_card(options)
+    variants = registry.select(options.targets or card.variants)
+    if not variants:
+        raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
+    against = registry.select([options.against_variant])[0] if options.against_variant else None
+    targets = [each.target for each in (*variants, against) if each]
+    with temporary_folder() as folder:
+        head = side_of(HEAD, "the working tree", located_here(targets), folder)
+        started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        question = store.Question(msgspec.to_builtins(card), 1, started, head.described, environment())
+        evidence = store.new_evidence(options.output / store.FILE_NAME, question)
+        sampler = Sampler(card, folder, evidence, stage_lines())
+        with base_for(sampler, head, options, against, targets) as base:
+            if {"identity", "work"} & set(card.tiers):
+                observe_counts(sampler, head, variants)
+            if options.accept and not sampler.changed_files():
+                store.accept(Path(card.work.counters), evidence)
+            if base is not None:
+                comparisons = [compared(each, head, base, against) for each in variants]
+                if "work" in card.tiers:
+                    observe_instructions(sampler, comparisons)
+                if "time" in card.tiers:
+                    with process.timing(options.concurrent):
+                        observe_times(sampler, comparisons)
+            if changed := ", ".join(sampler.changed_files()[:3]):
+                reason = f"the results are not trusted: {changed}, of the base, changed while head ran"
+                note(sampler, TIERS, UNMEASURED, reason)
+    return evidence
+
+
+def requested_card(options: argparse.Namespace) -> Card:
+    tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
+    for tier in tiers.split(",") if tiers else ():
+        registry.one_of("tier", tier, TIERS)
+    overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
+    overrides += [f"base.against=[{options.against}]"] if options.against else []
+    return read_card(options.card, overrides)
+
+
+@contextlib.contextmanager
+def base_for(
+    sampler: Sampler, head: Side, options: argparse.Namespace, against: VariantCard | None, targets: Sequence[str]
+) -> Iterator[Side | None]:
+    """Yield the base, if a tier needs it and there is one; else the evidence says why not."""
+    evidence = sampler.evidence
+    if options.no_base:
+        note(sampler, COMPARED, ABSENT, "nothing was compared: no base, because of --no-base")
+        yield None
+    elif options.accept or not set(COMPARED) & set(sampler.card.tiers):
+        yield None
+    elif against is not None:
+        base = replace(head, name=BASE, described=f"the variant {against.name}")
+        evidence.add(store.BaseChosen(base.described))
+        yield base
+    else:
+        sampler.show("the base", "", 0, 0)
+        try:
+            with temporary_folder() as folder, base_side(targets, sampler.card.base, folder) as base:
+                sampler.freeze(folder)
+                evidence.add(store.BaseChosen(base.described))
+                yield base
+        except NoBase as reason:
+            note(sampler, COMPARED, UNMEASURED, f"nothing was compared: {reason}")
+            yield None
+
+
+def note(sampler: Sampler, tiers: Sequence[str], state: str, reason: str) -> None:
+    """Note why whole tiers are without a result."""
+    for tier in sampler.card.tiers:
+        if tier in tiers:
+            sampler.evidence.add(store.Note(tier, ALL, state, reason))
+
+
+def compared(card: VariantCard, head: Side, base: Side, against: VariantCard | None) -> Comparison:
+    """Return what a variant is compared with: another one, or itself with the parameters that base's checkout has."""
+    if against is not None:
+        return Comparison(f"{card.name} against {against.name}", Arm(base, against), Arm(head, card))
+    of_base = (registry.variant_at(Path(place, "conf"), card.name) for place in base.places)
+    return Comparison(card.name, Arm(base, next(filter(None, of_base), card)), Arm(head, card))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -23,7 +23,7 @@ import tomllib
 
 from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal
-from harness.gate.evidence import BASE, HEAD
+from harness.gate.evidence import BASE
 from harness.gate.rule import BaseRule
 from harness.measure import machine
 from harness.measure.process import PACKAGES
@@ -73,11 +73,6 @@ def located_here(targets: Sequence[str]) -> dict[str, Path]:
         if spec is not None:
             paths[package] = Path([*(spec.submodule_search_locations or []), str(spec.origin)][0]).resolve()
     return paths
-
-
-def working_side(targets: Sequence[str], folder: Path) -> Side:
-    """Return the side of what is imported in the current folder."""
-    return side_of(HEAD, "the working tree", located_here(targets), folder)
 
 
 # The base of a change
@@ -174,9 +169,7 @@ def provide_compiled(root: Path, checkout: Path, commit: str, build: str, module
     for module in modules:
         source = module.with_name(module.name.partition(".")[0] + ".pyx")
         if source.is_file() and source.stat().st_mtime > module.stat().st_mtime:
-            raise Refusal(
-                f"{source.name} is newer than its compiled module; run python -m pip install -e .", UNMEASURED
-            )
+            raise Refusal(f"{source.name} is newer than its compiled module; run pip install -e .", UNMEASURED)
     changed = map(Path, git(root, "diff", "--name-only", "-z", commit).split("\0"))
     if modules and any(path.name == BUILD_FILE or path.suffix not in NOT_COMPILED for path in changed):
         build_base(checkout, build)

@@ -13,18 +13,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from harness.common import errors
 from harness.common.comparison import Sample as Times
-from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.errors import Refusal, reason
 from harness.common.files import make_results_folder, write_whole
-from harness.common.units import count_text
 from harness.proof import WRONG
 from harness.proof.prove import Identity
 
 FILE_NAME, VERDICT, SUMMARY = "samples.jsonl", "verdict.json", "summary.md"
+PASS, MISMATCH, DRIFT, REGRESSION = "pass", "mismatch", "drift", "regression"
+UNMEASURED, INCONCLUSIVE, ABSENT = "unmeasured", "inconclusive", "absent"
+"""The states of a finding. `absent` cannot run here, or has nothing to be compared with: neither good nor bad."""
+ALL = "all"
+"""In place of a variant: it is about a whole tier."""
 TRIAGE, CONFIRM = "triage", "confirm"
 BASE, HEAD, AGAIN = "base", "head", "again"
 Counts = dict[str, int]
@@ -49,7 +54,7 @@ class BaseChosen(Observation, tag="base"):
 
 
 class Note(Observation, tag="note"):
-    """Something that was not measured; `variant` is `all` if it is about a whole tier."""
+    """Something that was not measured."""
 
     tier: str
     variant: str
@@ -127,22 +132,17 @@ AnyObservation = BaseChosen | Note | Merges | Tallies | Accepted | Instructions 
 Kind = TypeVar("Kind", bound=Observation)
 
 
-class Block(NamedTuple):
-    """The samples of one block; `again` is base once more, in the blocks that have it."""
-
-    base: Sample
-    head: Sample
-    again: Sample | None = None
+Block = dict[str, Sample]
+"""The samples of one block by arm; base once more is not in each."""
 
 
 def blocks_of(samples: Sequence[Sample], stage: str) -> list[Block]:
     """Return the blocks of a stage that have both sides, in order."""
-    blocks: dict[int, dict[str, Sample]] = {}
+    blocks: dict[int, Block] = {}
     for sample in samples:
         if sample.stage == stage:
             blocks.setdefault(sample.block, {})[sample.arm] = sample
-    whole = [block for _, block in sorted(blocks.items()) if BASE in block and HEAD in block]
-    return [Block(block[BASE], block[HEAD], block.get(AGAIN)) for block in whole]
+    return [block for _, block in sorted(blocks.items()) if BASE in block and HEAD in block]
 
 
 @dataclass
@@ -181,16 +181,13 @@ def read_evidence(path: Path) -> Evidence:
     path = path / FILE_NAME if path.is_dir() else path
     try:
         first, *lines = path.read_bytes().split(b"\n")
-        decoder: msgspec.json.Decoder[Observation] = msgspec.json.Decoder(AnyObservation)
-        return Evidence(msgspec.json.decode(first, type=Question), list(map(decoder.decode, lines[:-1])))
+        question = msgspec.json.decode(first, type=Question)
+        return Evidence(question, [msgspec.json.decode(line, type=AnyObservation) for line in lines[:-1]])
     except OSError as error:
         raise Refusal(f"cannot read {path} ({reason(error)}); pass --replay a gate's output") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{path} is not evidence of a gate ({error}); pass --replay a gate's output"
-        raise Refusal(message, UNMEASURED) from error
-
-
-# The snapshot
+        raise Refusal(message, errors.UNMEASURED) from error
 
 
 class Snapshot(msgspec.Struct):
@@ -206,30 +203,20 @@ def read_snapshot(path: Path) -> Snapshot | None:
         return msgspec.json.decode(path.read_bytes(), type=Snapshot) if path.exists() else None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{path} is not a snapshot of counts ({error}); remove it, --accept writes it"
-        raise Refusal(message, UNMEASURED) from error
+        raise Refusal(message, errors.UNMEASURED) from error
 
 
-def write_snapshot(path: Path, snapshot: Snapshot) -> None:
-    """Write the whole file or nothing, sorted, a line for each count: a change of one is a line of a diff."""
-    content = json.dumps(msgspec.to_builtins(snapshot), indent=1, sort_keys=True) + "\n"
-    write_whole(path, content.encode(), "choose another file with --set work.counters=FILE", UNMEASURED)
+def accept(path: Path, evidence: Evidence) -> None:
+    """Write the measured tallies in place of the stored ones, except those of wrong merges.
 
-
-def accept(before: Snapshot, evidence: Evidence) -> Snapshot:
-    """Return the snapshot with the measured tallies in place of the stored ones, except those of wrong merges."""
+    Sorted, a line for each count: a change of one is a line of a diff.
+    """
+    snapshot = read_snapshot(path) or Snapshot()
     merges = [each for each in evidence.of(Merges) if each.identity is not None and each.identity.kind == WRONG]
     wrong = {(each.variant, each.corpus) for each in merges}
-    counters = {name: dict(entries) for name, entries in before.counters.items()}
     for each in evidence.of(Tallies):
         if (each.tallies or each.expected) and (each.variant, each.corpus) not in wrong:
-            counters.setdefault(each.variant, {})[each.corpus] = each.tallies
-    return Snapshot(counters=counters)
-
-
-def change_text(before: int | None, after: int | None) -> str:
-    """
-    >>> change_text(1000, 1100), change_text(None, 5), change_text(0, 5)
-    ('1,000 -> 1,100 (+10.0 %)', 'none -> 5', '0 -> 5')
-    """
-    sides = " -> ".join("none" if number is None else count_text(number) for number in (before, after))
-    return f"{sides} ({100 * (after / before - 1):+.1f} %)" if before and after is not None else sides
+            snapshot.counters.setdefault(each.variant, {})[each.corpus] = each.tallies
+    content = json.dumps(msgspec.to_builtins(snapshot), indent=1, sort_keys=True) + "\n"
+    write_whole(path, content.encode(), "choose another file with --set work.counters=FILE", errors.UNMEASURED)
+    evidence.add(Accepted())

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -16,13 +15,11 @@ from harness.common import errors
 from harness.common.comparison import Comparison
 from harness.common.console import markdown_text
 from harness.common.units import bytes_text, count_text, counted_text, share_text
-from harness.gate import evidence as lines_of
-from harness.gate.evidence import CONFIRM, HEAD, TRIAGE, Evidence, Sample, blocks_of, change_text
-from harness.gate.rule import ESCALATE, TIERS, Card, Decision, decide, stored_card
+from harness.gate import evidence as store
+from harness.gate.evidence import ABSENT, ALL, DRIFT, INCONCLUSIVE, MISMATCH, PASS, REGRESSION, UNMEASURED, Evidence
+from harness.gate.rule import ESCALATE, TIERS, Card, decide, is_larger, stored_card
 from harness.proof import IDENTICAL, UP_TO_TIES, WRONG
 
-PASS, MISMATCH, DRIFT, REGRESSION = "pass", "mismatch", "drift", "regression"
-UNMEASURED, INCONCLUSIVE, ABSENT = "unmeasured", "inconclusive", "absent"
 HEADINGS = {
     MISMATCH: "wrong merges",
     DRIFT: "counts of work changed",
@@ -32,17 +29,14 @@ HEADINGS = {
     ABSENT: "measured nothing",
     PASS: "passed",
 }
-"""The gravest first. `absent` cannot run here, or has nothing to be compared with: neither good nor bad."""
+"""The gravest first."""
 STATES = tuple(HEADINGS)
 CODES = {MISMATCH: errors.MISMATCH, DRIFT: errors.MISMATCH, REGRESSION: errors.REGRESSION, PASS: errors.OK}
 TREATED = {"pass": errors.OK, "fail": errors.REGRESSION, "neutral": errors.INCONCLUSIVE}
 IDENTITY, WORK, TIME = TIERS
-ALL = "all"
-"""In place of a variant: the finding is about a whole tier."""
 PROVED = (IDENTICAL, UP_TO_TIES)
 SAME_CODE = "the same code in base and head"
 ACCEPTED = "; accepted"
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -57,8 +51,9 @@ class Finding:
     details: Mapping[str, Any] | None = None
 
     @property
-    def is_bad(self) -> bool:
-        return self.state not in (PASS, ABSENT)
+    def reason(self) -> str:
+        """The message without its subject."""
+        return self.message.partition(": ")[2] or self.message
 
 
 @dataclass(frozen=True)
@@ -70,51 +65,35 @@ class GateVerdict:
     def state(self, tier: str | None = None) -> str:
         """The gravest state of a tier, or of all; absent if there is no other finding."""
         states = {finding.state for finding in self.findings if tier in (None, finding.tier)}
-        return next((state for state in (*STATES[:-2], PASS) if state in states), ABSENT)
+        return next((state for state in STATES if state in states - {ABSENT}), ABSENT)
 
     def exit_code(self, treat_inconclusive: str = "neutral") -> int:
-        """Return the command's exit code; it is never 0 if nothing was measured.
-
-        >>> GateVerdict([]).exit_code()
-        22
-        """
+        """Return the command's exit code; it is never 0 if nothing was measured."""
         return {**CODES, INCONCLUSIVE: TREATED[treat_inconclusive]}.get(self.state(), errors.UNMEASURED)
 
-    def tiers(self) -> list[str]:
-        present = {finding.tier for finding in self.findings}
-        return [tier for tier in TIERS if tier in present]
-
-    def numbers(self, tier: str) -> Counter[str]:
-        """How many findings of a tier are in each state."""
-        return Counter(finding.state for finding in self.findings if finding.tier == tier)
+    def tiers(self) -> dict[str, list[str]]:
+        """Return the states of each tier that has findings."""
+        states = {tier: [each.state for each in self.findings if each.tier == tier] for tier in TIERS}
+        return {tier: found for tier, found in states.items() if found}
 
 
 def judge(evidence: Evidence) -> GateVerdict:
     """Return the verdict that follows from the evidence."""
     card = stored_card(evidence.question.card)
-    samples: dict[str, list[Sample]] = {}
-    for sample in evidence.of(Sample):
+    samples: dict[str, list[store.Sample]] = {}
+    for sample in evidence.of(store.Sample):
         samples.setdefault(sample.comparison, []).append(sample)
-    accepted = bool(evidence.of(lines_of.Accepted))
-    merges = evidence.of(lines_of.Merges)
-    measured = {each.variant for each in merges if each.status != "skipped"}  # on a corpus that suits them
+    accepted = bool(evidence.of(store.Accepted))
+    measured = {each.variant for each in evidence.of(store.Merges) if each.status != "skipped"}
     findings = [
-        *(
-            merges_finding(each, card.known_wrong.get(each.variant))
-            for each in merges
-            if each.status != "skipped" or each.variant not in measured
-        ),
-        *(
-            replace(finding, state=PASS, message=finding.message.partition(";")[0] + ACCEPTED)
-            if accepted and "; --accept" in finding.message
-            else finding
-            for each in evidence.of(lines_of.Tallies)
-            for finding in tally_findings(each)
-        ),
-        *(instructions_finding(card, each) for each in evidence.of(lines_of.Instructions)),
-        *(time_finding(card, each, samples.get(each.comparison, [])) for each in evidence.of(lines_of.Timed)),
-        *(Finding(each.tier, each.state, each.variant, each.reason) for each in evidence.of(lines_of.Note)),
+        merges_finding(each, card.known_wrong.get(each.variant))
+        for each in evidence.of(store.Merges)
+        if each.status != "skipped" or each.variant not in measured  # on a corpus that suits it
     ]
+    findings += [finding for each in evidence.of(store.Tallies) for finding in tally_findings(each, accepted)]
+    findings += [instructions_finding(card, each) for each in evidence.of(store.Instructions)]
+    findings += [time_finding(card, each, samples.get(each.comparison, [])) for each in evidence.of(store.Timed)]
+    findings += [Finding(each.tier, each.state, each.variant, each.reason) for each in evidence.of(store.Note)]
     findings += [finding for tier in card.tiers for finding in tier_not_measured(tier, findings)]
     return GateVerdict(sorted(findings, key=lambda finding: STATES.index(finding.state)))
 
@@ -131,7 +110,7 @@ def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Findin
     yield Finding(tier, state, ALL, f"{tier} was not measured: {why}")
 
 
-def merges_finding(merges: lines_of.Merges, known_wrong: str | None = None) -> Finding:
+def merges_finding(merges: store.Merges, known_wrong: str | None = None) -> Finding:
     """One variant's merges on one corpus; an outside trainer that the card knows to be wrong fails nothing."""
     identity = merges.identity
     if merges.status == "skipped":
@@ -150,28 +129,42 @@ def merges_finding(merges: lines_of.Merges, known_wrong: str | None = None) -> F
     return Finding(IDENTITY, state, merges.variant, f"{subject}: {message}", merges.corpus)
 
 
-def tally_findings(observed: lines_of.Tallies) -> Iterator[Finding]:
+def tally_findings(observed: store.Tallies, accepted: bool) -> Iterator[Finding]:
     """One variant's counts of work on one corpus against the snapshot."""
-    name, corpus, counted, expected = observed.variant, observed.corpus, observed.tallies, observed.expected
+    subject, counted, expected = f"{observed.variant} on {observed.corpus}", observed.tallies, observed.expected
     if expected is None and not counted:
-        state, message = ABSENT, "the trainer counts nothing of its work"
+        found = [(ABSENT, f"{subject}: the trainer counts nothing of its work")]
     elif expected is None and observed.snapshot:
-        state, message = DRIFT, "not in the snapshot of counts of work; --accept adds it"
+        found = [(DRIFT, f"{subject}: not in the snapshot of counts of work; --accept adds it")]
     elif expected is None:
-        state, message = ABSENT, "no snapshot of counts of work; --accept writes one"
+        found = [(ABSENT, f"{subject}: no snapshot of counts of work; --accept writes one")]
     elif counted == expected:
-        state, message = PASS, f"{counted_text(len(counted), 'count')} of work as in the snapshot"
+        found = [(PASS, f"{subject}: {counted_text(len(counted), 'count')} of work as in the snapshot")]
     else:
-        for tally in sorted({*expected, *counted}):
-            before, after = expected.get(tally), counted.get(tally)
-            if before != after:
-                message = f"{name} on {corpus}, {tally}: {change_text(before, after)}; --accept accepts it"
-                yield Finding(WORK, DRIFT, name, message, corpus)
-        return
-    yield Finding(WORK, state, name, f"{name} on {corpus}: {message}", corpus)
+        changes = {tally: (expected.get(tally), counted.get(tally)) for tally in sorted({*expected, *counted})}
+        found = [
+            (DRIFT, f"{subject}, {tally}: {change_text(before, after)}; --accept accepts it")
+            for tally, (before, after) in changes.items()
+            if before != after
+        ]
+    for state, message in found:
+        fact, acceptable, _ = message.partition("; --accept")
+        if accepted and acceptable:
+            yield Finding(WORK, PASS, observed.variant, fact + ACCEPTED, observed.corpus)
+        else:
+            yield Finding(WORK, state, observed.variant, message, observed.corpus)
 
 
-def instructions_finding(card: Card, counted: lines_of.Instructions) -> Finding:
+def change_text(before: int | None, after: int | None) -> str:
+    """
+    >>> change_text(1000, 1100), change_text(None, 5), change_text(0, 5)
+    ('1,000 -> 1,100 (+10.0 %)', 'none -> 5', '0 -> 5')
+    """
+    sides = " -> ".join("none" if number is None else count_text(number) for number in (before, after))
+    return f"{sides} ({signed(after / before - 1)})" if before and after is not None else sides
+
+
+def instructions_finding(card: Card, counted: store.Instructions) -> Finding:
     """Instructions of head against those of base, each counted in the same layouts of memory."""
     name = counted.variant
     if not counted.base or not counted.head:
@@ -185,19 +178,15 @@ def instructions_finding(card: Card, counted: lines_of.Instructions) -> Finding:
 
 
 def relative_increase(base: Sequence[int], head: Sequence[int]) -> float:
-    """By which share head takes more than base in every layout of memory: its minimum against base's maximum.
-
-    >>> round(relative_increase([1000, 1020], [1071, 1080]), 6)
-    0.05
-    """
+    """By which share head takes more than base in every layout of memory: its minimum against base's maximum."""
     return min(head) / max(base) - 1
 
 
-def time_finding(card: Card, timed: lines_of.Timed, samples: Sequence[Sample]) -> Finding:
+def time_finding(card: Card, timed: store.Timed, samples: Sequence[store.Sample]) -> Finding:
     """One variant's times, unless a sample failed or made other merges."""
     subject = f"{timed.comparison} on {timed.corpus}"
     for sample in samples:
-        is_head, where = sample.arm == HEAD, f"in block {sample.block} of {sample.stage}"
+        is_head, where = sample.arm == store.HEAD, f"in block {sample.block} of {sample.stage}"
         if sample.status != "ok":
             message = f"{subject}: {sample.arm} was {sample.status} {where}: {sample.reason}"
             return Finding(TIME, UNMEASURED if is_head else ABSENT, timed.variant, message, timed.corpus)
@@ -205,33 +194,30 @@ def time_finding(card: Card, timed: lines_of.Timed, samples: Sequence[Sample]) -
             message = f"{subject}: {sample.arm} made other merges than the proved ones {where}"
             tier, state = (IDENTITY, MISMATCH) if is_head else (TIME, ABSENT)
             return Finding(tier, state, timed.variant, message, timed.corpus)
-    first, fresh = (blocks_of(samples, stage) for stage in (TRIAGE, CONFIRM))
+    first, fresh = (store.blocks_of(samples, stage) for stage in (store.TRIAGE, store.CONFIRM))
     decision = decide(card.time, first, fresh, timed.threads)
-    return decision_finding(decision, timed, subject)
-
-
-def decision_finding(decision: Decision, timed: lines_of.Timed, subject: str) -> Finding:
-    """Return a decision in words."""
     state = INCONCLUSIVE if decision.state == ESCALATE else decision.state
     effect, memory = decision.effect, decision.memory
-    clock = f", {effect.clock} time" if effect and decision.metric == "time" else ""
-    message = f"{subject}{clock}: {decision.why}"
-    if decision.metric == "memory" and memory is not None:
-        message += f" ({signed(memory[0])}, {bytes_text(round(memory[1]))} more)"
-    elif effect is not None and effect.blocks:
-        message += f" ({effect_text(effect)})"
+    if state == REGRESSION and memory is not None and is_larger(card.time, memory):
+        message = f"{subject}: {decision.why} ({signed(memory[0])}, {bytes_text(round(memory[1]))} more)"
+    elif effect is not None:
+        message = f"{subject}, {effect.clock} time: {decision.why}{effect_text(effect)}"
+    else:
+        message = f"{subject}: {decision.why}"
     details = {"effect": effect, "control": decision.control, "memory": memory}
     return Finding(TIME, state, timed.variant, message, timed.corpus, details)
 
 
 def effect_text(effect: Comparison) -> str:
-    """An effect with its interval and its blocks."""
+    """An effect with its interval and its blocks, in brackets; nothing if no block was undisturbed."""
+    if not effect.blocks:
+        return ""
     interval = ""
     if effect.low is not None and effect.high is not None:
         interval = f", between {signed(effect.low - 1)} and {signed(effect.high - 1)}"
     of = f" of {effect.blocks + effect.left_out}" if effect.left_out else ""
     slower = share_text(sum(ratio > 1 for ratio in effect.ratios) / len(effect.ratios))
-    return f"{signed(effect.ratio - 1)}{interval}, slower in {slower} of {effect.blocks}{of} blocks"
+    return f" ({signed(effect.ratio - 1)}{interval}, slower in {slower} of {effect.blocks}{of} blocks)"
 
 
 def signed(share: float, decimals: int = 1) -> str:
@@ -245,46 +231,29 @@ def signed(share: float, decimals: int = 1) -> str:
 # The verdict as text
 
 
-def headline(verdict: GateVerdict) -> str:
-    """Return the verdict in a few words, with how much was checked and which tiers were not measured."""
-    passed = sum(finding.state == PASS for finding in verdict.findings)
-    bad = sum(finding.is_bad for finding in verdict.findings)
-    checks = (
-        f"{count_text(passed)} of {count_text(passed + bad)} checks passed" if bad else counted_text(passed, "check")
-    )
-    whole = {reason_of(finding): finding.message for finding in verdict.findings if finding.variant == ALL}
-    return "; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *whole.values()])
-
-
-def reason_of(finding: Finding) -> str:
-    return finding.message.partition(": ")[2] or finding.message
-
-
 def lines(verdict: GateVerdict) -> list[str]:
-    """Return the lines for a terminal: the headline, the tiers, then what did not pass, the gravest first."""
-    tiers = []
-    for tier in verdict.tiers():
-        numbers = verdict.numbers(tier)
-        names = {**HEADINGS, ABSENT: "not measured"}
-        counts = [f"{count_text(numbers[state])} {names[state]}" for state in STATES if numbers[state]]
-        tiers.append(f"  {tier:<9}{', '.join(counts)}")
-    return [headline(verdict), *tiers, *(f"{state:<13}{message}" for state, message in listed(verdict))]
+    """Return the lines for a terminal: the headline, the tiers, then what did not pass, the gravest first.
 
-
-def listed(verdict: GateVerdict) -> list[tuple[str, str]]:
-    """Return state and message of what did not pass, of variants absent from a tier, and of times that passed."""
-    bad = [(finding.state, finding.message) for finding in verdict.findings if finding.is_bad]
-    timed = [(PASS, each.message) for each in verdict.findings if (each.state, each.tier) == (PASS, TIME)]
-    return [*bad, *((ABSENT, line) for line in absent_lines(verdict)), *timed]
-
-
-def absent_lines(verdict: GateVerdict) -> list[str]:
-    """Return one line for each reason to be absent, with the variants that have it."""
-    variants: dict[str, dict[str, None]] = {}
-    for finding in verdict.findings:
-        if finding.state == ABSENT and finding.variant != ALL:
-            variants.setdefault(reason_of(finding), {})[finding.variant] = None
-    return [f"{', '.join(names)}: {reason}" for reason, names in variants.items()]
+    Variants that are absent for the same reason share a line. Times are shown also if they passed.
+    """
+    findings = verdict.findings
+    passed = sum(each.state == PASS for each in findings)
+    bad = [each for each in findings if each.state not in (PASS, ABSENT)]
+    of = f"{count_text(passed)} of {count_text(passed + len(bad))} checks passed"
+    checks = of if bad else counted_text(passed, "check")
+    whole = {each.reason: each.message for each in findings if each.variant == ALL}
+    text = ["; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *whole.values()])]
+    names = {**HEADINGS, ABSENT: "not measured"}
+    for tier, states in verdict.tiers().items():
+        counts = (f"{count_text(states.count(state))} {names[state]}" for state in STATES if state in states)
+        text.append(f"  {tier:<9}{', '.join(counts)}")
+    absent: dict[str, dict[str, None]] = {}
+    for each in findings:
+        if each.state == ABSENT and each.variant != ALL:
+            absent.setdefault(each.reason, {})[each.variant] = None
+    text += [f"{each.state:<13}{each.message}" for each in bad]
+    text += [f"{ABSENT:<13}{', '.join(variants)}: {reason}" for reason, variants in absent.items()]
+    return text + [f"{PASS:<13}{each.message}" for each in findings if (each.state, each.tier) == (PASS, TIME)]
 
 
 def markdown(verdict: GateVerdict, evidence: Evidence) -> str:
@@ -299,13 +268,13 @@ def markdown(verdict: GateVerdict, evidence: Evidence) -> str:
 
 
 def base_of(evidence: Evidence) -> str | None:
-    return next((base.described for base in evidence.of(lines_of.BaseChosen)), None)
+    return next((base.described for base in evidence.of(store.BaseChosen)), None)
 
 
 def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:
     """Return the verdict with every number behind it, for programs; the samples are in the file that --replay reads."""
     return {
-        "schema": SCHEMA,
+        "schema": 1,
         "verdict": verdict.state(),
         "exit_code": exit_code,
         "tiers": {tier: verdict.state(tier) for tier in verdict.tiers()},

@@ -1,42 +1,71 @@
-"""One gate: what is gated and against what, then tier after tier. Every observation is written as it comes.
+"""Measuring the two sides, tier after tier: each run is a fresh process, each observation is written as it comes.
 
 Identity and work run every variant once on every corpus. Instructions of base and head are counted under callgrind: a
 count may depend on where things lie in memory, so a higher one is repeated in other layouts. Time takes interleaved
-samples of base and head in fresh processes, until the rule has decided.
+samples of base and head, until the rule has decided.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import datetime
+import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from harness.common import registry
 from harness.common.comparison import sample_of
-from harness.common.console import stage_lines
+from harness.common.console import Show
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
 from harness.common.registry import VariantCard
 from harness.common.units import duration_text
-from harness.gate import evidence as lines
-from harness.gate.base import NoBase, Side, base_side, working_side
-from harness.gate.evidence import AGAIN, BASE, CONFIRM, HEAD, TRIAGE, Evidence, Sample, Timed, blocks_of
-from harness.gate.judge import ABSENT, ALL, INCONCLUSIVE, PASS, SAME_CODE, UNMEASURED, relative_increase
-from harness.gate.rule import ESCALATE, TIERS, decide, read_card
-from harness.gate.sampler import Arm, NotMeasured, Result, Sampler, Task, processors
-from harness.measure import process
+from harness.gate import evidence as store
+from harness.gate.base import Side, file_states
+from harness.gate.evidence import ABSENT, BASE, HEAD, INCONCLUSIVE, PASS, UNMEASURED, Evidence, Sample, Snapshot, Timed
+from harness.gate.judge import SAME_CODE, relative_increase
+from harness.gate.rule import ESCALATE, Card, decide
 from harness.measure.callgrind import measure_instructions
-from harness.measure.machine import environment, source_sha256
+from harness.measure.machine import source_sha256, usable_cores
+from harness.measure.process import Answer, measure
 from harness.proof import IDENTICAL
+from harness.proof.prove import Identity, MergeList, prove
+from harness.runs.cells import TrainCell
+from harness.runs.jobs import read_merges, train_job, without_paths
+from harness.runs.plan import planned
+from harness.worker import exchange
+from harness.worker.calling import OWN
+from harness.worker.exchange import merges_sha256
+from variants.contract import Merge, TieBreak
+
+
+@dataclass(frozen=True)
+class Task:
+    """A corpus, its words counted once, and how many merges are wanted under which tie-break."""
+
+    name: str
+    cell: TrainCell
+    words: Path
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A variant on one side."""
+
+    side: Side
+    variant: VariantCard
+
+    @property
+    def name(self) -> str:
+        return self.variant.name
+
+    def code(self) -> tuple[Any, ...]:
+        """Return what it runs: target, parameters, and the digest of the source, None if there is none."""
+        target, params = self.variant.target, self.variant.params
+        return target, params, source_sha256(target, params, self.side.places)
 
 
 @dataclass(frozen=True)
@@ -49,189 +78,161 @@ class Comparison:
 
     @property
     def same_code(self) -> bool:
-        """Whether nothing can differ: the same variant, from code with the same digest."""
-        (base, of_base), (head, of_head) = (
-            (arm.variant, source_sha256(arm.variant.target, arm.variant.params, arm.side.places))
-            for arm in (self.base, self.head)
-        )
-        return (base.target, base.params, of_base) == (head.target, head.params, of_head) and of_base is not None
+        """Whether nothing can differ."""
+        base, head = self.base.code(), self.head.code()
+        return base == head and head[-1] is not None
 
 
-def observe(options: argparse.Namespace) -> Evidence:
-    """Measure what the command line requests. Raises Refusal before anything runs."""
-    with temporary_folder() as folder:
-        return Gate(options, folder).run()
+@dataclass(frozen=True)
+class Result:
+    """One run's answer, its merges if it has any, and why it failed."""
+
+    answer: Answer
+    merges: Sequence[Merge] | None
+    reason: str
+
+    @property
+    def status(self) -> str:
+        return str(self.answer["status"])
+
+    @property
+    def digest(self) -> str | None:
+        return merges_sha256(self.merges) if self.merges is not None and self.status == "ok" else None
 
 
-class Gate:
-    """A gate that is about to run."""
-
-    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
-        self.options = options
-        self.folder = folder
-        tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
-        for tier in tiers.split(",") if tiers else ():
-            if tier not in TIERS:
-                raise Refusal(registry.unknown("tier", tier, TIERS))
-        overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
-        overrides += [f"base.against=[{options.against}]"] if options.against else []
-        self.card = read_card(options.card, overrides)
-        self.variants = registry.select(options.targets or self.card.variants)
-        if not self.variants:
-            raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
-        self.against = registry.select([options.against_variant])[0] if options.against_variant else None
-        self.targets = [card.target for card in (*self.variants, self.against) if card]
-
-    def run(self) -> Evidence:
-        """Measure every tier. The base is made before anything of head runs, in a place that head is not given."""
-        head = working_side(self.targets, self.folder)
-        question = lines.Question(
-            msgspec.to_builtins(self.card),
-            started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            head=head.described,
-            environment=environment(),
-        )
-        evidence = lines.new_evidence(self.options.output / lines.FILE_NAME, question)
-        sampler = Sampler(self.card, self.folder, evidence, stage_lines())
-        with self.base(head, sampler) as base:
-            if {"identity", "work"} & set(self.card.tiers):
-                observe_counts(sampler, head, self.variants)
-            if self.options.accept and not sampler.changed_files():
-                accept_counts(sampler)
-            if base is not None:
-                self.compare(head, base, sampler)
-            note_changed_files(sampler)
-        return evidence
-
-    @contextlib.contextmanager
-    def base(self, head: Side, sampler: Sampler) -> Iterator[Side | None]:
-        """Yield the base, if a tier needs it and there is one; else the evidence says why not."""
-        if self.options.no_base:
-            note_no_base(sampler, ABSENT, "no base, because of --no-base")
-        if self.options.no_base or self.options.accept or not {"work", "time"} & set(self.card.tiers):
-            yield None
-            return
-        sampler.show("the base", "", 0, 0)
-        base = None if self.against is None else replace(head, name=BASE, described=f"the variant {self.against.name}")
-        with contextlib.ExitStack() as stack:
-            try:
-                if base is None:
-                    folder = stack.enter_context(temporary_folder())
-                    base = stack.enter_context(base_side(self.targets, self.card.base, folder))
-                    sampler.freeze(folder)
-                sampler.evidence.add(lines.BaseChosen(base.described))
-            except NoBase as reason:
-                note_no_base(sampler, UNMEASURED, str(reason))
-            yield base
-
-    def compare(self, head: Side, base: Side, sampler: Sampler) -> None:
-        """Compare what needs a base: instructions, and time."""
-        against = "" if self.against is None else f" against {self.against.name}"
-        comparisons = [
-            Comparison(f"{card.name}{against}", Arm(base, self.against or card_on(base, card)), Arm(head, card))
-            for card in self.variants
-        ]
-        if "work" in self.card.tiers:
-            observe_instructions(sampler, comparisons)
-        if "time" in self.card.tiers:
-            with process.timing(self.options.concurrent):
-                observe_times(sampler, comparisons)
+class NotMeasured(Exception):
+    """A run failed: the state, which says whether head is to blame, and the reason."""
 
 
-def note_no_base(sampler: Sampler, state: str, reason: str) -> None:
-    for tier, what in (("work", "instructions"), ("time", "times")):
-        if tier in sampler.card.tiers:
-            sampler.evidence.add(lines.Note(tier, ALL, state, f"{what} were not compared: {reason}"))
+@dataclass
+class Sampler:
+    """Makes tasks and runs variants; `folder` holds what they need. Frozen files are to stay as they are."""
+
+    card: Card
+    folder: Path
+    evidence: Evidence
+    show: Show
+    tasks: dict[tuple[str, ...], Task] = field(default_factory=dict)
+    order: random.Random = field(default_factory=lambda: random.Random(0))
+    frozen: dict[Path, dict[str, int]] = field(default_factory=dict)
+
+    def freeze(self, folder: Path) -> None:
+        self.frozen[folder] = file_states(folder)
+
+    def changed_files(self) -> list[str]:
+        """Return the frozen files that were changed, added or removed."""
+        states = ((before.items(), file_states(folder).items()) for folder, before in self.frozen.items())
+        return sorted({name for before, after in states for name, _ in before ^ after})
+
+    def task(self, name: str, say: Sequence[str], wall: float | None = None) -> Task:
+        """Return the task of these overrides; its words are counted once, by the counter that is the definition."""
+        limits = self.card.limits
+        overrides = (*say, f"limits.wall={wall or limits.wall:g}", f"limits.memory={limits.memory}")
+        if overrides not in self.tasks:
+            cells = planned(overrides).cells
+            if len(cells) != 1:
+                raise Refusal(f"corpus {name} of the gate makes {len(cells)} tasks; set one value for each key")
+            reading, words = cells[0].reading, self.folder / f"words{len(self.tasks)}"
+            if reading.file.table:
+                words = reading.file.path
+            else:
+                exchange.write_words(words, registry.definition_counter()(reading.corpus))
+                self.freeze(words)
+            self.tasks[overrides] = Task(name, cells[0], words)
+        return self.tasks[overrides]
+
+    def run(self, arm: Arm, task: Task, do: Callable[..., Answer] = measure, seed: str = "", **options: Any) -> Result:
+        """Run a variant once in a fresh process; `seed` is for its hashes."""
+        # Where Python puts compiled files, whatever the user's settings are; the base was compiled when it was made.
+        variables = {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
+        if arm.side.checkout is not None:
+            variables = {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        if seed:
+            variables["PYTHONHASHSEED"] = seed
+        job = train_job(task.cell, arm.variant, task.words, None)
+        with temporary_folder() as folder:
+            output = folder / "output"
+            answer = do(job, output, task.cell.limits, places=arm.side.places, variables=variables, **options)
+            reason = without_paths(answer["reason"], task.cell.reading)
+            return Result(answer, read_merges(output, answer), reason or "no reason was given")
+
+    def run_well(self, arm: Arm, task: Task, **options: Any) -> Result:
+        """Run a variant. Raises NotMeasured if it fails: a base that fails, or what cannot run here, is only absent."""
+        result = self.run(arm, task, **options)
+        if result.status == "ok":
+            return result
+        absent = result.status == "skipped" or arm.side.name == BASE
+        raise NotMeasured(ABSENT if absent else UNMEASURED, f"{arm.side.name} was {result.status}: {result.reason}")
+
+    def beside(self, stage: str, do: Callable[[Any], Any], things: Sequence[Any]) -> Iterator[Any]:
+        """Yield what `do` returns of each, on all processors, for no time is taken; after a failure none starts."""
+        threads = ThreadPoolExecutor(usable_cores())
+        try:
+            running = threads.map(do, things)
+            for place, thing in enumerate(things):
+                self.show(stage, thing.name, place, len(things))
+                yield next(running)
+        finally:
+            threads.shutdown(cancel_futures=True)
 
 
-def note_changed_files(sampler: Sampler) -> None:
-    """If the base or the words are not what they were, nothing that was measured is trusted."""
-    changed = sampler.changed_files()
-    for tier in sampler.card.tiers if changed else ():
-        reason = f"the results are not trusted: {', '.join(changed[:3])}, of the base, changed while head ran"
-        sampler.evidence.add(lines.Note(tier, ALL, UNMEASURED, reason))
-
-
-def card_on(side: Side, card: VariantCard) -> VariantCard:
-    """Return a variant with the parameters of the side's own configuration, if its checkout has one."""
-    return next(filter(None, (registry.variant_at(Path(place, "conf"), card.name) for place in side.places)), card)
-
-
-# Identity, and counts of work
+def identities(task: Task, results: Mapping[str, Result]) -> list[Identity | None]:
+    """Return the proof of each result's merges, equal ones proved once; None for a result without merges."""
+    cell = task.cell
+    tie_break = None if cell.tie_break == OWN else TieBreak(cell.tie_break)
+    words, proofs = exchange.read_words(task.words)[0], dict[str | None, Identity]()
+    for name, result in results.items():
+        if result.merges is not None and result.digest not in proofs:
+            merges = MergeList(f"{name} on {task.name}", result.merges, cell.num_merges, tie_break)
+            proofs[result.digest] = prove(words, merges, cell.min_count, **cell.extending())
+    return [proofs.get(result.digest) for result in results.values()]
 
 
 def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard]) -> None:
     """Observe merges and tallies of every variant on every corpus."""
     card = sampler.card
-    snapshot = lines.read_snapshot(Path(card.work.counters)) if "work" in card.tiers else None
+    snapshot = store.read_snapshot(Path(card.work.counters)) if "work" in card.tiers else None
     for corpus, rule in card.corpora.items():
-        chosen = None if rule.variants is None else {card.name for card in registry.select(rule.variants)}
-        cards = [card for card in variants if chosen is None or card.name in chosen]
-        if not cards or not rule.say:
+        chosen = variants if rule.variants is None else registry.select(rule.variants)
+        names = {card.name for card in chosen}
+        arms = [Arm(head, card) for card in variants if card.name in names]
+        if not arms or not rule.say:
             continue
         task = sampler.task(corpus, rule.say)
-        results = run_all(sampler, head, task, cards)
-        if "identity" in card.tiers:
-            observe_merges(sampler, task, results)
-        if "work" in card.tiers:
-            observe_tallies(sampler.evidence, task, results, snapshot)
+        runs = sampler.beside(f"identity and work on {corpus}", partial(sampler.run, task=task), arms)
+        results = dict(zip([arm.name for arm in arms], runs, strict=True))
+        observe_results(sampler, task, results, snapshot)
 
 
-def run_all(sampler: Sampler, head: Side, task: Task, cards: Sequence[VariantCard]) -> dict[str, Result]:
-    results = {}
-    with processors() as threads:
-        running = threads.map(lambda card: sampler.run(Arm(head, card), task), cards)
-        for place, card in enumerate(cards):
-            sampler.show(f"identity and work on {task.name}", card.name, place, len(cards))
-            results[card.name] = next(running)
-    return results
-
-
-def observe_merges(sampler: Sampler, task: Task, results: Mapping[str, Result]) -> None:
-    for (name, result), identity in zip(results.items(), sampler.prove(task, results), strict=True):
-        number = None if result.merges is None else len(result.merges)
-        reason = result.reason if identity is None else None
-        sampler.evidence.add(lines.Merges(name, task.name, result.status, reason, number, result.digest, identity))
-
-
-def observe_tallies(
-    evidence: Evidence, task: Task, results: Mapping[str, Result], snapshot: lines.Snapshot | None
-) -> None:
-    for name, result in results.items():
-        if result.digest is not None:
+def observe_results(sampler: Sampler, task: Task, results: Mapping[str, Result], snapshot: Snapshot | None) -> None:
+    tiers, add = sampler.card.tiers, sampler.evidence.add
+    proofs = identities(task, results) if "identity" in tiers else [None] * len(results)
+    for (name, result), identity in zip(results.items(), proofs, strict=True):
+        if "identity" in tiers:
+            number = None if result.merges is None else len(result.merges)
+            reason = result.reason if identity is None else None
+            add(store.Merges(name, task.name, result.status, reason, number, result.digest, identity))
+        if "work" in tiers and result.digest is not None:
             tallies = dict(sorted(result.answer["tallies"].items()))
             expected = snapshot.counters.get(name, {}).get(task.name) if snapshot else None
-            evidence.add(lines.Tallies(name, task.name, tallies, expected, snapshot is not None))
-
-
-def accept_counts(sampler: Sampler) -> None:
-    """Write the measured tallies into the snapshot, except those of wrong merges."""
-    path = Path(sampler.card.work.counters)
-    lines.write_snapshot(path, lines.accept(lines.read_snapshot(path) or lines.Snapshot(), sampler.evidence))
-    sampler.evidence.add(lines.Accepted())
-
-
-# Instructions
+            add(store.Tallies(name, task.name, tallies, expected, snapshot is not None))
 
 
 def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
     """Count base and head of each comparison whose code differs."""
-    changed = [comparison for comparison in comparisons if not comparison.same_code]
+    rule, changed = sampler.card.work.instructions, []
     for comparison in comparisons:
-        if comparison not in changed:
-            sampler.evidence.add(lines.Instructions(comparison.name, ABSENT, SAME_CODE))
-    if not changed:
-        return
-    rule = sampler.card.work.instructions
-    task = sampler.task("instructions", rule.say, wall=rule.wall)
-    with processors() as threads:
-        running = threads.map(partial(count_instructions, sampler, task), changed)
-        for place, comparison in enumerate(changed):
-            sampler.show("instructions", comparison.name, place, len(changed))
-            sampler.evidence.add(next(running))
+        if comparison.same_code:
+            sampler.evidence.add(store.Instructions(comparison.name, ABSENT, SAME_CODE))
+        else:
+            changed.append(comparison)
+    if changed:
+        task = sampler.task("instructions", rule.say, wall=rule.wall)
+        for counted in sampler.beside("instructions", partial(count_instructions, sampler, task), changed):
+            sampler.evidence.add(counted)
 
 
-def count_instructions(sampler: Sampler, task: Task, comparison: Comparison) -> lines.Instructions:
+def count_instructions(sampler: Sampler, task: Task, comparison: Comparison) -> store.Instructions:
     """Count base and head beside each other; again in other layouts while head takes more."""
     rule, name = sampler.card.work.instructions, comparison.name
     base, head = [], []
@@ -241,15 +242,12 @@ def count_instructions(sampler: Sampler, task: Task, comparison: Comparison) -> 
             with ThreadPoolExecutor() as threads:
                 of_base, of_head = threads.map(run, (comparison.base, comparison.head))
         except NotMeasured as error:
-            return lines.Instructions(name, error.state, str(error))
+            return store.Instructions(name, *error.args)
         base.append(int(of_base.answer["instructions"]["count"]))
         head.append(int(of_head.answer["instructions"]["count"]))
         if relative_increase(base, head) <= rule.most:
             break
-    return lines.Instructions(name, PASS, None, base, head)
-
-
-# Time
+    return store.Instructions(name, PASS, None, base, head)
 
 
 def observe_times(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
@@ -264,8 +262,8 @@ def observe_times(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
                 raise NotMeasured(INCONCLUSIVE, f"not started within time.seconds, {duration_text(rule.seconds)}")
             observe_time(sampler, comparison)
         except NotMeasured as error:
-            name = comparison.name
-            sampler.evidence.add(lines.Note("time", name, error.state, f"{name}, time: {error}"))
+            (state, reason), name = error.args, comparison.name
+            sampler.evidence.add(store.Note("time", name, state, f"{name}, time: {reason}"))
 
 
 def observe_time(sampler: Sampler, comparison: Comparison) -> None:
@@ -275,16 +273,15 @@ def observe_time(sampler: Sampler, comparison: Comparison) -> None:
     task, of_base = sized_task(sampler, comparison.base)
     timed = Timed(
         comparison=name,
-        variant=comparison.head.variant.name,
+        variant=comparison.head.name,
         corpus=task.cell.reading.file.name,
         threads=task.cell.count.threads,
-        merges_sha256=right_digest(sampler, comparison, task, of_base),
+        merges_sha256=right_digest(task, {"base": of_base, "head": sampler.run_well(comparison.head, task)}),
     )
     sampler.evidence.add(timed)
-    stages = {TRIAGE: rule.triage.blocks, CONFIRM: rule.confirm.blocks}
-    for stage, number in stages.items():
+    for stage, number in {store.TRIAGE: rule.triage.blocks, store.CONFIRM: rule.confirm.blocks}.items():
         samples = list(sample_blocks(sampler, comparison, timed, task, stage, number))
-        if decide(rule, blocks_of(samples, TRIAGE), threads=timed.threads).state != ESCALATE:
+        if decide(rule, store.blocks_of(samples, store.TRIAGE), threads=timed.threads).state != ESCALATE:
             return
 
 
@@ -300,11 +297,10 @@ def sized_task(sampler: Sampler, base: Arm) -> tuple[Task, Result]:
     return task, result
 
 
-def right_digest(sampler: Sampler, comparison: Comparison, task: Task, of_base: Result) -> str:
+def right_digest(task: Task, results: Mapping[str, Result]) -> str:
     """The digest of the right merges, of base or else of head. Raises NotMeasured."""
     reasons = []
-    for result in (of_base, sampler.run_well(comparison.head, task)):
-        (identity,) = sampler.prove(task, {comparison.name: result})
+    for result, identity in zip(results.values(), identities(task, results), strict=True):
         if identity is not None and identity.kind == IDENTICAL and result.digest is not None:
             return result.digest
         reasons.append("there are none" if identity is None else f"{identity.kind}, {identity.reason}")
@@ -319,7 +315,7 @@ def sample_blocks(
         sampler.show(f"{timed.comparison}: blocks of {stage}", "", block, number)
         arms = [(BASE, comparison.base), (HEAD, comparison.head)]
         if block % sampler.card.time.control.every == 0:
-            arms.append((AGAIN, comparison.base))
+            arms.append((store.AGAIN, comparison.base))
         sampler.order.shuffle(arms)
         seed = str(sampler.order.randrange(1, 1 << 32))  # of hashes: their cost is the same for all samples of a block
         for name, arm in arms:

@@ -23,7 +23,7 @@ from harness.common import registry
 from harness.common.comparison import Comparison, compare
 from harness.common.errors import UNMEASURED, Refusal, wrong_value
 from harness.common.units import one_line
-from harness.gate.evidence import Block
+from harness.gate.evidence import AGAIN, BASE, HEAD, INCONCLUSIVE, PASS, REGRESSION, Block
 from harness.measure.callgrind import MOST_LAYOUTS
 
 Tier = Literal["identity", "work", "time"]
@@ -101,7 +101,6 @@ class BaseRule(Struct, frozen=True):
 class Card(Struct, frozen=True):
     name: str = ""
     about: str = ""
-    like: str | None = None
     tiers: tuple[Tier, ...] = TIERS
     variants: tuple[str, ...] = ()
     limits: ProcessLimits = ProcessLimits()
@@ -113,24 +112,12 @@ class Card(Struct, frozen=True):
 
 
 def read_card(name: str, overrides: Sequence[str] = ()) -> Card:
-    """Return the card of a name or file over the cards it is like, with `key=value` overrides. Raises Refusal."""
-    names: list[str] = []
-    layers: list[dict[str, Any]] = []
-    like = name
-    while like:
-        if like in names:
-            raise Refusal(f"gate card {like} is like itself; set `like` to another card, or remove it")
-        names.append(like)
-        layers.insert(0, card_content(like))
-        like = str(layers[0].get("like") or "")
-    return card_of(f"gate card {name}", layers, overrides)
-
-
-def card_content(name: str) -> dict[str, Any]:
+    """Return the card of a name or file, over the usual one, with `key=value` overrides. Raises Refusal."""
     cards = registry.cards("gate")
     if name not in cards and not Path(name).is_file():
         raise Refusal(f"{registry.unknown('gate card', name, cards)}; or pass the name of a file")
-    return cards[name] if name in cards else registry.read_card(Path(name))
+    own = cards[name] if name in cards else registry.read_card(Path(name))
+    return card_of(f"gate card {name}", [cards[DEFAULT_CARD], own], overrides)
 
 
 def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> Card:
@@ -164,7 +151,7 @@ def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequenc
 # The decision about time
 
 
-PASS, ESCALATE, REGRESSION, INCONCLUSIVE = "pass", "escalate", "regression", "inconclusive"
+ESCALATE = "escalate"
 CONTROL_CONFIDENCE = 0.99
 """Of the control's interval; it is looked at only before a regression is reported, so 1 % of these may be lost."""
 
@@ -178,15 +165,10 @@ class Decision:
     effect: Comparison | None = None
     control: Comparison | None = None
     memory: tuple[float, float] | None = None
-    metric: str = "time"
 
 
 def decide(rule: TimeRule, first: Sequence[Block], fresh: Sequence[Block] = (), threads: int = 1) -> Decision:
-    """Return the decision of the blocks of triage and of confirmation; `escalate` requests the latter.
-
-    >>> decide(TimeRule(), []).why
-    '0 of 30 blocks were measured'
-    """
+    """Return the decision of the blocks of triage and of confirmation; `escalate` requests the latter."""
     if len(first) < rule.triage.blocks:
         return Decision(INCONCLUSIVE, f"{len(first)} of {rule.triage.blocks} blocks were measured")
     decision = triage(rule, first, threads)
@@ -218,7 +200,7 @@ def confirm(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
     slower, control, memory = figures(blocks, threads)
     state, why = INCONCLUSIVE, "the machine is too noisy: the interval includes no slow-down at all"
     if is_larger(rule, memory):
-        return Decision(REGRESSION, "the peak of memory is higher", slower, control, memory, metric="memory")
+        return Decision(REGRESSION, "the peak of memory is higher", slower, control, memory)
     if slower.blocks < rule.fewest:
         why = f"only {slower.blocks} of {len(blocks)} blocks were undisturbed"
     elif slower.ratio <= 1 + rule.confirm.most and excludes(rule, slower):
@@ -235,8 +217,7 @@ def confirm(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
 
 def figures(blocks: Sequence[Block], threads: int) -> tuple[Comparison, Comparison | None, tuple[float, float] | None]:
     """Head against base, base against itself in the blocks that have it twice, and the increase of memory."""
-    base, head = ([getattr(block, side).times(threads) for block in blocks] for side in ("base", "head"))
-    again = [block.again.times(threads) for block in blocks if block.again]
+    base, head, again = ([block[arm].times(threads) for block in blocks if arm in block] for arm in (BASE, HEAD, AGAIN))
     slower = compare(head, base)
     assert slower is not None
     return slower, compare(again, base, CONTROL_CONFIDENCE), memory_increase(blocks)
@@ -249,7 +230,7 @@ def excludes(rule: TimeRule, slower: Comparison) -> bool:
 
 def memory_increase(blocks: Sequence[Block]) -> tuple[float, float] | None:
     """By which share and how many bytes head's peak is higher, in the median block; None if it was not measured."""
-    peaks = [(block.base.peak_bytes, block.head.peak_bytes) for block in blocks]
+    peaks = [(block[BASE].peak_bytes, block[HEAD].peak_bytes) for block in blocks]
     measured = [(base, head) for base, head in peaks if base and head]
     if not measured:
         return None

@@ -14,19 +14,8 @@ from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
-from harness.gate.base import (
-    NoBase,
-    base_side,
-    departure,
-    file_states,
-    provide_compiled,
-    repository_of,
-    side_of,
-    working_side,
-)
-from harness.gate.observe import Comparison, card_on
+from harness.gate.base import NoBase, base_side, departure, file_states, provide_compiled, repository_of, side_of
 from harness.gate.rule import BaseRule
-from harness.gate.sampler import Arm
 
 
 @pytest.fixture
@@ -36,7 +25,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(repository: Path) -> None:
+def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(repository: Path, tmp_path: Path) -> None:
     first = git(repository, "rev-parse", "HEAD")
     with pytest.raises(NoBase, match="first commit"):
         departure(repository, ["main"])
@@ -50,15 +39,9 @@ def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(repository
     assert departure(repository, ["gone", "main"])[0] == first
     with pytest.raises(NoBase, match="git has none of gone, lost"):
         departure(repository, ["gone", "lost"])
-
-
-def test_shallow_clone_is_refused_with_how_to_get_its_base(repository: Path, tmp_path: Path) -> None:
-    (repository / "mine.py").write_text("from variants.heap_opt import train\n")
-    commit_all(repository)
-    shallow = tmp_path / "shallow"
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(shallow))
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(tmp_path / "shallow"))
     with pytest.raises(NoBase, match="git fetch --unshallow"):
-        departure(shallow, ["origin/main"])
+        departure(tmp_path / "shallow", ["origin/branch"])
 
 
 def test_package_must_be_committed(repository: Path) -> None:
@@ -126,14 +109,13 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
     (package.parent / "conf" / "variant").mkdir(parents=True)
     card = {"name": "heap", "_target_": "variants.heap:train", "params": {"push": "grown"}}
     (package.parent / "conf" / "variant" / "heap.yaml").write_text(yaml.safe_dump(card))
-    base = side_of("base", "a checkout", {"variants": package}, tmp_path)
-    heap = registry.variants()["heap"]
-    assert card_on(base, heap).params == {"push": "grown"}
-    head = working_side([heap.target], tmp_path)
-    assert not Comparison("heap", Arm(base, card_on(base, heap)), Arm(head, heap)).same_code
-    assert Comparison("heap", Arm(head, heap), Arm(head, heap)).same_code
-    unknown = VariantCard("new", "variants.new:train", params={"size": 3})
-    assert card_on(base, unknown) == unknown
+    base, head = side_of("base", "", {"variants": package}, tmp_path), side_of("head", "", {}, tmp_path)
+    heap, new = registry.variants()["heap"], VariantCard("new", "variants.new:train", params={"size": 3})
+    comparison = gate.compared(heap, head, base, None)
+    assert comparison.base.variant.params == {"push": "grown"}
+    assert not comparison.same_code
+    assert gate.compared(heap, head, head, None).same_code
+    assert gate.compared(new, head, base, None).base.variant == new
 
 
 # What head and the checkout could do

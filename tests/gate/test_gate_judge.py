@@ -1,8 +1,9 @@
-"""From evidence to the verdict: every state with its exit code, the same again from the file."""
+"""From evidence to the verdict: every state with its exit code, the same again from the file, and instructions."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,12 @@ from workbench import CHECKOUT
 
 from harness.common import registry
 from harness.common.errors import Refusal
-from harness.gate.evidence import (
-    AnyObservation,
-    Evidence,
-    Question,
-    Snapshot,
-    accept,
-    new_evidence,
-    read_evidence,
-    read_snapshot,
-    write_snapshot,
-)
+from harness.common.registry import VariantCard
+from harness.gate.base import Side
+from harness.gate.evidence import AnyObservation, Evidence, Question, accept, new_evidence, read_evidence, read_snapshot
 from harness.gate.judge import Finding, GateVerdict, as_json, judge, lines, markdown
-from harness.gate.rule import Card, Stage, TimeRule
+from harness.gate.observe import Arm, Comparison, Result, Sampler, observe_instructions
+from harness.gate.rule import Card, Stage, TimeRule, read_card
 
 CARD = Card(tiers=(), time=TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025), fewest=8))
 STARTED, MACHINE = "2026-01-01T00:00:00+00:00", {"cpu": "one", "python": "CPython 3.12"}
@@ -143,14 +137,11 @@ def test_requested_tier_without_a_result_is_22_and_named(evidence: Evidence) -> 
 
 def test_gravest_finding_decides() -> None:
     states = ["pass", "absent", "inconclusive", "unmeasured", "regression", "drift"]
-    for number, code in enumerate([0, 0, 23, 22, 20, 21], 1):
-        verdict = GateVerdict([Finding("time", state, "mine", "") for state in states[:number]])
-        assert verdict.exit_code() == code
-    inconclusive = GateVerdict([Finding("time", "inconclusive", "mine", "")])
-    assert [inconclusive.exit_code(treated) for treated in ("pass", "fail", "neutral")] == [0, 20, 23]
-
-
-# Texts
+    verdicts = [
+        GateVerdict([Finding("time", each, "mine", "") for each in states[: number + 1]]) for number in range(6)
+    ]
+    assert [verdict.exit_code() for verdict in verdicts] == [0, 0, 23, 22, 20, 21]
+    assert [verdicts[2].exit_code(treated) for treated in ("pass", "fail", "neutral")] == [0, 20, 23]
 
 
 def test_markdown_loses_nothing(evidence: Evidence) -> None:
@@ -171,18 +162,12 @@ def test_absent_variants_share_a_line(evidence: Evidence) -> None:
     assert "absent       v0, v1, v2: no Boost" in lines(judge(evidence))
 
 
-# Files
-
-
-GATE = '{"schema": 1, "kind": "gate", "card": {}}\n'
-
-
-@pytest.mark.parametrize("content", ["", "{}", "not JSON", f"{GATE}[]\n", f'{GATE}{{"kind": "note"}}\n', "[]"])
+@pytest.mark.parametrize("content", ["", "not JSON", '{"schema": 1, "kind": "gate", "card": {}}\n{"kind": "note"}\n'])
 def test_file_that_is_not_evidence_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "samples.jsonl"
     path.write_text(content)
     with pytest.raises(Refusal) as refusal:
-        judge(read_evidence(path))
+        read_evidence(path)
     assert refusal.value.exit_code == 22
 
 
@@ -201,28 +186,23 @@ def test_new_run_removes_older_verdict(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["samples.jsonl"]
 
 
-def test_snapshot_is_read_as_written(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "counters.json"
-    snapshot = Snapshot(counters={"b": {"letters": {"max/a": 1}}, "a": {"letters": {"n": 2}}})
-    assert read_snapshot(path) is None
-    write_snapshot(path, snapshot)
-    assert read_snapshot(path) == snapshot
-    assert path.read_text().index('"a"') < path.read_text().index('"b"')
-
-
-@pytest.mark.parametrize("content", ["", "[]", '{"schema": 2}', '{"schema": 1, "counters": {"a": 1}}'])
-def test_file_that_is_not_a_snapshot_is_refused(tmp_path: Path, content: str) -> None:
+def test_file_that_is_not_a_snapshot_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "counters.json"
-    path.write_text(content)
+    path.write_text('{"schema": 1, "counters": {"a": 1}}')
     with pytest.raises(Refusal, match="is not a snapshot of counts"):
         read_snapshot(path)
 
 
-def test_accepting_rewrites_only_what_was_measured(evidence: Evidence) -> None:
+def test_accepting_rewrites_only_what_was_measured(evidence: Evidence, tmp_path: Path) -> None:
+    path = tmp_path / "counters.json"
     counters = {"mine": {"letters": {"n": 10}}, "absent": {"letters": {"n": 5}}, "silent": {"letters": {"n": 1}}}
+    path.write_text(json.dumps({"schema": 1, "counters": counters}))
     add(evidence, WRONG, tallies({"n": 12}, {}), PROVED)
     add(evidence, tallies({"k": 3}, None, variant="new"), tallies({}, {"n": 1}, variant="silent"))
-    assert accept(Snapshot(counters=counters), evidence).counters == {
+    accept(path, evidence)
+    snapshot = read_snapshot(path)
+    assert snapshot is not None
+    assert snapshot.counters == {
         "mine": {"letters": {"n": 10}},  # its merges are wrong
         "absent": {"letters": {"n": 5}},
         "silent": {"letters": {}},
@@ -234,3 +214,50 @@ def test_snapshot_of_this_project_has_no_variant_that_is_gone() -> None:
     snapshot = read_snapshot(CHECKOUT / "results" / "counters.json")
     assert snapshot is not None
     assert snapshot.counters.keys() <= registry.variants().keys()
+
+
+class FakeSampler(Sampler):
+    """Returns each side's counts, layout after layout; a text is a status without a count."""
+
+    counts: Mapping[str, Sequence[int | str]]
+    layouts: set[int]
+
+    def task(self, *_: Any, **__: Any) -> Any:
+        return None
+
+    def run(self, arm: Arm, *_: Any, layout: int = 0, **__: Any) -> Result:
+        self.layouts.add(layout)
+        count = self.counts[arm.side.name][layout]
+        status = count if isinstance(count, str) else "ok"
+        return Result({"status": status, "instructions": {"count": count}}, None, "because")
+
+
+def comparison(name: str) -> Comparison:
+    base, head = (Arm(Side(side, "", [side]), VariantCard(name, f"{side}_module:train")) for side in ("base", "head"))
+    return Comparison(name, base, head)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "code", "layouts", "message"),
+    [
+        ([1000], [1005], 0, 1, "1,000 -> 1,005"),
+        ([1000, 1010, 990], [1020, 1016, 1030], 20, 3, "1,010 -> 1,016 (+0.59 %)"),
+        ([1000, 1000], [1020, 1000], 0, 2, "in 2 layouts of memory"),
+        ([1000, 1020], [1020, 1030], 0, 2, "in 2 layouts of memory"),
+        ([1000, "error"], [1020, 1020], 22, 2, "second, instructions: base was error: because"),
+        ([1000, 1000], [1020, "timeout"], 22, 2, "second, instructions: head was timeout: because"),
+    ],
+)
+def test_instructions_are_counted_in_other_layouts_while_head_takes_more(
+    base: list[int | str], head: list[int | str], code: int, layouts: int, message: str
+) -> None:
+    card = read_card("usual", ["work.instructions.layouts=3"])
+    evidence = Evidence(Question(msgspec.to_builtins(Card(tiers=("work",)))))
+    sampler = FakeSampler(card, Path(), evidence, lambda *_: None)
+    sampler.counts, sampler.layouts = {"base": base, "head": head}, set()
+    observe_instructions(sampler, [comparison("first"), comparison("second")])
+    verdict = judge(sampler.evidence)
+    assert verdict.exit_code() == code
+    assert {finding.variant for finding in verdict.findings} >= {"first", "second"}
+    assert any(message in finding.message for finding in verdict.findings)
+    assert sampler.layouts == set(range(layouts))

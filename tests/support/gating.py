@@ -12,7 +12,6 @@ NO_CORPORA: dict[str, dict[str, list[str]]] = {
 }
 SMALL = ["data=random_text", "data.source.bytes=2000", "vocab_size=290"]
 TINY = {
-    "like": "usual",
     "corpora": {**NO_CORPORA, "letters": {"say": SMALL}},
     "work": {"instructions": {"layouts": 2, "say": SMALL}},
     "time": {
