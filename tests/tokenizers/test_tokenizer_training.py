@@ -107,7 +107,7 @@ def failing() -> Iterator[str]:
         (["a"] * 70 + ["\ud800"], {}, Refusal, "item 71: .* position 0: surrogates not allowed; fix it"),
         ([b"a", b"b\xff"], {}, Refusal, "item 2: .* position 1: .*, or pass bytes with errors='replace'"),
         (failing, {}, Refusal, "item 3: the iterable raised RuntimeError: gone"),
-        (["ab c"], {"pattern": r"\w+"}, Refusal, "the pattern leaves out 'ab c'"),
+        (["ab c"], {"pattern": r"\w+"}, Refusal, "the pattern leaves out ' '"),
         (["a"], {"pattern": "("}, Refusal, "pattern '\\(' is not a regular expression"),
         (["README.md"], {}, Refusal, "is a file, but strings in a list are documents; pass pathlib.Path objects"),
         ("nowhere.txt", {}, Refusal, "nowhere.txt not found"),

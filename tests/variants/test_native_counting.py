@@ -290,7 +290,7 @@ def test_without_the_compiled_module_the_counter_says_how_to_build_it() -> None:
         "from variants.counting.native import native\nnative(__import__('variants.contract').contract.Corpus('x'))"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
-    assert ended.stderr.splitlines()[-1].startswith("variants.contract.Unavailable: counting=native is not built")
+    assert ended.stderr.splitlines()[-1].startswith("variants.contract.Unavailable: the compiled part is not built")
     assert "pip install -e ." in ended.stderr
 
 

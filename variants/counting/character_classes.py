@@ -35,20 +35,17 @@ CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 @lru_cache(maxsize=1)
 def character_classes() -> tuple[bytes, bytes]:
     """The number (uint16) of each page of 128 code points, and the distinct pages, one byte of classes a character."""
-    path = cache_folder() / f"character-classes-{hashlib.sha256(identity()).hexdigest()[:16]}.bin"
+    identity = "\n".join((regex.__version__, sys.byteorder, str(PAGE), *CLASSES)).encode()
+    path = cache_folder() / f"character-classes-{hashlib.sha256(identity).hexdigest()[:16]}.bin"
+    kept = b""
     with contextlib.suppress(OSError):  # not kept yet, or no folder to keep it in
         kept = path.read_bytes()
-        if hashlib.sha256(kept[DIGEST_BYTES:]).digest() == kept[:DIGEST_BYTES]:
-            return split(kept[DIGEST_BYTES:])
-    tables = two_level(classes_of_all())
-    with contextlib.suppress(OSError):
-        keep(path, tables)
-    return split(tables)
-
-
-def identity() -> bytes:
-    """What the tables depend on."""
-    return "\n".join((regex.__version__, sys.byteorder, str(PAGE), *CLASSES)).encode()
+    tables = kept[DIGEST_BYTES:]
+    if hashlib.sha256(tables).digest() != kept[:DIGEST_BYTES]:
+        tables = two_level(classes_of_all())
+        with contextlib.suppress(OSError):
+            keep(path, hashlib.sha256(tables).digest() + tables)
+    return tables[: 2 * NUMBER_OF_PAGES], tables[2 * NUMBER_OF_PAGES :]
 
 
 def cache_folder() -> Path:
@@ -79,21 +76,12 @@ def two_level(classes: bytes | bytearray) -> bytes:
     return array("H", numbers).tobytes() + b"".join(pages)
 
 
-def split(tables: bytes) -> tuple[bytes, bytes]:
-    return tables[: 2 * NUMBER_OF_PAGES], tables[2 * NUMBER_OF_PAGES :]
-
-
-def keep(path: Path, tables: bytes) -> None:
+def keep(path: Path, content: bytes) -> None:
     """Place the file whole, by renaming, so that concurrent runs never meet half of one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-    try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
-            file.write(hashlib.sha256(tables).digest() + tables)
-        os.replace(temporary, path)  # noqa: PTH105
-    except OSError:
-        os.unlink(temporary)  # noqa: PTH108
-        raise
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        Path(folder, "whole").write_bytes(content)
+        Path(folder, "whole").replace(path)
 
 
 if __name__ == "__main__":

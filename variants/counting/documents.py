@@ -7,24 +7,21 @@ full: see spilling.py.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO
+from concurrent.futures import ThreadPoolExecutor
 
-import regex
-
-from variants.contract import NULL_METER, Corpus, LeftOut, Meter, WordCounts
-from variants.counting import native
+from variants.contract import NULL_METER, Corpus, Meter, WordCounts
+from variants.counting.native import Scan
 from variants.counting.patterns import compiled
-from variants.counting.pretokenize import split_documents
+from variants.counting.pretokenize import WordTable, split_documents
 from variants.counting.spilling import Overflow, Spill
 
 DIVIDERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
 """Unicode keeps these free for the private use of a program."""
 PIECE_BYTES, PIECE_DOCUMENTS = 1 << 20, 1 << 16
-SHOWN = 40
 
 
 def count_documents(
@@ -43,7 +40,6 @@ def count_documents(
                 matcher.add(document)
             meter.progress(matcher.bytes)
         return matcher.overflow.word_counts(meter)
-    native.check_built()
     divider = next(divider for divider in DIVIDERS if divider not in "".join(corpus.special_tokens)).encode()
     scanners = [Scanner(corpus, pattern, divider, memory // threads) for _ in range(threads)]
     done = 0
@@ -61,7 +57,7 @@ def count_documents(
     finally:
         for scanner in scanners:
             scanner.close()
-    tables = [*(scanner.result() for scanner in scanners), matcher.overflow.word_counts(meter)]
+    tables = [*(scanner.counting.result() for scanner in scanners), matcher.overflow.word_counts(meter)]
     return sum_of([table for table in tables if len(table)])
 
 
@@ -90,66 +86,45 @@ class Scanner:
     """The compiled scanner at the other end of a pipe, in a thread of its own."""
 
     def __init__(self, corpus: Corpus, pattern: bytes, divider: bytes, memory: int) -> None:
-        path = native.fastest_path()
-        self.scan = native.Scan(corpus, NULL_METER, pattern, path, native.BUFFER_BYTES, memory)
-        self.scan.specials.append(divider)
-        self.table = WordCounts.from_items([])
-        self.failure: BaseException | None = None
+        scan = Scan(corpus, NULL_METER, pattern, memory=memory)
+        scan.specials.append(divider)
         reading, writing = os.pipe()
-        self.pipe: BinaryIO = open(writing, "wb", buffering=0)  # noqa: PTH123, SIM115 - closed in `close`
-        self.thread = threading.Thread(target=self.count, args=(reading,))
-        self.thread.start()
 
-    def count(self, reading: int) -> None:
-        try:
-            with open(reading, "rb", buffering=0) as text:
-                self.table = self.scan.count(text, [])
-        except BaseException as error:
-            self.failure = error
+        def count() -> WordCounts:
+            with open(reading, "rb", buffering=0) as text:  # noqa: PTH123
+                return scan.count(text, [])
+
+        self.pipe = open(writing, "wb")  # noqa: PTH123, SIM115 - closed in `close`
+        self.executor = ThreadPoolExecutor(1)
+        self.counting = self.executor.submit(count)
 
     def write(self, piece: bytes) -> None:
-        view = memoryview(piece)
         try:
-            while view:
-                view = view[self.pipe.write(view) :]
+            self.pipe.write(piece)
         except BrokenPipeError:
-            self.close()
-            self.result()
+            self.counting.result()  # raises what the scanner raised
             raise
 
     def close(self) -> None:
-        self.pipe.close()
-        self.thread.join()
-
-    def result(self) -> WordCounts:
-        """All words. Raises what the scanner raised."""
-        if self.failure is not None:
-            raise self.failure
-        return self.table
+        with contextlib.suppress(BrokenPipeError):
+            self.pipe.close()
+        self.executor.shutdown()
 
 
 class Matcher:
     """Words counted in Python, by any pattern or none."""
 
     def __init__(self, corpus: Corpus, memory: int) -> None:
-        self.corpus = corpus
-        self.pattern = None if corpus.pattern is None else regex.compile(corpus.pattern)
-        self.words: Counter[Any] = Counter()
+        self.table = WordTable(corpus)
+        self.words: Counter[bytes] = Counter()
         self.bytes = 0
         self.overflow = Overflow(
-            self.words, memory, lambda: WordCounts.from_columns(map(bytes, self.words), self.words.values())
+            self.words, memory, lambda: WordCounts.from_columns(self.words.keys(), self.words.values())
         )
 
     def add(self, document: bytes) -> None:
+        for stretch, offset in split_documents([document], self.table.corpus.special_tokens):
+            self.words.update(self.table.pre_tokens(stretch, offset))
         self.bytes += len(document)
-        for stretch, offset in split_documents([document], self.corpus.special_tokens):
-            self.words.update([stretch] if self.pattern is None else self.matches(stretch.decode(), offset))
         if self.overflow.is_full():
             self.overflow.empty()
-
-    def matches(self, text: str, offset: int) -> list[bytes]:
-        assert self.pattern is not None
-        matches = [match.group() for match in self.pattern.finditer(text)]
-        if sum(map(len, matches)) != len(text) and not self.corpus.partial:
-            raise LeftOut(self.corpus.path, offset, text[:SHOWN])
-        return [match.encode() for match in matches if match]

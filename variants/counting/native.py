@@ -8,36 +8,21 @@ has them.
 
 from __future__ import annotations
 
-import codecs
-import importlib
-import io
+import contextlib
 import os
 import stat
-import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO
 
-from variants.contract import (
-    NULL_METER,
-    Corpus,
-    InvalidText,
-    Meter,
-    Unavailable,
-    WordCounts,
-)
+from variants.contract import NULL_METER, Corpus, InvalidText, Meter, Unavailable, WordCounts
 from variants.counting import processes
 from variants.counting.character_classes import character_classes
 from variants.counting.patterns import compiled, splits_documents
-from variants.counting.pretokenize import CHUNK_BYTES, serial
+from variants.counting.pretokenize import CHUNK_BYTES, read_chunks, serial
 from variants.counting.spilling import SHARE_OF_A_TABLE, Spill
-
-try:
-    _scanner = importlib.import_module("variants.native._scanner")
-    NOT_BUILT = ""
-except ImportError as error:
-    _scanner = None  # type: ignore[assignment]
-    NOT_BUILT = str(error)
+from variants.native import built
 
 BUFFER_BYTES = 1 << 18
 SMALLEST_RANGE = 1 << 21
@@ -45,16 +30,6 @@ SMALLEST_RANGE = 1 << 21
 
 PART_BYTES, PARTS = 1 << 25, 16
 """The memory of tables that are handed over, or this share of the text if that is more: then less is met anew."""
-
-
-class Taker(Protocol):
-    """Who takes words in parts: `part` is the number of the thread, and each of these calls once at a time."""
-
-    def begin(self, parts: int) -> None:
-        """Forget what was taken; from here on so many threads count."""
-
-    def take(self, part: int, data: memoryview, offsets: memoryview, counts: memoryview) -> None:
-        """Take the columns of some word counts."""
 
 
 def native(
@@ -78,46 +53,36 @@ def native(
     for name, value in numbers:
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it is a number of 1 or more")
-    check_built()
-    if instructions not in ("fastest", *_scanner.supported_paths()):
-        runs = ", ".join(_scanner.supported_paths())
-        raise Unavailable(f"this machine has no instructions {instructions!r}; it has fastest, {runs}")
+    paths = built("_scanner").supported_paths()
+    if instructions not in ("fastest", *paths):
+        raise Unavailable(f"this machine has no instructions {instructions!r}; it has fastest, {', '.join(paths)}")
     pattern = compiled(corpus.pattern)
     if pattern is None:
         meter.tally("fell_back_to_regex", 1)
         return serial(corpus, meter, memory=memory)
-    path = fastest_path() if instructions == "fastest" else instructions
+    path = paths[-1] if instructions == "fastest" else instructions
     return Scan(corpus, meter, pattern, path, buffer, memory).count_file(threads, smallest_range)
 
 
-def in_parts(corpus: Corpus, taker: Taker, meter: Meter = NULL_METER, *, threads: int = 1) -> None:
+def in_parts(corpus: Corpus, taker: Any, meter: Meter = NULL_METER, *, threads: int = 1) -> None:
     """Count like `native`, and hand the words over as soon as a table of them is full: never all are in memory.
 
-    A word can be in several parts. `taker` begins anew where the text has to be read anew. Raises what `native` raises,
-    and what `taker` does.
+    They go to `taker.take(part, data, offsets, counts)`; a word can be in several parts. `taker.begin(parts)` comes
+    before, and again where the text has to be read anew; each part is one thread's. Raises what `native` and `taker`
+    raise.
     """
-    check_built()
     pattern = compiled(corpus.pattern)
     if pattern is None:
         word_counts = native(corpus, meter)
         taker.begin(1)
         taker.take(0, word_counts.data, word_counts.offsets, word_counts.counts)
         return
-    Scan(corpus, meter, pattern, fastest_path(), BUFFER_BYTES, None, taker).count_file(threads, SMALLEST_RANGE)
-
-
-def check_built() -> None:
-    if NOT_BUILT:
-        raise Unavailable(f"counting=native is not built ({NOT_BUILT}); run `pip install -e .` with a C++ compiler")
-
-
-def fastest_path() -> str:
-    """The name of the fastest instructions that the scanner and this machine have."""
-    return str(_scanner.supported_paths()[-1])
+    Scan(corpus, meter, pattern, taker=taker).count_file(threads, SMALLEST_RANGE)
 
 
 def before_the_clock() -> None:
-    """Make the tables of Unicode's classes, once on a machine, or read them: that is not work on a corpus."""
+    """Load what is compiled, and make or read the tables of Unicode's classes: that is not work on a corpus."""
+    built("_scanner")
     character_classes()
 
 
@@ -129,11 +94,12 @@ class Scan:
         corpus: Corpus,
         meter: Meter,
         pattern: bytes,
-        instructions: str,
-        buffer: int,
-        memory: int | None,
-        taker: Taker | None = None,
+        instructions: str = "",
+        buffer: int | None = None,
+        memory: int | None = None,
+        taker: Any = None,
     ) -> None:
+        self.scanner = built("_scanner")
         self.corpus = corpus
         self.meter = meter
         self.pattern = pattern
@@ -141,20 +107,35 @@ class Scan:
         if not all(self.specials):
             raise ValueError("a special token of no bytes matches everywhere; leave it out")
         self.tables = character_classes()
-        self.instructions = instructions
-        self.buffer = buffer
+        self.instructions = instructions or self.scanner.supported_paths()[-1]
+        self.buffer = buffer or BUFFER_BYTES
         self.memory = memory
         self.taker = taker
 
     def count_file(self, threads: int, smallest_range: int) -> WordCounts:
         with open(self.corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a job names its files by strings
-            bounds = self.bounds(file, threads, smallest_range)
-            return self.count_replaced(file, bounds) if self.corpus.replaces_errors else self.count(file, bounds)
+            return self.count_open(file, self.bounds(file, threads, smallest_range))
 
-    def count(self, file: BinaryIO, bounds: Sequence[int], source: BinaryIO | None = None) -> WordCounts:
+    def count_open(self, file: BinaryIO, bounds: Sequence[int]) -> WordCounts:
         """Count the ranges between `bounds`, or, if there are none, what can be read until the file ends.
 
-        `source` is the corpus where `file` is what a decoder makes of it. None are left where there is a taker.
+        With errors=replace it is as if every bad sequence were U+FFFD: a valid file as it is, any other through
+        Python's decoder.
+        """
+        if not self.corpus.replaces_errors:
+            return self.count(file, bounds)
+        if file.seekable():
+            try:
+                return self.count(file, bounds)
+            except InvalidText:
+                file.seek(0)
+        with piped(lambda pipe: pipe.writelines(read_chunks(file, None, True, NULL_METER))) as replaced:
+            return self.count(replaced, [], source=file)
+
+    def count(self, file: BinaryIO, bounds: Sequence[int], source: BinaryIO | None = None) -> WordCounts:
+        """Count what is valid. `source` is the corpus where `file` is what a decoder makes of it.
+
+        No words are left where there is a taker.
         """
         descriptor = (source or file).fileno()
         before = os.fstat(descriptor)
@@ -168,9 +149,9 @@ class Scan:
             emptying = spill.take, int((self.memory or 0) * SHARE_OF_A_TABLE) // ranges
         self.meter.lap("read")
         start = time.perf_counter()
-        columns, documents, done, (reading, handing_over), invalid, cut_off = _scanner.scan(
+        columns, documents, done, (reading, handing_over), invalid, cut_off = self.scanner.scan(
             file.fileno(),
-            bounds or (0, _scanner.UNTIL_END),
+            bounds or (0, self.scanner.UNTIL_END),
             self.pattern,
             self.specials,
             self.tables,
@@ -204,13 +185,13 @@ class Scan:
             ranges = processes.cut(self.corpus, facts.st_size, width)
             return [0, *(stop for _, stop in ranges)] if len(ranges) > 1 else []
         targets = [facts.st_size * part // width for part in range(width)] + [facts.st_size]
-        cuts = (self.cut(file, target, limit) for target, limit in zip(targets[1:], targets[2:]))
+
+        def read(start: int, length: int) -> bytes:
+            return os.pread(file.fileno(), length, start)
+
+        cuts = (self.safe_place(read, target, limit) for target, limit in zip(targets[1:], targets[2:]))
         inner = [place for place in cuts if place is not None]
         return [0, *inner, facts.st_size] if inner else []
-
-    def cut(self, file: BinaryIO, target: int, limit: int) -> int | None:
-        """The first safe place for a cut between `target` and `limit`."""
-        return self.safe_place(lambda start, length: os.pread(file.fileno(), length, start), target, limit)
 
     def safe_place(self, read: Callable[[int, int], bytes], target: int, limit: int) -> int | None:
         """The first safe place for a cut between `target` and `limit`; `read(start, length)` reads of the text.
@@ -222,45 +203,30 @@ class Scan:
         while position < limit:
             begin = max(0, position - around)
             window = read(begin, position - begin + self.buffer + around)
-            place = _scanner.first_cut(window, position - begin, self.pattern, self.specials, self.tables)
+            place = self.scanner.first_cut(window, position - begin, self.pattern, self.specials, self.tables)
             if place < len(window):
                 return begin + place if begin + place < limit else None
             position += self.buffer
         return None
 
-    def count_replaced(self, file: BinaryIO, bounds: Sequence[int]) -> WordCounts:
-        """Count as if every bad sequence were U+FFFD: a valid file as it is, any other through Python's decoder."""
-        if file.seekable():
-            try:
-                return self.count(file, bounds)
-            except InvalidText:
-                file.seek(0)
-        reading, writing = os.pipe()
-        failures: list[OSError] = []
-        decoding = threading.Thread(target=decode_into, args=(file, writing, failures))
-        decoding.start()
+
+@contextlib.contextmanager
+def piped(write: Callable[[BinaryIO], object]) -> Iterator[BinaryIO]:
+    """The end for reading of a pipe that `write` gets the other end of, in a thread. Raises what `write` raises."""
+    reading, writing = os.pipe()
+
+    def feed() -> None:
+        # A reader that ends early says itself why.
+        with contextlib.suppress(BrokenPipeError), open(writing, "wb", CHUNK_BYTES) as pipe:  # noqa: PTH123
+            write(pipe)
+
+    with ThreadPoolExecutor(1) as executor:
+        feeding = executor.submit(feed)
         try:
-            with open(reading, "rb", buffering=0) as replaced:  # noqa: PTH123 - a descriptor, not a path
-                word_counts = self.count(replaced, [], source=file)
+            with open(reading, "rb", buffering=0) as file:  # noqa: PTH123
+                yield file
         finally:
-            decoding.join()
-        if failures:
-            raise failures[0]
-        return word_counts
-
-
-def decode_into(file: BinaryIO, descriptor: int, failures: list[OSError]) -> None:
-    """Write the file with its bad sequences replaced, until its end or until nobody reads any more."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    try:
-        with open(descriptor, "wb", buffering=0) as pipe, io.BufferedWriter(pipe, CHUNK_BYTES) as writer:
-            while chunk := file.read(CHUNK_BYTES):
-                writer.write(decoder.decode(chunk).encode())
-            writer.write(decoder.decode(b"", final=True).encode())
-    except BrokenPipeError:
-        return  # the reader was stopped, and says so itself
-    except OSError as error:
-        failures.append(error)
+            feeding.result()
 
 
 def changed(before: os.stat_result, after: os.stat_result) -> bool:

@@ -6,31 +6,21 @@ those of the text.
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import BinaryIO
 
 from variants.contract import NULL_METER, Corpus, WordCounts
-from variants.counting import native, processes
-from variants.counting.native import Scan
+from variants.counting import processes
+from variants.counting.native import Scan, piped
 from variants.counting.patterns import compiled, splits_documents
-from variants.counting.pretokenize import CHUNK_BYTES
-from variants.counting.spilling import Spill, run_in, spill_folder, write_run
+from variants.counting.pretokenize import serial
 from variants.counting.spilling import merge as merge_runs
+from variants.counting.spilling import run_in, spill_folder, unnamed_files, write_run
 
-__all__ = [
-    "count_stream",
-    "ends_a_part",
-    "merge_runs",
-    "run_in",
-    "safe_place",
-    "sorted_run",
-    "spill_folder",
-]
+__all__ = ["count_stream", "ends_a_part", "merge_runs", "run_in", "safe_place", "sorted_run", "spill_folder"]
 
 REPLACEMENT = "\ufffd"
 
@@ -54,14 +44,12 @@ def safe_place(corpus: Corpus, file: BinaryIO, size: int, target: int) -> int:
     if target <= 0 or target >= size:
         return max(0, min(target, size))
     if scanned(corpus):
-        native.check_built()
 
         def read(start: int, length: int) -> bytes:
             file.seek(start)
             return file.read(length)
 
-        pattern = compiled(corpus.pattern) or b""
-        scan = Scan(corpus, NULL_METER, pattern, native.fastest_path(), native.BUFFER_BYTES, None)
+        scan = Scan(corpus, NULL_METER, compiled(corpus.pattern) or b"")
         place = scan.safe_place(read, target, size)
     else:
         tokens = processes.safe_to_cut([token.encode() for token in corpus.special_tokens])
@@ -83,40 +71,24 @@ def scanned(corpus: Corpus) -> bool:
 
 
 def count_stream(corpus: Corpus, write: Callable[[BinaryIO], None], memory: int | None = None) -> WordCounts:
-    """The words of what `write` writes into the file that it gets. Raises what `native` and `write` raise.
+    """The words of what `write` writes into the file that it gets. Raises what a counter and `write` raise.
 
     The scanner reads a pipe; a pattern that it does not know is counted from a temporary file.
     """
-    if compiled(corpus.pattern) is None:
+    pattern = compiled(corpus.pattern)
+    if pattern is None:
         with tempfile.NamedTemporaryFile(dir=spill_folder()) as text:
             write(text)  # type: ignore[arg-type]
             text.flush()
-            return native.native(replace(corpus, path=text.name), memory=memory)
-    reading, writing = os.pipe()
-
-    def feed() -> None:
-        try:
-            with open(writing, "wb", CHUNK_BYTES) as pipe:  # noqa: PTH123 - a descriptor, not a path
-                write(pipe)
-        except BrokenPipeError:
-            return  # the scanner has ended early and says why itself
-
-    with ThreadPoolExecutor(1) as executor:
-        feeding = executor.submit(feed)
-        try:
-            return native.native(replace(corpus, path=f"/dev/fd/{reading}"), memory=memory)
-        finally:
-            os.close(reading)
-            feeding.result()  # raises what `write` raised: the text ended too early because of it
+            return serial(replace(corpus, path=text.name), memory=memory)
+    scan = Scan(corpus, NULL_METER, pattern, memory=memory)
+    with piped(write) as file:
+        return scan.count_open(file, [])
 
 
 def sorted_run(word_counts: WordCounts) -> bytes:
     """The words as one run, for `run_in`. Raises OSError with what to do if the disk is full."""
-    spill = Spill()
-    with spill.file() as file:
-        try:
-            write_run(word_counts, file)
-        except OSError as error:
-            raise spill.no_room(error) from error
+    with unnamed_files(1) as (file,):
+        write_run(word_counts, file)
         file.seek(0)
         return file.read()

@@ -35,7 +35,7 @@ def serial(corpus: Corpus, meter: Meter = NULL_METER, *, memory: int | None = No
     table = WordTable(corpus, memory)
     size = table.count_range(0, None, meter)
     meter.lap("count")
-    word_counts = table.all_word_counts(meter)
+    word_counts = table.overflow.word_counts(meter)
     meter.tally("documents", table.documents)
     meter.tally("bytes_scanned", size)
     meter.lap("count")
@@ -53,7 +53,7 @@ class WordTable:
         self.documents = 0
         self.characters = self.matched = 0
         words: dict[Any, int] = self.raw_words if self.pattern is None else self.words
-        self.overflow = None if memory is None else Overflow(words, memory, self.word_counts)
+        self.overflow = Overflow(words, memory, self.word_counts)
 
     def count_range(self, start: int, length: int | None, meter: Meter) -> int:
         """Count `length` bytes of the file from byte `start` on (None: all); returns where they end."""
@@ -84,19 +84,17 @@ class WordTable:
                 self.characters += len(text)
                 # Counter counts the strings in C; they are encoded once a word, not once an occurrence.
                 matches = map(regex.Match.group, self.pattern.finditer(text))
-                if self.overflow is None:
+                if self.overflow.largest is None:
                     self.words.update(matches)
-                while self.overflow is not None and (some := list(islice(matches, MATCHES_AT_ONCE))):
+                while some := list(islice(matches, MATCHES_AT_ONCE)):
                     self.words.update(some)
                     self.spill_if_full()
-            if self.overflow is not None:
-                self.spill_if_full()
+            self.spill_if_full()
             self.documents += bool(document.strip())
             meter.lap("count")
             meter.progress(offset + len(document))
 
     def spill_if_full(self) -> None:
-        assert self.overflow is not None
         if self.overflow.is_full():
             self.add_matched()
             self.overflow.empty()
@@ -105,9 +103,15 @@ class WordTable:
         """Add the lengths of all matches in the table: just before it is emptied, and at the end."""
         self.matched += sum(len(word) * count for word, count in self.words.items())
 
-    def all_word_counts(self, meter: Meter) -> WordCounts:
-        """Those that were spilled too."""
-        return self.word_counts() if self.overflow is None else self.overflow.word_counts(meter)
+    def pre_tokens(self, document: bytes, offset: int) -> list[bytes]:
+        """All pre-tokens of a document that begins at byte `offset`, in order. Raises what counting it would raise."""
+        if self.pattern is None:
+            return [document]
+        text = decoded(document, self.corpus.path, offset)
+        matches = [found.group() for found in self.pattern.finditer(text)]
+        if sum(map(len, matches)) != len(text) and not self.corpus.partial:
+            self.check_nothing_left_out(text, offset)
+        return [match.encode() for match in matches if match]
 
     def check_nothing_left_out(self, text: str, offset: int, looked_at: int | None = None) -> None:
         """Raise LeftOut if the matches in a document that begins at byte `offset` leave text out.
@@ -132,25 +136,12 @@ class WordTable:
 
 
 def pre_tokens(corpus: Corpus, meter: Meter = NULL_METER) -> Iterator[bytes]:
-    """Every pre-token of a corpus in its place, for who wants to know the text and not only its words.
-
-    Raises what `serial` raises; after the pre-tokens of the first document that the pattern leaves text out of.
-    """
+    """Every pre-token of a corpus in its place, for who wants to know the text. Raises what `serial` raises."""
     table = WordTable(corpus)
     with open(corpus.path, "rb") as file:  # noqa: PTH123 - a job names its files by strings
         chunks = read_chunks(file, None, corpus.replaces_errors, meter)
         for document, offset in split_documents(chunks, corpus.special_tokens):
-            if table.pattern is None:
-                yield document
-                continue
-            text = decoded(document, corpus.path, offset)
-            matched = 0
-            for found in table.pattern.finditer(text):
-                matched += len(found.group())
-                if found.group():
-                    yield found.group().encode()
-            if matched != len(text) and not corpus.partial:
-                table.check_nothing_left_out(text, offset)
+            yield from table.pre_tokens(document, offset)
 
 
 def decoded(document: bytes, path: str, offset: int) -> str:

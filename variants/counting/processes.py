@@ -63,9 +63,8 @@ def processes(
     # process could take with it when it is killed.
     scanned = context.RawArray("q", len(ranges) + 1)
     summed: dict[bytes, int] = {}
-    overflow = None
-    if memory is not None:
-        overflow = Overflow(summed, memory // 2, lambda: WordCounts.from_columns(summed.keys(), summed.values()))
+    most = None if memory is None else memory // 2
+    overflow = Overflow(summed, most, lambda: WordCounts.from_columns(summed.keys(), summed.values()))
     most_in_work = len(ranges) if memory is None else 2 * width
     submitted: deque[Future[Table]] = deque()
     coming = enumerate(ranges)
@@ -79,7 +78,7 @@ def processes(
                     submitted.append(executor.submit(count_range, corpus, number, *bounds))
                 documents += add_table(summed, result_of(submitted.popleft(), scanned, meter))
                 counted = stop
-                if overflow is not None and overflow.is_full():
+                if overflow.is_full():
                     overflow.empty()
         except BrokenProcessPool:
             raise ChildProcessError(
@@ -90,10 +89,7 @@ def processes(
             scanned[-1] = 1
             executor.shutdown(cancel_futures=True)
             raise
-    if overflow is None:
-        word_counts = WordCounts.from_columns(summed.keys(), summed.values())
-    else:
-        word_counts = overflow.word_counts(meter)
+    word_counts = overflow.word_counts(meter)
     meter.tally("documents", documents)
     meter.tally("bytes_scanned", size)
     meter.lap("count")

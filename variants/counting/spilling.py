@@ -9,6 +9,7 @@ the room anyway.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import mmap
 import os
@@ -16,7 +17,7 @@ import resource
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -35,16 +36,12 @@ class Spill:
     """Runs of words, and their sum."""
 
     def __init__(self) -> None:
-        self.folder = str(spill_folder())
         self.runs: list[WordCounts] = []
 
     def add(self, word_counts: WordCounts) -> None:
         """Spill these counts; the memory that they take is not needed any more."""
-        with self.file() as file:
-            try:
-                write_run(word_counts, file)
-            except OSError as error:
-                raise self.no_room(error) from error
+        with unnamed_files(1) as (file,):
+            write_run(word_counts, file)
             self.runs.append(run_in(mapped(file.fileno())))
 
     def take(self, part: int, data: memoryview, offsets: memoryview, counts: memoryview) -> None:  # noqa: ARG002
@@ -54,51 +51,50 @@ class Spill:
     def merged(self, meter: Meter = NULL_METER) -> WordCounts:
         """The sum of all runs, its words in the order of their bytes."""
         meter.tally("runs_spilled", len(self.runs))
-        with self.file() as data, self.file() as offsets, self.file() as counts:
-            try:
-                merge(self.runs, data, offsets, counts)
-            except OSError as error:
-                raise self.no_room(error) from error
+        with unnamed_files(3) as files:
+            merge(self.runs, *files)
             self.runs.clear()
-            columns = [mapped(file.fileno()) for file in (data, offsets, counts)]
-        return WordCounts(columns[0], columns[1].cast("q"), columns[2].cast("Q"))
+            data, offsets, counts = (mapped(file.fileno()) for file in files)
+        return WordCounts(data, offsets.cast("q"), counts.cast("Q"))
 
-    def file(self) -> BinaryIO:
-        try:
-            return tempfile.TemporaryFile(dir=self.folder)
-        except OSError as error:
-            raise self.no_room(error) from error
 
-    def no_room(self, error: OSError) -> OSError:
-        """The error as a sentence that says what to do, if it is the disk that is full."""
+@contextlib.contextmanager
+def unnamed_files(number: int) -> Iterator[list[BinaryIO]]:
+    """So many files without names. Raises OSError with what to do if the disk is full."""
+    folder = spill_folder()
+    try:
+        with contextlib.ExitStack() as opened:
+            yield [opened.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(number)]
+    except OSError as error:
         if error.errno not in NO_ROOM:
-            return error
-        return OSError(
-            f"{self.folder} has no room for the words that counting.memory keeps out of memory "
+            raise
+        raise OSError(
+            f"{folder} has no room for the words that counting.memory keeps out of memory "
             f"({os.strerror(error.errno)}); make some, move it with BPE_HARNESS_CACHE, or raise counting.memory"
-        )
+        ) from error
 
 
 class Overflow:
-    """A dictionary of words that is emptied into a run whenever it has grown to its share of `memory`."""
+    """A dictionary of words that is emptied into a run whenever it has grown to its share of `memory` (None: never)."""
 
-    def __init__(self, words: dict[Any, int], memory: int, columns: Callable[[], WordCounts]) -> None:
+    def __init__(self, words: dict[Any, int], memory: int | None, columns: Callable[[], WordCounts]) -> None:
         """`columns` makes word counts of what is in `words` at the moment."""
-        if memory < 1:
+        if memory is not None and memory < 1:
             raise ValueError(f"memory is {memory}; it is a number of bytes of 1 or more")
         self.words = words
         self.columns = columns
-        self.largest = int(memory * SHARE_OF_A_TABLE)
+        self.largest = None if memory is None else int(memory * SHARE_OF_A_TABLE)
         self.spill = Spill()
         self.known = self.bytes_of_words = 0
 
     def is_full(self) -> bool:
         """Whether it is time to spill; only words added since the last call are looked at."""
+        if self.largest is None:
+            return False
         new = islice(reversed(self.words), len(self.words) - self.known)
         self.bytes_of_words += sum(map(sys.getsizeof, new))
         self.known = len(self.words)
-        numbers = BYTES_OF_A_COUNT * self.known
-        return self.bytes_of_words + numbers + sys.getsizeof(self.words) > self.largest
+        return self.bytes_of_words + BYTES_OF_A_COUNT * self.known + sys.getsizeof(self.words) > self.largest
 
     def empty(self) -> None:
         self.spill.add(self.columns())
