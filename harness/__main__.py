@@ -9,23 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import harness
 from harness.common import registry
 from harness.common.errors import OK, Refusal, guarded
 from harness.common.registry import did_you_mean
 
-Record = dict[str, Any]
-COMMANDS = {
-    name: f"harness.{name}"
-    for name in ("table", "plot", "report", "board", "replay", "conformance", "tokenizer", "parity", "doctor")
-} | {
-    "corpora": "harness.corpora.__main__",
-    "records": "harness.records.__main__",
-    "gate": "harness.gate.__main__",
-    "new_variant": "harness.new_variant",
-}
+MODULES = ("table", "plot", "report", "board", "replay", "conformance", "tokenizer", "parity", "doctor", "new_variant")
+PACKAGES = ("corpora", "records", "gate")
+COMMANDS = (*MODULES, *PACKAGES)
 """Commands with options of their own: `bpe-harness table` is `python -m harness.table`."""
-
-
 SHORT, WHOLE = (Path(__file__).with_name(name) for name in ("usage.txt", "usage_all.txt"))
 
 
@@ -36,16 +28,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command(arguments: Sequence[str]) -> int:
-    if arguments and arguments[0] in COMMANDS:
-        return int(importlib.import_module(COMMANDS[arguments[0]]).main(arguments[1:]))
-    if arguments and arguments[0].isidentifier() and (meant := did_you_mean(arguments[0], COMMANDS, "bpe-harness ")):
-        raise Refusal(f"unknown command {arguments[0]!r};{meant}")
-    if any(argument in ("-h", "--help") for argument in arguments):
+    name = arguments[0] if arguments else ""
+    if name in COMMANDS:
+        module = f"harness.{name}.__main__" if name in PACKAGES else f"harness.{name}"
+        return int(importlib.import_module(module).main(arguments[1:]))
+    if name.isidentifier() and (meant := did_you_mean(name, COMMANDS, "bpe-harness ")):
+        raise Refusal(f"unknown command {name!r};{meant}")
+    if {"-h", "--help"} & {*arguments}:
         print(usage() if "all" in arguments else SHORT.read_text().rstrip())  # noqa: T201
         return OK
     if "--version" in arguments:
-        import harness
-
         print(f"bpe-harness {harness.__version__}")  # noqa: T201
         return OK
     from harness.common.files import temporary_folder
@@ -63,7 +55,7 @@ def command(arguments: Sequence[str]) -> int:
         return run_command(arguments, configs, folder, show)
 
 
-def show(records: Sequence[Record], notes: Sequence[str]) -> None:
+def show(records: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
     """Print a table for each task, and the notes."""
     from harness.common.console import terminal_text
     from harness.common.sheet import PatientConsole, print_sheets
@@ -83,13 +75,10 @@ def usage() -> str:
     presets = registry.presets()
     names["variants"] = [name for name in registry.variants() if name not in presets]
     names["variants"].append(f"and {len(presets)} in conf/family")
+    filled = WHOLE.read_text().rstrip().format(**{key: ", ".join(values) for key, values in names.items()})
     lines = []
-    for line in WHOLE.read_text().rstrip().splitlines():
-        filled = line.format(**{key: ", ".join(values) for key, values in names.items()})
-        indent = " " * 15
-        lines += (
-            [line] if filled == line else textwrap.wrap(filled, 88, subsequent_indent=indent, break_on_hyphens=False)
-        )
+    for line in filled.splitlines():
+        lines += textwrap.wrap(line, 88, subsequent_indent=" " * 15, break_on_hyphens=False) or [""]
     return "\n".join(lines)
 
 

@@ -6,17 +6,20 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.common.console import Parser, bar, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
-from harness.common.units import count_text, times_text
+from harness.common.units import bytes_text, count_text, times_text
 from harness.proof.checks import first_difference
 from harness.proof.prove import TEXTS, describe, merge_text
 from harness.proof.true_counts import MAXIMUM, TIE, WRONG, Best, Replay, replay
-from harness.runs.words import CorpusWords, add_words_arguments, corpus_words
+from harness.runs.blocks import words_of
+from harness.runs.cells import TrainCell
+from harness.runs.plan import only_cell
 from harness.tokenizers.forms import FORMS, MergesFile, read_merges_file
 from harness.worker.calling import OWN
-from variants.contract import Merge, TieBreak
+from variants.contract import Merge, TieBreak, WordCounts
 
 DESCRIPTION = f"""\
 Check a file of merges against the true counts of a data set, one merge after another. At its
@@ -46,8 +49,27 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(prog="python -m harness.replay", description=DESCRIPTION, epilog=EPILOG)
     made.add_argument("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
     made.add_argument("--against", metavar="OTHER", type=Path, help="another file of merges, to find where they differ")
-    add_words_arguments(made)
+    made.add_argument("overrides", metavar="NAME=VALUE", nargs="*", help="as for python -m harness: pattern=gpt4 ...")
+    made.add_argument("--data", metavar="NAME|FILE", help="a data set or a file (default: that of python -m harness)")
+    made.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="one more NAME=VALUE")
     return made
+
+
+class CorpusWords(NamedTuple):
+    """The words with their counts, the cell that trains on them, and the keys that the command set."""
+
+    word_counts: WordCounts
+    cell: TrainCell
+    keys: set[str]
+
+    def described(self) -> str:
+        """The data set in a line, for people."""
+        reading, words = self.cell.reading, f"{count_text(len(self.word_counts))} words"
+        if reading.file.table:
+            return f"{reading.file.name}: {words}, given with their counts"
+        special_tokens = " ".join(reading.corpus.special_tokens) or "none"
+        size = f"{bytes_text(reading.file.bytes)}, {words}, pattern {reading.pattern_name}"
+        return f"{reading.file.name}: {size}, special tokens {special_tokens}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,7 +79,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(options: argparse.Namespace) -> int:
     file = read_merges_file(options.merges)
-    words = corpus_words(options)
+    overrides = [*options.overrides, *options.set]
+    cell, settings = only_cell(options.data, overrides)
+    keys = {override.lstrip("+").partition("=")[0] for override in overrides}
+    words = CorpusWords(words_of(cell, settings)[0], cell, keys)
     if words.cell.tie_break == OWN:
         raise Refusal(f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none")
     replayed = replay_with_bar(options.merges.name, file.merges, words)
@@ -118,12 +143,12 @@ def objections(replayed: Replay, words: CorpusWords) -> list[str]:
     """A sentence for each thing that a trainer with these options would have done otherwise; none if all is right."""
     problems = faults(replayed)
     tie_break = TieBreak(words.cell.tie_break)
-    if words.sets("tie_break") and (step := replayed.first_against(tie_break)) and step.judgement == TIE:
+    if "tie_break" in words.keys and (step := replayed.first_against(tie_break)) and step.judgement == TIE:
         problems.append(
             f"merge {step.number} is a tie that {tie_break.value} breaks otherwise: it takes "
             f"{merge_text(step.best.choices[tie_break])}, not {merge_text(step.merge)}"
         )
-    if words.sets("vocab_size"):
+    if "vocab_size" in words.keys:
         requested, made = words.cell.num_merges, len(replayed.steps)
         size = f"vocab_size={words.cell.vocab_size} requests {count_text(requested)} merges"
         if replayed.stops_too_early(requested):

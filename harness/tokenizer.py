@@ -303,11 +303,9 @@ def _stats(options: argparse.Namespace) -> int:
 
 def _data(data: str, overrides: Sequence[str]) -> CorpusFile:
     """The text that --data names, as python -m harness reads it."""
-    from harness.runs.words import data_override, only_cell
+    from harness.runs.plan import only_cell
 
-    if wrong := [override for override in overrides if "=" not in override]:
-        raise Refusal(f"{wrong[0]!r} is not of the form NAME=VALUE")
-    file = only_cell([*data_override(data), *overrides])[0].reading.file
+    file = only_cell(data, overrides)[0].reading.file
     if file.table:
         raise Refusal(f"{file.name} is a table of words, not a text; pass a text")
     return file

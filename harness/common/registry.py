@@ -30,6 +30,8 @@ MOST_NAMES = 50
 ENTRY_POINTS = "harness.variants"
 OUTSIDE = "peer"
 """The tag of other people's trainers."""
+EXTENDS = "extends"
+"""The tag of variants that can go on from merges."""
 COMPILED = "compiled"
 """The tag of the default counter."""
 
@@ -147,7 +149,7 @@ def counters() -> dict[str, CounterCard]:
 def definition(*, extending: bool = False) -> Callable[..., Any]:
     """The trainer that is the definition written as a program; with `extending`, that of extending and vetoes."""
     cards = (card for card in variants().values() if "definition" in card.tags)
-    return resolve(next(card.target for card in cards if ("extends" in card.tags) == extending))
+    return resolve(next(card.target for card in cards if (EXTENDS in card.tags) == extending))
 
 
 def definition_counter() -> Callable[..., Any]:

@@ -21,7 +21,6 @@ from harness.corpora import prepare
 from harness.corpora.cards import card_of, cards, state
 from harness.corpora.fetch import fetch
 from harness.corpora.files import fresh_digest_of
-from harness.runs.words import counted_words
 from harness.worker import exchange
 from variants.contract import WordCounts
 
@@ -152,8 +151,11 @@ def show_cache(arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Write the words of a data set as Parquet and report what is in the file."""
+    from harness.runs.blocks import words_of  # late, as Hydra is slow to import
+    from harness.runs.plan import only_cell
+
     extra("pyarrow", "Parquet")
-    word_counts, manifest = counted_words([f"data={arguments.name}", *arguments.set])
+    word_counts, manifest = words_of(*only_cell(None, [f"data={arguments.name}", *arguments.set]))
     if arguments.least > 1:
         word_counts = WordCounts.from_items(item for item in word_counts.items() if item[1] >= arguments.least)
         manifest = exchange.facts(word_counts)

@@ -149,7 +149,7 @@ class Sampler:
             variables = {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": "1"}
         if seed:
             variables["PYTHONHASHSEED"] = seed
-        job = train_job(task.cell, arm.variant, task.words, None)
+        job = train_job(task.cell, arm.variant, task.words)
         with temporary_folder() as folder:
             output = folder / "output"
             answer = do(job, output, task.cell.limits, places=arm.side.places, variables=variables, **options)

@@ -1,4 +1,4 @@
-"""A plan measured: cells run in blocks, and each measurement is proved and recorded before the next starts.
+"""A plan measured: cells run in blocks; each measurement is proved, saved and recorded before the next starts.
 
 In each block every counter and then every trainer of a task runs once, each in a fresh process, one after another and
 never two at a time. What a counter takes in a block is part of the totals of the trainers that go on from its words.
@@ -11,6 +11,7 @@ import datetime
 import functools
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from harness.common import registry
 from harness.common.console import Display, bar
-from harness.common.registry import CounterCard, VariantCard
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import temporary_folder
+from harness.common.registry import CounterCard
 from harness.corpora.cards import counted_otherwise
 from harness.measure.machine import environment, host, interpreter, machine, python, source_sha256
 from harness.measure.process import Answer, measure, timing
-from harness.proof import BY_DESIGN
+from harness.proof import BY_DESIGN, WRONG
 from harness.records.file import Record, RunLog
 from harness.runs.cells import Block, CountCell, Manifest, Plan, Reading, Settings, Task, TrainCell, counters_of
 from harness.runs.estimate import estimate_total
@@ -37,7 +40,7 @@ from harness.runs.jobs import (
     train_job,
     train_record,
 )
-from harness.runs.resume import STOPPED, open_log, pending, precision_of
+from harness.runs.resume import STOPPED, open_log, pending, reference_of
 from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256
@@ -45,6 +48,10 @@ from variants.contract import Merge, TieBreak, WordCounts
 
 if TYPE_CHECKING:
     from harness.proof.prove import Identity
+
+
+UNTIMED: Record = {"seconds": {}, "cpu_seconds": None, "system_seconds": None, "concurrent": False}
+"""What records hold where no times are measured."""
 
 
 @dataclass
@@ -64,7 +71,7 @@ class Session:
     judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.timed = self.settings.measure.kind == "time"
+        self.timed = self.settings.kind == "time"
         self.several = len(self.settings.blocks()) > 1
 
     @functools.cached_property
@@ -72,7 +79,7 @@ class Session:
         """What all records of the run share; read for the first, because looking at every module takes a while."""
         return {
             "repeat": self.settings.repeat,
-            "measure": self.settings.measure.name,
+            "measure": self.settings.measure,
             "host": host(machine()),
             "environment": environment(),
         }
@@ -81,71 +88,57 @@ class Session:
         self.processes += 1
         return self.folder / str(self.processes)
 
+    def add(self, record: Record, card: CounterCard, task: Task, closes: Block | None = None) -> None:
+        """Put a record on disk, with what it shares with others and the digest of its code as first met."""
+        code = f"{card.target} {dict(card.params)}"
+        if code not in self.sources:
+            self.sources[code] = source_sha256(card.target, card.params)
+        shared = {"source_sha256": self.sources[code], "task": task.number, **self.facts}
+        self.log.add({**record, **shared, **({} if self.timed else UNTIMED)}, closes)
+
 
 @contextlib.contextmanager
 def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
     """The machine for this run alone, and its log. Raises Refusal if its results cannot be written."""
     settings = plan.settings
     with contextlib.ExitStack() as opened:
-        if settings.measure.kind == "time":
+        if settings.kind == "time":
             opened.enter_context(timing(settings.concurrent))
         session = Session(settings, open_log(plan, f"{host(machine())} {python()}", now(), opened), folder)
         if settings.save is not None:
-            from harness.runs.saving import output_folders  # late, as few runs save
-
-            session.outputs = output_folders(plan.cells, settings, resumed=session.log.attempt > 1)
+            session.outputs = output_folders(plan.cells, settings.save, session)
         yield session
 
 
-def measure_task(task: Task, session: Session) -> list[Record]:
-    """Measure block by block what is pending; each measurement is on disk before the next starts.
-
-    Returns the records of the task.
-    """
+def measure_task(task: Task, session: Session) -> None:
+    """Measure block by block what is pending; each measurement is on disk before the next starts."""
     session.display = Display()
-    while True:
-        records = session.log.records(task.number)
-        todo = pending(task.cells, session.settings, records)
-        if not todo:
-            return records
+    while todo := pending(task.cells, session.settings, session.log.records(task.number)):
         counters = [cell.label for _, cells in todo for cell in counters_of(cells)]
         session.display.expect([*counters, *(cell.label for _, cells in todo for cell in cells)])
-        measure_block(task, *todo[0], records, session)
+        measure_block(task, *todo[0], session)
 
 
-def measure_block(
-    task: Task, block: Block, due: Sequence[TrainCell], records: Sequence[Record], session: Session
-) -> None:
+def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: Session) -> None:
     """Measure the counters that the cells need, then the cells, in the order of the seed."""
     settings, order = session.settings, random.Random(f"{session.settings.seed} {(not block.warm_up, block.number)}")
-    resumed = any(record["cell"] == "train" and (record["block"], record["warm_up"]) == block for record in records)
     counters, cells = counters_of(due), list(due)
     order.shuffle(counters)
     order.shuffle(cells)
-    counted = {cell.key: stopped_count(cell, records) or count(cell, block, task, session) for cell in counters}
+    counted = {cell.key: count(cell, block, task, session) for cell in counters}
     for cell in cells:
         trained = train(cell, block, counted[cell.count.key], session)
         prove_merges(trained, session)
         if block == Block(0) and cell.key in session.outputs and trained.answer["status"] == "ok":
-            from harness.runs.saving import save_tokenizer
-
-            overwrite = settings.overwrite or session.log.attempt > 1
-            session.notes += save_tokenizer(trained, session.outputs[cell.key], overwrite=overwrite)
-        record = train_record(trained, common_facts(cell.variant, task, session))
-        record["place"] = task.cells.index(cell)
-        if settings.measure.precision is not None:
-            record["precision"] = precision_of(cell, task.cells, settings.measure.precision)
-        closes = cell is cells[-1] and (session.several or not resumed)
-        session.log.add(without_times(record, session), block if closes else None)
+            session.notes += save_tokenizer(trained, session)
+        record = {**train_record(trained), "place": task.cells.index(cell)}
+        if settings.precision is not None:
+            reference = reference_of(cell, task.cells).variant.name
+            record["precision"] = {"asked": settings.precision, "most": settings.most, "reference": reference}
+        # A single block that an earlier attempt began was not measured whole by this one.
+        closes = cell is cells[-1] and (session.several or len(due) == len(task.cells))
+        session.add(record, cell.variant, task, block if closes else None)
         trained.merges = None  # no later trainer can find them in this process
-
-
-def stopped_count(cell: CountCell, records: Sequence[Record]) -> Counted | None:
-    """The failure of a counter that was over limits.wall in an earlier block: it is not run again."""
-    for record in records:
-        if record["cell"] == "count" and record["run_key"] == cell.key and record["status"] == "timeout":
-            return Counted({"status": "timeout", "reason": record["reason"]})
-    return None
 
 
 # Counting.
@@ -161,8 +154,7 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
             return Counted({"status": "error", "reason": "its cached words were damaged; run the same again"})
     started = now()
     counted = run_counter(cell.label, cell, session)
-    common = {**common_facts(cell.counter, task, session), "concurrent": is_concurrent(counted.answer, session)}
-    session.log.add(without_times(count_record(cell, counted, block, started, common), session))
+    session.add(count_record(cell, counted, block, started), cell.counter, task)
     return counted
 
 
@@ -181,10 +173,9 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
 def checked_words(cell: CountCell, answer: Answer, folder: Path, session: Session) -> Manifest | None:
     """The words, moved into the cache; None if they are wrong, and the answer says why."""
     file, manifest, documents = cell.reading.file, exchange.read_words(folder)[1], answer["tallies"].get("documents")
+    wrong = counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
     if not file.is_unchanged():
-        wrong: str | None = f"{file.name} was changed while it was read; run the same again"
-    else:
-        wrong = counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
+        wrong = f"{file.name} was changed while it was read; run the same again"
     if wrong is not None:
         answer.update(status="error", reason=wrong)
     elif are_right(cell, manifest["sha256"], answer, session):
@@ -224,6 +215,17 @@ def default_words(cell: CountCell, purpose: str, session: Session) -> Manifest |
     return run_counter(f"{purpose} of {cell.reading.file.name} ({counter.name})", lent, session).words
 
 
+def words_of(cell: TrainCell, settings: Settings) -> tuple[WordCounts, Manifest]:
+    """The words that a cell trains on, for other commands: those in the cache, or counted now."""
+    if cell.reading.words() is None:
+        with temporary_folder() as folder:
+            session = Session(settings, RunLog(None, now()), folder)
+            counted = count(cell.count, Block(0), Task(0, [cell]), session)
+        if counted.words is None:
+            raise Refusal(f"{cell.count.label} failed: {counted.answer['reason']}", UNMEASURED)
+    return exchange.read_words(cell.reading.folder)
+
+
 # Training.
 
 
@@ -235,38 +237,35 @@ def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> 
         status, reason = counted.answer["status"], f"{cell.count.label} failed: {counted.answer['reason']}"
         if status == "timeout":
             reason += "; raise that, take a slice (data.bytes=64MB), or choose another counter"
-        failed = {"status": "error" if status == "mismatch" else status, "reason": reason}
-        return Trained(cell, block, started, failed, counted)
+        answer: Answer = {"status": "error" if status == "mismatch" else status, "reason": reason}
+        return Trained(cell, block, started, answer, counted)
     if runs_under.status:
-        failed = {"status": runs_under.status, "reason": runs_under.reason}
-        return Trained(cell, block, started, failed, counted)
-    started = now()
-    job = train_job(cell, cell.variant, cell.reading.folder, cell.interpreter)
-    answer, merges = run_trainer(cell, job, session)
-    if session.timed and answer["status"] == "timeout":
-        estimate(cell, answer, job, session)
+        return Trained(cell, block, started, {"status": runs_under.status, "reason": runs_under.reason}, counted)
+    answer, merges = run_trainer(cell, counted, session)
     if answer["status"] in STOPPED and block.warm_up:
         block = Block(0)  # it is not run again, so its record belongs to no warm-up
-    sha256 = None if merges is None else merges_sha256(merges)
-    return Trained(cell, block, started, answer, counted, merges, sha256, is_concurrent(answer, session))
+    return Trained(cell, block, started, answer, counted, merges, None if merges is None else merges_sha256(merges))
 
 
-def run_trainer(cell: TrainCell, job: dict[str, Any], session: Session) -> tuple[Answer, Sequence[Merge] | None]:
-    """Run a trainer's job under the cell's limits; its answer and its merges, None if it names none."""
+def run_trainer(cell: TrainCell, counted: Counted, session: Session) -> tuple[Answer, Sequence[Merge] | None]:
+    """Run a trainer under the cell's limits; its answer and its merges, None if it names none."""
     file, output = cell.reading.file, session.next_folder()
     run_job: Callable[..., Answer] = measure
-    if session.settings.measure.kind == "instructions":
+    if session.settings.kind == "instructions":
         from harness.measure.callgrind import measure_instructions  # late, as few runs count them
 
         run_job = measure_instructions
+    job = train_job(cell, cell.variant, cell.reading.folder)
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
         answer = run_job(job, output, cell.limits, on_progress)
     merges = read_merges(output, answer)
     shutil.rmtree(output)
+    if session.timed and answer["status"] == "timeout":
+        estimate(cell, answer, job, counted, session)
     return answer, merges
 
 
-def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], session: Session) -> None:
+def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], counted: Counted, session: Session) -> None:
     """Estimate the total of a trainer that was stopped at the limit, from runs on parts of its input."""
     wall, reads_text = cell.limits.wall_seconds, reads_corpus(cell, answer)
     assert wall is not None, "without a limit nothing is stopped"
@@ -282,7 +281,8 @@ def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], session: S
     source = Path(job["corpus"]["path"] if reads_text else job["words"])
     total = estimate_total(source, cell.num_merges, wall, run_part)
     if total is not None:
-        bounds = total.beyond(answer.get("total") or wall)._asdict()
+        before = 0.0 if reads_text else counted.answer.get("total") or 0.0
+        bounds = total.beyond(answer.get("total") or wall, before)._asdict()
         answer.update(status="extrapolated", extrapolated={**bounds, "merges_done": answer.get("merges_done", 0)})
 
 
@@ -310,8 +310,7 @@ def prove_merges(trained: Trained, session: Session) -> None:
         word_counts, tokens = exchange.read_words(cell.reading.folder)[0], None
         identity = prove(word_counts, merges, cell.min_count, **cell.extending())
         if identity.kind == BY_DESIGN and (own := own_words(trained, feeding.get("own_words"), session)) is not None:
-            merges = replace(merges, tie_break=None, by_design=None)
-            judged = prove(own, merges, cell.min_count)
+            judged = prove(own, replace(merges, tie_break=None, by_design=None), cell.min_count)
             of_own_words = judged.kind.replace("_", " ") + (f" ({judged.tie_break})" if judged.tie_break else "")
             identity = replace(identity, of_own_words=of_own_words)
         if session.settings.tokens and whole:
@@ -330,28 +329,69 @@ def own_words(trained: Trained, pattern: str | None, session: Session) -> WordCo
     return None if found is None else exchange.read_words(reading.folder)[0]
 
 
-# What records share.
+# Saving, with save=FOLDER. What writes tokenizers is imported late, as few runs save any.
 
 
-def common_facts(card: CounterCard | VariantCard, task: Task, session: Session) -> Record:
-    """The facts of the run, the number of the task, and the digest of the card's code as this run first met it."""
-    code = f"{card.target} {dict(card.params)}"
-    if code not in session.sources:
-        session.sources[code] = source_sha256(card.target, card.params)
-    return {"source_sha256": session.sources[code], "task": task.number, **session.facts}
+def output_folders(cells: Sequence[TrainCell], save: Path, session: Session) -> dict[str, Path]:
+    """Where the tokenizer of each cell goes, by the cell's key.
+
+    Raises Refusal if that cannot be written, or holds what this run has not saved.
+    """
+    from harness.tokenizers.folder import check_free, check_writable
+    from harness.tokenizers.forms import MANIFEST
+
+    folders = {cells[0].key: save}
+    if len(cells) > 1:
+        folders = {key: save / name for key, name in folder_names(cells).items()}
+    for folder in folders.values():
+        if session.log.attempt == 1 or not (folder / MANIFEST).is_file():
+            check_free(folder, session.settings.overwrite)
+    check_writable(save)
+    return folders
 
 
-def without_times(record: Record, session: Session) -> Record:
-    """The record without its times if times were not what was measured."""
-    if session.timed:
-        return record
-    untimed = {"seconds": dict.fromkeys(record["seconds"]), "cpu_seconds": None, "system_seconds": None}
-    return {**record, **untimed}
+def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
+    """A folder's name for each cell: the variant, with the corpus, the size and the cell's key if names are equal."""
+    facts = [(cell.variant.name, cell.reading.file.name, str(cell.vocab_size), cell.key[:8]) for cell in cells]
+    for number in (1, 3, 4):
+        names = [folder_name("-".join(fact[:number])) for fact in facts]
+        if len(set(names)) == len(names):
+            break
+    return {cell.key: name for cell, name in zip(cells, names, strict=True)}
 
 
-def is_concurrent(answer: Answer, session: Session) -> bool:
-    """Whether other timed runs went on at the same time."""
-    return session.settings.concurrent or (session.timed and bool(answer.get("concurrent")))
+def folder_name(text: str) -> str:
+    """The name of one folder: names of variants and corpora may hold anything.
+
+    >>> folder_name("my.package:train-owt"), folder_name("../../etc"), folder_name("..")
+    ('my.package.train-owt', '.._.._etc', '_')
+    """
+    name = re.sub(r"[/\\\x00-\x1f\x7f]", "_", text.replace(":", "."))
+    return name if name.strip(".") else "_"
+
+
+def save_tokenizer(trained: Trained, session: Session) -> list[str]:
+    """Write the tokenizer of a trainer that succeeded, whole or not at all, and never wrong merges; returns notes."""
+    from harness.tokenizers import folder as tokenizer_folder
+    from harness.tokenizers import learned
+
+    if trained.merges is None or (trained.identity is not None and trained.identity.kind == WRONG):
+        return []
+    cell, corpus, file = trained.cell, trained.cell.reading.corpus, trained.cell.reading.file
+    extended = None if cell.extension is None else cell.extension.learned
+    origin = {
+        "vocab_size_asked": cell.vocab_size,
+        "tie_break": trained.tie_break or cell.tie_break,
+        "min_count": cell.min_count,
+        "variant": cell.variant.name,
+        "data": {"name": file.name, "sha256": file.sha256},
+        **({} if extended is None else {"inherited_merges": len(extended.merges)}),
+    }
+    folder, overwrite = session.outputs[cell.key], session.settings.overwrite or session.log.attempt > 1
+    tokenizer = learned.trained(trained.merges, corpus.special_tokens, corpus.pattern, extended)
+    notes = tokenizer_folder.save(folder, tokenizer, origin, overwrite=overwrite)
+    written = ", ".join(name for name in tokenizer_folder.FILES if (folder / name).exists())
+    return [f"saved {folder}: {written}", *notes]
 
 
 def now() -> str:

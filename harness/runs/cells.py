@@ -139,33 +139,20 @@ def counters_of(cells: Iterable[TrainCell]) -> list[CountCell]:
     return list({cell.count.key: cell.count for cell in cells}.values())
 
 
-class Rule(NamedTuple):
-    """The wanted precision of ratios, as a share of them, and the minimum and maximum number of blocks."""
-
-    within: float
-    fewest: int = 6
-    most: int = 20
-
-
-class Preset(NamedTuple):
-    """A way to measure, conf/measure/NAME.yaml: what is measured, and how carefully."""
-
-    name: str
-    kind: str = "time"
-    warm_up: int = 0
-    precision: Rule | None = None
-    """None: a fixed number of blocks."""
-
-
 class Settings(NamedTuple):
-    """The settings that all cells of a command share."""
+    """The settings that all cells of a command share; those of conf/measure/NAME.yaml are among them."""
 
     results: Path
-    save: Path | None
-    repeat: int
-    seed: int
-    plan_only: bool
-    measure: Preset
+    save: Path | None = None
+    repeat: int = 1
+    seed: int = 0
+    measure: str = "quick"
+    kind: str = "time"
+    warm_up: int = 0
+    precision: float | None = None
+    """The wanted precision of ratios, as a share of them: there are from `repeat` to `most` blocks then."""
+    most: int = 20
+    plan: bool = False
     rerun: bool = False
     overwrite: bool = False
     concurrent: bool = False
@@ -176,9 +163,8 @@ class Settings(NamedTuple):
 
     def blocks(self) -> list[Block]:
         """The blocks of a task in their order, warm-up first; with a precision as many as there may be."""
-        rule = self.measure.precision
-        warm_up = [Block(number, warm_up=True) for number in range(self.measure.warm_up)]
-        return warm_up + [Block(number) for number in range(self.repeat if rule is None else rule.most)]
+        warm_up = [Block(number, warm_up=True) for number in range(self.warm_up)]
+        return warm_up + [Block(number) for number in range(self.repeat if self.precision is None else self.most)]
 
 
 class Block(NamedTuple):

@@ -26,7 +26,6 @@ EXPONENT_DOUBT, LEVEL_DOUBT = 0.5, 1.3
 SECONDS_TO_START = 0.25
 """What a process takes in addition to the call."""
 BYTES_AT_ONCE = 1 << 22
-CONTINUATION = [bytes([byte]) for byte in range(0x80, 0xC0)]
 
 RunPart = Callable[[Path, int, float], Answer]
 """Runs the cell on the part that lies there, for so many merges, for so many seconds at most."""
@@ -40,9 +39,9 @@ class Estimate(NamedTuple):
     high_seconds: float
     exponent: float
 
-    def beyond(self, elapsed: float) -> Estimate:
-        """The same, if it has already taken `elapsed` seconds."""
-        return Estimate._make([*(max(seconds, elapsed) for seconds in self[:3]), self.exponent])
+    def beyond(self, elapsed: float, before: float = 0.0) -> Estimate:
+        """The same, if it has already taken `elapsed` seconds, after another that took those `before`."""
+        return Estimate._make([*(before + max(seconds, elapsed) for seconds in self[:3]), self.exponent])
 
 
 def estimate_total(source: Path, num_merges: int, wall: float, run_part: RunPart) -> Estimate | None:
@@ -108,9 +107,10 @@ def make_part(source: Path, divisor: int, place: Path) -> Path:
 def write_beginning(text: Path, size: int, place: Path) -> None:
     """Write the first `size` bytes of a text, without a character that they would cut in two."""
     with text.open("rb") as source, place.open("wb") as file:
-        for _ in range(min(size, 3)):  # as many bytes may follow the first of a character
+        source.seek(size)
+        while size and b"\x80" <= source.read(1) < b"\xc0":  # what goes on with a character
+            size -= 1
             source.seek(size)
-            size -= source.read(1) in CONTINUATION
         source.seek(0)
         for start in range(0, size, BYTES_AT_ONCE):
             file.write(source.read(min(BYTES_AT_ONCE, size - start)))

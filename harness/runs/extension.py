@@ -13,7 +13,7 @@ import regex
 
 from harness.common import files, registry
 from harness.common.errors import Refusal
-from harness.common.registry import VariantCard, one_of, split_list
+from harness.common.registry import EXTENDS, VariantCard, one_of, split_list
 from harness.common.units import count_text
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256, packed
@@ -23,9 +23,6 @@ from variants.extending import INHERITING, check_inherited
 
 if TYPE_CHECKING:
     from harness.tokenizers.learned import Learned
-
-EXTENDS = "extends"
-"""The tag of variants that can go on from merges."""
 
 
 @dataclass(frozen=True)

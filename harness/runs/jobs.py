@@ -1,7 +1,4 @@
-"""From a cell to the job of a process, and from its answer to a record.
-
-A record has the keys that people script against, and no path of this machine.
-"""
+"""From a cell to the job of a process, and from its answer to a record, which has no path of this machine."""
 
 from __future__ import annotations
 
@@ -26,8 +23,7 @@ from variants.contract import COUNTING_PHASES, TRAINING_PHASES, Merge
 if TYPE_CHECKING:
     from harness.proof.prove import Identity
 
-# Only where a trainer has it.
-OPTIONAL_PHASE = "copy"
+CPU_SECONDS = ("cpu_seconds", "system_seconds")
 
 
 def count_job(cell: CountCell) -> dict[str, Any]:
@@ -35,11 +31,11 @@ def count_job(cell: CountCell) -> dict[str, Any]:
     return _job("count", cell.counter, cell)
 
 
-def train_job(cell: TrainCell, variant: VariantCard, words: Path, interpreter: str | None) -> dict[str, Any]:
+def train_job(cell: TrainCell, variant: VariantCard, words: Path) -> dict[str, Any]:
     """The job of a process that trains: where the words with their counts are, and which merges are wanted."""
     return {
         **_job("train", variant, cell.count),
-        "interpreter": interpreter,
+        "interpreter": cell.interpreter,
         "words": str(words),
         "num_merges": cell.num_merges,
         "tie_break": cell.tie_break,
@@ -82,7 +78,6 @@ class Trained:
     counted: Counted
     merges: Sequence[Merge] | None = None
     merges_sha256: str | None = None
-    concurrent: bool = False
     tokens: int | None = None
     """How many tokens are left of the text; None unless tokens=true."""
     identity: Identity | None = None
@@ -94,13 +89,15 @@ class Trained:
         return self.answer.get("tie_break") if self.cell.tie_break == OWN else self.cell.tie_break
 
 
-def train_record(trained: Trained, common: Record) -> Record:
+def train_record(trained: Trained) -> Record:
     """The record of a trainer in one block; the counter's time in that block is part of its total."""
     cell, answer, identity = trained.cell, trained.answer, trained.identity
     reads_text = reads_corpus(cell, answer)
-    counting = counting_of(trained)
+    counting: Answer = {} if reads_text else trained.counted.answer
+    phases = phases_of(answer if reads_text else counting, COUNTING_PHASES) | phases_of(answer, TRAINING_PHASES)
+    total = sum_of(answer.get("total"), counting.get("total")) if "total" in answer else None
     record = {
-        **_record(cell.count, trained.counted, answer, trained.block, trained.started, common),
+        **_record(cell.count, trained.counted, answer, trained.block, trained.started),
         "run_key": cell.key,
         "cell": "train",
         "variant": cell.variant.name,
@@ -116,38 +113,34 @@ def train_record(trained: Trained, common: Record) -> Record:
         "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
         "merges_sha256": trained.merges_sha256,
         "identity": None if identity is None else asdict(identity),
-        **{key: answer.get(key) for key in ("feeding", "instructions", "merges_done")},
-        "seconds": train_seconds(answer, counting, reads_text),
-        **{name: total_of(answer.get(name), counting.get(name)) for name in ("cpu_seconds", "system_seconds")},
-        "extrapolated": with_counting(answer.get("extrapolated"), counting.get("total") or 0.0),
+        **{key: answer.get(key) for key in ("feeding", "instructions", "merges_done", "extrapolated")},
+        "seconds": seconds_of(phases, total, answer),
+        **{name: sum_of(answer.get(name), counting.get(name)) for name in CPU_SECONDS},
         "interpreter": interpreter(cell.interpreter).label,
-        "concurrent": trained.concurrent,
     }
     if identity is not None and identity.kind == WRONG:
         return {**record, "status": "mismatch", "reason": identity.reason}
     return record
 
 
-def count_record(cell: CountCell, counted: Counted, block: Block, started: str, common: Record) -> Record:
+def count_record(cell: CountCell, counted: Counted, block: Block, started: str) -> Record:
     """The record of a word counter in one block."""
     answer = counted.answer
-    own = answer.get("seconds") or {}
-    phases = {phase: own.get(phase) for phase in COUNTING_PHASES}
     return {
-        **_record(cell, counted, answer, block, started, common),
+        **_record(cell, counted, answer, block, started),
         "run_key": cell.key,
         "cell": "count",
         "variant": None,
         "params": dict(cell.counter.params),
         "counting": cell.counter.name,
         "words_sha256": (counted.words or {}).get("sha256"),
-        "seconds": seconds_of(phases, answer.get("total"), answer),
-        **{name: answer.get(name) for name in ("cpu_seconds", "system_seconds")},
+        "seconds": seconds_of(phases_of(answer, COUNTING_PHASES), answer.get("total"), answer),
+        **{name: answer.get(name) for name in CPU_SECONDS},
         "interpreter": answer.get("interpreter") or python(),
     }
 
 
-def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block, started: str, common: Record) -> Record:
+def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block, started: str) -> Record:
     """The part of a record that counters and trainers share: the corpus, and what was seen of the process."""
     reading, manifest = cell.reading, counted.words or {}
     was_read = not reading.file.table or reading.file.of_text  # a given table was not split by any pattern
@@ -167,53 +160,35 @@ def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block, sta
         "pattern_partial": reading.corpus.partial if was_read else None,
         "special_tokens": list(reading.corpus.special_tokens),
         "errors": reading.corpus.errors if was_read else None,
-        "memory_is_sampled": answer.get("memory_is_sampled", False),
+        **{name: answer.get(name, False) for name in ("memory_is_sampled", "concurrent")},
         **{name: answer.get(name) for name in ("takes_threads", "tallies", "peak_rss_bytes")},
         **{name: answer.get(name) for name in ("witness", "disturbance", "limits")},
         "block": block.number,
         "warm_up": block.warm_up,
         "started": started,
-        **common,
     }
 
 
-def train_seconds(answer: Answer, counting: Answer, reads_text: bool) -> dict[str, float | None]:
-    """The seconds of counter and trainer together, by phase."""
-    own = answer.get("seconds") or {}
-    counted_by = own if reads_text else counting.get("seconds") or {}
-    phases = {phase: counted_by.get(phase) for phase in COUNTING_PHASES}
-    phases |= {phase: own.get(phase) for phase in TRAINING_PHASES if phase != OPTIONAL_PHASE or phase in own}
-    return seconds_of(phases, total_of(answer["total"], counting.get("total")) if "total" in answer else None, answer)
+def phases_of(answer: Answer, names: Sequence[str]) -> dict[str, float]:
+    """The seconds of an answer in the phases of these names."""
+    return {name: seconds for name, seconds in (answer.get("seconds") or {}).items() if name in names}
 
 
-def seconds_of(phases: Mapping[str, float | None], total: float | None, answer: Answer) -> dict[str, float | None]:
+def seconds_of(phases: Mapping[str, float], total: float | None, answer: Answer) -> dict[str, float | None]:
     """The seconds by phase, those of no phase, and the total of a process that succeeded."""
-    other = None if total is None else total - sum(filter(None, phases.values()))
+    other = None if total is None else total - sum(phases.values())
     return {**phases, "other": other, "total": total if answer["status"] == "ok" else None}
 
 
-def counting_of(trained: Trained) -> Answer:
-    """The counter's answer; empty for a trainer that reads the file, and for merges that were not timed."""
-    answer = trained.answer
-    added = not reads_corpus(trained.cell, answer) and ("total" in answer or answer["status"] != "ok")
-    return trained.counted.answer if added else {}
+def sum_of(*parts: float | None) -> float | None:
+    """The sum of what was measured; None if nothing was."""
+    measured = [part for part in parts if part is not None]
+    return sum(measured) if measured else None
 
 
 def reads_corpus(cell: TrainCell, answer: Answer) -> bool:
     """Whether a trainer reads the file; of one that ended without an answer its card says so."""
     return bool(answer.get("from_file")) or "from_file" in cell.variant.tags
-
-
-def with_counting(extrapolated: Record | None, count_seconds: float) -> Record | None:
-    """The extrapolated total of counter and trainer; the trainer's part was extrapolated."""
-    if extrapolated is None:
-        return None
-    return {name: value + count_seconds if name.endswith("_seconds") else value for name, value in extrapolated.items()}
-
-
-def total_of(*parts: float | None) -> float | None:
-    measured = [part for part in parts if part is not None]
-    return sum(measured) if measured else None
 
 
 def without_paths(text: str | None, reading: Reading) -> str | None:

@@ -19,7 +19,7 @@ from harness import corpora
 from harness.common import registry
 from harness.common.console import tell, terminal_text
 from harness.common.errors import Refusal
-from harness.common.registry import GIVEN, CounterCard, VariantCard, at_least, one_of, parse_bytes
+from harness.common.registry import EXTENDS, GIVEN, CounterCard, VariantCard, at_least, one_of, parse_bytes
 from harness.common.units import counted_text
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
@@ -27,9 +27,7 @@ from harness.measure.sandbox import Limits
 from harness.runs.cells import (
     CountCell,
     Plan,
-    Preset,
     Reading,
-    Rule,
     Settings,
     TrainCell,
     counters_of,
@@ -59,11 +57,20 @@ def planned(overrides: Sequence[str]) -> Plan:
     return make_plan(compose(overrides), overrides)
 
 
-PATHS = (
-    *("data.path", "extend", "save", "results", "seeds", "protected"),
-    *("interpreter", "variant.params", "counting.params"),
-)
-"""Overrides whose values may hold paths."""
+def only_cell(data: str | None, overrides: Sequence[str]) -> tuple[TrainCell, Settings]:
+    """The cell that other commands take their words from, and its settings; `data` is a card's name, or else a file.
+
+    Raises Refusal for overrides that read several corpora.
+    """
+    extender = next(card.name for card in registry.variants().values() if EXTENDS in card.tags)
+    named = [f"variant={extender}"]  # no variant is run, so any that takes all overrides will do
+    if data is not None:
+        is_card = data in registry.cards("data") or not (Path(data).exists() or registry.looks_like_a_file(data))
+        named.append(f"data={data}" if is_card else f"data.path={data}")
+    plan = planned([*named, *overrides])
+    if len({cell.reading.key for cell in plan.cells}) != 1:
+        raise Refusal("pass one data set at a time, read in one way")
+    return plan.cells[0], plan.settings
 
 
 def redacted_override(override: str) -> str:
@@ -73,9 +80,9 @@ def redacted_override(override: str) -> str:
     ('data.path=book.txt', 'seeds=[a/b]')
     """
     key, equals, value = override.partition("=")
-    if key == "pattern.regex" or (key in ("seeds", "protected") and value.startswith("[")):
+    if key in ("pattern.regex", "special_tokens") or (key in ("seeds", "protected") and value.startswith("[")):
         return override  # tokens, not paths
-    return f"{key}{equals}{redact_paths(value, relative=key.lstrip('+').startswith(PATHS))}"
+    return f"{key}{equals}{redact_paths(value, relative=True)}"
 
 
 PATH = re.compile(r"[^][{}(),'\"=\s]+")
@@ -104,34 +111,27 @@ def redact_paths(text: str, *, relative: bool = False) -> str:
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """The command's settings. Raises Refusal for impossible ones."""
     measure = config["measure"]
-    repeat = config["repeat"] if config["repeat"] is not None else measure["repeat"]
+    repeat, precision = measure["repeat"] if config["repeat"] is None else config["repeat"], measure["precision"]
     one_of("measure.kind", measure["kind"], ("time", "proof", "instructions"))
     at_least("repeat", repeat)
-    rule = rule_of(measure["precision"], repeat, measure["most"])
+    if precision is not None:
+        from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
+
+        if not 0 < precision < 1:
+            raise Refusal(f"measure.precision={precision:g} must be between 0 and 1; 0.05 is within 5 %")
+        repeat = max(FEWEST_BLOCKS, repeat)
+        at_least("measure.most", measure["most"], repeat)
     for name in ("results", "save"):
         if config[name] == "":
             raise Refusal(f"{name} is empty; set {name}=FOLDER")
     return Settings(
         results=Path(config["results"]),
         save=Path(config["save"]) if config["save"] is not None else None,
-        repeat=repeat if rule is None else rule.fewest,
-        plan_only=config["plan"],
-        measure=Preset(measure["name"], measure["kind"], measure["warm_up"], rule),
-        **{name: config[name] for name in ("seed", "rerun", "overwrite", "concurrent", "tokens")},
+        repeat=repeat,
+        measure=measure["name"],
+        **{name: measure[name] for name in ("kind", "warm_up", "precision", "most")},
+        **{name: config[name] for name in ("seed", "plan", "rerun", "overwrite", "concurrent", "tokens")},
     )
-
-
-def rule_of(precision: float | None, repeat: int, most: int) -> Rule | None:
-    """The rule for a precision, None without one. Raises Refusal for an impossible one."""
-    if precision is None:
-        return None
-    if not 0 < precision < 1:
-        raise Refusal(f"measure.precision={precision:g} must be between 0 and 1; 0.05 is within 5 %")
-    from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
-
-    fewest = max(FEWEST_BLOCKS, repeat)
-    at_least("measure.most", most, fewest)
-    return Rule(precision, fewest, most)
 
 
 # Cells.
@@ -170,24 +170,14 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     corpus = Corpus("", special_tokens, pattern, config["errors"], config["pattern"]["partial"])
     file = corpus_file(config, keys, corpus)
     reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
-    counter_named = config["counting"]["_target_"] is not None
-    usual = registry.default_counter().name
-
-    def cell(variant: VariantCard) -> TrainCell:
-        own = None if counter_named else variant.counting or usual
-        counter = GIVEN if file.table else counter_of(config["counting"], own)
-        return TrainCell(
-            variant,
-            CountCell(reading, counter, threads, limits),
-            counter_named,
-            vocab_size,
-            config["tie_break"],
-            config["min_count"],
-            config["interpreter"],
-            extension,
-        )
-
-    return list(map(cell, variants))
+    chosen = config["counting"]["_target_"] is not None
+    work = vocab_size, config["tie_break"], config["min_count"], config["interpreter"], extension
+    cells = []
+    for variant in variants:
+        own = None if chosen else variant.counting or registry.default_counter().name
+        count = CountCell(reading, GIVEN if file.table else counter_of(config["counting"], own), threads, limits)
+        cells.append(TrainCell(variant, count, chosen, *work))
+    return cells
 
 
 def card_default(config: Mapping[str, Any], key: str) -> Any:
@@ -344,8 +334,8 @@ def show_plan(plan: Plan) -> None:
         f"counting={cell.count.counter.name}, threads={cell.count.threads}"
         for cell in plan.cells
     ]
-    warm_up, rule = plan.settings.measure.warm_up, plan.settings.measure.precision
-    blocks = counted_text(plan.settings.repeat, "block") if rule is None else f"{rule.fewest} to {rule.most} blocks"
-    blocks += f" after {warm_up} of warm-up" if warm_up else ""
+    how = plan.settings
+    blocks = counted_text(how.repeat, "block") if how.precision is None else f"{how.repeat} to {how.most} blocks"
+    blocks += f" after {how.warm_up} of warm-up" if how.warm_up else ""
     size = f"{counted_text(len(plan.cells), 'cell')} in {counted_text(len(plan.tasks), 'task')}, {blocks}"
     tell("\n".join([*map(terminal_text, lines), f"{size}; nothing was run (plan=true)"]))

@@ -19,7 +19,6 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness import worker
 from harness.common.comparison import Sample, compare, interval, sample_of
@@ -27,7 +26,7 @@ from harness.common.console import say
 from harness.measure.machine import source_sha256
 from harness.records.file import Record, RecordFile, RunLog, read_lines, unwritable
 from harness.records.schema import End, Line, Run
-from harness.runs.cells import Block, Plan, Rule, Settings, TrainCell, digest
+from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
 
 STOPPED = ("timeout", "extrapolated")
 """The statuses of cells that were stopped at limits.wall."""
@@ -85,7 +84,7 @@ def plan_key(plan: Plan, machine: str) -> str:
     for cell in plan.cells:
         trainer, counter = cell.variant, cell.count.counter
         work.append([cell.key, source_sha256(trainer.target, trainer.params), source_sha256(counter.target)])
-    how = settings._replace(results=Path(), plan_only=False, rerun=False, overwrite=False, overrides=())
+    how = settings._replace(results=Path(), plan=False, rerun=False, overwrite=False, overrides=())
     worker_files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(WORKER_FOLDER.glob("*.py"))]
     return digest([sorted(work), repr(how), machine, worker_files])
 
@@ -113,8 +112,7 @@ def pending(
 
 def blocks_wanted(cells: Sequence[TrainCell], settings: Settings, trained: Sequence[Record]) -> dict[str, int]:
     """How many blocks each cell gets by its ratios so far, and a reference as many as any cell compared with it."""
-    rule = settings.measure.precision
-    if rule is None:
+    if settings.precision is None:
         return {cell.key: settings.repeat for cell in cells}
     samples, number = whole_samples(trained), dict.fromkeys([cell.key for cell in cells], 0)
     for cell in cells:
@@ -123,22 +121,23 @@ def blocks_wanted(cells: Sequence[TrainCell], settings: Settings, trained: Seque
             own = BLOCKS_OF_THE_FAR
         else:
             disturbed = len(samples.get(cell.key, [])) - len(ratios) if ratios else 0
-            own = blocks_needed(ratios[: rule.fewest], rule.within, rule.fewest, rule.most) + disturbed
+            own = blocks_needed(ratios, settings.precision, settings.repeat, settings.most) + disturbed
         for key in (cell.key, reference_of(cell, cells).key):
-            number[key] = max(number[key], min(own, rule.most))
+            number[key] = max(number[key], min(own, settings.most))
     return number
 
 
 def blocks_needed(log_ratios: Sequence[float], within: float, fewest: int, most: int) -> int:
-    """How many blocks make the interval that narrow, from the ratios of the first ones.
+    """How many blocks make the interval that narrow, from the ratios of the first `fewest`.
 
     >>> blocks_needed([0.0, 0.01, 0.02, 0.03, 0.04, 0.05], 0.05, 6, 20), blocks_needed([0.0] * 5 + [0.15], 0.05, 6, 20)
     (6, 15)
     """
-    low, high = interval(log_ratios)
+    first = log_ratios[:fewest]
+    low, high = interval(first)
     if low is None or high is None:
         return fewest
-    needed = len(log_ratios) * ((high - low) / 2 / math.log1p(within)) ** 2
+    needed = len(first) * ((high - low) / 2 / math.log1p(within)) ** 2
     return max(fewest, min(math.ceil(needed), most))
 
 
@@ -163,8 +162,3 @@ def whole_samples(trained: Sequence[Record]) -> dict[str, list[Sample]]:
         if not record["warm_up"] and record["block_whole"]:
             samples.setdefault(record["run_key"], []).extend(filter(None, [sample_of(record)]))
     return samples
-
-
-def precision_of(cell: TrainCell, cells: Sequence[TrainCell], rule: Rule) -> dict[str, Any]:
-    """The wanted precision, as records hold it."""
-    return {"asked": rule.within, "most": rule.most, "reference": reference_of(cell, cells).variant.name}

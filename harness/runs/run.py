@@ -16,7 +16,6 @@ from harness.runs.plan import card_default, make_plan, show_plan
 
 if TYPE_CHECKING:
     from harness.records.file import Record
-    from harness.runs.blocks import Session
 
 Show = Callable[[Sequence["Record"], Sequence[str]], None]
 """Called with the records of a run, those of its counters among them, and with notes for their reader."""
@@ -34,26 +33,22 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
 
     `show` is called only if a counter counted any words; a plan is printed.
     """
-    if plan.settings.plan_only:
+    if plan.settings.plan:
         show_plan(plan)
         return OK
     from harness.runs.blocks import measure_task, session_of  # late: they are slow to import, and a plan needs neither
 
-    records: list[Record] = []
     with session_of(plan, folder) as session:
         try:
             for task in plan.tasks:
                 if len(plan.tasks) > 1:
                     say(f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {task_text(task)}")
-                try:
-                    records += measure_task(task, session)
-                except Refusal:
-                    records += session.log.records(task.number)
-                    raise
-        finally:  # a full disk must not cost the table as well, nor an interruption that of the tasks before it
+                measure_task(task, session)
+        finally:  # neither a full disk nor an interruption costs the table of what was measured
+            records = session.log.records()
             counted = any(record["data"].get("words") is not None for record in records)
             if counted:
-                show(records, notes(plan, session, records))
+                show(records, [*session.notes, *notes(records)])
         session.log.finish()
     if not counted:
         raise Refusal("; ".join(sorted({record["reason"] for record in trained(records)})), exit_code(records))
@@ -84,37 +79,28 @@ def trained(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record["cell"] == "train"]
 
 
-# Notes below the table.
-
-
-def notes(plan: Plan, session: Session, records: Sequence[Record]) -> list[str]:
+def notes(records: Sequence[Record]) -> list[str]:
     """What a reader of the table should know that is not in it."""
-    cells = {cell.key: cell for task in plan.tasks for cell in task.cells}
-    lines = list(session.notes)
+    lines = []
     for record in records:
-        name, cell = record["data"]["name"], cells.get(record["run_key"])
-        if cell is not None and cell.num_merges and record["data"].get("words") == 0:
+        name = record["data"]["name"]
+        if record["data"].get("words") == 0:
             lines.append(f"{name} holds no words, so there is nothing to merge")
         if record["cell"] == "count" and (record["tallies"] or {}).get("fell_back_to_regex"):
             lines.append(
                 f"counting={record['counting']} has no compiled form of this pattern: {name} was counted by `regex`, "
                 "which takes some fifty times as long"
             )
-    return list(dict.fromkeys([*lines, *unused_threads(records)]))
-
-
-def unused_threads(records: Sequence[Record]) -> list[str]:
-    """A note on trainers that ignore threads, as does their counter; none if there are no such trainers."""
     wide = {record["counting"] for record in records if record["cell"] == "count" and record["takes_threads"]}
     narrow = [
         record["variant"]
         for record in trained(records)
         if (record["threads"] or 1) > 1 and record["takes_threads"] is False and record["counting"] not in wide
     ]
-    if not narrow:
-        return []
-    names = ", ".join(dict.fromkeys(narrow))
-    return [f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any"]
+    if narrow:
+        names = ", ".join(dict.fromkeys(narrow))
+        lines.append(f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any")
+    return list(dict.fromkeys(lines))
 
 
 # Two stages. `first_stage.pattern=NAME` asks for them, which an experiment does. The first stage is the same run with
@@ -132,9 +118,7 @@ def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path
         raise Refusal("two stages are one run after the other; pass one data set and one value of everything")
     config = configs[0].values
     if config["extend"] is not None or config["seeds"] != "none":
-        raise Refusal(
-            "the second stage extends the first; leave out extend= and seeds=, or set first_stage.pattern=null"
-        )
+        raise Refusal("the second stage extends the first; leave out extend= and seeds=")
     if config["plan"]:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     cached = cache_folder("stages", digest(list(arguments)))  # the same command finds it again

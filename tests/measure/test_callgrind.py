@@ -14,13 +14,11 @@ from workbench import HEAP, cell_of, reading_of, run_of, unruly
 from harness.common.registry import VariantCard
 from harness.measure.callgrind import MOST_LAYOUTS, SETTINGS, count_of_call, measure_instructions
 from harness.measure.process import Limits
-from harness.runs.cells import Preset
 from harness.runs.jobs import train_job
 from harness.worker import exchange
 from variants.contract import WordCounts
 
 pytestmark = pytest.mark.usefixtures("unruly_trainers")
-INSTRUCTIONS = Preset("instructions", "instructions")
 needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
 
 
@@ -28,7 +26,7 @@ def recorded(folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **
     """The record of a trainer whose instructions were counted."""
     others.setdefault("limits", Limits(wall_seconds=120))
     cell = cell_of(reading_of(folder), variant, num_merges, **others)
-    return run_of(folder, [cell], measure=INSTRUCTIONS).records()[-1]
+    return run_of(folder, [cell], kind="instructions").records()[-1]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +96,7 @@ def counted(folder: Path, variant: VariantCard, layout: int = 0) -> tuple[int, s
     words = folder / "words"
     if not words.exists():
         exchange.write_words(words, WordCounts.from_items([(b"hug", 10), (b"pug", 5), (b"hugs", 5)]))
-    job = train_job(cell_of(reading_of(folder), variant, 2), variant, words, None)
+    job = train_job(cell_of(reading_of(folder), variant, 2), variant, words)
     output = Path(tempfile.mkdtemp(dir=folder), "output")
     answer = measure_instructions(job, output, Limits(wall_seconds=120), layout=layout)
     assert answer["status"] == "ok", answer

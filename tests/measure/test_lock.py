@@ -16,7 +16,7 @@ from workbench import CHECKOUT, cell_of, heed_signals, reading_of, recorded_run,
 from harness.common.errors import Refusal
 from harness.measure import process as lock
 from harness.runs.blocks import measure_task, session_of
-from harness.runs.cells import Plan, Preset, make_tasks
+from harness.runs.cells import Plan, make_tasks
 
 pytestmark = pytest.mark.xdist_group("one after the other")
 
@@ -74,7 +74,7 @@ def test_runs_beside_each_other_are_marked(tmp_path: Path) -> None:
 
 def test_untimed_runs_do_not_wait(tmp_path: Path) -> None:
     with lock.timing():
-        run = recorded_run(tmp_path, [cell_of(reading_of(tmp_path))], measure=Preset("proof", kind="proof"))
+        run = recorded_run(tmp_path, [cell_of(reading_of(tmp_path))], kind="proof")
     assert {record["concurrent"] for record in run.records()} == {False}
 
 

@@ -33,7 +33,7 @@ from harness.records.file import Record, read_records
 from harness.records.schema import BY_ITSELF
 from harness.results.rows import rows
 from harness.runs import run
-from harness.runs.cells import Plan, Preset, make_tasks
+from harness.runs.cells import Plan, make_tasks
 from harness.runs.jobs import train_job
 from harness.worker import exchange
 from variants.contract import GPT2_PATTERN, WordCounts
@@ -52,7 +52,7 @@ def by_variant(records: Sequence[Record]) -> dict[str, Record]:
 
 
 def notes(measured: Measured) -> list[str]:
-    return run.notes(measured.plan, measured.session, measured.records())
+    return run.notes(measured.records())
 
 
 def code(measured: Measured) -> int:
@@ -65,7 +65,7 @@ def code(measured: Measured) -> int:
 def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     cells = [cell_of(reading, HEAP), cell_of(reading, NAIVE), cell_of(reading, HEAP)]
-    records = run_of(tmp_path, cells, repeat=2, measure=Preset("paired", warm_up=1)).records()
+    records = run_of(tmp_path, cells, repeat=2, measure="paired", warm_up=1).records()
     names = [(record["warm_up"], record["block"], record["variant"]) for record in trained(records)]
     assert names == [(*block, name) for block in [(True, 0), (False, 0), (False, 1)] for name in ("heap", "naive")]
     assert {(record["measure"], record["repeat"]) for record in records} == {("paired", 2)}
@@ -167,7 +167,7 @@ def test_notes_below_the_table(tmp_path: Path) -> None:
 def test_without_times_words_in_the_cache_are_enough(tmp_path: Path) -> None:
     cell = cell_of(reading_of(tmp_path))
     run_of(tmp_path, [cell])
-    records = run_of(tmp_path, [cell], measure=Preset("proof", kind="proof")).records()
+    records = run_of(tmp_path, [cell], kind="proof").records()
     assert [record["cell"] for record in records] == ["train"]
 
 
@@ -304,7 +304,7 @@ def test_a_file_trainer_without_an_answer_has_no_time_of_a_counter(tmp_path: Pat
 def test_a_file_trainer_skips_a_table_of_words(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     table = replace(reading, file=replace(reading.file, table=True))
-    job = train_job(cell_of(table, BY_FILE, counter=GIVEN), BY_FILE, tmp_path / "words", None)
+    job = train_job(cell_of(table, BY_FILE, counter=GIVEN), BY_FILE, tmp_path / "words")
     answer = measure(job, tmp_path / "output", Limits())
     reason = "it reads text, and there are only words with their counts here"
     assert (answer["status"], answer["reason"]) == ("skipped", reason)

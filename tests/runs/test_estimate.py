@@ -158,7 +158,7 @@ def test_the_interval_holds_the_measured_total_nine_times_in_ten(
         exchange.write_words(words, counter(cell.reading.corpus, **cell.count.counter.params))
 
         def run(part: Path, num_merges: int, cell: TrainCell = cell) -> Answer:
-            job = {**train_job(cell, cell.variant, part, None), "num_merges": num_merges}
+            job = {**train_job(cell, cell.variant, part), "num_merges": num_merges}
             return measure(job, tmp_path / f"job{next(numbers)}", Limits())
 
         whole = run(words, cell.num_merges)["cpu_seconds"]

@@ -90,10 +90,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
         (["seeds=[the]", "tie_break=own"], "seeds= need a tie-break; set tie_break=greatest_bytes"),
         (["seeds=nowhere"], "cannot read seeds=nowhere (No such file or directory); pass a file or write a list [A,B]"),
         (["seeds=wrong.txt"], 'seeds=wrong.txt: ab c is not a JSON string such as "mov"; write \\\\ for a backslash'),
-        (
-            ["experiment=superbpe", "seeds=[the]"],
-            "the second stage extends the first; leave out extend= and seeds=, or",
-        ),
+        (["experiment=superbpe", "seeds=[the]"], "the second stage extends the first; leave out extend= and seeds="),
         (["experiment=superbpe", "plan=true"], "the second stage is planned when the first is there; leave out plan="),
         (["experiment=superbpe", "-m", "threads=1,2"], "two stages are one run after the other"),
         (["veto=no_such_module:veto"], "veto=no_such_module:veto: No module named 'no_such_module'"),

@@ -14,10 +14,9 @@ from harness.common.errors import OK, Refusal
 from harness.common.registry import parse_bytes
 from harness.measure.process import Limits
 from harness.runs import plan
-from harness.runs.cells import Preset
+from harness.runs.blocks import folder_names
 from harness.runs.compose import compose
 from harness.runs.plan import cells_of, limits_of, pattern_of, settings_of
-from harness.runs.saving import folder_names
 from variants.contract import GPT2_PATTERN
 
 
@@ -109,19 +108,18 @@ def test_the_default_pattern_is_the_contracts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "preset", "repeat"),
+    ("arguments", "how"),
     [
-        ([], Preset("quick"), 1),
-        (["measure=paired"], Preset("paired", warm_up=1), 10),
-        (["measure=careful", "repeat=40"], Preset("careful", warm_up=1), 40),
-        (["measure=proof"], Preset("proof", kind="proof"), 1),
-        (["measure=paired", "measure.warm_up=0"], Preset("paired"), 10),
+        ([], ("quick", "time", 0, 1)),
+        (["measure=careful", "repeat=40"], ("careful", "time", 1, 40)),
+        (["measure=proof"], ("proof", "proof", 0, 1)),
+        (["measure=paired", "measure.warm_up=0"], ("paired", "time", 0, 10)),
     ],
 )
-def test_a_preset_says_how_often_unless_the_command_does(arguments: list[str], preset: Preset, repeat: int) -> None:
+def test_a_preset_says_how_often_unless_the_command_does(arguments: list[str], how: tuple[Any, ...]) -> None:
     (only,) = compose(arguments)
     settings = settings_of(only.values)
-    assert (settings.measure, settings.repeat) == (preset, repeat)
+    assert (settings.measure, settings.kind, settings.warm_up, settings.repeat) == how
 
 
 def test_memory_is_limited_by_what_is_free_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

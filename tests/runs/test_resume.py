@@ -39,7 +39,7 @@ from harness.records import __main__ as records
 from harness.records import file as record_file
 from harness.records.file import FILE_NAME, Record, read_records
 from harness.runs import blocks, run
-from harness.runs.cells import Plan, Preset, Rule, TrainCell, make_tasks
+from harness.runs.cells import Plan, TrainCell, make_tasks
 from harness.runs.jobs import Trained
 from harness.runs.plan import redacted_override
 from harness.runs.resume import RUNNING, blocks_needed, hold, pending, plan_key
@@ -228,7 +228,7 @@ def history(cells: Sequence[TrainCell], text: str) -> list[Record]:
 )
 def test_pending_cells_follow_from_the_records(tmp_path: Path, repeat: int, warm_up: int, there: str, due: str) -> None:
     cells = three(tmp_path)
-    settings = settings_for(tmp_path, repeat=repeat, measure=Preset("quick", warm_up=warm_up))
+    settings = settings_for(tmp_path, repeat=repeat, warm_up=warm_up)
     todo = pending(cells, settings, history(cells, there))
     text = [f"{block.number}{''.join('abc'[cells.index(cell)] for cell in found)}" for block, found in todo]
     assert " ".join(text) == due
@@ -238,7 +238,7 @@ def test_pending_cells_follow_from_the_records(tmp_path: Path, repeat: int, warm
 
 NOISY = {"heap": 0.001, "naive": 0.001, "heap_again": 0.06}
 SAME = dict.fromkeys(NOISY, 1.0)
-PRECISE: dict[str, Any] = {"measure": Preset("precise", precision=Rule(0.05)), "repeat": 6}
+PRECISE: dict[str, Any] = {"measure": "precise", "precision": 0.05, "repeat": 6}
 TRUTH = math.log(1.5)
 
 
@@ -341,8 +341,8 @@ def test_other_cells_code_settings_or_machines_are_another_plan(
         {"repeat": 2},
         {"seed": 1},
         {"save": tmp_path / "s"},
-        {"measure": Preset("other")},
-        {"measure": Preset("quick", warm_up=1)},
+        {"measure": "other"},
+        {"warm_up": 1},
         {"concurrent": True},
         {"machine": "n"},
     ]

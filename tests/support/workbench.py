@@ -21,7 +21,7 @@ from harness.measure.process import Answer, Limits, OnProgress, Supervision
 from harness.records.file import Record, RunLog
 from harness.runs import blocks
 from harness.runs.blocks import Session, measure_task, now, session_of
-from harness.runs.cells import Block, CountCell, Plan, Preset, Reading, Settings, TrainCell, make_tasks
+from harness.runs.cells import Block, CountCell, Plan, Reading, Settings, TrainCell, make_tasks
 from harness.runs.compose import compose
 from harness.runs.jobs import Counted, Trained
 from harness.runs.plan import cells_of
@@ -83,8 +83,7 @@ def cell_of(
 
 
 def settings_for(folder: Path, **others: Any) -> Settings:
-    usual = {"save": None, "repeat": 1, "seed": 0, "plan_only": False, "measure": Preset("quick")}
-    return Settings(**{"results": folder / "results", **usual, **others})
+    return Settings(folder / "results", **others)
 
 
 class Measured(NamedTuple):
