@@ -30,13 +30,10 @@ def run(*overrides: str, **settings: Any) -> Records:
     variant that fails is a record with its status.
     """
     # Imported late: the measured process imports this package too, and must stay small.
-    from harness.common.files import temporary_folder
     from harness.results.frame import Records
-    from harness.runs.compose import compose, overrides_of
+    from harness.runs.compose import overrides_of
     from harness.runs.run import run_command
 
-    arguments = [*overrides, *overrides_of(settings)]
     records: list[Any] = []
-    with temporary_folder() as folder:
-        run_command(arguments, compose(arguments), folder, lambda own, _: records.extend(own))
+    run_command([*overrides, *overrides_of(settings)], lambda own, _: records.extend(own))
     return Records(records)

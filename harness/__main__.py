@@ -23,8 +23,7 @@ SHORT, WHOLE = (Path(__file__).with_name(name) for name in ("usage.txt", "usage_
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    return guarded(lambda: command(arguments))
+    return guarded(lambda: command(sys.argv[1:] if arguments is None else arguments))
 
 
 def command(arguments: Sequence[str]) -> int:
@@ -40,19 +39,17 @@ def command(arguments: Sequence[str]) -> int:
     if "--version" in arguments:
         print(f"bpe-harness {harness.__version__}")  # noqa: T201
         return OK
-    from harness.common.files import temporary_folder
-    from harness.runs.compose import compose
-    from harness.runs.run import run_command
+    from harness.runs.run import run_command  # late: Hydra is slow to import
 
     if "--cfg" in arguments:
         import yaml
 
+        from harness.runs.compose import compose
+
         for config in compose([argument for argument in arguments if argument not in ("--cfg", "job")]):
             print(yaml.safe_dump(config.values, sort_keys=False, allow_unicode=True))  # noqa: T201
         return OK
-    configs = compose(arguments)
-    with temporary_folder() as folder:
-        return run_command(arguments, configs, folder, show)
+    return run_command(arguments, show)
 
 
 def show(records: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:

@@ -25,8 +25,7 @@ DESCRIPTION = f"""\
 Check a file of merges against the true counts of a data set, one merge after another. At its
 moment each was the most frequent pair, one of several equally frequent pairs (right under
 some tie-breaks, which are named), or wrong. A merge of unknown tokens, one that comes twice,
-and one below min_count are reported as such. The file is one of: {FORMS}.
---against says where two lists part instead, and why."""
+and one below min_count are reported as such. The file is one of: {FORMS}."""
 EPILOG = """\
 examples:
   python -m harness.replay merges.txt --data book.txt
@@ -38,9 +37,8 @@ With tie_break=NAME ties have to be broken that way; without it, any choice amon
 right. With vocab_size=N all merges up to that size have to be there, unless no pair is left.
 min_count=N means the same as in training.
 
-exit code: 0 if every merge is right; 21 if one is not, or if they stop too early or go on
-too long; with --against 0 if the lists are equal, 21 if they differ; 2 for a file that cannot
-be read as merges."""
+exit code: 0 if every merge is right, with --against if the lists are equal; 21 if not, or if
+they stop too early or go on too long; 2 for a file that cannot be read as merges."""
 IN_FULL = 10
 """So many faults and ties are shown in full."""
 
@@ -51,12 +49,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--against", metavar="OTHER", type=Path, help="another file of merges, to find where they differ")
     made.add_argument("overrides", metavar="NAME=VALUE", nargs="*", help="as for python -m harness: pattern=gpt4 ...")
     made.add_argument("--data", metavar="NAME|FILE", help="a data set or a file (default: that of python -m harness)")
-    made.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="one more NAME=VALUE")
     return made
 
 
 class CorpusWords(NamedTuple):
-    """The words with their counts, the cell that trains on them, and the keys that the command set."""
+    """The words with their counts, the cell that trains on them, and the overrides that are set."""
 
     word_counts: WordCounts
     cell: TrainCell
@@ -64,12 +61,12 @@ class CorpusWords(NamedTuple):
 
     def described(self) -> str:
         """The data set in a line, for people."""
-        reading, words = self.cell.reading, f"{count_text(len(self.word_counts))} words"
-        if reading.file.table:
-            return f"{reading.file.name}: {words}, given with their counts"
-        special_tokens = " ".join(reading.corpus.special_tokens) or "none"
-        size = f"{bytes_text(reading.file.bytes)}, {words}, pattern {reading.pattern_name}"
-        return f"{reading.file.name}: {size}, special tokens {special_tokens}"
+        file, words = self.cell.reading.file, f"{count_text(len(self.word_counts))} words"
+        if file.table:
+            return f"{file.name}: {words}, given with their counts"
+        how = f"pattern {self.cell.reading.pattern_name}, special tokens "
+        how += " ".join(self.cell.reading.corpus.special_tokens) or "none"
+        return f"{file.name}: {bytes_text(file.bytes)}, {words}, {how}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,9 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(options: argparse.Namespace) -> int:
     file = read_merges_file(options.merges)
-    overrides = [*options.overrides, *options.set]
-    cell, settings = only_cell(options.data, overrides)
-    keys = {override.lstrip("+").partition("=")[0] for override in overrides}
+    cell, settings = only_cell(options.data, options.overrides)
+    keys = {override.lstrip("+").partition("=")[0] for override in options.overrides}
     words = CorpusWords(words_of(cell, settings)[0], cell, keys)
     if words.cell.tie_break == OWN:
         raise Refusal(f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none")

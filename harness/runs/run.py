@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.common.files import cache_folder
+from harness.common.files import cache_folder, temporary_folder
 from harness.common.units import count_text
 from harness.runs.cells import Plan, Task, digest
 from harness.runs.compose import Config, compose
@@ -21,11 +21,13 @@ Show = Callable[[Sequence["Record"], Sequence[str]], None]
 """Called with the records of a run, those of its counters among them, and with notes for their reader."""
 
 
-def run_command(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show) -> int:
-    """Measure what the arguments were composed to, in two stages if one asks for that; returns the exit code."""
-    if any(config.values["first_stage"]["pattern"] is not None for config in configs):
-        return run_stages(arguments, configs, folder, show)
-    return run_plan(make_plan(configs, arguments), folder, show)
+def run_command(arguments: Sequence[str], show: Show) -> int:
+    """Measure what the arguments say, in two stages if they ask for that; returns the exit code."""
+    configs = compose(arguments)
+    with temporary_folder() as folder:
+        if any(config.values["first_stage"]["pattern"] is not None for config in configs):
+            return run_stages(arguments, configs, folder, show)
+        return run_plan(make_plan(configs, arguments), folder, show)
 
 
 def run_plan(plan: Plan, folder: Path, show: Show) -> int:
