@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import regex
+from msgspec import structs
 from workbench import (
     BRIEF,
     HEAP,
@@ -279,7 +280,7 @@ def test_a_bad_byte_is_located_in_its_own_file(tmp_path: Path) -> None:
 
 def test_a_file_trainer_makes_the_merges_of_the_words_and_its_total_is_the_whole(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
-    cards = HEAP, BY_FILE, replace(BY_FILE, name="silent", params={"silent": True})
+    cards = HEAP, BY_FILE, structs.replace(BY_FILE, name="silent", params={"silent": True})
     settings: dict[str, Any] = {"tie_break": "raw_bytes", "min_count": 3}
     records = trained(run_of(tmp_path, [cell_of(reading, card, 60, **settings) for card in cards]).records())
     by_words, by_file, silent = records
@@ -294,7 +295,7 @@ def test_a_file_trainer_makes_the_merges_of_the_words_and_its_total_is_the_whole
 
 
 def test_a_file_trainer_without_an_answer_has_no_time_of_a_counter(tmp_path: Path) -> None:
-    killed = replace(unruly("is_killed_before_it_reads"), tags=("from_file",))
+    killed = structs.replace(unruly("is_killed_before_it_reads"), tags=("from_file",))
     reading = reading_of(tmp_path)
     _, record = trained(run_of(tmp_path, [cell_of(reading, HEAP), cell_of(reading, killed)]).records())
     assert (record["status"], record["counting"]) == ("killed", BY_ITSELF)
