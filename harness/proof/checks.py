@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from harness.common import registry
 from harness.worker.calling import arguments_for, expect_merges, parameters_of
 from variants import vetoes
-from variants.contract import GREATEST_BYTES, Merge, Meter, TieBreak, Unavailable, WordCounts
+from variants.contract import GREATEST_BYTES, InvalidText, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 Words = Mapping[bytes, int]
 Parts = TypeVar("Parts", bytes, "list[tuple[bytes, int]]", "tuple[str, ...]")
@@ -164,6 +164,20 @@ class Call(ABC):
     def expect_definition(self, subject: Subject, advice: str = "") -> None:
         self.expect(subject, self.defined(), f"the definition gives these{advice}")
 
+    def returned(self, call: Callable[[], Any], expect: Callable[[Any], None]) -> Any:
+        """What a call returns. Raises CheckFailed if it raises something, or `expect` a ValueError for its result."""
+        try:
+            result = call()
+        except (InvalidText, Unavailable):
+            raise
+        except (Exception, SystemExit) as error:
+            raise CheckFailed(f"raised {type(error).__name__}: {error}\n{self}") from error
+        try:
+            expect(result)
+        except ValueError as error:
+            raise CheckFailed(f"{error}\n{self}") from error
+        return result
+
     def result_of(self, subject: Subject) -> Any:
         """The function's result; None if it fails."""
         try:
@@ -185,11 +199,6 @@ class Call(ABC):
         return smallest
 
 
-def failure_of(error: BaseException, call: object) -> CheckFailed:
-    """A failure of a call that raised something."""
-    return CheckFailed(f"raised {type(error).__name__}: {error}\n{call}")
-
-
 @dataclass(frozen=True)
 class TrainerCall(Call):
     """A call of a trainer: the words, how many merges, and the options."""
@@ -201,6 +210,7 @@ class TrainerCall(Call):
     inherited: tuple[Merge, ...] = ()
     inheriting: str = "kept"
     veto: str = "none"
+    threads: int | None = None
 
     def __hash__(self) -> int:
         return hash((self.num_merges, frozenset(self.words.items())))
@@ -232,20 +242,10 @@ class TrainerCall(Call):
         positional: list[Any] = [word_counts, self.num_merges]
         if meter:
             positional, keywords = arguments_for(train, positional, meter[0], keywords, {})
-        try:
-            merges = train(*positional, **keywords)
-        except Unavailable:
-            raise
-        except (Exception, SystemExit) as error:
-            raise failure_of(error, self) from error
-        try:
-            expect_merges(merges)
-        except ValueError as error:
-            raise CheckFailed(f"{error}\n{self}") from error
-        return list(merges)
+        return list(self.returned(lambda: train(*positional, **keywords), expect_merges))
 
     def defined(self) -> list[Merge]:
-        return list(defined_merges(self))
+        return list(defined_merges(replace(self, threads=None)))
 
     def difference(self, got: Sequence[Merge], want: Sequence[Merge]) -> str:
         equal = first_difference(got, want)
@@ -355,13 +355,10 @@ def call_of(subject: Subject) -> tuple[list[str], str, list[str]]:
     while isinstance(subject, functools.partial):
         keywords = {**subject.keywords, **keywords}
         subject = subject.func
-    module, name = getattr(subject, "__module__", None), getattr(subject, "__qualname__", type(subject).__qualname__)
-    bound = [f"{key}={value!r}" for key, value in keywords.items()]
+    module, name = getattr(subject, "__module__", ""), getattr(subject, "__qualname__", type(subject).__qualname__)
     if "<" in name:  # made by another function; the module may still have a name for it
-        names = vars(sys.modules.get(module or "", object))
-        name = next((key for key, value in names.items() if value is subject), name)
-    if module in (None, "__main__") or "<" in name:
-        return [f"subject = ...  # {module}:{name}, which no import reaches"], "subject", bound
+        name = next((key for key, value in vars(sys.modules[module]).items() if value is subject), name)
+    bound = [f"{key}={value!r}" for key, value in keywords.items()]
     return [f"from {module} import {name.partition('.')[0]}"], name, bound
 
 

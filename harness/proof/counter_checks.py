@@ -16,20 +16,18 @@ from harness.proof.checks import (
     WIDTHS,
     Call,
     Check,
-    CheckFailed,
     CheckSkipped,
     Subject,
     accepts,
     bytes_text,
     cuts,
     expect_phases,
-    failure_of,
     function_text,
     literal,
     words_text,
 )
 from harness.worker.calling import expect_word_counts
-from variants.contract import COUNTING_PHASES, GPT2_PATTERN, Corpus, InvalidText, Meter, Unavailable, WordCounts
+from variants.contract import COUNTING_PHASES, GPT2_PATTERN, Corpus, InvalidText, Meter
 
 SEEDS = 40
 MEBIBYTE = 1 << 20
@@ -88,31 +86,18 @@ class CounterCall(Call):
         """The call at each width that the counter takes."""
         return [replace(self, width=width) for width in (WIDTHS if accepts(count, "threads") else (None,))]
 
-    def words(self, count: Subject, *meter: Meter) -> WordCounts:
-        """Call the counter. Raises CheckFailed if it does, except for a file that it refuses as invalid UTF-8."""
-        keywords = {} if self.width is None else {"threads": self.width}
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder, "corpus.txt")
-                path.write_bytes(self.content)
-                corpus = Corpus(str(path), self.special_tokens, self.pattern, self.errors)
-                word_counts: WordCounts = count(corpus, *meter, **keywords)
-        except (InvalidText, Unavailable):
-            raise
-        except Exception as error:
-            raise failure_of(error, self) from error
-        try:
-            expect_word_counts(word_counts)
-        except ValueError as error:
-            raise CheckFailed(f"{error}\n{self}") from error
-        return word_counts
-
     def run(self, count: Subject, *meter: Meter) -> dict[bytes, int] | int:
         """The words with their counts, or the offset that the counter names as that of the first invalid byte."""
-        try:
-            return dict(sorted(dict(self.words(count, *meter)).items()))
-        except InvalidText as error:
-            return error.offset
+        keywords = {} if self.width is None else {"threads": self.width}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "corpus.txt")
+            path.write_bytes(self.content)
+            corpus = Corpus(str(path), self.special_tokens, self.pattern, self.errors)
+            try:
+                word_counts = self.returned(lambda: count(corpus, *meter, **keywords), expect_word_counts)
+            except InvalidText as error:
+                return error.offset
+        return dict(sorted(word_counts.items()))
 
     def defined(self) -> dict[bytes, int] | int:
         return words_of_definition(replace(self, width=None))
@@ -194,7 +179,7 @@ def check_reports_counting_phases(count: Subject) -> None:
         raise CheckSkipped("the counter takes no meter, so it reports no phases")
     for call in CounterCall(b"ab cd<|e|>" * 20, SPECIAL).at_widths_of(count):
         start, meter = time.perf_counter(), Meter()
-        call.words(count, meter)
+        call.run(count, meter)
         expect_phases(meter, PHASES, time.perf_counter() - start, "the counter")
 
 

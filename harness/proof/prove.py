@@ -15,19 +15,7 @@ from typing import Any
 from harness.common.console import bar
 from harness.common.units import count_text, times_text, token_text
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, true_counts
-from harness.proof.true_counts import (
-    ALL_TIE_BREAKS,
-    DUPLICATE,
-    INHERITED,
-    MAXIMUM,
-    NOT_INHERITED,
-    TIE,
-    TOO_RARE,
-    UNKNOWN,
-    VETOED,
-    Replay,
-    Step,
-)
+from harness.proof.true_counts import MAXIMUM, TEXTS, TIE, TOO_RARE, Replay, Step
 from harness.worker.exchange import MOST_BYTES_IN_A_RECORD, in_hex
 from variants.contract import LARGEST_COUNT, Merge, TieBreak, Veto, WordCounts
 from variants.vetoes import limits_of
@@ -84,12 +72,12 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
     if len(listed.merges) > listed.needed:
         made, needed = count_text(len(listed.merges)), count_text(listed.needed)
         return Identity(WRONG, reason=f"it made {made} merges, and {needed} were requested", merge=listed.needed + 1)
-    tie_breaks = ALL_TIE_BREAKS if listed.tie_break is None else (listed.tie_break,)
+    tie_breaks = tuple(TieBreak) if listed.tie_break is None else (listed.tie_break,)
     compiles = _replay is not None and can_judge(**extending)
     for tie_break in tie_breaks if compiles else ():
         with bar(f"replaying {listed.name}", listed.needed, "merges") as on_progress:
             judging = {"tie_break": tie_break, "min_count": min_count, "on_progress": on_progress, **extending}
-            if judge(words, listed.merges, listed.needed, **judging).proved:
+            if judge(words, listed.merges, listed.needed, **judging) == (len(listed.merges), False):
                 return Identity(IDENTICAL, tie_break.value)
     with bar(f"{'explaining' if compiles else 'replaying'} {listed.name}", listed.needed, "merges") as on_progress:
         replayed = true_counts.replay(
@@ -109,17 +97,6 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
 
 # A replay in words
 
-TEXTS = {
-    MAXIMUM: "the most frequent pair of its moment",
-    TIE: "one of several most frequent pairs",
-    WRONG: "less frequent than another pair",
-    TOO_RARE: "below min_count",
-    UNKNOWN: "of a token that no earlier merge makes",
-    DUPLICATE: "made before",
-    INHERITED: "inherited",
-    NOT_INHERITED: "in place of an inherited one",
-    VETOED: "vetoed, or spelling an inherited token again",
-}
 LONGEST_TOKEN = 40
 """So many characters of a token are shown."""
 
@@ -165,7 +142,12 @@ def identity_of(replayed: Replay, num_merges: int, by_design: str | None = None)
             return up_to_ties(replayed)
     if fault is None and len(replayed.judges) == 1:
         fault = replayed.first_against(replayed.judges[0])
-    wrong = stopped(replayed) if fault is None else identity_at(fault, WRONG, describe(fault), replayed.judges[0])
+    if fault is None:
+        made, left = count_text(len(replayed.steps)), times_text(replayed.rest.count)
+        reason = f"it ended after {made} merges, with pairs left that occur {left}"
+        wrong = Identity(WRONG, reason=reason, merge=len(replayed.steps) + 1)
+    else:
+        wrong = identity_at(fault, WRONG, describe(fault), replayed.judges[0])
     return wrong if by_design is None else replace(wrong, kind=BY_DESIGN, reason=f"{by_design}; {wrong.reason}")
 
 
@@ -176,12 +158,6 @@ def up_to_ties(replayed: Replay) -> Identity:
     tie_break = max(steps, key=lambda tie_break: steps[tie_break].number)
     reason = f"{count_text(len(replayed.ties))} of its merges are choices among equals"
     return identity_at(steps[tie_break], UP_TO_TIES, reason, tie_break)
-
-
-def stopped(replayed: Replay) -> Identity:
-    made, left = count_text(len(replayed.steps)), times_text(replayed.rest.count)
-    reason = f"it ended after {made} merges, with pairs left that occur {left}"
-    return Identity(WRONG, reason=reason, merge=len(replayed.steps) + 1)
 
 
 def identity_at(step: Step, kind: str, reason: str, tie_break: TieBreak) -> Identity:
@@ -200,20 +176,6 @@ def identity_at(step: Step, kind: str, reason: str, tie_break: TieBreak) -> Iden
 # The compiled replay
 
 
-@dataclass(frozen=True)
-class ReplayResult:
-    """How many merges are `right` before the first wrong one, of how many; `too_few`: all, and more had to be made."""
-
-    right: int
-    number: int
-    too_few: bool
-
-    @property
-    def proved(self) -> bool:
-        """Whether these are the merges that the definition gives."""
-        return self.right == self.number and not self.too_few
-
-
 def judge(
     word_counts: WordCounts,
     merges: Sequence[Merge],
@@ -226,21 +188,19 @@ def judge(
     inheriting: str = "kept",
     veto: Veto | None = None,
     **settings: Any,
-) -> ReplayResult:
-    """Compare merges with the true counts, of `num_merges` requested ones.
+) -> tuple[int, bool]:
+    """Return how many merges are right, of `num_merges` requested ones, and whether all are and more had to be made.
 
     Inherited merges and the veto are passed as to a trainer, if `can_judge` accepts them. `on_progress` is called up to
     ten times a second with the number of merges made. Raises ValueError for invalid word counts, and MemoryError.
 
     >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
-    >>> judge(words, [(b"c", b"d"), (b"a", b"b")], 2, tie_break=TieBreak.GREATEST_BYTES).proved
-    True
-    >>> judge(words, [(b"c", b"d"), (b"e", b"f")], 2, tie_break=TieBreak.GREATEST_BYTES).right
-    1
+    >>> judge(words, [(b"c", b"d"), (b"e", b"f")], 2, tie_break=TieBreak.GREATEST_BYTES)
+    (1, False)
     """
     claimed, stays = inherited_first(merges, inherited, inheriting)
     if len(claimed) < len(stays):  # the first merges are not those that had to be inherited
-        return ReplayResult(len(claimed), len(merges), too_few=len(claimed) == len(merges))
+        return len(claimed), len(claimed) == len(merges)
     dropped = stays.count(False)
     retained, requested = len(stays) - dropped, max(num_merges, 0) + dropped
     lefts, rights = token_ids(claimed[:requested])
@@ -259,8 +219,8 @@ def judge(
     if inheriting == "met" and met != stays:
         different = next(place for place, stay in enumerate(stays) if met[place] != stay)
         right = sum(stays[:different])
-        return ReplayResult(right, len(merges), too_few=right == len(merges))
-    return ReplayResult(max(right - dropped, retained), len(merges), too_few)
+        return right, right == len(merges)
+    return max(right - dropped, retained), too_few
 
 
 def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:

@@ -17,8 +17,9 @@ import secrets
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -56,7 +57,6 @@ SECONDS_FOR_A_CHECK = 600.0
 SECONDS_TO_END = 2.0
 MEMORY_BYTES = 4 << 30
 FRESH, FRESH_INPUTS = ("check_fresh_inputs", "judged outside"), 20
-STATUSES = (PASSED, FAILED, SKIPPED)
 VERDICTS = {errors.MISMATCH: "does not conform", errors.OK: "conforms", errors.UNMEASURED: "cannot run here"}
 
 
@@ -80,11 +80,11 @@ class Request:
 
 def main() -> None:
     """Make the checks that the parent requested, and answer its fresh inputs."""
-    line, job = Connection(int(os.environ[CHANNEL])), json.loads(sys.argv[1])
+    line = Connection(int(os.environ[CHANNEL]))
     os.dup2(2, 1)  # targets print
-    os.chdir(job.pop("folder"))
-    sys.path[:0] = [place for place in job.pop("import_from") if place not in sys.path]
-    request = Request(**{**job, "tie_breaks": tuple(map(TieBreak, job["tie_breaks"]))})
+    request, folder, places = line.recv()
+    os.chdir(folder)
+    sys.path[:0] = [place for place in places if place not in sys.path]
 
     def send(**message: Any) -> None:
         line.send_bytes(json.dumps(message).encode())
@@ -92,9 +92,8 @@ def main() -> None:
     try:
         subject = bound(request)
         make_checks(subject, request, send)
-        tie_break = None if is_word_counter(subject) else request.tie_breaks[0]
         while True:
-            send(returned=repr(fresh_call(int(line.recv_bytes()), tie_break).result_of(subject)))
+            send(returned=repr(line.recv().result_of(subject)))
     except Refusal as refusal:
         send(refused=str(refusal), code=refusal.exit_code)
 
@@ -113,15 +112,8 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
         send(status=outcome.status, message=outcome.message)
         failed += [outcome] if outcome.status == FAILED else []
     if failed:
-        shown = next((outcome for outcome in failed if outcome.counterexample is not None), failed[0])
+        shown = max(failed, key=lambda outcome: outcome.counterexample is not None)  # the first of them
         send(shown=(shown.check, smallest_test(shown, subject)))
-
-
-def fresh_call(seed: int, tie_break: TieBreak | None) -> Call:
-    """Random words to train on under a tie-break; a random text for a counter, which has none."""
-    if tie_break is None:
-        return random_file(seed)
-    return replace(random_call(seed, tie_break), min_count=1)  # which any trainer takes
 
 
 def bound(request: Request) -> Subject:
@@ -159,9 +151,10 @@ class Child:
     Raises Refusal if the target cannot be checked.
     """
 
-    def __init__(self, request: Request, process: GuardedProcess) -> None:
+    def __init__(self, request: Request, folder: str, process: GuardedProcess) -> None:
         self.request, self.process = request, process
         self.line = Connection(os.dup(process.line.fileno()))
+        self.line.send((request, folder, import_from()))
         self.shown: tuple[str, str] | None = None
         """A check that failed, and a test that shows it."""
         try:
@@ -171,7 +164,7 @@ class Child:
         if "refused" in start:
             raise Refusal(str(start["refused"]), start["code"])
         self.checks: list[tuple[str, str]] = start["checks"]
-        self.tie_break = None if start["counter"] else request.tie_breaks[0]
+        self.is_counter: bool = start["counter"]
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield each outcome, and if none is a failure, that of fresh inputs judged here.
@@ -202,9 +195,10 @@ class Child:
         """Compare what the target returns for fresh inputs with the definition's result."""
         for _ in range(FRESH_INPUTS):
             seed = secrets.randbits(64)
-            fresh = fresh_call(seed, self.tie_break)
+            words = replace(random_call(seed, self.request.tie_breaks[0]), min_count=1)  # which any trainer takes
+            fresh: Call = random_file(seed) if self.is_counter else words
             with contextlib.suppress(OSError):  # the child is gone, which `receive` reports
-                self.line.send_bytes(b"%d" % seed)
+                self.line.send(fresh)
             returned, want = str(self.receive()["returned"]), repr(fresh.defined())
             if returned != want:
                 module, _, name = self.request.target.partition(":")
@@ -225,15 +219,12 @@ class Child:
         if self.line in ready:
             with contextlib.suppress(EOFError, OSError, ValueError):
                 return dict(json.loads(self.line.recv_bytes()))
-        raise ChildFailed(self.exit_reason())
-
-    def exit_reason(self) -> str:
         give_up = time.monotonic() + SECONDS_TO_END
         while self.process.exit_code is None and (left := give_up - time.monotonic()) > 0:
             self.process.listen(left)
         if self.process.exit_code is None:
-            return "it cut the line to its judge"
-        return str(without_answer(self.process.exit_code, memory_ran_out=False)["reason"])
+            raise ChildFailed("it cut the line to its judge")
+        raise ChildFailed(str(without_answer(self.process.exit_code, memory_ran_out=False)["reason"]))
 
 
 @contextlib.contextmanager
@@ -241,13 +232,10 @@ def child_of(request: Request) -> Iterator[Child]:
     """Start the child process. Raises Refusal if the target cannot be checked."""
     with tempfile.TemporaryFile(buffering=0) as stderr, Sandbox() as sandbox:
         sandbox.give_tables()
-        job = {**asdict(request), "tie_breaks": [tie_break.value for tie_break in request.tie_breaks]}
-        job.update(import_from=import_from(), folder=str(sandbox.working))
-        command = [sys.executable, "-c", CHILD, json.dumps(job)]
-        with GuardedProcess(command, worker_environment(sandbox, None), stderr) as process:
+        with GuardedProcess([sys.executable, "-c", CHILD], worker_environment(sandbox, None), stderr) as process:
             if process.leader is None:
                 raise Refusal(f"cannot start {sys.executable}", errors.UNMEASURED)
-            yield Child(request, process)
+            yield Child(request, str(sandbox.working), process)
 
 
 # The report
@@ -281,5 +269,5 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     >>> summary([Outcome("a", "g", "passed"), Outcome("b", "g", "skipped")])
     '1 passed, 1 skipped'
     """
-    statuses = [outcome.status for outcome in outcomes]
-    return ", ".join(f"{statuses.count(status)} {status}" for status in STATUSES if status in statuses)
+    numbers = Counter(outcome.status for outcome in outcomes)
+    return ", ".join(f"{numbers[status]} {status}" for status in (PASSED, FAILED, SKIPPED) if numbers[status])

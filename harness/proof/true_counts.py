@@ -21,16 +21,27 @@ import numpy as np
 from variants.contract import Merge, TieBreak, Veto, WordCounts
 
 BYTES = 256
-LEFT_SHIFT = 32
+IDS = 1 << 32
 ABSENT = -1
 Array = np.ndarray[Any, Any]
 Code = int
-"""Two token ids in one number, the left one above 32 bits."""
-ALL_TIE_BREAKS = tuple(TieBreak)
+"""A pair of token ids in one number: left * IDS + right."""
 
 MAXIMUM, TIE, WRONG, TOO_RARE, UNKNOWN, DUPLICATE = "maximum", "tie", "wrong", "too_rare", "unknown", "duplicate"
 INHERITED, NOT_INHERITED, VETOED = "inherited", "not_inherited", "vetoed"
 RIGHT = (MAXIMUM, TIE, INHERITED)
+TEXTS = {
+    MAXIMUM: "the most frequent pair of its moment",
+    TIE: "one of several most frequent pairs",
+    WRONG: "less frequent than another pair",
+    TOO_RARE: "below min_count",
+    UNKNOWN: "of a token that no earlier merge makes",
+    DUPLICATE: "made before",
+    INHERITED: "inherited",
+    NOT_INHERITED: "in place of an inherited one",
+    VETOED: "vetoed, or spelling an inherited token again",
+}
+"""What each judgement says of a merge."""
 
 
 class PairText:
@@ -55,9 +66,6 @@ class PairText:
         self.after[filled + lengths[lengths > 0] - 1] = self.end
         self.weights = np.frombuffer(word_counts.counts, dtype=np.uint64).astype(np.int64)
         self.word = np.repeat(np.arange(len(lengths), dtype=number), lengths)
-        # The end is skipped like a token that is being swallowed.
-        self.skipped = np.zeros(self.end + 1, dtype=bool)
-        self.skipped[self.end] = True
         self.counts: dict[Code, int] = {}
         self.places: dict[Code, list[Array]] = {}
         # In Python's integers: the sum may exceed 64 bits although no pair's count does.
@@ -66,47 +74,43 @@ class PairText:
         starts = np.flatnonzero(self.after[:-1] != self.end).astype(number)
         self.counts.update(self._appeared(starts))
 
-    def merge(self, left: int, right: int, new: int) -> Iterator[tuple[Code, int, int]]:
+    def merge(self, left: int, right: int, new: int) -> list[tuple[Code, int, int]]:
         """Replace the pair by `new` everywhere, left to right without overlap.
 
-        Yields every pair whose count changed, with the count before and after. `counts` is updated while they are
-        taken, so the caller must take all of them.
+        Returns every pair whose count changed, with the count before and after.
         """
         places = self._places(left, right)
         if not len(places):
-            return
+            return []
         swallowed, preceding = self.after[places], self.before[places]
         following = self.after[swallowed]
         # An occurrence directly after another is preceded by that one's right token, which is swallowed too.
-        self.skipped[swallowed] = True
-        preceding = preceding[~self.skipped[preceding]]
-        self.skipped[swallowed] = False
+        self.token[swallowed] = ABSENT
+        preceding = preceding[self.token[preceding] != ABSENT]
+        self.token[swallowed] = right
         gone = np.concatenate((places, swallowed[following != self.end], preceding))
         changes = [(code, -weight) for code, weight, _ in self._grouped(gone)]
         self.token[places], self.token[swallowed] = new, ABSENT
         self.after[places], self.before[following] = following, places
         self.tokens -= int(self.weights[self.word[places]].sum())
         changes += self._appeared(np.concatenate((places[following != self.end], preceding)))
+        changed = []
         for code, change in changes:
-            old = self.counts.get(code, 0)
+            old = self.counts.pop(code, 0)
             if old + change:
                 self.counts[code] = old + change
-            else:
-                del self.counts[code]
-            yield code, old, old + change
+            changed.append((code, old, old + change))
+        return changed
 
     def _places(self, left: int, right: int) -> Array:
-        """The places of the pair: those where it appeared and still is. After its merge it is at none of them."""
-        appeared = self.places.pop(code_of(left, right), None)
-        places = np.concatenate(appeared) if appeared else np.empty(0, dtype=self.after.dtype)
+        """The places of the pair where it is to be merged; it will be at none of those where it appeared."""
+        appeared = self.places.pop(left * IDS + right, None)
+        places: Array = np.concatenate(appeared) if appeared else np.empty(0, dtype=self.after.dtype)
         places = places[(self.token[places] == left) & (self.token[self.after[places]] == right)]
-        return places if left != right else self._without_overlap(np.sort(places))
-
-    def _without_overlap(self, places: Array) -> Array:
-        """Every second place of each run of adjacent places, starting with the first."""
-        if len(places) < 2:
+        if left != right or not len(places):
             return places
-        index = np.arange(len(places))
+        # Every second place of each run of adjacent places, starting with the first.
+        places, index = np.sort(places), np.arange(len(places))
         begins = np.append(True, self.after[places[:-1]] != places[1:])
         since = index - np.maximum.accumulate(np.where(begins, index, 0))
         every_second: Array = places[since % 2 == 0]
@@ -114,7 +118,7 @@ class PairText:
 
     def _grouped(self, places: Array) -> Iterator[tuple[Code, int, Array]]:
         """Each pair that begins at these places, with the sum of their weights, and its places."""
-        codes = (self.token[places].astype(np.int64) << LEFT_SHIFT) | self.token[self.after[places]]
+        codes = self.token[places].astype(np.int64) * IDS + self.token[self.after[places]]
         order = np.argsort(codes, kind="stable")
         codes, places = codes[order], places[order]
         first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
@@ -132,85 +136,6 @@ class PairText:
         return counts
 
 
-def code_of(left: int, right: int) -> Code:
-    return (left << LEFT_SHIFT) | right
-
-
-def pair_of(code: Code) -> tuple[int, int]:
-    """The two token ids of a code.
-
-    >>> pair_of(code_of(300, 97))
-    (300, 97)
-    """
-    return code >> LEFT_SHIFT, code & ((1 << LEFT_SHIFT) - 1)
-
-
-class MostFrequent:
-    """The pairs in groups of equal count; code that changes a count then calls `changed`.
-
-    A group with several members is ordered once for each tie-break, so thousands of ties cost no more than a look at
-    the first of each order. `token` gives the bytes of a token id; pairs that are `refused` are left out.
-    """
-
-    def __init__(
-        self,
-        counts: Mapping[Code, int],
-        token: Callable[[int], bytes],
-        tie_breaks: Sequence[TieBreak],
-        refused: Callable[[Code], bool],
-    ) -> None:
-        self.token = token
-        self.tie_breaks = tie_breaks
-        self.refused = refused
-        self.groups: dict[int, set[Code]] = {}
-        self._negative_counts: list[int] = []
-        self._ordered: dict[TieBreak, list[tuple[Any, Any, Code]]] = {}
-        self._ordered_count = 0
-        for code, count in counts.items():
-            self.changed(code, 0, count)
-
-    def changed(self, code: Code, old: int, new: int) -> None:
-        """Move a pair from the group of its old count to that of its new one; no group has the count 0."""
-        if self.refused(code):
-            return
-        if old:
-            self.groups[old].remove(code)
-        if new:
-            if new not in self.groups:
-                self.groups[new] = set()
-                heapq.heappush(self._negative_counts, -new)
-            self.groups[new].add(code)
-            if new == self._ordered_count:
-                for tie_break, ordered in self._ordered.items():
-                    heapq.heappush(ordered, self._entry(tie_break, code))
-
-    def find(self) -> tuple[int, set[Code]]:
-        """The maximum count with its pairs; 0 and no pairs if none occurs."""
-        while self._negative_counts and not self.groups[-self._negative_counts[0]]:
-            del self.groups[-heapq.heappop(self._negative_counts)]
-        count = -self._negative_counts[0] if self._negative_counts else 0
-        return count, self.groups.get(count, set())
-
-    def choice(self, tie_break: TieBreak) -> Code:
-        """The pair of the maximum count that a tie-break takes; there must be one."""
-        count, group = self.find()
-        if len(group) == 1:
-            return next(iter(group))
-        if count != self._ordered_count:
-            self._ordered_count = count
-            for each in self.tie_breaks:
-                self._ordered[each] = [self._entry(each, code) for code in group]
-                heapq.heapify(self._ordered[each])
-        ordered = self._ordered[tie_break]
-        while ordered[0][-1] not in group:
-            heapq.heappop(ordered)
-        return ordered[0][-1]
-
-    def _entry(self, tie_break: TieBreak, code: Code) -> tuple[Any, Any, Code]:
-        left, right = (tie_break.reversed_key(token_id, self.token(token_id)) for token_id in pair_of(code))
-        return left, right, code
-
-
 @dataclass(frozen=True)
 class Best:
     """The most frequent pairs at one moment: their `count` (0: no pair is left), how many tie, who takes which."""
@@ -224,10 +149,7 @@ class Best:
 class Step:
     """One merge, numbered from 1, the true `count` of its pair when it was chosen, and the `best` there was then.
 
-    `judgement` is `maximum` (more frequent than any other), `tie` (as frequent as others, less than none), `wrong` (one
-    was more frequent), `too_rare` (none was, but it is below min_count), `unknown` (of a token that no earlier
-    merge makes), `duplicate` (it was made before), `inherited` (it was there before training), `not_inherited`
-    (another was inherited in its place) or `vetoed`.
+    TEXTS says what each `judgement` means.
     """
 
     number: int
@@ -285,13 +207,15 @@ class TrueCounts:
     """The words after any merges: the count of every pair, and the most frequent pairs.
 
     A token is its bytes: one that is made twice is one token, with its first id. `inherited` are the merges made before
-    any is chosen: all inherited ones, or those of them that were met.
+    any is chosen: all inherited ones, or those of them that were met. Pairs that may be merged lie in groups of equal
+    count. The most frequent group is ordered once for each tie-break, so thousands of ties cost no more than a look at
+    the first of each order.
     """
 
     def __init__(
         self,
         word_counts: WordCounts,
-        tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS,
+        tie_breaks: Sequence[TieBreak] = tuple(TieBreak),
         *,
         inherited: Sequence[Merge] = (),
         inheriting: str = "kept",
@@ -305,7 +229,12 @@ class TrueCounts:
         self.veto = veto
         self._spelled = {left + right for left, right in self.inherited}
         self._refused: dict[Code, bool] = {}
-        self.most_frequent = MostFrequent(self.text.counts, self.made.__getitem__, tie_breaks, self.refuses)
+        self._groups: dict[int, set[Code]] = {}
+        self._negative_counts: list[int] = []
+        self._ordered_count = 0
+        self._ordered: dict[TieBreak, list[tuple[Any, Any, Code]]] = {}
+        for code, count in self.text.counts.items():
+            self._regroup(code, 0, count)
 
     def _inherit(self, inherited: Sequence[Merge], inheriting: str) -> list[Merge]:
         met, made = set(self.text.counts) if inherited else set(), []
@@ -321,47 +250,80 @@ class TrueCounts:
     def code(self, merge: Merge) -> Code:
         """The code of a pair of tokens; -1 if one of them was not made."""
         left, right = (self.ids.get(token) for token in merge)
-        return -1 if left is None or right is None else code_of(left, right)
+        return -1 if left is None or right is None else left * IDS + right
 
-    def make(self, merge: Merge) -> Iterator[tuple[Code, int, int]]:
+    def make(self, merge: Merge) -> list[tuple[Code, int, int]]:
         """Make a merge, see PairText.merge. One of unknown tokens replaces nothing, but its token counts as made."""
         code, token = self.code(merge), merge[0] + merge[1]
         new = self.ids.setdefault(token, len(self.made))
         if new == len(self.made):
             self.made.append(token)
-        if code >= 0:
-            yield from self.text.merge(*pair_of(code), new)
+        return self.text.merge(*divmod(code, IDS), new) if code >= 0 else []
 
     def follow(self, merge: Merge) -> None:
         """Make a merge and regroup the pairs whose counts changed."""
-        for code, old, count in self.make(merge):
-            self.most_frequent.changed(code, old, count)
+        for code, old, new in self.make(merge):
+            self._regroup(code, old, new)
 
     def refuses(self, code: Code) -> bool:
         """Whether a pair may not be merged: it is vetoed, or spells an inherited token again."""
         if self.veto is None and not self._spelled:
             return False
         if code not in self._refused:
-            left, right = self._merge_of(code)
+            left, right = self.merge_of(code)
             vetoed = self.veto is not None and bool(self.veto(left, right))
             self._refused[code] = vetoed or left + right in self._spelled
         return self._refused[code]
 
     def best(self) -> Best:
-        count, group = self.most_frequent.find()
-        choices = {each: self._merge_of(self.most_frequent.choice(each)) for each in self.tie_breaks} if group else {}
+        while self._negative_counts and not self._groups[-self._negative_counts[0]]:
+            del self._groups[-heapq.heappop(self._negative_counts)]
+        if not self._negative_counts:
+            return Best(0, 0, {})
+        count = -self._negative_counts[0]
+        group = self._groups[count]
+        if len(group) == 1:
+            return Best(count, 1, dict.fromkeys(self.tie_breaks, self.merge_of(*group)))
+        if count != self._ordered_count:
+            self._ordered_count = count
+            for tie_break in self.tie_breaks:
+                self._ordered[tie_break] = [self._entry(tie_break, code) for code in group]
+                heapq.heapify(self._ordered[tie_break])
+        for ordered in self._ordered.values():
+            while ordered[0][-1] not in group:
+                heapq.heappop(ordered)
+        choices = {tie_break: self.merge_of(ordered[0][-1]) for tie_break, ordered in self._ordered.items()}
         return Best(count, len(group), choices)
 
-    def _merge_of(self, code: Code) -> Merge:
-        left, right = pair_of(code)
+    def merge_of(self, code: Code) -> Merge:
+        left, right = divmod(code, IDS)
         return self.made[left], self.made[right]
+
+    def _regroup(self, code: Code, old: int, new: int) -> None:
+        """Move a pair from the group of its old count to that of its new one; no group has the count 0."""
+        if self.refuses(code):
+            return
+        if old:
+            self._groups[old].remove(code)
+        if new:
+            if new not in self._groups:
+                self._groups[new] = set()
+                heapq.heappush(self._negative_counts, -new)
+            self._groups[new].add(code)
+            if new == self._ordered_count:
+                for tie_break, ordered in self._ordered.items():
+                    heapq.heappush(ordered, self._entry(tie_break, code))
+
+    def _entry(self, tie_break: TieBreak, code: Code) -> tuple[Any, Any, Code]:
+        left, right = (tie_break.reversed_key(token, self.made[token]) for token in divmod(code, IDS))
+        return left, right, code
 
 
 def replay(
     word_counts: WordCounts,
     merges: Sequence[Merge],
     *,
-    tie_breaks: Sequence[TieBreak] = ALL_TIE_BREAKS,
+    tie_breaks: Sequence[TieBreak] = tuple(TieBreak),
     min_count: int = 1,
     on_progress: Callable[[int], None] = lambda _: None,
     until_wrong: bool = False,

@@ -18,15 +18,7 @@ from random_extensions import random_list, random_pieces, random_table, spoilt
 from sanitizers import HERE, case_text, sanitized, veto_numbers
 from workbench import first_fast
 
-from harness.proof.prove import (
-    ReplayResult,
-    can_judge,
-    columns_of,
-    inherited_first,
-    judge,
-    token_ids,
-    tokens_left,
-)
+from harness.proof.prove import can_judge, columns_of, inherited_first, judge, token_ids, tokens_left
 from harness.proof.true_counts import TrueCounts, replay
 from variants import extending as naive_extending
 from variants import heap, naive, vetoes
@@ -53,12 +45,12 @@ VETOES = (
 
 def expected(
     words: WordCounts, merges: Sequence[Merge], num_merges: int, *, tie_break: TieBreak, **options: Any
-) -> ReplayResult:
+) -> tuple[int, bool]:
     """The result by the replay that keeps all counts and judges every merge."""
     replayed = replay(words, merges, tie_breaks=[tie_break], **options)
     wrong = replayed.first_against(tie_break)
     right = min(len(merges) if wrong is None else wrong.number - 1, num_merges)
-    return ReplayResult(right, len(merges), right == len(merges) and replayed.stops_too_early(num_merges))
+    return right, right == len(merges) and replayed.stops_too_early(num_merges)
 
 
 def lists(seed: int) -> Iterator[Case]:
@@ -83,7 +75,7 @@ def test_first_wrong_merge_is_the_one_that_all_counts_show(block: int) -> None:
             settings = SETTINGS[(seed + number) % len(SETTINGS)]
             result = judge(words, merges, num_merges, **rules, **settings)
             assert result == expected(words, merges, num_merges, **rules), (seed, number, merges, settings)
-            wrong += not result.proved
+            wrong += result != (len(merges), False)
     assert wrong > 20
 
 
@@ -110,21 +102,25 @@ def test_long_words_and_large_tables(items: list[tuple[bytes, int]], settings: d
     words = WordCounts.from_items(items)
     merges = heap.train(words, 150)
     number = len(merges)
-    assert judge(words, merges, number, tie_break=GREATEST, **settings).proved
-    early = judge(words, merges[:-1], number, tie_break=GREATEST, **settings)
-    assert early == ReplayResult(number - 1, number - 1, too_few=True)
     worse = [*merges[:-2], merges[-1], merges[-2]]
-    wrong = judge(words, worse, number, tie_break=GREATEST, **settings)
-    assert wrong == expected(words, worse, number, tie_break=GREATEST) == ReplayResult(number - 2, number, False)
+    for claimed, result in ((merges, (number, False)), (merges[:-1], (number - 1, True)), (worse, (number - 2, False))):
+        assert judge(words, claimed, number, tie_break=GREATEST, **settings) == result
+        assert expected(words, claimed, number, tie_break=GREATEST) == result
 
 
-def test_empty_lists() -> None:
-    for words in (WordCounts.from_items([]), WordCounts.from_items([(b"a", 5)])):
-        assert judge(words, [], 10, tie_break=GREATEST).proved
-        assert judge(words, [(b"a", b"a")], 10, tie_break=GREATEST) == ReplayResult(0, 1, too_few=False)
-    words = WordCounts.from_items([(b"ab", 1)])
-    assert judge(words, [], 0, tie_break=GREATEST).proved
-    assert judge(words, [], 1, tie_break=GREATEST).too_few
+@pytest.mark.parametrize(
+    ("items", "merges", "num_merges", "result"),
+    [
+        ([], [], 10, (0, False)),
+        ([], [(b"a", b"a")], 10, (0, False)),
+        ([(b"a", 5)], [], 10, (0, False)),
+        ([(b"a", 5)], [(b"a", b"a")], 10, (0, False)),
+        ([(b"ab", 1)], [], 0, (0, False)),
+        ([(b"ab", 1)], [], 1, (0, True)),
+    ],
+)
+def test_empty_lists(items: list[tuple[bytes, int]], merges: list[Merge], num_merges: int, result: object) -> None:
+    assert judge(WordCounts.from_items(items), merges, num_merges, tie_break=GREATEST) == result
 
 
 def test_counts_that_may_overflow_are_refused() -> None:
@@ -172,11 +168,11 @@ def test_extensions_are_judged_as_all_counts_judge_them(block: int) -> None:
         for number, (words, claimed, num_merges, options) in enumerate(cases):
             want = expected(words, claimed, num_merges, **options)
             result = judge(words, claimed, num_merges, **options, **SETTINGS[(seed + number) % len(SETTINGS)])
-            if len(options["inherited"]) <= want.right < min(len(claimed), num_merges):
+            if len(options["inherited"]) <= want[0] < min(len(claimed), num_merges):
                 assert result == want, (seed, claimed)
-            assert result.proved == (claimed == cases[0][1]), (seed, claimed)
+            proved.append(result == (len(claimed), False))
+            assert proved[-1] == (claimed == cases[0][1]), (seed, claimed)
             assert tokens_left(words, claimed) == TrueCounts(words, inherited=claimed).text.tokens, (seed, claimed)
-            proved.append(result.proved)
     assert proved.count(True) > 30
     assert proved.count(False) > 30
 

@@ -14,7 +14,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.common.registry import VariantCard
 from harness.measure.process import Limits
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, prove
-from harness.proof.prove import Identity, MergeList, ReplayResult
+from harness.proof.prove import Identity, MergeList
 from harness.records.file import Joined, Record
 from harness.runs.cells import TrainCell
 from harness.runs.run import exit_code
@@ -110,7 +110,7 @@ def test_wrong_merge_is_recorded_with_its_counts_in_few_bytes() -> None:
 
 
 def test_replays_that_disagree_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prove, "judge", lambda *_, **__: ReplayResult(0, 4, too_few=False))
+    monkeypatch.setattr(prove, "judge", lambda *_, **__: (0, False))
     assert identity(RIGHT).kind == UNPROVED
 
 

@@ -78,7 +78,7 @@ FAULTS = (
         "every_second: Array = places",
     ),
     Fault("every tie-break would have made any choice", "if merge == self.merge)", "if True)"),
-    Fault("a list that ends too early is right", "== self.number and not self.too_few", "== self.number"),
+    Fault("a list that ends too early is right", " == (len(listed.merges), False):", "[0] == len(listed.merges):"),
     Fault("more merges than requested pass", "if len(listed.merges) > listed.needed:", "if False:"),
     Fault(
         "the words of a foreign counter go unchecked",
