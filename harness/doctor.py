@@ -23,7 +23,7 @@ from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.registry import at_least
 from harness.common.units import ratio_text, share_text
-from harness.measure.checkup import DISTURBS, UNKNOWN, findings
+from harness.measure.quiet import DISTURBS, UNKNOWN, findings
 
 REPEAT = 20
 USUAL = ("data=stdlib", "data.bytes=600kB", "vocab_size=1000", "limits.wall=60")

@@ -19,7 +19,7 @@ from measured_once import MeasuredOnce
 
 from harness.common import files
 from harness.corpora import cards
-from harness.measure import machine, process
+from harness.measure import machine, quiet
 from harness.runs import blocks
 from variants.counting import character_classes
 
@@ -97,7 +97,7 @@ def cache_folder(folders: Iterator[Path], tables: Path, monkeypatch: pytest.Monk
     (own / "cache").mkdir(parents=True)
     (own / "cache" / tables.name).hardlink_to(tables)
     monkeypatch.setenv(files.CACHE_VARIABLE, str(own / "cache"))
-    monkeypatch.setenv(process.VARIABLE, str(own))
+    monkeypatch.setenv(quiet.VARIABLE, str(own))
     cards.standard_library.cache_clear()
     return own / "cache"
 

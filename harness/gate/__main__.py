@@ -33,7 +33,7 @@ from harness.gate.evidence import ABSENT, ALL, BASE, HEAD, UNMEASURED, Evidence
 from harness.gate.judge import ACCEPTED, TREATED, as_json, judge, lines, markdown
 from harness.gate.observe import Arm, Comparison, Sampler, observe_counts, observe_instructions, observe_times
 from harness.gate.rule import DEFAULT_CARD, TIERS, Card, read_card, stored_card
-from harness.measure import process
+from harness.measure.quiet import timing
 from harness.measure.machine import environment
 
 EXIT_CODES = """exit code:
@@ -111,7 +111,7 @@ def observe(options: argparse.Namespace) -> Evidence:
                 if "work" in card.tiers:
                     observe_instructions(sampler, comparisons)
                 if "time" in card.tiers:
-                    with process.timing(options.concurrent):
+                    with timing(options.concurrent):
                         observe_times(sampler, comparisons)
             if changed := ", ".join(sampler.changed_files()[:3]):
                 reason = f"the results are not trusted: {changed}, of the base, changed while head ran"

@@ -74,23 +74,19 @@ def measure_instructions(
         try:
             answer["instructions"] = {"count": count_of_call(output), **circumstances(valgrind)}
         except ValueError as error:
-            answer.update(status="error", reason=f"{error}{last_words(output)}")
-    elif answer["status"] in ("error", "killed"):
-        answer["reason"] += last_words(output)
+            answer.update(status="error", reason=str(error))
     elif answer["status"] == "out_of_memory":
         answer["reason"] += ", callgrind's own memory included"
     return answer
 
 
 def command(valgrind: str, output: Path) -> list[str]:
-    """Return the command of callgrind, without a model of a cache; its messages go into a file."""
-    folder = str(output).replace("%", "%%")
+    """Return the command of callgrind, without a model of a cache."""
     return [
         valgrind,
         "--tool=callgrind",
         "--quiet",
-        f"--log-file={folder}/valgrind.log",
-        f"--callgrind-out-file={folder}/callgrind.%p",
+        f"--callgrind-out-file={str(output).replace('%', '%%')}/callgrind.%p",
         f"--dump-before={MARKED_FUNCTION}",
         "--compress-pos=yes",
         "--dump-line=no",
@@ -112,16 +108,6 @@ def count_of_call(output: Path) -> int:
     if total is None:
         raise ValueError(f"{account.name} is not an account of callgrind's")
     return int(total[1])
-
-
-def last_words(output: Path) -> str:
-    """Return valgrind's last message after a semicolon, or an empty string."""
-    try:
-        lines = (output / "valgrind.log").read_text(errors="replace").split("\n")
-    except OSError:
-        return ""
-    messages = [line for line in (re.sub(r"^==\d+== ?", "", line).strip() for line in lines) if line]
-    return f"; valgrind: {messages[-1]}" if messages else ""
 
 
 def circumstances(valgrind: str) -> dict[str, str]:

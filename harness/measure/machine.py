@@ -10,6 +10,7 @@ its module and of what that imports of its own package, read and never run; comp
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
@@ -21,12 +22,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -173,13 +173,11 @@ def version(package: str) -> str:
 
 def checkout_state() -> dict[str, Any]:
     """Return the commit of the code and whether it was changed since; unavailable outside a checkout."""
-    try:
-        if os.path.samefile(git("rev-parse", "--show-toplevel"), CHECKOUT):  # noqa: PTH121
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        if os.path.samefile(git("rev-parse", "--show-toplevel"), CHECKOUT):  # noqa: PTH121 - not of a project around
             commit = git("rev-parse", "--short=12", "HEAD")
             return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--", *MEASURED))}
-    except (OSError, subprocess.CalledProcessError):
-        pass
-    return {"commit": UNAVAILABLE, "dirty": UNAVAILABLE}  # or installed somewhere inside another project's
+    return {"commit": UNAVAILABLE, "dirty": UNAVAILABLE}
 
 
 def git(*arguments: str) -> str:
@@ -221,8 +219,7 @@ def pressure(kind: str) -> float | None:
 # Interpreters
 
 
-@dataclass(frozen=True)
-class Interpreter:
+class Interpreter(NamedTuple):
     """An interpreter by its label in records; `status` and `reason` say why it runs nothing, empty if it does."""
 
     label: str
@@ -293,23 +290,18 @@ def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in found or name.partition(".")[0] != package:
-            continue
-        spec = located(name, places, cache)
+        spec = located(name, places, cache) if name not in found and name.partition(".")[0] == package else None
         if spec is None or spec.origin is None or not Path(spec.origin).is_file():
             continue
-        found[name] = Path(spec.origin)
-        if "." in name:
-            waiting.append(name.rpartition(".")[0])
-        if found[name].suffix in SOURCE_SUFFIXES:
-            imports, texts = names_in(found[name].read_bytes())
-            modules = set(imported(imports, name, spec.submodule_search_locations is not None))
-            waiting += modules
+        found[name] = file = Path(spec.origin)
+        waiting += [name.rpartition(".")[0]] if "." in name else []
+        if file.suffix in SOURCE_SUFFIXES:
+            modules, texts = names_in(file.read_bytes(), name, spec.submodule_search_locations is not None)
             # By a name in a string, below a package that is imported from, a source file may import too.
             bases = [base for base in modules if base.partition(".")[0] == package]
-            waiting += [*texts, *(f"{base}.{text}" for base in bases for text in texts)]
+            waiting += [*modules, *texts, *(f"{base}.{text}" for base in bases for text in texts)]
         else:
-            source = found[name].with_name(f"{name.rpartition('.')[2]}.pyx")
+            source = file.with_name(f"{name.rpartition('.')[2]}.pyx")
             waiting += CYTHON_IMPORT.findall(source.read_text(errors="replace")) if source.is_file() else []
     return found
 
@@ -328,24 +320,20 @@ def located(name: str, places: tuple[str, ...], cache: dict[str, ModuleSpec | No
 
 
 @functools.cache
-def names_in(content: bytes) -> tuple[list[ast.Import | ast.ImportFrom], set[str]]:
-    """Return the imports of a source file, and its texts that may name a module; none if it does not parse."""
-    try:
-        syntax = list(ast.walk(ast.parse(content)))
-    except (SyntaxError, ValueError):
-        return [], set()
-    texts = {node.value for node in syntax if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    imports = [node for node in syntax if isinstance(node, ast.Import | ast.ImportFrom)]
-    return imports, {text for text in texts if MODULE_NAME.fullmatch(text)}
+def names_in(content: bytes, name: str, is_package: bool) -> tuple[set[str], set[str]]:
+    """Return every module that a source file may import, and its texts that may name one; none if it does not parse.
 
-
-def imported(imports: Iterable[ast.Import | ast.ImportFrom], name: str, is_package: bool) -> Iterator[str]:
-    """Yield every module that a source file may import; `from a import b` may mean the module `a.b`."""
-    for node in imports:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        else:
-            above = name.split(".")[: -node.level + is_package or None] if node.level else []
-            base = ".".join([*above, *filter(None, [node.module])])
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+    `from a import b` may mean the module `a.b`.
+    """
+    modules, texts = set(), set()
+    with contextlib.suppress(SyntaxError, ValueError):
+        for node in ast.walk(ast.parse(content)):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                above = name.split(".")[: -node.level + is_package or None] if node.level else []
+                base = ".".join([*above, *filter(None, [node.module])])
+                modules |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and MODULE_NAME.fullmatch(node.value):
+                texts.add(node.value)
+    return modules, texts

@@ -2,37 +2,32 @@
 
 The process is the child of a guard (guard.py), which ends all that was started when the job is over or the harness is
 gone. The process gets its work when its code has been imported. Nothing that it reports of itself is believed if its
-account (witness.py) contradicts it.
-
-Two timed runs would measure each other, so a run locks `timing` while it measures times, and another one waits for it.
-A run with concurrent=true waits for nobody: it shares the lock `concurrent`, so that other runs wait for it or say so
-in their records. The kernel drops a lock with the process that holds it, however that ends. The variable
-BPE_HARNESS_LOCKS names another folder for the locks.
+account (witness.py) contradicts it. It finds fresh folders of its own: what a trainer leaves in its working folder, its
+home, or where temporary files and caches go is gone when the next one starts, so nothing is answered from a file of an
+earlier run. Files elsewhere are out of scope.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import io
+import importlib
 import json
 import os
-import re
 import shutil
 import signal
+import site
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from harness.common.console import say
-from harness.common.errors import UNMEASURED, Refusal, end_signals
+from harness.common.errors import end_signals
+from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
 from harness.common.units import BytesRead, bytes_text
 from harness.measure.guarded import GuardedProcess
-from harness.measure.machine import content
-from harness.measure.sandbox import PACKAGES, Limits, Sandbox, touch_memory
+from harness.measure.quiet import is_concurrent, touch_memory
 from harness.measure.witness import (
     MERGES_TOO_MANY,
     Answer,
@@ -43,7 +38,7 @@ from harness.measure.witness import (
 )
 from harness.worker import JOB, JOB_FOLDER, STOP, WORK, exchange
 
-__all__ = ["PACKAGES", "Answer", "Limits", "OnProgress", "measure"]
+__all__ = ["Answer", "Limits", "OnProgress", "measure"]
 
 SECONDS_TO_STOP = 3.0
 MOST_IN_A_LINE = 200
@@ -52,11 +47,21 @@ START = (
     "import sys; sys.path[:] = filter(None, sys.path); import runpy; "
     "runpy.run_module(sys.argv.pop(), None, '__main__', True)"
 )
-VARIABLE = "BPE_HARNESS_LOCKS"
-SECONDS_BETWEEN_TRIES = 0.2
-WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"
 BEFORE_THE_IMPORT = ("kind", "target", "memory_limit", "import_from", "folder", "counts_instructions")
 """What a process has to know before it imports the target; its work is not among it."""
+PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
+MAKES_TABLES = "variants.counting.character_classes"
+CHARACTER_CLASSES = "character-classes-*.bin"
+OF_THE_USER = ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR")
+PLACES = ("HOME", "TMPDIR", "TMP", "TEMP", *(f"XDG_{name}" for name in OF_THE_USER), CACHE_VARIABLE)
+"""The variables that name places where programs leave files."""
+
+
+class Limits(NamedTuple):
+    """What one measured process may take: seconds of wall time, bytes of memory of its whole group. None: no limit."""
+
+    wall_seconds: float | None = None
+    memory_bytes: int | None = None
 
 
 OnProgress = Callable[[int], None]
@@ -98,10 +103,10 @@ def measure_once(
     output.mkdir(parents=True)
     if not under:
         touch_memory(job)
-    killed_before = killed_for_memory()
     interpreter = job.get("interpreter") or sys.executable
     command = [*under, interpreter, "-c", START, "harness.worker"]
-    with Sandbox() as sandbox, (sandbox.path / "stderr").open("a+b", buffering=0) as stderr:
+    with temporary_folder() as folder, (folder / "stderr").open("a+b", buffering=0) as stderr:
+        sandbox = Sandbox(folder)
         words, corpus = job.get("words"), job.get("corpus")
         if corpus is not None:
             sandbox.give_tables()
@@ -120,7 +125,7 @@ def measure_once(
                 return {"status": "error", "reason": f"cannot start {interpreter}"}
             supervision = Supervision(process, whole_job, limits, sandbox.job)
             supervision.attend(on_progress)
-        answer = supervision.answer(killed_before)
+        answer = supervision.answer()
         hand_over(answer, sandbox.job, output)
         answer["stderr_tail"] = process.tail()
     supervision.check(answer, timed=not under)
@@ -139,8 +144,34 @@ def import_from() -> list[str]:
     return [os.path.abspath(path) for path in sys.path[:1]] + [os.getcwd()]  # noqa: PTH100, PTH109
 
 
+class Sandbox:
+    """Fresh folders in a new one; the working one shows by links what lies in the current folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.job, self.working = path / "job", path / "work"
+        """Where the process leaves its answer and its results, and where it works."""
+        self.places = {variable: path / variable for variable in PLACES}
+        for folder in (self.job, self.working, *self.places.values()):
+            folder.mkdir(mode=0o700)
+        with contextlib.suppress(OSError):  # one that cannot be listed is not shown
+            for name in os.listdir():  # noqa: PTH208 - names are all that is needed
+                (self.working / name).symlink_to(Path.cwd() / name)
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that name the folders; packages that a user has installed are still found."""
+        places = {variable: str(folder) for variable, folder in self.places.items()}
+        return {**places, "PYTHONUSERBASE": os.environ.get("PYTHONUSERBASE") or site.getuserbase()}
+
+    def give_tables(self) -> None:
+        """Copy the tables of Unicode's classes from the cache, where they are made once, so no process has to."""
+        importlib.import_module(MAKES_TABLES).character_classes()
+        for table in cache_folder().glob(CHARACTER_CLASSES):
+            with contextlib.suppress(OSError):  # another process is replacing it: the measured one makes its own
+                shutil.copyfile(table, self.places[CACHE_VARIABLE] / table.name)
+
+
 class Supervision:
-    """A measured process while the harness waits for it; `stopped_by` is the limit that it exceeded."""
+    """A measured process while the harness waits for it; `over` says which limit it exceeded."""
 
     def __init__(self, process: GuardedProcess, work: dict[str, Any], limits: Limits, folder: Path) -> None:
         self.process = process
@@ -150,7 +181,7 @@ class Supervision:
         extending = work.get("extending")
         inherited = 0 if extending is None else Path(extending["merges"]).stat().st_size
         self.account = ProcessAccount(process, inherited)
-        self.stopped_by: str | None = None
+        self.over: Answer = {}
         self.digest: bytes | None = None
         self.rest = b""
 
@@ -163,12 +194,14 @@ class Supervision:
             now = time.perf_counter()
             if end_signals:  # only the main thread gets a signal, and this may be another
                 raise KeyboardInterrupt
-            if self.process.is_over_memory:
-                self.stopped_by = "memory"
+            wall, memory = self.limits.wall_seconds, self.limits.memory_bytes
+            if self.process.is_over_memory and memory is not None:
+                reason = f"its processes held more than limits.memory={memory} ({bytes_text(memory)})"
+                self.over = {"status": "out_of_memory", "reason": f"{reason}; raise limits.memory"}
                 return
-            wall = self.limits.wall_seconds
             if stop_at is None and wall is not None and now - started > wall:
-                self.stopped_by, stop_at = "wall", now + SECONDS_TO_STOP
+                self.over = {"status": "timeout", "reason": f"over limits.wall={wall:g} s"}
+                stop_at = now + SECONDS_TO_STOP
                 if self.account.received is None:  # it has no figures yet, and does not look
                     return
                 self.put(STOP, "")
@@ -204,21 +237,18 @@ class Supervision:
         with contextlib.suppress(OSError):  # a trainer has removed the folder
             (self.folder / name).write_text(content)
 
-    def answer(self, killed_before: int) -> Answer:
-        """Return what the end of the process means; the kernel had `killed_before` processes for want of memory."""
+    def answer(self) -> Answer:
+        """Return what the end of the process means."""
         try:
             answer = read_answer(self.folder, (self.work.get("num_merges") or 0) + MERGES_TOO_MANY)
         except BrokenAnswer as broken:
             answer = {"status": "error", "reason": f"its answer is invalid: {broken}"}
         if answer is None:
             exit_code = -signal.SIGKILL if self.process.exit_code is None else self.process.exit_code
-            memory_ran_out = exit_code == -signal.SIGKILL and killed_for_memory() > killed_before
-            answer = without_answer(exit_code, memory_ran_out)
+            answer = without_answer(exit_code)
         digest = answer.pop("sha256", None)
-        if self.stopped_by == "wall" and answer["status"] == "ok":
-            return answer  # it finished just as the limit was reached
-        if self.stopped_by is not None:
-            return {**answer, **self.over()}
+        if self.over and not (self.over["status"] == "timeout" and answer["status"] == "ok"):  # it finished just then
+            return {**answer, **self.over}
         if answer["status"] == "stopped":
             return {**answer, "status": "error", "reason": "it stopped early, though no limit was reached"}
         if answer["status"] == "ok" and self.process.is_guard_gone:
@@ -228,14 +258,6 @@ class Supervision:
             reason = f"its {what} are not those that it had when its call returned"
             return {**answer, "status": "rejected", "reason": reason}
         return answer
-
-    def over(self) -> Answer:
-        """Return the answer of a process that was over a limit."""
-        if self.stopped_by == "wall":
-            return {"status": "timeout", "reason": f"over limits.wall={self.limits.wall_seconds:g} s"}
-        limit = self.limits.memory_bytes or 0
-        reason = f"its processes held more than limits.memory={limit} ({bytes_text(limit)}); raise limits.memory"
-        return {"status": "out_of_memory", "reason": reason}
 
     def check(self, answer: Answer, timed: bool) -> None:
         """Add what the harness knows, and reject an answer that this contradicts; without a clock if not `timed`."""
@@ -259,68 +281,3 @@ def hand_over(answer: Answer, folder: Path, output: Path) -> None:
         names = [f"words/{name}" for name in (exchange.MANIFEST, *dict(exchange.COLUMNS))]
     for name in names:
         shutil.move(folder / name, output / name)
-
-
-def killed_for_memory() -> int:
-    """Return how many processes the kernel has ended because no memory was left, since the machine started."""
-    match = re.search(r"^oom_kill (\d+)$", content("proc/vmstat"), re.MULTILINE)
-    return int(match[1]) if match else 0
-
-
-# One timed run at a time on a machine
-
-
-def timing(concurrent: bool = False) -> io.FileIO:
-    """Hold the machine for timed measurements until the lock is closed; wait while another run holds it.
-
-    A `concurrent` run does not wait. Raises Refusal for a lock that cannot be opened.
-    """
-    held = open_lock("concurrent" if concurrent else "timing")
-    try:
-        if concurrent:
-            fcntl.flock(held, fcntl.LOCK_SH)
-        elif not lock(held) or is_concurrent():
-            say(WAITING)
-            while not lock(held) or is_concurrent():
-                time.sleep(SECONDS_BETWEEN_TRIES)
-    except BaseException:
-        held.close()
-        raise
-    return held
-
-
-def is_concurrent(name: str = "concurrent") -> bool:
-    """Return whether runs with concurrent=true are being timed; with `timing`, whether another run is."""
-    if not os.path.lexists(lock_file(name)):
-        return False
-    with open_lock(name) as held:
-        return not lock(held)
-
-
-def lock(file: io.FileIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def lock_file(name: str) -> Path:
-    """Return the path of a lock, the same for every user of the machine whatever their temporary folders are."""
-    return Path(os.environ.get(VARIABLE) or "/tmp", f"bpe-harness-{name}.lock")
-
-
-def open_lock(name: str) -> io.FileIO:
-    """Open a lock, created if missing; reading is enough to lock it, so other users can.
-
-    Raises Refusal if it cannot be opened; a link is not followed.
-    """
-    path, how = lock_file(name), os.O_RDONLY | os.O_NOFOLLOW
-    try:
-        if not os.path.lexists(path):
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(path, how | os.O_CREAT | os.O_EXCL, 0o644))
-                path.chmod(0o644)  # whatever the umask
-        return io.FileIO(os.open(path, how))
-    except OSError as error:
-        raise Refusal(f"cannot lock {path} ({error.strerror}); set {VARIABLE} to a folder", UNMEASURED) from error

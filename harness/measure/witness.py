@@ -88,7 +88,7 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
     there. Raises BrokenAnswer if the answer, or what it reports, is not whole.
     """
     try:
-        answer = json.loads(plain_content(folder / ANSWER, LONGEST_ANSWER_BYTES))
+        answer = json.loads(plain_file(folder / ANSWER, LONGEST_ANSWER_BYTES).read_bytes())
         has_figures = isinstance(answer, dict) and answer.get("status") in ("ok", "stopped", "rejected")
         msgspec.convert(answer, Measured if has_figures else Failed)
         if "merges_done" in answer:
@@ -103,25 +103,24 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
     return answer  # type: ignore[no-any-return]
 
 
-def plain_content(path: Path, most: int) -> bytes:
-    """Return what is in a plain file. Raises ValueError or OSError for anything else: a link, a pipe, a device."""
-    expect_plain_file(path, most)  # nothing can change it: all processes have ended
-    return path.read_bytes()
+def plain_file(path: Path, most: int) -> Path:
+    """Raise ValueError or OSError for anything but a plain file: a link, a pipe, a device, too many bytes.
 
-
-def expect_plain_file(path: Path, most: int) -> None:
+    Nothing can change it later: all processes have ended.
+    """
     status = path.lstat()
     if not stat.S_ISREG(status.st_mode):
         raise ValueError(f"{path.name} is not a plain file")
     if status.st_size > most:
         raise ValueError(f"{path.name} has {status.st_size} bytes, and at most {most} are allowed")
+    return path
 
 
 def check_merges(path: Path, number: int, most: int) -> str:
     """Return the digest of the merges in a file. Raises ValueError unless it holds that number of them."""
     if number > most:
         raise ValueError(f"{number} merges, and {most} are the most")
-    left = plain_content(path, LONGEST_MERGES_BYTES)
+    left = plain_file(path, LONGEST_MERGES_BYTES).read_bytes()
     if (merges := len(unpacked(left, most))) != number:
         raise ValueError(f"{merges} merges, not {number}")
     return hashlib.sha256(left).hexdigest()
@@ -132,7 +131,7 @@ def finish_words(folder: Path, number: int) -> dict[str, Any]:
     if folder.is_symlink():
         raise ValueError("words is a link")
     for column, _ in exchange.COLUMNS:
-        expect_plain_file(folder / column, GREATEST_NUMBER)
+        plain_file(folder / column, GREATEST_NUMBER)
     words = exchange.mapped(folder)
     if (len(words), words.offsets[0], words.offsets[-1]) != (number, 0, len(words.data)):
         raise ValueError("other words than it reports")
@@ -143,12 +142,10 @@ def finish_words(folder: Path, number: int) -> dict[str, Any]:
     return {**manifest, "bytes": words.data.nbytes + words.offsets.nbytes + words.counts.nbytes}
 
 
-def without_answer(exit_code: int, memory_ran_out: bool) -> Answer:
+def without_answer(exit_code: int) -> Answer:
     """Return what the end of a process without an answer means."""
     if exit_code >= 0:
         return {"status": "error", "reason": f"its process ended without an answer, exit status {exit_code}"}
-    if memory_ran_out:
-        return {"status": "out_of_memory", "reason": "the kernel had no memory left and ended its process"}
     name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else f"signal {-exit_code}"
     return {"status": "killed", "reason": f"its process was ended by {name}"}
 
@@ -209,26 +206,17 @@ class ProcessAccount:
         answer.update(cpu_seconds=seen["cpu_seconds"], system_seconds=seen["system_seconds"])
         least = seen["wall_seconds"] - (self.ended.waited - self.begun.waited + self.late)
         reason = contradiction(answer, seen["wall_seconds"], least)
-        reason = reason or self.work_before(self.begun) or self.work_after(self.ended, answer)
+        before = self.begun.cpu.total - seen["import_cpu_seconds"]
+        allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
+        reason = reason or excess(before, "between receiving the job and starting the call", allowed)
+        if answer["status"] != "timeout":  # one that was stopped goes on while its answer is written
+            allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes
+            allowed += SECONDS_TO_WRITE_A_BYTE * (answer.get("words") or {}).get("bytes", 0)
+            allowed += SECONDS_TO_DESCRIBE_FEEDING * bool(answer.get("from_file"))
+            reason = reason or excess(self.process.used.total - self.ended.cpu.total, "after its call", allowed)
         if answer["total"] < least - SECONDS_TO_WAKE:
             answer["total"] = least
         return reason
-
-    def work_before(self, begun: Moment) -> str | None:
-        """Return how much CPU time the process used before its call, if that is more than is allowed."""
-        assert self.received is not None
-        used = begun.cpu.total - self.received.total
-        allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
-        return excess(used, "between receiving the job and starting the call", allowed)
-
-    def work_after(self, ended: Moment, answer: Answer) -> str | None:
-        """Return the same after its call; one that was stopped goes on while its answer is written."""
-        if answer["status"] == "timeout":
-            return None
-        allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes
-        allowed += SECONDS_TO_WRITE_A_BYTE * (answer.get("words") or {}).get("bytes", 0)
-        allowed += SECONDS_TO_DESCRIBE_FEEDING * bool(answer.get("from_file"))
-        return excess(self.process.used.total - ended.cpu.total, "after its call", allowed)
 
 
 def contradiction(answer: Answer, wall: float, least: float) -> str | None:

@@ -27,9 +27,9 @@ from typing import Any
 from harness.common import errors, registry
 from harness.common.console import bar, tell
 from harness.common.errors import Refusal
+from harness.common.files import temporary_folder
 from harness.measure.guarded import GuardedProcess
-from harness.measure.process import import_from, worker_environment
-from harness.measure.sandbox import Sandbox
+from harness.measure.process import Sandbox, import_from, worker_environment
 from harness.measure.witness import without_answer
 from harness.proof.checks import (
     FAILED,
@@ -224,13 +224,14 @@ class Child:
             self.process.listen(left)
         if self.process.exit_code is None:
             raise ChildFailed("it cut the line to its judge")
-        raise ChildFailed(str(without_answer(self.process.exit_code, memory_ran_out=False)["reason"]))
+        raise ChildFailed(str(without_answer(self.process.exit_code)["reason"]))
 
 
 @contextlib.contextmanager
 def child_of(request: Request) -> Iterator[Child]:
     """Start the child process. Raises Refusal if the target cannot be checked."""
-    with tempfile.TemporaryFile(buffering=0) as stderr, Sandbox() as sandbox:
+    with tempfile.TemporaryFile(buffering=0) as stderr, temporary_folder() as folder:
+        sandbox = Sandbox(folder)
         sandbox.give_tables()
         with GuardedProcess([sys.executable, "-c", CHILD], worker_environment(sandbox, None), stderr) as process:
             if process.leader is None:

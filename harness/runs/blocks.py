@@ -25,7 +25,8 @@ from harness.common.files import temporary_folder
 from harness.common.registry import CounterCard
 from harness.corpora.cards import counted_otherwise
 from harness.measure.machine import environment, host, interpreter, machine, python, source_sha256
-from harness.measure.process import Answer, measure, timing
+from harness.measure.process import Answer, measure
+from harness.measure.quiet import timing
 from harness.proof import BY_DESIGN, WRONG
 from harness.records.file import Record, RunLog
 from harness.runs.cells import Block, CountCell, Manifest, Plan, Reading, Settings, Task, TrainCell, counters_of

@@ -19,7 +19,7 @@ import regex
 from harness.common import files
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.sandbox import Limits
+from harness.measure.process import Limits
 from harness.worker import exchange
 from variants.contract import Corpus
 

@@ -23,7 +23,7 @@ from harness.common.registry import EXTENDS, GIVEN, CounterCard, VariantCard, at
 from harness.common.units import counted_text
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
-from harness.measure.sandbox import Limits
+from harness.measure.process import Limits
 from harness.runs.cells import (
     CountCell,
     Plan,

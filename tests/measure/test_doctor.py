@@ -13,8 +13,8 @@ import pytest
 
 from harness import doctor
 from harness.common.errors import OK, UNMEASURED
-from harness.measure import checkup, machine, process
-from harness.measure.checkup import DISTURBS, GOOD, UNKNOWN, Finding, findings
+from harness.measure import machine, quiet
+from harness.measure.quiet import DISTURBS, GOOD, UNKNOWN, Finding, findings
 
 CPU = "sys/devices/system/cpu"
 QUIET = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1"
@@ -41,8 +41,8 @@ Ticks = namedtuple("Ticks", "user nice system idle iowait irq softirq steal")
 def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Finds what disturbs timing on a machine of these files."""
     monkeypatch.setattr(machine, "ROOT", tmp_path)
-    monkeypatch.setattr(checkup, "SECONDS_OF_STEAL", 0)
-    monkeypatch.setattr(checkup, "BYTES_TO_TOUCH", 1 << 20)
+    monkeypatch.setattr(quiet, "SECONDS_OF_STEAL", 0)
+    monkeypatch.setattr(quiet, "BYTES_TO_TOUCH", 1 << 20)
 
     def examine(files: dict[str, str]) -> dict[str, Finding]:
         for name, content in files.items():
@@ -88,7 +88,7 @@ def test_what_the_system_reports_elsewhere_disturbs_too(examined: Any, monkeypat
     monkeypatch.setattr(psutil, "cpu_times_percent", lambda _: Ticks(*[0] * 8))
     times = iter([0.0, 0.002, 0.1, 0.1001])  # of a megabyte
     monkeypatch.setattr(time, "perf_counter", lambda: next(times))
-    with process.timing():
+    with quiet.timing():
         found = examined(CALM)
     expected = {
         "load": "900.50 processes",
@@ -108,7 +108,7 @@ def test_an_aa_run_reports_its_resolution_also_beside_another_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "USUAL", ("data=stdlib", "data.bytes=50kB", "vocab_size=300", "concurrent=true"))
-    with process.timing():
+    with quiet.timing():
         assert doctor.main(["--repeat", "12"]) == OK
     out = capsys.readouterr().out
     assert re.search(r"against itself on stdlib, 12 pairs of \d+ ms: [\d.]+ \([\d.]+ to [\d.]+\) by CPU time", out)

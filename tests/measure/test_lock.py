@@ -14,7 +14,7 @@ import pytest
 from workbench import CHECKOUT, cell_of, heed_signals, reading_of, recorded_run, settings_for
 
 from harness.common.errors import Refusal
-from harness.measure import process as lock
+from harness.measure import quiet as lock
 from harness.runs.blocks import measure_task, session_of
 from harness.runs.cells import Plan, make_tasks
 

@@ -1,22 +1,38 @@
-"""What on this machine disturbs timing, read from the kernel's files; each finding with what can be done about it."""
+"""A quiet machine for a timed call: one timed run at a time, memory that was just freed, and what disturbs otherwise.
+
+Two timed runs would measure each other, so a run locks `timing` while it measures times, and another one waits for it.
+A run with concurrent=true waits for nobody: it shares the lock `concurrent`, so that other runs wait for it or say so
+in their records. The kernel drops a lock with the process that holds it, however that ends. The variable
+BPE_HARNESS_LOCKS names another folder for the locks.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import io
+import mmap
+import os
 import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import psutil
 
 from harness.common.comparison import MOST_PRESSURE
+from harness.common.console import say
+from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, share_text
 from harness.measure import machine
-from harness.measure.machine import UNAVAILABLE, content
-from harness.measure.process import is_concurrent
-from harness.measure.sandbox import touch
+from harness.measure.machine import UNAVAILABLE, available_memory, content
 
+VARIABLE = "BPE_HARNESS_LOCKS"
+SECONDS_BETWEEN_TRIES = 0.2
+WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"
+LEAST_TOUCHED, TOUCHED_FOR_A_BYTE, MOST_TOUCHED = 64 << 20, 48, 1 << 30
+SHARE_OF_ROOM = 0.25
 GOOD, DISTURBS, UNKNOWN = "good", "disturbs", "unknown"
 SECONDS_OF_STEAL = 0.5
 BYTES_TO_TOUCH = 256 << 20
@@ -28,8 +44,95 @@ Reading = tuple[str, bool] | None
 """What was read, and whether it disturbs timing; None if the machine does not report it."""
 
 
-@dataclass(frozen=True)
-class Finding:
+def timing(concurrent: bool = False) -> io.FileIO:
+    """Hold the machine for timed measurements until the lock is closed; wait while another run holds it.
+
+    A `concurrent` run does not wait. Raises Refusal for a lock that cannot be opened.
+    """
+    held = open_lock("concurrent" if concurrent else "timing")
+    try:
+        if concurrent:
+            fcntl.flock(held, fcntl.LOCK_SH)
+        elif not lock(held) or is_concurrent():
+            say(WAITING)
+            while not lock(held) or is_concurrent():
+                time.sleep(SECONDS_BETWEEN_TRIES)
+    except BaseException:
+        held.close()
+        raise
+    return held
+
+
+def is_concurrent(name: str = "concurrent") -> bool:
+    """Return whether runs with concurrent=true are being timed; with `timing`, whether another run is."""
+    if not os.path.lexists(lock_file(name)):
+        return False
+    with open_lock(name) as held:
+        return not lock(held)
+
+
+def lock(file: io.FileIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def lock_file(name: str) -> Path:
+    """Return the path of a lock, the same for every user of the machine whatever their temporary folders are."""
+    return Path(os.environ.get(VARIABLE) or "/tmp", f"bpe-harness-{name}.lock")
+
+
+def open_lock(name: str) -> io.FileIO:
+    """Open a lock, created if missing; reading is enough to lock it, so other users can.
+
+    Raises Refusal if it cannot be opened; a link is not followed.
+    """
+    path, how = lock_file(name), os.O_RDONLY | os.O_NOFOLLOW
+    try:
+        if not os.path.lexists(path):
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, how | os.O_CREAT | os.O_EXCL, 0o644))
+                path.chmod(0o644)  # whatever the umask
+        return io.FileIO(os.open(path, how))
+    except OSError as error:
+        raise Refusal(f"cannot lock {path} ({error.strerror}); set {VARIABLE} to a folder", UNMEASURED) from error
+
+
+# Memory. A virtual machine gives free memory back to its host seconds after it was freed, and the next touch waits for
+# the host: 2.4 s for a gigabyte on one such machine, 0.1 s if the same memory had just been freed.
+
+
+def touch_memory(job: Mapping[str, Any]) -> None:
+    """Touch and free as much memory as a call on such a job may take, so that it does not wait for the host."""
+    room = int(SHARE_OF_ROOM * available_memory())  # other processes keep enough memory
+    touch(min(LEAST_TOUCHED + TOUCHED_FOR_A_BYTE * bytes_read(job), MOST_TOUCHED, room))
+
+
+def touch(size: int) -> None:
+    """Write one byte of each page of so much new memory, and free it."""
+    if size >= mmap.PAGESIZE:
+        with contextlib.suppress(OSError, ValueError), mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE) as memory:
+            if hasattr(mmap, "MADV_HUGEPAGE"):
+                with contextlib.suppress(OSError):  # a kernel without them
+                    memory.madvise(mmap.MADV_HUGEPAGE)
+            memory[:: mmap.PAGESIZE] = bytes(-(-size // mmap.PAGESIZE))
+
+
+def bytes_read(job: Mapping[str, Any]) -> int:
+    """Return the bytes of the text or words that a job reads; 0 if they are missing."""
+    corpus = job.get("corpus")
+    path = Path(corpus["path"] if corpus is not None else job["words"])
+    with contextlib.suppress(OSError):
+        return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
+    return 0
+
+
+# What disturbs timing on this machine, read from the kernel's files, each with what can be done about it
+
+
+class Finding(NamedTuple):
     """One property of the machine: `state` is good, disturbs or unknown; `advice` is empty if it does not disturb."""
 
     name: str
