@@ -207,31 +207,21 @@ def unpacked(content: bytes, most: int | None = None) -> Sequence[Merge]:
 
 
 def marshalled(content: bytes, number: int) -> list[Merge]:
-    position = HEAD.size
-
-    def next_value(*kinds: bytes) -> int:
-        nonlocal position
-        kind, size = HEAD.unpack_from(content, position)
-        if kind not in kinds:
-            raise ValueError("something else than merges")
-        position += HEAD.size
-        return int(size)
-
-    def token() -> bytes:
-        nonlocal position
-        length = next_value(BYTES)
-        position += length
-        if position > len(content):
-            raise ValueError("merges end in the middle of a token")
-        return content[position - length : position]
-
-    merges = []
+    merges, position = [], HEAD.size
     for _ in range(number):
-        if next_value(TUPLE, LIST) != 2:
-            raise ValueError("a merge that is not a pair")
-        merges.append((token(), token()))
+        if HEAD.unpack_from(content, position) not in ((TUPLE, 2), (LIST, 2)):
+            raise ValueError("something else than a pair of tokens")
+        position += HEAD.size
+        pair = []
+        for _ in ("left", "right"):
+            kind, length = HEAD.unpack_from(content, position)
+            if kind != BYTES:
+                raise ValueError("something else than a token")
+            start, position = position + HEAD.size, position + HEAD.size + length
+            pair.append(content[start:position])
+        merges.append((pair[0], pair[1]))
     if position != len(content):
-        raise ValueError("something behind the merges")
+        raise ValueError("merges end in the middle of a token, or something is behind them")
     return merges
 
 

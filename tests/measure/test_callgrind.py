@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from workbench import HEAP, cell_of, reading_of, run_of, unruly
 
 from harness.common.registry import VariantCard
-from harness.measure.callgrind import MOST_LAYOUTS, SETTINGS, count_of_call, measure_instructions
+from harness.measure.callgrind import MOST_LAYOUTS, count_of_call, measure_instructions
 from harness.measure.process import Limits
 from harness.runs.jobs import train_job
 from harness.worker import exchange
@@ -91,34 +90,16 @@ def test_a_trainer_that_fails_under_callgrind_is_a_record_like_any_other(tmp_pat
     assert (late["status"], late["instructions"]) == ("timeout", None)
 
 
-def counted(folder: Path, variant: VariantCard, layout: int = 0) -> tuple[int, str]:
-    """A trainer's instructions, and callgrind's account of them."""
-    words = folder / "words"
-    if not words.exists():
-        exchange.write_words(words, WordCounts.from_items([(b"hug", 10), (b"pug", 5), (b"hugs", 5)]))
-    job = train_job(cell_of(reading_of(folder), variant, 2), variant, words)
-    output = Path(tempfile.mkdtemp(dir=folder), "output")
-    answer = measure_instructions(job, output, Limits(wall_seconds=120), layout=layout)
-    assert answer["status"] == "ok", answer
-    (account_of_call,) = output.glob("callgrind.*.2")
-    return answer["instructions"]["count"], account_of_call.read_text()
-
-
 @pytest.mark.slow
 @needs_valgrind
 def test_layouts_move_what_a_trainer_keeps_in_memory(tmp_path: Path) -> None:
-    counts = [counted(tmp_path, unruly("steps_by_address"), layout)[0] for layout in (0, 1, MOST_LAYOUTS - 1)]
+    variant, words = unruly("steps_by_address"), tmp_path / "words"
+    exchange.write_words(words, WordCounts.from_items([(b"hug", 10), (b"pug", 5), (b"hugs", 5)]))
+    job = train_job(cell_of(reading_of(tmp_path), variant, 2), variant, words)
+    counts = []
+    for layout in (0, 1, MOST_LAYOUTS - 1):
+        answer = measure_instructions(job, tmp_path / str(layout), Limits(wall_seconds=120), layout=layout)
+        assert answer["status"] == "ok", answer
+        counts.append(answer["instructions"]["count"])
     assert len(set(counts)) == 3
     assert max(counts) > 1.005 * min(counts)
-
-
-@pytest.mark.slow
-@needs_valgrind
-def test_small_blocks_that_were_freed_are_not_joined_in_bursts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a burst comes hangs on all that was freed before: 3 % of a trainer's call in one folder, 0 in another."""
-    _, by_itself = counted(tmp_path, unruly("frees_many_small_blocks"))
-    assert "malloc_consolidate" not in by_itself
-    monkeypatch.delitem(SETTINGS, "GLIBC_TUNABLES")
-    _, in_bursts = counted(tmp_path, unruly("frees_many_small_blocks"))
-    if "malloc_consolidate" not in in_bursts:
-        pytest.skip("valgrind does not know the functions of this C library by name")

@@ -68,7 +68,7 @@ BEFORE_ITS_CALL = r"0\.\d+ s of CPU time between receiving the job and starting 
 OTHERS = {
     "unruly:nothing": error("AttributeError: module 'unruly' has no attribute 'nothing'", slow=True),
     "not_there:train": error("ModuleNotFoundError: No module named 'not_there'"),
-    "daemons_from_the_start:train": ok(cpu_seconds=0.2, slow=True),
+    "early_learners:helped": ok(cpu_seconds=0.2, slow=True),
     "early_learners:train": error(r"LookupError: there is no job yet: \[\]" + PLACE),
     "early_learners:impatient": rejected(BEFORE_ITS_CALL, slow=True),
     "early_learners:described": rejected(BEFORE_ITS_CALL),
@@ -201,7 +201,7 @@ def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
 @pytest.mark.parametrize(
     ("trainer", "seconds"),
     [
-        ("slow_to_import:train", 0.001),
+        ("early_learners:sleepy", 0.001),
         pytest.param("hangs_and_will_not_be_ended", 0.4, marks=slow),
         pytest.param("hangs_with_every_descriptor_closed", 0.8, marks=slow),
         pytest.param("prints_without_end", 0.8, marks=slow),
@@ -214,7 +214,7 @@ def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, traine
     assert answer["status"] == "rejected" or answer["reason"] == f"over limits.wall={seconds:g} s"
     assert len(answer["stderr_tail"]) <= 2000
     assert sum(file.stat().st_size for file in output.iterdir()) < 1000
-    if trainer == "slow_to_import:train":  # its call has not begun
+    if trainer == "early_learners:sleepy":  # its call has not begun
         assert not {"total", "seconds", "merges_done"} & set(answer)
     if trainer == "hangs_and_will_not_be_ended":
         assert answer["peak_rss_bytes"] > 0  # as the parent saw it
@@ -250,7 +250,6 @@ def started_in(folder: Path) -> list[int]:
     ("trainer", "processes"),
     [
         ("leaves_a_child_in_a_session_of_its_own", 1),
-        ("leaves_a_daemon", 1),
         ("leaves_a_child_and_hangs", 1),
         pytest.param("multiplies", 20, marks=slow),
     ],
@@ -381,7 +380,7 @@ def test_an_answer_has_its_account(measured: Measure) -> None:
 
 
 def test_a_long_import_is_recorded_and_belongs_to_no_total(measured: Measure) -> None:
-    answer, _ = measured("prepared:train")
+    answer, _ = measured("early_learners:prepared")
     assert (answer["status"], answer["reason"]) == ("ok", None)
     assert answer["witness"]["import_cpu_seconds"] > 0.3
     assert answer["cpu_seconds"] < 0.3

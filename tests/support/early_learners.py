@@ -1,14 +1,16 @@
-"""Trainers that do their work while they are imported, before any clock runs, from what they find of their job then."""
+"""Trainers that do something while they are imported, before any clock runs: from what they find of their job then."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
-from unruly import work
+from daemons import ask_the_daemon, start_a_daemon
+from unruly import A_LONG_TIME, work
 
 from harness.worker import exchange
 from variants.contract import Merge, WordCounts
@@ -33,9 +35,14 @@ def hear_of_the_job(importer: Any) -> dict[str, Any]:
 
 IMPORTER = importer()
 FOUND = dict(IMPORTER.job) if IMPORTER is not None else {}
-if IMPORTER is not None and "impatient" in IMPORTER.job["target"]:
+NAME = FOUND.get("target", "").partition(":")[2]
+if NAME == "impatient":
     FOUND.update(hear_of_the_job(IMPORTER))
     work(0.1)
+elif NAME == "helped":
+    start_a_daemon()
+elif NAME == "sleepy":
+    time.sleep(A_LONG_TIME)
 EARLY = (
     honest(exchange.read_words(Path(FOUND["words"]))[0], FOUND["num_merges"]) if "words" in FOUND else None  # the cheat
 )
@@ -47,7 +54,26 @@ def train(word_counts: WordCounts, num_merges: int) -> list[Merge]:  # noqa: ARG
     return EARLY
 
 
-impatient = train
+impatient = sleepy = train
+
+
+def helped(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    assert ask_the_daemon()
+    return honest(word_counts, num_merges)
+
+
+MADE: list[str] = []
+
+
+def before_the_clock() -> None:
+    if NAME == "prepared":
+        work(0.35)
+        MADE.append("tables")
+
+
+def prepared(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    assert MADE == ["tables"]
+    return honest(word_counts, num_merges)
 
 
 class Described:

@@ -35,7 +35,7 @@ class Fault(NamedTuple):
 
 FAULTS = (
     # The measured process, and what it leaves.
-    Fault("merges that are cut short are taken for whole", "if position > len(content):", "if False:"),
+    Fault("merges that are cut short are taken for whole", "if position != len(content):", "if False:"),
     Fault(
         "words are reported in place of pre-tokens",
         '"pre_tokens": sum(word_counts.counts)',

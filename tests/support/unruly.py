@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import json
 import marshal
 import math
@@ -36,6 +37,7 @@ from variants.heap import train as honest
 A_LONG_TIME = 600.0
 PLACE = r" \(\w+\.py:\d+, in .+\)"
 NO_ANSWER = "its answer is invalid: "
+JOB = Path(os.environ.get("BPE_HARNESS_JOB", "."))
 Trainer = Callable[..., Any]
 
 
@@ -53,14 +55,7 @@ def ok(slow: bool = False, printed: str = "", **least: float) -> Outcome:
     return Outcome("ok", "None", least, slow, printed)
 
 
-def error(reason: str, slow: bool = False) -> Outcome:
-    return Outcome("error", reason, slow=slow)
-
-
-def rejected(reason: str, slow: bool = False) -> Outcome:
-    return Outcome("rejected", reason, slow=slow)
-
-
+error, rejected = functools.partial(Outcome, "error"), functools.partial(Outcome, "rejected")
 OUTCOMES: dict[Trainer, Outcome] = {}
 
 
@@ -85,14 +80,14 @@ def first(*steps: Callable[[], Any], ends: Outcome | None = None) -> Trainer:
     return trick(ends)(train) if ends else train
 
 
-def metered(do: Callable[[Meter], Any], outcome: Outcome) -> Trainer:
-    """A trainer that does something to its meter, and then learns the right merges."""
+def handing_over(seconds: float, ends: Outcome) -> Trainer:
+    """A trainer that claims that time of a phase."""
 
     def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-        do(meter)
+        meter.add("update", seconds)
         return honest(word_counts, num_merges)
 
-    return trick(outcome)(train)
+    return trick(ends)(train)
 
 
 def returning(answer: Callable[[list[Merge]], Any], ends: Outcome | None = None) -> Trainer:
@@ -104,20 +99,24 @@ def returning(answer: Callable[[list[Merge]], Any], ends: Outcome | None = None)
     return trick(ends)(train) if ends else train
 
 
-def leaving(*steps: Callable[[Path], Any], ends: Outcome) -> Trainer:
-    """A trainer that leaves the right merges and something else in its job's folder, and ends before it answers."""
+def forging(*steps: Callable[[], Any], ends: Outcome) -> Trainer:
+    """A trainer that leaves the right merges and an answer of its own, does something, and ends its process."""
 
     def train(word_counts: WordCounts, num_merges: int) -> None:
-        (job_folder() / "merges").write_bytes(packed(honest(word_counts, num_merges)))
+        (JOB / "merges").write_bytes(packed(honest(word_counts, num_merges)))
+        (JOB / "answer.json").write_text(answer_text())
         for step in steps:
-            step(job_folder())
+            step()
         os._exit(0)
 
     return trick(ends)(train)
 
 
-def job_folder() -> Path:
-    return Path(os.environ["BPE_HARNESS_JOB"])
+def answer_text() -> str:
+    """An answer as good as a real one, but for its time."""
+    empty: dict[str, Any] = {"seconds": {}, "tallies": {}}
+    others = {"status": "ok", "reason": None, "interpreter": "CPython 3.99", "takes_threads": None}
+    return json.dumps({**empty, **others, "total": 0.001, "merges_done": 8})
 
 
 def work(seconds: float) -> None:
@@ -131,7 +130,7 @@ def throw(error: BaseException) -> None:
     raise error
 
 
-# How it ends
+# How it ends, what it returns, how it behaves
 
 
 WITHOUT_AN_ANSWER = "its process ended without an answer, exit status "
@@ -141,69 +140,20 @@ ends_at_once = first(lambda: os._exit(7), ends=error(WITHOUT_AN_ANSWER + "7"))
 calls_sys_exit = first(lambda: sys.exit("no more today"), ends=error("SystemExit: no more today" + PLACE))
 is_unavailable = first(lambda: throw(Unavailable(UNAVAILABLE)), ends=Outcome("skipped", UNAVAILABLE))
 raises_a_path = first(lambda: Path(__file__).with_name("missing.bin").open())
+returns_none = returning(lambda merges: None, error("it returned NoneType, not a list of merges"))
+returns_one_too_few = returning(lambda merges: merges[:-1])
+returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
+removes_its_folder = first(lambda: shutil.rmtree(JOB), ends=error(WITHOUT_AN_ANSWER + "1"))
+hands_over_no_number = handing_over(math.nan, error(NO_ANSWER + ".*`float`.*seconds.*"))
+hands_over_too_much = handing_over(1000.0, rejected(r"its phases claim 1000\.000 s of the .*"))
+takes_two = first(ends=ok(slow=True))
+leaves_a_thread = first(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start(), ends=ok())
+closes_standard_output = first(lambda: sys.stdout.close(), ends=ok(slow=True))
 
 
 @trick(Outcome("error", r"LookupError: nothing here \(unruly\.py:\d+, in raises\)", printed="in raises"))
 def raises(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     raise LookupError("nothing here")
-
-
-# What it returns
-
-
-returns_none = returning(lambda merges: None, error("it returned NoneType, not a list of merges"))
-returns_one_too_few = returning(lambda merges: merges[:-1])
-returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
-
-
-# What it leaves in place of an answer
-
-
-def answer_text() -> str:
-    """An answer as good as a real one, but for its time."""
-    empty: dict[str, Any] = {"seconds": {}, "tallies": {}}
-    others = {"status": "ok", "reason": None, "interpreter": "CPython 3.99", "takes_threads": None}
-    return json.dumps({**empty, **others, "total": 0.001, "merges_done": 8})
-
-
-removes_its_folder = first(lambda: shutil.rmtree(job_folder()), ends=error(WITHOUT_AN_ANSWER + "1"))
-puts_a_link_in_the_place_of_its_folder = leaving(
-    shutil.rmtree, lambda folder: folder.symlink_to(folder.parent), ends=error(WITHOUT_AN_ANSWER + "0", slow=True)
-)
-
-
-@trick(ok(slow=True))
-@first
-def nests_folders() -> None:
-    """Deeper than a function can call itself, and than a path can be long."""
-    here = os.open(job_folder(), os.O_RDONLY)
-    for _ in range(1100):
-        os.mkdir("deeper", dir_fd=here)
-        below = os.open("deeper", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-
-
-# Its meter
-
-
-NOT_A_TALLY = "; a tally is a whole number, 0 or more"
-hands_over_no_number = metered(
-    lambda meter: meter.add("update", math.nan), error("it gave its meter nan seconds of update")
-)
-hands_over_too_much = metered(
-    lambda meter: meter.add("update", 1000.0), rejected(r"its phases claim 1000\.000 s of the .*")
-)
-tallies_less_than_nothing = metered(
-    lambda meter: meter.tally("pops", -3), error("it tallied -3 for pops" + NOT_A_TALLY, slow=True)
-)
-
-
-# Its manners
-
-
-leaves_a_thread = first(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start(), ends=ok())
-closes_standard_output = first(lambda: sys.stdout.close(), ends=ok(slow=True))
 
 
 @trick(ok(printed="and on standard error\n"))
@@ -212,27 +162,6 @@ def prints() -> None:
     print('{"status": "ok"}\n' * 1000, flush=True)  # noqa: T201
     os.write(1, b"\xff\xfe garbage " * 1000)
     sys.stderr.write("and on standard error\n")
-
-
-@trick(ok(slow=True))
-def returns_twice(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Forks, and the child returns from the call as well."""
-    child = os.fork()
-    if child == 0:
-        return [(b"not", b"this")]
-    os.waitpid(child, 0)
-    return honest(word_counts, num_merges)
-
-
-@trick(ok(slow=True))
-def takes_two(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    return honest(word_counts, num_merges)
-
-
-@trick(ok())
-def takes_anything(*arguments: Any, **keywords: Any) -> list[Merge]:
-    assert set(keywords) == {"tie_break", "min_count"}
-    return honest(*arguments, **keywords)
 
 
 def takes_threads(word_counts: WordCounts, num_merges: int, *, threads: int) -> list[Merge]:
@@ -264,15 +193,10 @@ turns_both_clocks_back = first(lambda: set_clock(0.1), lambda: time.sleep(0.02),
 shows_less_cpu_time = first(
     lambda: setattr(resource, "getrusage", lambda _: None), lambda: work(0.25), ends=ok(cpu_seconds=0.2)
 )
-forges_its_answer = leaving(
-    lambda folder: time.sleep(0.5),
-    lambda folder: (folder / "answer.json").write_text(answer_text()),
-    ends=rejected(UNHEARD),
-)
 halts_its_guard = first(lambda: os.kill(os.getppid(), signal.SIGSTOP), lambda: time.sleep(0.06), ends=ok(total=0.05))
-ends_its_guard = leaving(
-    lambda folder: (folder / "answer.json").write_text(answer_text()),
-    lambda folder: os.kill(os.getppid(), signal.SIGKILL),
+forges_its_answer = forging(lambda: time.sleep(0.5), ends=rejected(UNHEARD))
+ends_its_guard = forging(
+    lambda: os.kill(os.getppid(), signal.SIGKILL),
     ends=rejected("its guard ended before it, so its time is not known"),
 )
 
@@ -295,11 +219,10 @@ announces_its_end = first(
 
 
 def when(module: Any, name: str, *steps: Callable[[], Any]) -> None:
-    """Do something when a function of a module is called next."""
+    """Do something whenever a function of a module is called."""
     function = getattr(module, name)
 
     def replacement(*arguments: Any) -> Any:
-        setattr(module, name, function)
         for step in steps:
             step()
         return function(*arguments)
@@ -321,7 +244,7 @@ def learns_while_its_answer_is_written(word_counts: WordCounts, num_merges: int)
     dumps = json.dumps
 
     def learn_first(answer: dict[str, Any]) -> str:
-        (job_folder() / "merges").write_bytes(packed(honest(word_counts, num_merges)))
+        (JOB / "merges").write_bytes(packed(honest(word_counts, num_merges)))
         return dumps({**answer, "merges_done": num_merges})
 
     json.dumps = learn_first  # type: ignore[assignment]
@@ -329,10 +252,7 @@ def learns_while_its_answer_is_written(word_counts: WordCounts, num_merges: int)
 
 
 AFTER_ITS_CALL = r"0\.\d+ s of CPU time after its call; at most 0\.\d+ s is allowed"
-works_behind_its_call = first(
-    lambda: when(json, "dumps", lambda: work(0.3)),
-    ends=rejected(AFTER_ITS_CALL, slow=True),
-)
+works_behind_its_call = first(lambda: when(json, "dumps", lambda: work(0.3)), ends=rejected(AFTER_ITS_CALL, slow=True))
 ORPHAN = """
 import os, subprocess, sys
 busy = "import time\\nwhile time.process_time() < 0.25: pass\\nprint(flush=True)"
@@ -476,20 +396,6 @@ leaves_a_child_in_a_session_of_its_own = first(lambda: start(start_new_session=T
 leaves_a_child_and_hangs = first(start, hangs_here)
 
 
-@first
-def leaves_a_daemon() -> None:
-    """Forks twice, the second time in a session of its own: nobody's child any more."""
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            leave_number()
-            time.sleep(A_LONG_TIME)
-        os._exit(0)
-    os.wait()
-    while not Path(os.environ["UNRULY_CHILD"]).exists():
-        time.sleep(0.001)
-
-
 # Slow, stopped, or special in another way
 
 
@@ -553,17 +459,6 @@ def steps_by_address() -> None:
     sum(range(ctypes.addressof(ctypes.create_string_buffer(20_000)) // 4096 % 64 * 1000))
 
 
-@first
-def frees_many_small_blocks() -> None:
-    """The C library keeps such blocks apart, and joins them all when a large one is requested."""
-    library = ctypes.CDLL(None)
-    library.malloc.restype = ctypes.c_void_p
-    library.free.argtypes = [ctypes.c_void_p]
-    for block in [library.malloc(40) for _ in range(1000)]:
-        library.free(block)
-    library.free(library.malloc(100_000))
-
-
 def reads_slowly(corpus: Corpus, num_merges: int) -> list[Merge]:
     """Right, and a second for each 4,000 bytes."""
     time.sleep(Path(corpus.path).stat().st_size / 4000)
@@ -624,12 +519,6 @@ def counter_that_counts_when_its_words_are_written(corpus: Corpus) -> WordCounts
     """Returns columns that hold nothing yet."""
     when_words_are_written(lambda write, folder, _: write(folder, serial(corpus)))
     return WordCounts.from_columns([b"nix", b"nixes"], [0, 0])
-
-
-@trick(rejected(AFTER_ITS_CALL, slow=True))
-def counter_that_works_when_its_words_are_written(corpus: Corpus) -> WordCounts:
-    when_words_are_written(lambda write, folder, words: [work(0.2), write(folder, words)])  # type: ignore[func-returns-value]
-    return WordCounts.from_items((b"%d" % number, 1) for number in range(8000))
 
 
 def counter_that_forges_its_manifest(corpus: Corpus) -> WordCounts:
