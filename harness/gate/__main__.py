@@ -33,8 +33,8 @@ from harness.gate.evidence import ABSENT, ALL, BASE, HEAD, UNMEASURED, Evidence
 from harness.gate.judge import ACCEPTED, TREATED, as_json, judge, lines, markdown
 from harness.gate.observe import Arm, Comparison, Sampler, observe_counts, observe_instructions, observe_times
 from harness.gate.rule import DEFAULT_CARD, TIERS, Card, read_card, stored_card
-from harness.measure.quiet import timing
 from harness.measure.machine import environment
+from harness.measure.quiet import timing
 
 EXIT_CODES = """exit code:
   0   something was measured, and nothing is worse
