@@ -48,7 +48,7 @@ def check(paths: Sequence[Path]) -> int:
         joined = Joined()
         for number, line in read_lines(file):
             seen += 1
-            complaint = line if isinstance(line, str) else joined.add(line)
+            complaint = line if isinstance(line, str) else joined.join(line)
             if complaint is not None:
                 broken += 1
                 tell(f"{file}, line {number}: {complaint}")
@@ -75,7 +75,8 @@ def merge(paths: Sequence[Path], output: Path) -> int:
 
 def encoded_lines(paths: Iterable[Path]) -> dict[bytes, Line]:
     """The lines of files, each with its usual spelling; broken ones are reported and skipped."""
-    return {msgspec.json.encode(line): line for path in paths for _, line in sound_lines(path)}
+    joined = Joined()
+    return {msgspec.json.encode(line): line for path in paths for line in sound_lines(path, joined)}
 
 
 def export(paths: Sequence[Path], output: Path) -> int:
@@ -126,33 +127,26 @@ def parser() -> argparse.ArgumentParser:
         "\n\nexit code: 0; 2 for a usage error; 22 if a line is broken (check) or there is nothing to read.",
     )
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, about in (
-        ("merge", "add the lines of files and folders to one file, none of them twice"),
-        ("check", "check every line against the schema; exit code 22 if one is broken"),
-        ("export", "write .parquet, .csv or .json: a row a record, nested keys joined by dots"),
+    for run, about, written in (
+        (merge, "add the lines of files and folders to one file, none of them twice", "a file, or a folder of records"),
+        (check, "check every line against the schema; exit code 22 if one is broken", ""),
+        (export, "write .parquet, .csv or .json: a row a record, nested keys joined by dots", "what is written"),
     ):
-        command = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
-        command.add_argument(
-            "paths",
-            metavar="FILE or DIR",
-            nargs="*",
-            type=Path,
-            default=[Path(DEFAULT_RESULTS)],
-            help=f"records, or folders of them (default: {DEFAULT_RESULTS})",
-        )
-        if name != "check":
-            written = "what is written" if name == "export" else "what is added to: a file, or a folder's records.jsonl"
+        command = commands.add_parser(run.__name__, help=about, description=f"{about[0].upper()}{about[1:]}.")
+        command.set_defaults(run=run)
+        paths, default = f"records, or folders of them (default: {DEFAULT_RESULTS})", [Path(DEFAULT_RESULTS)]
+        command.add_argument("paths", metavar="FILE or DIR", nargs="*", type=Path, default=default, help=paths)
+        if written:
             command.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help=written)
     return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    arguments = parser().parse_args(argv)
-    if arguments.command == "check":
-        return guarded(lambda: check(arguments.paths))
-    command = merge if arguments.command == "merge" else export
-    return guarded(lambda: command(arguments.paths, arguments.output))
+    arguments = vars(parser().parse_args(argv))
+    del arguments["command"]
+    run = arguments.pop("run")
+    return guarded(lambda: int(run(**arguments)))
 
 
 if __name__ == "__main__":

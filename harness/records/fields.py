@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from harness.common.units import count_text, counted_text
 
 Record = Mapping[str, Any]
 Key = tuple[Any, ...]
+Item = TypeVar("Item")
 
-NOT_RECORDED = "not recorded"
 PROTECTED = re.compile(r"protected:[0-9a-f.]+")
 
 
@@ -40,7 +40,7 @@ def value_text(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, list | tuple):
         return " ".join(map(str, value)) or "none"
-    return count_text(value) if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 class InWords(NamedTuple):
@@ -54,58 +54,58 @@ class InWords(NamedTuple):
 class Field:
     """One thing in which cells can differ; equal to itself alone.
 
-    `name` is that of its override or key, `value` reads it from a record (None if unknown). `title` heads its column if
-    rows differ in it, `written` formats it there, and `sentence` is its text for rows that share it. Cells with equal
-    values of all that `decides_merges` must have equal merges; `other_work` is the note on times that differ in it;
-    fields with `names_cell` distinguish cells. `unlike` is its name in a comparison of two sets, where
-    `described` is its text and a lacking value is `missing`; rows that differ only in a `circumstance` are one cell.
+    `name` is that of its override or key, and `read` reads it from a record; one without a value has the `usual` one,
+    which no caption says. `title` heads its column if rows differ in it, `written` formats it, and `sentence` is its
+    text for rows that share it. Cells with equal values of all that `decides_merges` must have equal merges;
+    `other_work` is the note on times that differ in it; fields with `names_cell` distinguish cells. `unlike` is its
+    name in a comparison of two sets; rows that differ only in a `circumstance` are one cell there.
     """
 
     name: str
-    value: Callable[[Record], Any]
+    read: Callable[[Record], Any]
     title: str = ""
     sentence: str | Callable[[Record], str] = "{}"
     written: Callable[[Record], str] | None = None
+    usual: Any = None
     figure: bool = False
     decides_merges: bool = False
     other_work: str = ""
     names_cell: bool = False
     unlike: str = ""
-    missing: Any = None
     circumstance: bool = False
-    described: Callable[[Record], str] | None = None
+
+    def value(self, record: Record) -> Any:
+        """The value; None if it is unknown."""
+        value = self.read(record)
+        return self.usual if value is None else value
+
+    def text(self, record: Record) -> str:
+        if self.written is None or self.read(record) is None:
+            return value_text(self.value(record))
+        return self.written(record)
 
     def in_words(self, record: Record) -> InWords | None:
         """The value as text and as a phrase; None where it is unknown."""
         value = self.value(record)
         if value is None:
             return None
-        text = value_text(value) if self.written is None else self.written(record)
+        text = self.text(record)
+        if value == self.usual:
+            return InWords(text, "")
         return InWords(text, self.sentence(record) if callable(self.sentence) else self.sentence.format(text))
-
-    def text_of(self, record: Record) -> str:
-        """The value in a comparison of two sets."""
-        value = self.value(record)
-        if value is None:
-            return value_text(self.missing)
-        return value_text(value) if self.described is None else self.described(record)
 
 
 def _corpus(record: Record) -> str:
-    data = record.get("data") or {}
+    data = record["data"]
     size = [] if data.get("bytes") is None else [f"{count_text(data['bytes'])} bytes"]
-    return ", ".join([str(data.get("name")), *size, f"sha256 {(data.get('sha256') or NOT_RECORDED)[:8]}"])
-
-
-def _params(record: Record) -> str:
-    return ", ".join(f"{name}={value}" for name, value in (record.get("params") or {}).items()) or "without"
+    return ", ".join([str(data.get("name")), *size, f"sha256 {data['sha256'][:8]}"])
 
 
 def _extended(record: Record) -> str:
     """Its name, or the first letters of its digest, and its number of merges."""
     merges = record.get("extend_merges")
     number = "" if merges is None else f", {count_text(merges)} merges"
-    return f"{record.get('extend_name') or str(record['extend'])[:8]}{number}"
+    return f"{record.get('extend_name') or record['extend'][:8]}{number}"
 
 
 def _machine(record: Record) -> str:
@@ -116,136 +116,76 @@ def _machine(record: Record) -> str:
     return f"{cpu} ({cores} cores)" if cores else str(cpu)
 
 
-def _host(record: Record) -> str:
-    """The digest too: machines of one model may differ in memory or kernel."""
-    return f"{_machine(record)}, {record['host']}" if record.get("environment") else str(record["host"])
-
-
-def _pattern_text(record: Record) -> str:
-    left_out = " (leaves text out)" if record.get("pattern_partial") else ""
-    return f"pattern {record['pattern']}{left_out}"
-
-
-def _errors_text(record: Record) -> str:
-    return "" if record["errors"] == "strict" else f"errors {record['errors']}"
-
-
-def shortened(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:56]} ..."
-
-
 def counts_only(record: Record) -> bool:
     """Whether a word counter alone was measured."""
     return record.get("cell") == "count"
-
-
-_NAME = value_at("data.name")
 
 
 def _field(name: str, key: str = "", **what: Any) -> Field:
     return Field(name, value_at(key or name), **what)
 
 
-def _decisive(name: str, title: str, **what: Any) -> Field:
+def _decisive(name: str, **what: Any) -> Field:
     """A field other than the corpus that decides the merges."""
-    options = {"sentence": f"{title} {{}}", **what}
-    return _field(name, title=title, decides_merges=True, names_cell=True, unlike=name, **options)
-
-
-def _optional(name: str, title: str, usual: str, text: Callable[[Record], str], **what: Any) -> Field:
-    """A field that decides the merges and is seldom set: without it a record has the usual value, unshown."""
-    return Field(
-        name,
-        lambda record: record.get(name) or usual,
-        title,
-        lambda record: "" if record.get(name) is None else f"{title} {text(record)}",
-        lambda record: usual if record.get(name) is None else text(record),
-        decides_merges=True,
-        names_cell=True,
-        unlike=name,
-        **what,
-    )
+    options = {"title": name, "sentence": f"{what.get('title', name)} {{}}", **what}
+    return _field(name, decides_merges=True, names_cell=True, unlike=name, **options)
 
 
 FIELDS: tuple[Field, ...] = (
     _field("cell", names_cell=True),
     Field("variant", lambda record: record.get("counting" if counts_only(record) else "variant"), names_cell=True),
     _field("family"),
-    Field("data", _NAME, "data"),
+    _field("data", "data.name", title="data"),
     _field(
-        "data.sha256",
-        decides_merges=True,
-        names_cell=True,
-        unlike="corpus",
-        missing=NOT_RECORDED,
-        described=_corpus,
+        "data.sha256", decides_merges=True, names_cell=True, unlike="corpus", usual="not recorded", written=_corpus,
     ),
     *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
-    _decisive("vocab_size", "vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
-    _decisive("pattern", "pattern", sentence=_pattern_text, other_work="another pattern"),
-    _decisive("special_tokens", "special tokens", other_work="other special tokens"),
-    _decisive("errors", "errors", sentence=_errors_text, other_work="errors treated otherwise"),
-    _decisive("tie_break", "tie-break"),
-    _decisive("min_count", "min_count", figure=True, other_work="another min_count"),
-    _optional("extend", "extends", "none", _extended, other_work="other merges inherited"),
-    _optional(
-        "inherited",
-        "inherited",
-        "kept",
-        lambda record: str(record["inherited"]),
-        other_work="merges inherited otherwise",
+    _decisive("vocab_size", title="vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
+    _decisive(
+        "pattern", other_work="another pattern",
+        written=lambda record: record["pattern"] + " (leaves text out)" * bool(record.get("pattern_partial")),
     ),
-    _optional("seeds", "seeds", "none", lambda record: shortened(str(record["seeds"])), other_work="other seeds"),
-    _optional(
-        "veto",
-        "veto",
-        "none",
-        lambda record: PROTECTED.sub(lambda tokens: f"{tokens[0].count('.') + 1} protected", str(record["veto"])),
-        other_work="another veto",
+    _decisive("special_tokens", title="special tokens", other_work="other special tokens"),
+    _decisive("errors", usual="strict", other_work="errors treated otherwise"),
+    _decisive("tie_break", title="tie-break"),
+    _decisive("min_count", figure=True, other_work="another min_count"),
+    _decisive("extend", title="extends", usual="none", other_work="other merges inherited", written=_extended),
+    _decisive("inherited", usual="kept", other_work="merges inherited otherwise"),
+    _decisive(
+        "seeds", usual="none", other_work="other seeds",
+        written=lambda record: record["seeds"][:56] + " ..." * (len(record["seeds"]) > 56),
+    ),
+    _decisive(
+        "veto", usual="none", other_work="another veto",
+        written=lambda record: PROTECTED.sub(lambda tokens: f"{tokens[0].count('.') + 1} protected", record["veto"]),
     ),
     Field(
-        "counting",
-        lambda record: None if counts_only(record) else record.get("counting"),
-        "counting",
-        "counting {}",
-        lambda record: f"{record['counting']} (chosen)" if record.get("counting_chosen") else str(record["counting"]),
-        names_cell=True,
-        unlike="counting",
+        "counting", lambda record: None if counts_only(record) else record.get("counting"),
+        title="counting", sentence="counting {}", names_cell=True, unlike="counting",
+        written=lambda record: record["counting"] + " (chosen)" * bool(record.get("counting_chosen")),
     ),
     _field(
-        "threads",
-        title="threads",
+        "threads", title="threads", figure=True, names_cell=True, unlike="threads",
         sentence=lambda record: counted_text(record["threads"], "thread"),
-        figure=True,
-        names_cell=True,
-        unlike="threads",
     ),
-    Field(
-        "page_cache",
-        lambda record: record.get("page_cache") or "warm",
-        "page cache",
-        lambda record: "page cache cold" if record.get("page_cache") == "cold" else "",
-        names_cell=True,
-        unlike="page_cache",
+    _field(
+        "page_cache", title="page cache", sentence="page cache {}", usual="warm", names_cell=True, unlike="page_cache",
     ),
-    _field("params", names_cell=True, unlike="params", described=_params),
+    _field(
+        "params", names_cell=True, unlike="params",
+        written=lambda record: ", ".join(f"{name}={value}" for name, value in record["params"].items()) or "without",
+    ),
     _field("interpreter", title="interpreter", names_cell=True, unlike="python", circumstance=True),
     _field(
-        "host",
-        title="host",
-        sentence=_machine,
-        names_cell=True,
-        unlike="host",
-        missing=NOT_RECORDED,
+        "host", title="host", sentence=_machine, usual="not recorded", names_cell=True, unlike="host",
         circumstance=True,
-        described=_host,
     ),
-    _field("cpu", "environment.cpu"),
+    _field("cpu", "environment.cpu", unlike="cpu", circumstance=True),
     _field("commit", "environment.commit"),
     _field("measure"),
-    _field("limits.wall", "limits.wall_seconds", unlike="limits.wall", missing="none", circumstance=True),
-    _field("concurrent", unlike="concurrent", missing=False, circumstance=True),
-)
+    _field("limits.wall", "limits.wall_seconds", usual="none", unlike="limits.wall", circumstance=True),
+    _field("concurrent", usual=False, unlike="concurrent", circumstance=True),
+)  # fmt: skip
 """In the order of columns and captions."""
 
 FIELD: Mapping[str, Field] = {field.name: field for field in FIELDS}
@@ -255,7 +195,7 @@ DECISIVE = tuple(field for field in FIELDS if field.decides_merges)
 """What decides which merges are right."""
 WORK = tuple(field for field in FIELDS if field.other_work)
 """Everything except the corpus that decides how much there is to do: only times of the same work can be compared."""
-COMPARED = (FIELD["host"], *(field for field in FIELDS if field.unlike and field.name != "host"))
+COMPARED = (FIELD["host"], FIELD["cpu"], *(each for each in FIELDS if each.unlike and each.name not in ("host", "cpu")))
 """In what two sets of records can be unlike, the machine first."""
 _CELL = tuple(field for field in FIELDS if field.names_cell)
 
@@ -272,12 +212,12 @@ def cell_of(record: Record) -> Key:
     return tuple(fixed(field.value(record)) for field in _CELL)
 
 
-def together(records: Sequence[Record], key_of_record: Callable[[Record], Key]) -> list[list[Record]]:
-    """The records of each key, in order of first appearance."""
-    groups: dict[Key, list[Record]] = {}
-    for record in records:
-        groups.setdefault(key_of_record(record), []).append(record)
-    return list(groups.values())
+def together(pairs: Iterable[tuple[Any, Item]]) -> dict[Any, list[Item]]:
+    """The items of each key, in order of first appearance."""
+    groups: dict[Any, list[Item]] = {}
+    for key, item in pairs:
+        groups.setdefault(key, []).append(item)
+    return groups
 
 
 def fixed(value: Any) -> Any:
@@ -293,16 +233,13 @@ class Difference(NamedTuple):
     field: Field
     left: str
     right: str
-    circumstance: bool
 
 
 def differences(left: Record, right: Record) -> tuple[Difference, ...]:
     """Everything in which two records are unlike: what is known of both, and not the same."""
     unlike = []
     for field in COMPARED:
-        ours, theirs = (field.missing if value is None else value for value in map(field.value, (left, right)))
+        ours, theirs = field.value(left), field.value(right)
         if ours is not None and theirs is not None and ours != theirs:
-            sides = field.text_of(left), field.text_of(right)
-            same_name = field.name == "data.sha256" and _NAME(left) == _NAME(right)
-            unlike.append(Difference(field, *sides, field.circumstance or same_name))
+            unlike.append(Difference(field, field.text(left), field.text(right)))
     return tuple(unlike)

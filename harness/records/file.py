@@ -20,19 +20,8 @@ import msgspec
 from harness.common.console import say, well_formed
 from harness.common.errors import UNMEASURED, Refusal, wrong_value
 from harness.common.files import make_results_folder
-from harness.records.schema import (
-    DECODER,
-    PHASES,
-    SCHEMA,
-    Block,
-    Cell,
-    End,
-    Identity,
-    Line,
-    Measurement,
-    Proof,
-    Run,
-)
+from harness.common.units import counted_text
+from harness.records.schema import DECODER, PHASES, SCHEMA, Block, Cell, End, Identity, Line, Measurement, Proof, Run
 from variants.contract import COUNTING_PHASES
 
 FILE_NAME = "records.jsonl"
@@ -40,6 +29,7 @@ PACKED = f"{FILE_NAME}.gz"
 """The same file packed by gzip: complete, and not appended to."""
 Record = dict[str, Any]
 """A measured process with all that is recorded of it: run, cell, measurement and proof as one mapping."""
+MOST_REPORTED = 2
 KindOfLine = TypeVar("KindOfLine", bound=Line)
 _AS_GIVEN = ("params", "environment")
 """Keys whose values are written as they are; elsewhere null is the same as a missing key, and floats are rounded."""
@@ -117,13 +107,11 @@ def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield from ((number, decoded(text)) for number, text in enumerate(file, 1) if not text.isspace())
-    except OSError as error:
-        reason = error.strerror or error
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
         raise Refusal(
             f"cannot read records from {path} ({reason}); python -m harness makes some", UNMEASURED
         ) from error
-    except (EOFError, zlib.error) as error:
-        raise Refusal(f"{path} is cut short or broken ({error}); fetch it again", UNMEASURED) from error
 
 
 def decoded(text: bytes) -> Line | str:
@@ -155,24 +143,30 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
         files = [path / name for name in (PACKED, FILE_NAME) if (path / name).exists()] or [path / FILE_NAME]
         for file in files if path.is_dir() else [path]:
             joined = Joined()
-            for number, line in sound_lines(file):
-                if (missing := joined.add(line)) is not None:
-                    say(f"{file}, line {number}: skipped, {missing}")
+            sound_lines(file, joined)
             unfinished = joined.unfinished()
             records += [
                 {**record, "unfinished": True} if record["run_id"] in unfinished else record
-                for record in joined.whole()
+                for record in joined.records()
             ]
     return records
 
 
-def sound_lines(path: Path) -> Iterator[tuple[int, Line]]:
-    """The lines of a file that are not broken, with their numbers; the others are reported and skipped."""
+def sound_lines(path: Path, joined: Joined) -> list[Line]:
+    """Join the lines of a file and return them; broken ones are skipped, and the first of them reported."""
+    sound, broken = list[Line](), list[str]()
     for number, line in read_lines(path):
-        if isinstance(line, str):
-            say(f"{path}, line {number}: skipped, {line}")
-        else:
-            yield number, line
+        complaint = line if isinstance(line, str) else joined.join(line)
+        if complaint is not None:
+            broken.append(f"{path}, line {number}: skipped, {complaint}")
+        elif isinstance(line, Line):
+            sound.append(line)
+    if (rest := len(broken) - MOST_REPORTED) > 0:
+        more = f"{path}: skipped {counted_text(rest, 'more line')}; python -m harness.records check names each"
+        broken[MOST_REPORTED:] = [more]
+    for sentence in broken:
+        say(sentence)
+    return sound
 
 
 def unfinished_note(run: str) -> str:
@@ -184,13 +178,13 @@ class Joined:
     """Lines joined into records, and records split into lines; what measurements share is the same object in each."""
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
+        self.measured: list[Record] = []
         self.shared: dict[tuple[Any, ...], Line] = {}
         """The runs, cells and proofs by what names each."""
         self.closed: set[Line] = set()
         """The blocks that one attempt measured whole, and the ends of runs."""
 
-    def add(self, line: Line) -> str | None:
+    def join(self, line: Line) -> str | None:
         """Join a line; returns what is wrong with it, if it needs a line that is missing."""
         if isinstance(line, Measurement):
             return self._measurement(line)
@@ -207,7 +201,7 @@ class Joined:
             missing = "run" if run is None else f"cell {line.cell}"
             return f"its {missing} has no line before it"
         identity, tokens = (proof.identity, proof.tokens) if isinstance(proof, Proof) else (None, None)
-        self.records.append(
+        self.measured.append(
             {
                 **_without(run, "run"),
                 "run_id": line.run,
@@ -236,7 +230,7 @@ class Joined:
             lines.append(_line(Proof, fields))
         fresh = [line for line in lines if self.shared.get(_name_of(line)) != line] + [_line(Measurement, fields)]
         for line in fresh:
-            self.add(line)
+            self.join(line)
         return fresh
 
     def unfinished(self) -> list[str]:
@@ -244,14 +238,22 @@ class Joined:
         runs = [line.run for line in self.shared.values() if isinstance(line, Run)]
         return [run for run in runs if End(run=run) not in self.closed]
 
-    def whole(self, task: int | None = None) -> list[Record]:
-        """The records, or those of one task, in order; each says whether its block was measured whole."""
-        chosen = [record for record in self.records if task in (None, record["task"])]
+    def records(self, task: int | None = None) -> list[Record]:
+        """The records, or those of one task: counters first, then trainers block by block in the order of their cells.
+
+        Each says whether its block was measured whole.
+        """
+        chosen = [record for record in self.measured if task in (None, record["task"])]
         for record in chosen:
             block = Block(run=record["run_id"], **{name: record[name] for name in _BLOCK})
             record["block_whole"] = block in self.closed
         runs = {run: place for place, run in enumerate(dict.fromkeys(record["run_id"] for record in chosen))}
-        return sorted(chosen, key=lambda record: (runs[record["run_id"]], *_order(record)))
+
+        def order(record: Record) -> tuple[Any, ...]:
+            trained = (not record["warm_up"], record["block"], record["place"]) if record["cell"] == "train" else ()
+            return runs[record["run_id"]], record["task"], trained
+
+        return sorted(chosen, key=order)
 
 
 _BLOCK = ("task", "block", "warm_up", "attempt")
@@ -271,14 +273,7 @@ def _without(line: Line, *names: str) -> Record:
     return {name: value for name, value in msgspec.structs.asdict(line).items() if name not in names}
 
 
-def _order(record: Record) -> tuple[Any, ...]:
-    """The counters of a task first, then its trainers block by block."""
-    if record["cell"] == "count":
-        return record["task"], False
-    return record["task"], True, not record["warm_up"], record["block"], record["place"]
-
-
-class RunLog:
+class RunLog(Joined):
     """The lines of one run, appended as soon as they are made; without a file they are only remembered."""
 
     def __init__(
@@ -290,29 +285,23 @@ class RunLog:
         lines: Iterable[Line] = (),
     ) -> None:
         """Start a run, or resume the one that has these lines."""
-        self.store = store
-        self.about: dict[str, Any] = {"run_id": run_id, "plan": plan, "overrides": list(overrides)}
-        self.joined = Joined()
+        super().__init__()
         for line in lines:
-            self.joined.add(line)
-        self.about["attempt"] = self.attempt = 1 + max((record["attempt"] for record in self.joined.records), default=0)
+            self.join(line)
+        self.store = store
+        self.attempt = 1 + max((record["attempt"] for record in self.measured), default=0)
+        self.about: Record = {"run_id": run_id, "plan": plan, "overrides": list(overrides), "attempt": self.attempt}
 
     def add(self, record: Mapping[str, Any], closes: tuple[int, bool] | None = None) -> None:
         """Put a measurement on disk with its proof; `closes` names the block that it completes."""
-        lines = self.joined.split(
-            {**record, **self.about}
-        )  # first, so that a full disk does not keep it from being shown
+        lines = self.split({**record, **self.about})  # shown even if the disk is full
         if closes is not None:
             number, warm_up = closes
             block = {"task": record["task"], "block": number, "warm_up": warm_up, "attempt": self.attempt}
             lines.append(Block(run=lines[-1].run, **block))
-            self.joined.add(lines[-1])
+            self.join(lines[-1])
         if self.store is not None:
             self.store.append_lines(lines)
-
-    def records(self, task: int | None = None) -> list[Record]:
-        """The records of the run, or of one of its tasks: counters first, then trainers in the order of their cells."""
-        return self.joined.whole(task)
 
     def finish(self) -> None:
         """Write that the run is complete."""

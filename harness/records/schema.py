@@ -177,10 +177,7 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
     source_sha256: Annotated[Digest | None, doc("the digest of the code and what it imports of its package")] = None
     interpreter: Annotated[str | None, doc("the Python that ran it")] = None
     limits: Annotated[Limits | None, doc("what the process was allowed")] = None
-    page_cache: Annotated[
-        str | None,
-        doc("`cold`: the corpus was dropped from memory; written by old versions"),
-    ] = None
+    page_cache: Annotated[str | None, doc("`cold`: the corpus was dropped from memory; of old versions")] = None
     precision: Annotated[Precision | None, doc("with `measure.precision`: how precise a ratio is wanted")] = None
 
     def __post_init__(self) -> None:
@@ -224,10 +221,9 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
                 raise ValueError(f"seconds.total is {total:.6f}, but its phases add up to {parts:.6f}")
             if self.status not in ("ok", "mismatch"):
                 raise ValueError(f"seconds.total must be missing if status is {self.status}")
-        if self.extrapolated is not None and "total_seconds" in self.extrapolated:
-            for end in ("low_seconds", "high_seconds"):
-                if end not in self.extrapolated:
-                    raise ValueError(f"extrapolated.{end} is missing, but total_seconds is there")
+        estimate = self.extrapolated or {}
+        if "total_seconds" in estimate and not {"low_seconds", "high_seconds"} <= estimate.keys():
+            raise ValueError("extrapolated.low_seconds or high_seconds is missing, but total_seconds is there")
 
 
 class Proof(Line, tag="proof", kw_only=True, frozen=True):

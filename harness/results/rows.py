@@ -222,7 +222,8 @@ def rows(records: Sequence[Record]) -> list[Row]:
 
     Runs of warm-up are in no row, unless their merges are wrong.
     """
-    cells = together([record for record in records if not record.get("warm_up") or _is_wrong(record)], cell_of)
+    shown = [record for record in records if not record.get("warm_up") or _is_wrong(record)]
+    cells = list(together([(cell_of(record), record) for record in shown]).values())
     made = [_row(cell) for cell in cells]
     answers: dict[Key, set[str]] = {}
     for row in made:

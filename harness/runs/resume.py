@@ -46,7 +46,7 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
     alone = hold(store.path.parent / f"{RUNNING}{key}", opened)
     if alone and not plan.settings.rerun and (lines := unfinished(store.path, key)):
         log = RunLog(store, lines[0].run, key, overrides, lines)
-        trained = sum(record["cell"] == "train" for record in log.joined.records)
+        trained = sum(record["cell"] == "train" for record in log.measured)
         say(f"continuing the run of {lines[0].run[:16]}, {trained} trainer runs were measured; rerun=true starts anew")
         return log
     return RunLog(store, now, key, overrides)

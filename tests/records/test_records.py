@@ -266,7 +266,7 @@ def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: 
         ({"identity": {"kind": "right"}}, "at `$.identity.kind`"),
         ({"identity": {"kind": "wrong"}}, "identity.reason is missing, but identity.kind is wrong"),
         ({"identity": {"kind": "wrong", "reason": "x", "got": ["zz", ""]}}, "at `$.identity.got"),
-        ({"extrapolated": {"total_seconds": 1.0}}, "extrapolated.low_seconds is missing"),
+        ({"extrapolated": {"total_seconds": 1.0}}, "extrapolated.low_seconds or high_seconds is missing"),
         ({"invented": 1}, None),
     ],
     ids=str,
@@ -318,9 +318,15 @@ def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
         assert [each["block"] for each in found if each["run_id"] == run] == [n for n in range(50) for _ in "ab"]
 
 
-def test_what_is_not_a_file_of_records_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_a_file_of_records_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Refusal, match="python -m harness makes some"):
         list(read_lines(tmp_path / "nothing"))
+    book = tmp_path / "book.txt"
+    book.write_text("a line\n" * 80)
+    assert table.main([str(book)]) == UNMEASURED
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[2:3] == [f"{book}: skipped 78 more lines; python -m harness.records check names each"]
+    assert len(lines) == 4
 
 
 # Broken lines, and those who read on.

@@ -103,11 +103,11 @@ def test_an_unknown_field_or_figure_is_answered_with_those_there_are(layout: str
 # Two sets side by side
 
 
-ELSEWHERE = {"host": "11aa22bb", "environment": {**HEAP["environment"], "cores": 64}}
+HERE = HEAP["host"]
+ELSEWHERE = {"host": "11aa22bb", "environment": {**HEAP["environment"], "cpu": "Xeon"}}
+MACHINE = f"host ({HERE} / 11aa22bb) and in cpu ({HEAP['environment']['cpu']} / Xeon)"
 OTHER_BYTES = {"data": {**HEAP["data"], "sha256": "cd" * 32}}
 OTHER_TEXT = {"data": {**HEAP["data"], "sha256": "ef" * 32, "name": "owt", "bytes": 11_920_511_059}}
-CPU = HEAP["environment"]["cpu"]
-HERE = f"{CPU} ({HEAP['environment']['cores']} cores), {HEAP['host']}"
 TEXT = f"stdlib, 3,999,812 bytes, sha256 {HEAP['data']['sha256'][:8]}"
 
 
@@ -117,7 +117,7 @@ TEXT = f"stdlib, 3,999,812 bytes, sha256 {HEAP['data']['sha256'][:8]}"
         ([{}, {"variant": "naive"}, {"threads": 2}], [{"threads": 2}, {}], ["", ""], 1),
         ([{}, ELSEWHERE], [{}], [""], 1),
         ([{}, {"vocab_size": 2000}], [{}, {"vocab_size": 4000}, OTHER_TEXT], [""], 3),
-        ([{}, {"vocab_size": 2000}], [{"vocab_size": 2000, **ELSEWHERE}, ELSEWHERE], ["host", "host"], 0),
+        ([{}, {"vocab_size": 2000}], [{"vocab_size": 2000, **ELSEWHERE}, ELSEWHERE], ["host cpu", "host cpu"], 0),
     ],
 )
 def test_rows_of_one_cell_are_a_match_and_others_are_alone(
@@ -137,9 +137,9 @@ NOTHING = "have no cell in common to compare: their first rows"
 @pytest.mark.parametrize(
     ("change", "between", "text"),
     [
-        (ELSEWHERE, "", f"host ({HERE} / {CPU} (64 cores), 11aa22bb)"),
+        (ELSEWHERE, "", MACHINE),
         ({"host": None}, "", f"host ({HERE} / not recorded)"),
-        ({**ELSEWHERE, **OTHER_BYTES}, "", f"host ({HERE} / {CPU} (64 cores), 11aa22bb) and in corpus ({TEXT} / "),
+        ({**ELSEWHERE, **OTHER_BYTES}, "", f"{MACHINE} and in corpus ({TEXT} / "),
         ({"interpreter": "CPython 3.14.0"}, "", "python (CPython 3.11.7 / CPython 3.14.0)"),
         ({"concurrent": True}, "", "concurrent (false / true)"),
         ({"vocab_size": 32_000}, NOTHING, "vocab_size (1,000 / 32,000)"),

@@ -90,7 +90,7 @@ def append(store: RecordFile, records: Iterable[Record]) -> None:
     joined = Joined()
     for _, line in read_lines(store.path) if store.path.is_file() else ():
         if not isinstance(line, str):
-            joined.add(line)
+            joined.join(line)
     store.append_lines([line for record in records for line in joined.split(record)])
 
 
