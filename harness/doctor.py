@@ -1,10 +1,12 @@
 """What disturbs timing on this machine, what could be done about it, and what the machine can tell apart.
 
-    python -m harness.doctor               a look, then an A/A run of some seconds
-    python -m harness.doctor --no-run      the look alone
-    python -m harness.doctor --repeat 30   what thirty pairs can tell apart
+python -m harness.doctor               a look, then an A/A run of some seconds
+python -m harness.doctor --no-run      the look alone
+python -m harness.doctor --repeat 30   what thirty pairs can tell apart
 
 An A/A run measures one variant against itself. Whatever differs there is the machine's doing.
+
+exit code: 0; 22 if the A/A run could not be measured; 130 if it was interrupted.
 """
 
 from __future__ import annotations
@@ -14,18 +16,15 @@ import statistics
 import sys
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from harness import run
 from harness.common.comparison import FEWEST_BLOCKS, compare, sample_of
-from harness.common.console import Parser, terminal_text
+from harness.common.console import Parser, tell
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.registry import at_least
 from harness.common.units import ratio_text, share_text
 from harness.measure.quiet import DISTURBS, UNKNOWN, findings
 
-REPEAT = 20
 USUAL = ("data=stdlib", "data.bytes=600kB", "vocab_size=1000", "limits.wall=60")
 """A sample takes some 100 ms: long enough for a clock, and short enough for many pairs."""
 SIGNS = {DISTURBS: "!", UNKNOWN: "?"}
@@ -39,17 +38,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(options: argparse.Namespace) -> int:
     at_least("--repeat", options.repeat, FEWEST_BLOCKS)
-    console = Console(highlight=False, markup=False)
     found = findings()
     for finding in found:
-        what = terminal_text(finding.what)
-        console.print(f"{SIGNS.get(finding.state, ' ')} {finding.name:<19}{what}", soft_wrap=True)
+        tell(f"{SIGNS.get(finding.state, ' ')} {finding.name:<19}{finding.what}")
         if finding.advice:
-            console.print(f"  {'':<19}-> {terminal_text(finding.advice)}", soft_wrap=True)
+            tell(f"  {'':<19}-> {finding.advice}")
     bad = sum(finding.state == DISTURBS for finding in found)
-    console.print(f"{bad} of {len(found)} disturb timing (!); ? means unavailable", soft_wrap=True)
+    tell(f"{bad} of {len(found)} disturb timing (!); ? means unavailable")
     if not options.no_run:
-        console.print(f"\n{resolution(options.repeat)}", soft_wrap=True)
+        tell(f"\n{resolution(options.repeat)}")
     return OK
 
 
@@ -60,8 +57,8 @@ def resolution(repeat: int) -> str:
     name, data = records[0]["variant"], records[0]["data"]["name"]
     for record in records:
         if record["status"] != "ok":
-            reason = f"{record['status']}: {record['reason']}"
-            raise Refusal(f"{name} could not be compared with itself ({reason})", UNMEASURED)
+            failed = f"{record['status']}: {record['reason']}"
+            raise Refusal(f"{name} could not be compared with itself ({failed})", UNMEASURED)
     samples = [sample._replace(block=sample.block // 2) for sample in map(sample_of, records) if sample is not None]
     milliseconds = 1000 * statistics.median(sample.wall_seconds for sample in samples)
     compared = compare(samples[::2], samples[1::2])
@@ -74,19 +71,12 @@ def resolution(repeat: int) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    first, _, rest = (__doc__ or "").partition("\n\n")
-    described = Parser(
-        prog="python -m harness.doctor",
-        description=first,
-        epilog="examples:\n"
-        + rest.replace("\n    ", "\n  ").replace("    ", "  ", 1)
-        + "\nexit code: 0; 22 if the A/A run could not be measured; 130 if it was interrupted.",
-    )
-    described.add_argument("--no-run", action="store_true", help="look only, measure nothing")
-    described.add_argument(
-        "--repeat", type=int, default=REPEAT, metavar="N", help="how many pairs of runs (default: %(default)s)"
-    )
-    return described
+    summary, _, epilog = (__doc__ or "").partition("\n\n")
+    made = Parser(prog="python -m harness.doctor", description=summary, epilog=f"examples:\n{epilog}")
+    add = made.add_argument
+    add("--no-run", action="store_true", help="look only, measure nothing")
+    add("--repeat", type=int, default=20, metavar="N", help="how many pairs of runs (default: %(default)s)")
+    return made
 
 
 if __name__ == "__main__":
