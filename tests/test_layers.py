@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -21,7 +20,6 @@ STANDARD = set(sys.stdlib_module_names)
 LONGEST_FILE = 500
 ROOMS = ("worker", "common", "measure", "corpora", "tokenizers", "proof", "records", "runs", "results", "gate")
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
-MOST_ROOMS = 10
 CEILINGS = {
     "worker": 780,
     "common": 1_640,
@@ -48,49 +46,26 @@ def sources(pattern: str) -> list[Path]:
     return found
 
 
-def source_files(room: str) -> list[Path]:
-    """What people wrote in a room: not what Cython made of it."""
-    return [
-        path
-        for kind in ("py", "pyx", "pxd", "pyi", "hpp", "h")
-        for path in sorted(REPOSITORY.glob(f"{room}/**/*.{kind}"))
-    ]
-
-
 def named(path: Path) -> str:
     return path.relative_to(REPOSITORY).as_posix()
 
 
 @functools.cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-class Named(NamedTuple):
-    """The names in a file: modules that it imports, and texts."""
-
-    modules: tuple[str, ...]
-    texts: frozenset[str]
+def parsed(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text())))
 
 
 @functools.cache
-def names_in(path: Path) -> Named:
+def imported(path: Path) -> list[str]:
+    """Every module that a file imports anywhere in it; `from a import b` is `a.b`, which may be a module or a name."""
     modules: list[str] = []
-    texts = set()
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            texts.add(node.value)
-        elif isinstance(node, ast.Import):
+    for node in parsed(path):
+        if isinstance(node, ast.Import):
             modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{named(path)} imports relatively"
             modules += [f"{node.module}.{alias.name}" for alias in node.names]
-    return Named(tuple(modules), frozenset(texts))
-
-
-def imported(path: Path) -> tuple[str, ...]:
-    """Every module that a file imports anywhere in it; `from a import b` is `a.b`, which may be a module or a name."""
-    return names_in(path).modules
+    return modules
 
 
 def packages(path: Path) -> set[str]:
@@ -99,7 +74,7 @@ def packages(path: Path) -> set[str]:
 
 def worker_modules() -> list[Path]:
     """The measured process's own half of `harness`: the worker and all that it imports there."""
-    reached = [REPOSITORY / "harness" / "worker" / name for name in ("__main__.py",)]
+    reached = [REPOSITORY / "harness" / "worker" / "__main__.py"]
     for path in reached:  # grows while it is read
         for module in imported(path):
             parts = module.split(".")
@@ -110,16 +85,10 @@ def worker_modules() -> list[Path]:
     return reached
 
 
-def room_of(module: str) -> str:
-    """The room of a module of `harness`; empty for what lies at its root."""
-    parts = module.split(".")
-    return parts[1] if parts[0] == "harness" and len(parts) > 1 and parts[1] in ROOMS else ""
-
-
 def test_the_rooms_are_those_that_have_a_floor_and_few() -> None:
     found = {path.parent.name for path in sources("harness/*/__init__.py")}
     assert found == set(ROOMS)
-    assert len(ROOMS) <= MOST_ROOMS
+    assert len(ROOMS) <= 10
     page = (REPOSITORY / "CONTRIBUTING.md").read_text()
     assert re.findall(r"^\| \[`(\w+)/`\]", page, re.MULTILINE) == list(reversed(ROOMS))
 
@@ -139,17 +108,12 @@ def test_a_room_keeps_to_its_ceiling(room: str) -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_from_lower_floors_only(room: str) -> None:
+    lower = ROOMS[: ROOMS.index(room) + 1]
     for path in sources(f"harness/{room}/**/*.py"):
-        if path.name != "__main__.py" or path.parent.name == "worker":  # a command may have a room's name
-            imports_from_lower_floors(path)
-
-
-def imports_from_lower_floors(path: Path) -> None:
-    own = ROOMS.index(path.relative_to(REPOSITORY).parts[1])
-    for module in imported(path):
-        if module.partition(".")[0] == "harness":
-            assert room_of(module), f"{named(path)} imports {module}, which is a command or none of the rooms"
-            assert ROOMS.index(room_of(module)) <= own, f"{named(path)} imports {module} from a higher floor"
+        if path.name != "__main__.py" or room == "worker":  # a command may have a room's name
+            ours = {module for module in imported(path) if module.partition(".")[0] == "harness"}
+            higher = {module for module in ours if module.split(".")[1] not in lower}
+            assert higher == set(), f"{named(path)} imports from a higher floor, or a command"
 
 
 def test_no_module_of_the_harness_imports_itself_in_a_circle() -> None:
@@ -207,15 +171,16 @@ def test_the_measured_process_is_checked_for_an_old_python() -> None:
 def test_the_harness_names_no_variant() -> None:
     names = set(registry.cards("variant"))
     for path in sources("harness/**/*.py"):
-        assert names & names_in(path).texts == set(), path
+        assert names & {node.value for node in parsed(path) if isinstance(node, ast.Constant)} == set(), path
         modules = {module for module in imported(path) if not module.startswith(PARTS)}
         stages = {module.split(".")[1] for module in modules if module.startswith("variants")}
         assert stages <= {"contract", "words", "vetoes", "extending", "seeds"}, path
 
 
 def test_a_file_is_no_longer_than_a_reader_bears() -> None:
-    lengths = {path: path.read_text().count("\n") for path in [*source_files("variants"), *source_files("harness")]}
-    assert [path for path, length in lengths.items() if length > LONGEST_FILE] == []
+    written = {".py", ".pyx", ".pxd", ".pyi", ".hpp", ".h"}  # by people, and not by Cython
+    paths = [path for part in ("variants", "harness") for path in sources(f"{part}/**/*") if path.suffix in written]
+    assert [path for path in paths if path.read_text().count("\n") > LONGEST_FILE] == []
 
 
 @pytest.mark.parametrize(
