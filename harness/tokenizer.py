@@ -24,7 +24,7 @@ from harness.common.units import count_text
 from harness.corpora import CorpusFile
 from harness.tokenizers import check
 from harness.tokenizers.folder import FILES_OF, check_free, check_writable, save
-from harness.tokenizers.model import Tokenizer, blocks_of, load
+from harness.tokenizers.model import Tokenizer, blocks_of, joined, load
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
 
 __all__ = ["Tokenizer", "load", "main", "train", "train_new_from_iterator"]
@@ -163,7 +163,7 @@ def special_tokens(options: argparse.Namespace) -> list[str]:
 def checked_place(options: argparse.Namespace) -> Path:
     """The folder of --save. Raises Refusal, before anything is trained, if it cannot be written."""
     place: Path = options.save
-    check_free(place, options.overwrite, how="--overwrite")
+    check_free(place, options.overwrite)
     check_writable(place)
     return place
 
@@ -178,7 +178,7 @@ def _cut(options: argparse.Namespace) -> int:
     sizes = list(map(parse_vocab_size, options.vocab_size.split(",")))
     smaller = {options.output / str(size): tokenizer.cut(size) for size in sizes}
     for folder in smaller:
-        check_free(folder, options.overwrite, how="--overwrite")
+        check_free(folder, options.overwrite)
     for folder, cut in smaller.items():
         old = tokenizer.special_tokens
         moved = [(text, number) for text, number in cut.special_tokens.items() if number != old[text]]
@@ -255,8 +255,7 @@ def _convert(options: argparse.Namespace) -> int:
         with_ids = all(text and number.isdecimal() for text, _, number in parted)
         given["special_tokens"] = {text: int(id) for text, _, id in parted} if with_ids else options.special_token
     tokenizer, folder = load(options.tokenizer, **given), options.output
-    how: dict[str, Any] = {"overwrite": options.overwrite, "how": "--overwrite", "form": options.to}
-    notes = save(folder, tokenizer.learned, tokenizer.origin, **how)
+    notes = save(folder, tokenizer.learned, tokenizer.origin, overwrite=options.overwrite, form=options.to)
     written = ", ".join(name for name in FILES_OF[options.to] if (folder / name).exists())
     tell("\n".join([f"wrote {folder}: {written} ({count_text(len(tokenizer))} tokens)", *notes]))
     return OK
@@ -274,7 +273,7 @@ def _check(options: argparse.Namespace) -> int:
         named = [(text.name, blocks_of(text.path)) for text in texts] or [
             (f"mixed text (seed {options.seed})", check.mixed_parts(options.seed, size, [*tokenizer.special_tokens]))
         ]
-        parts = (part for name, blocks in named for part in check.parts_of(name, blocks))
+        parts = ((name, text) for name, blocks in named for text in joined(blocks) if text)
         verdicts = check.check(tokenizer, parts, check.ENGINES, folder, show)
     caption = f"{options.tokenizer}: {count_text(len(tokenizer))} tokens"
     print_sheets([check.verdicts_sheet(verdicts, caption, notes)], Console())

@@ -22,7 +22,7 @@ from harness.common.units import bytes_text, count_text, one_line, share_text, t
 from harness.tokenizers import folder as folders
 from harness.tokenizers.forms import RANKS, TOKENIZER_JSON, as_tiktoken, load_tokenizers, read_ranks
 from harness.tokenizers.learned import Learned, last_merges
-from harness.tokenizers.model import Tokenizer, joined, load
+from harness.tokenizers.model import Tokenizer, load
 from variants.contract import Merge
 
 AROUND = 30
@@ -83,14 +83,6 @@ def existing(path: Path) -> Path:
     return path
 
 
-class Part(NamedTuple):
-    """A part of a text: the text's name, where the part starts in it, and the bytes."""
-
-    name: str
-    start: int
-    content: bytes
-
-
 @dataclass
 class Verdict:
     """The result for one engine; `notes` say why it was not tried, on what it gave up, and where it differs first."""
@@ -116,32 +108,36 @@ def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[st
 
 def check(
     tokenizer: Tokenizer,
-    parts: Iterable[Part],
+    parts: Iterable[tuple[str, str]],
     engines: Mapping[str, Engine],
     folder: Path,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> list[Verdict]:
-    """Encode every part with ours and with each engine that can open the folder, and compare every id."""
+    """Encode texts with ours and with each engine that can open the folder, and compare every id.
+
+    `parts` are parts of texts that are divided between characters, each with its text's name.
+    """
     verdicts = [Verdict(name) for name in engines]
     for verdict in verdicts:
         try:
             verdict.encode = engines[verdict.engine](folder)
         except Exception as error:  # whatever an engine raises says why it cannot
             verdict.notes.append(f"{verdict.engine} was not tried: {one_line(str(error)) or type(error).__name__}")
-    done = 0
-    for part in parts:
-        if not any(verdict.encode for verdict in verdicts):
-            break
-        text = part.content.decode(errors="replace")
+    done: Counter[str] = Counter()
+    for name, part in parts:
+        content = part.encode(errors="surrogateescape")
+        text = content.decode(errors="replace")
         ours = tokenizer.encode(text)
         for verdict in verdicts:
-            _compare(verdict, tokenizer, part, text, ours)
-        done += len(part.content)
-        on_progress(done)
+            _compare(verdict, tokenizer, name, done[name], text, ours)
+        done[name] += len(content)
+        on_progress(done.total())
+        if not any(verdict.encode for verdict in verdicts):
+            break
     return verdicts
 
 
-def _compare(verdict: Verdict, tokenizer: Tokenizer, part: Part, text: str, ours: list[int]) -> None:
+def _compare(verdict: Verdict, tokenizer: Tokenizer, name: str, start: int, text: str, ours: list[int]) -> None:
     if verdict.encode is None:
         return
     try:
@@ -151,36 +147,26 @@ def _compare(verdict: Verdict, tokenizer: Tokenizer, part: Part, text: str, ours
             raise
         verdict.encode, verdict.gave_up = None, True
         why = one_line(str(error))[:300]
-        verdict.notes.append(f"{verdict.engine}: it gave up on {part.name} from byte {part.start}: {why}")
+        verdict.notes.append(f"{verdict.engine}: it gave up on {name} from byte {start}: {why}")
         return
     verdict.texts += 1
-    verdict.bytes += len(part.content)
+    verdict.bytes += len(text.encode())
     verdict.ids += len(ours)
     if theirs != ours:
         if not verdict.differing:
-            verdict.notes.append(f"{verdict.engine} differs first at")
-            verdict.notes += _difference(tokenizer, part, text.encode(), ours, theirs)
+            verdict.notes += [f"{verdict.engine} differs first at", *_difference(tokenizer, name, start, ours, theirs)]
         verdict.differing += 1
 
 
-def _difference(tokenizer: Tokenizer, part: Part, content: bytes, ours: list[int], theirs: list[int]) -> Iterator[str]:
+def _difference(tokenizer: Tokenizer, name: str, start: int, ours: list[int], theirs: list[int]) -> Iterator[str]:
     """The first place where ids differ, the text before it, and up to six tokens of each."""
     pairs = enumerate(itertools.zip_longest(ours, theirs))
     same = next(place for place, (mine, other) in pairs if mine != other)
-    byte = len(tokenizer.decode(ours[:same]))
-    before = content[max(0, byte - AROUND) : byte].decode(errors="replace")
-    yield f"  {part.name}, byte {part.start + byte}, after {before!r}"
+    before = tokenizer.decode(ours[:same])
+    yield f"  {name}, byte {start + len(before)}, after {before[-AROUND:].decode(errors='replace')!r}"
     for side, ids in (("ours:", ours), ("theirs:", theirs)):
         tokens = " ".join(readable_token(tokenizer.vocab.get(number, b"?")) for number in ids[same : same + 6])
         yield f"    {side:7} {tokens or '(the end)'}"
-
-
-def parts_of(name: str, blocks: Iterable[bytes]) -> Iterator[Part]:
-    """A text in parts, divided between characters."""
-    start = 0
-    for content in (text.encode(errors="surrogateescape") for text in joined(blocks) if text):
-        yield Part(name, start, content)
-        start += len(content)
 
 
 @contextmanager

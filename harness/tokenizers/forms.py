@@ -18,15 +18,7 @@ import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.units import token_text
-from harness.tokenizers.learned import (
-    BYTES,
-    Learned,
-    last_merges,
-    merges_behind,
-    put_together,
-    read_spelling,
-    spelled,
-)
+from harness.tokenizers.learned import BYTES, Learned, last_merges, merges_behind, put_together, read_spelling, spelled
 from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, own_spellings, pattern_of, to_ruby, type_of
 from variants.contract import Merge
 
@@ -39,9 +31,9 @@ Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 Value = TypeVar("Value")
 
 
-def json_text(content: Mapping[str, Any]) -> bytes:
+def json_text(content: Any) -> bytes:
     """An object as JSON, one entry a line, so that two of them can be compared by eye."""
-    return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
 # Lines: merges.txt, as of GPT-2 and CS336, hexadecimal digits, as of an executable, minbpe's .model, tiktoken's ranks
@@ -61,25 +53,25 @@ def merges_text(merges: Sequence[Merge]) -> bytes:
     return "".join(f"{line}\n" for line in [HEADER, *map(merge_line, merges)]).encode()
 
 
-def read_merges(content: bytes) -> list[Merge]:
-    """The merges in merges.txt; the header may be missing. Raises ValueError for a line that is not a merge."""
-
-    def read(line: bytes) -> Merge:
-        left, right = map(read_spelling, line.decode().split(" "))
-        return left, right
-
-    return list(_each_line(content, read, "is not a merge", 2 if content.startswith(b"#version") else 1))
-
-
-def _each_line(content: bytes, read: Callable[[bytes], Value], wrong: str, first: int = 1) -> Iterator[Value]:
-    """What `read` makes of each line. Raises ValueError, with the line, for one that it cannot read."""
+def _pairs(content: bytes, read: Callable[[str, str], Value], wrong: str, first: int = 1) -> Iterator[Value]:
+    """What `read` makes of the two parts of each line. Raises ValueError, with the line, if it cannot read one."""
     for number, line in enumerate(content.rstrip(b"\n").split(b"\n"), 1):
         if number < first or not content.strip(b"\n"):
             continue
         try:
-            yield read(line)
+            left, right = line.decode().split(" ")
+            yield read(left, right)
         except (KeyError, ValueError) as error:
             raise ValueError(f"line {number} {wrong}: {line[:80].decode(errors='replace')!r}") from error
+
+
+def read_merges(content: bytes) -> list[Merge]:
+    """The merges in merges.txt; the header may be missing. Raises ValueError for a line that is not a merge."""
+
+    def read(left: str, right: str) -> Merge:
+        return read_spelling(left), read_spelling(right)
+
+    return list(_pairs(content, read, "is not a merge", 2 if content.startswith(b"#version") else 1))
 
 
 def from_hexadecimal(content: bytes) -> list[Merge]:
@@ -89,11 +81,10 @@ def from_hexadecimal(content: bytes) -> list[Merge]:
     [(b't', b'h'), (b'th', b'e')]
     """
 
-    def read(line: bytes) -> Merge:
-        left, right = map(bytes.fromhex, line.decode().split(" "))
-        return left, right
+    def read(left: str, right: str) -> Merge:
+        return bytes.fromhex(left), bytes.fromhex(right)
 
-    return list(_each_line(content, read, "is not two tokens in hexadecimal digits"))
+    return list(_pairs(content, read, "is not two tokens in hexadecimal digits"))
 
 
 def from_minbpe(content: bytes) -> list[Merge]:
@@ -104,12 +95,12 @@ def from_minbpe(content: bytes) -> list[Merge]:
         raise ValueError("line 3 is not a number of special tokens") from error
     tokens = dict(enumerate(BYTES))
 
-    def read(line: bytes) -> Merge:
-        left, right = (tokens[int(number)] for number in line.split(b" "))
-        tokens[len(tokens)] = left + right
-        return left, right
+    def read(left: str, right: str) -> Merge:
+        merge = tokens[int(left)], tokens[int(right)]
+        tokens[len(tokens)] = merge[0] + merge[1]
+        return merge
 
-    return list(_each_line(content, read, "is not two ids of earlier tokens", 4 + specials))
+    return list(_pairs(content, read, "is not two ids of earlier tokens", 4 + specials))
 
 
 def from_ranks(content: bytes) -> list[Merge]:
@@ -125,11 +116,10 @@ def from_ranks(content: bytes) -> list[Merge]:
 def read_ranks(content: bytes) -> dict[bytes, int]:
     """The rank of every token. Raises ValueError for a broken line, or if a byte has no rank."""
 
-    def read(line: bytes) -> tuple[bytes, int]:
-        token, rank = line.split(b" ")
+    def read(token: str, rank: str) -> tuple[bytes, int]:
         return base64.b64decode(token, validate=True), int(rank)
 
-    entries = list(_each_line(content, read, "is not a token in base64 and its rank"))
+    entries = list(_pairs(content, read, "is not a token in base64 and its rank"))
     ranks = dict(entries)
     if len({*ranks.values()}) < len(entries):
         raise ValueError("two lines have the same token or the same rank")
@@ -146,93 +136,41 @@ def read_ranks(content: bytes) -> dict[bytes, int]:
 # tokenizers 1.0 compiles only the patterns that it knows by their text.
 
 
-def tokenizer_json(learned: Learned) -> bytes:
-    """The content of tokenizer.json. Raises Refusal for a tokenizer that the form cannot hold."""
-    spellings = {spelled(token) for token in learned.token_ids()}
-    if hidden := [text for text in learned.special_tokens if text in spellings]:
-        why = f"special token {hidden[0]!r} is spelled like another token, and a spelling has one id there"
-        raise Refusal(f"{TOKENIZER_JSON} cannot hold this tokenizer: {why}")
-    special = {number: text for text, number in learned.special_tokens.items()}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    return json_text(
-        {
-            "version": "1.0",
-            "truncation": None,
-            "padding": None,
-            "added_tokens": [{"id": number, "content": text, **flags} for number, text in sorted(special.items())],
-            "normalizer": None,
-            "pre_tokenizer": _pre_tokenizer(learned.pattern),
-            "post_processor": None,
-            "decoder": BYTE_LEVEL,
-            "model": {
-                "type": "BPE",
-                "dropout": None,
-                "unk_token": None,
-                "continuing_subword_prefix": None,
-                "end_of_word_suffix": None,
-                "fuse_unk": False,
-                "byte_fallback": False,
-                "ignore_merges": learned.ignore_merges,
-                "vocab": {special.get(id) or spelled(token): id for id, token in sorted(learned.vocab.items())},
-                "merges": [[spelled(left), spelled(right)] for left, right in learned.merges],
-            },
-        }
-    )
-
-
-def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
-    if pattern is None:
-        return {"type": "Sequence", "pretokenizers": [BYTE_LEVEL]}
-    step = own_spellings().get(pattern) or {**SPLIT, "pattern": {"Regex": to_ruby(pattern)}}
-    return step if step["type"] == "ByteLevel" else {"type": "Sequence", "pretokenizers": [step, BYTE_LEVEL]}
-
-
-def load_tokenizers(path: Path) -> Any:
-    """The `tokenizers.Tokenizer` of a file, of whichever version is installed; raises whatever that raises."""
-    tokenizer = extra("tokenizers", TOKENIZER_JSON, "engines").Tokenizer.from_file(str(path))
-    tokenizer.encode("a")  # 1.0 compiles a pattern when it first meets a text
-    return tokenizer
-
-
-def as_tokenizers(learned: Learned) -> Any:
-    """The `tokenizers.Tokenizer` of a tokenizer. Raises Refusal if tokenizers is missing or does not load it."""
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
-        path = Path(folder, TOKENIZER_JSON)
-        path.write_bytes(tokenizer_json(learned))  # tokenizers 1.0 loads from files only
-        try:
-            return load_tokenizers(path)
-        except Refusal:
-            raise
-        except Exception as error:  # whatever the engine raises
-            raise Refusal(f"tokenizers does not load it: {error}", UNMEASURED) from error
-
-
 class _AddedToken(msgspec.Struct):
-    content: str
     id: Id
+    content: str
+    single_word: bool = False
     lstrip: bool = False
     rstrip: bool = False
-    single_word: bool = False
+    normalized: bool = False
+    special: bool = True
 
 
 class _Model(msgspec.Struct):
     type: str = "BPE"
-    vocab: dict[str, Id] | list[Any] = {}  # a list in other models
-    merges: list[str | tuple[str, str]] | None = None
+    dropout: float | None = None
+    unk_token: Any = None
     continuing_subword_prefix: str | None = None
     end_of_word_suffix: str | None = None
+    fuse_unk: Any = False
     byte_fallback: bool = False
-    dropout: float | None = None
     ignore_merges: bool = False
+    vocab: dict[str, Id] | list[Any] = {}  # a list in other models
+    merges: list[tuple[str, str] | str] | None = None
 
 
-class TokenizerJson(msgspec.Struct):
-    """What decides the ids, of all that such a file has."""
+class TokenizerJson(msgspec.Struct, kw_only=True):
+    """What such a file has, in its order."""
 
-    model: _Model
+    version: Any = "1.0"
+    truncation: Any = None
+    padding: Any = None
+    added_tokens: list[_AddedToken] = []
     normalizer: Any = None
     pre_tokenizer: Any = None
-    added_tokens: list[_AddedToken] = []
+    post_processor: Any = None
+    decoder: Any = None
+    model: _Model
 
     def check_model(self) -> None:
         """Raises ValueError for a model whose tokens are not bytes."""
@@ -263,7 +201,51 @@ class TokenizerJson(msgspec.Struct):
 read_json = msgspec.json.Decoder(TokenizerJson).decode
 
 
-def _json_merge(number: int, entry: str | tuple[str, str]) -> Merge:
+def tokenizer_json(learned: Learned) -> bytes:
+    """The content of tokenizer.json. Raises Refusal for a tokenizer that the form cannot hold."""
+    spellings = {spelled(token) for token in learned.token_ids()}
+    if hidden := [text for text in learned.special_tokens if text in spellings]:
+        why = f"special token {hidden[0]!r} is spelled like another token, and a spelling has one id there"
+        raise Refusal(f"{TOKENIZER_JSON} cannot hold this tokenizer: {why}")
+    special = {number: text for text, number in sorted(learned.special_tokens.items(), key=lambda entry: entry[1])}
+    model = _Model(
+        ignore_merges=learned.ignore_merges,
+        vocab={special.get(id) or spelled(token): id for id, token in sorted(learned.vocab.items())},
+        merges=[(spelled(left), spelled(right)) for left, right in learned.merges],
+    )
+    added = [_AddedToken(number, text) for number, text in special.items()]
+    steps = {"pre_tokenizer": _pre_tokenizer(learned.pattern), "decoder": BYTE_LEVEL}
+    return json_text(TokenizerJson(added_tokens=added, model=model, **steps))
+
+
+def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
+    if pattern is None:
+        return {"type": "Sequence", "pretokenizers": [BYTE_LEVEL]}
+    step = own_spellings().get(pattern) or {**SPLIT, "pattern": {"Regex": to_ruby(pattern)}}
+    return step if step["type"] == "ByteLevel" else {"type": "Sequence", "pretokenizers": [step, BYTE_LEVEL]}
+
+
+def load_tokenizers(path: Path) -> Any:
+    """The `tokenizers.Tokenizer` of a file, of whichever version is installed; raises whatever that raises."""
+    tokenizer = extra("tokenizers", TOKENIZER_JSON, "engines").Tokenizer.from_file(str(path))
+    tokenizer.encode("a")  # 1.0 compiles a pattern when it first meets a text
+    return tokenizer
+
+
+def as_tokenizers(learned: Learned) -> Any:
+    """The `tokenizers.Tokenizer` of a tokenizer. Raises Refusal if tokenizers is missing or does not load it."""
+    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
+        path = Path(folder, TOKENIZER_JSON)
+        path.write_bytes(tokenizer_json(learned))  # tokenizers 1.0 loads from files only
+        try:
+            return load_tokenizers(path)
+        except Refusal:
+            raise
+        except Exception as error:  # whatever the engine raises
+            raise Refusal(f"tokenizers does not load it: {error}", UNMEASURED) from error
+
+
+def _json_merge(number: int, entry: tuple[str, str] | str) -> Merge:
     tokens = entry.split(" ") if isinstance(entry, str) else entry
     if len(tokens) != 2 or not all(tokens):
         raise ValueError(f"merge {number} is not a pair of tokens: {entry!r}")
@@ -337,14 +319,10 @@ def of_ranks(ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], patt
 
     A token that merging by rank never makes is met only as a whole pre-token; then `ignore_merges` is true.
     """
-    numbered = {number: token for token, number in ranks.items()}
-    for text, number in special_tokens.items():
-        if number in numbered:
-            raise ValueError(f"special token {text!r} has the id {number} of {token_text(numbered[number])}")
-        numbered[number] = text.encode()
     merges = merges_behind(ranks)
-    unmade = len(merges) < len(ranks) - len(BYTES)
-    return Learned(dict(sorted(numbered.items())), merges, dict(special_tokens), pattern, unmade)
+    ids = {spelled(token): rank for token, rank in ranks.items()}
+    options = {"ignore_merges": len(merges) < len(ranks) - len(BYTES), "others": True}
+    return put_together(ids, merges, special_tokens, pattern, **options)
 
 
 def of_tiktoken(name: str) -> Learned:

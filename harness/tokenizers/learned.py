@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from harness.common import registry
 from harness.common.errors import Refusal
-from harness.common.units import count_text, counted_text, token_text
+from harness.common.units import token_text
 from variants.contract import GPT2_CHARACTERS, Merge, vocab_of
 
 BYTES = [bytes((byte,)) for byte in range(256)]
@@ -74,28 +74,27 @@ def put_together(
     ignore_merges: bool = False,
     others: bool = False,
 ) -> Learned:
-    """Give every byte, merge and special token its id from `ids`, whose keys are GPT-2's spellings.
+    """The tokenizer with these ids, whose keys are GPT-2's spellings.
 
     Raises ValueError for a merge of a token that nothing makes, if an id is missing or used twice, and, unless `others`
-    is true, for ids of anything else.
+    is true, for tokens that are neither a byte, nor special, nor made by a merge.
     """
     if (unmade := first_unmade(merges)) is not None:
         raise ValueError(unmade)
-    left_over = dict(ids)
-    tokens = dict.fromkeys([*BYTES, *(left + right for left, right in merges)])
-    for token in tokens:
-        if spelled(token) not in left_over:
-            raise ValueError(f"it gives no id to {spelled(token)!r}")
-    vocab = {left_over.pop(spelled(token)): token for token in tokens}
-    strange = {spelling: number for spelling, number in left_over.items() if spelling not in special_tokens}
-    if strange and not others:
-        raise ValueError(f"{next(iter(strange))!r} is not a byte, no merge makes it, and it is not a special token")
-    for spelling, number in strange.items():  # the text itself, if it is not in GPT-2's characters
-        vocab[number] = read_spelling(spelling) if _BYTES.keys() >= set(spelling) else spelling.encode()
-    vocab.update({number: text.encode() for text, number in special_tokens.items()})
-    if len(vocab) < len(tokens) + len(strange) + len(special_tokens):
+    vocab = {number: read_spelling(text) if _BYTES.keys() >= {*text} else text.encode() for text, number in ids.items()}
+    if len(vocab) < len(ids):
         raise ValueError("it gives one id to two tokens")
-    return Learned(dict(sorted(vocab.items())), list(merges), dict(special_tokens), pattern, ignore_merges)
+    for text, number in special_tokens.items():
+        if number in vocab and ids.get(text) != number:
+            raise ValueError(f"special token {text!r} has the id {number} of {token_text(vocab[number])}")
+        vocab[number] = text.encode()
+    learned = Learned(dict(sorted(vocab.items())), list(merges), dict(special_tokens), pattern, ignore_merges)
+    present, made = learned.token_ids(), dict.fromkeys([*BYTES, *(left + right for left, right in merges)])
+    if missing := [token for token in made if token not in present]:
+        raise ValueError(f"it gives no id to {spelled(missing[0])!r}")
+    if not others and (strange := [token for token in present if token not in made]):
+        raise ValueError(f"{spelled(strange[0])!r} is not a byte, no merge makes it, and it is not a special token")
+    return learned
 
 
 def first_unmade(merges: Sequence[Merge]) -> str | None:
@@ -123,13 +122,8 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     made = list(dict.fromkeys(left + right for left, right in learned.merges))
     least = len(BYTES) + len(learned.special_tokens)
     most = least + len(made)
-    if vocab_size < least:
-        raise Refusal(
-            f"a vocabulary of {vocab_size} has no room for 256 bytes and "
-            f"{counted_text(len(learned.special_tokens), 'special token')}; cut to {least} or more"
-        )
-    if vocab_size > most:
-        raise Refusal(f"it has only {count_text(most)} tokens; cut to {count_text(most)} or fewer")
+    if not least <= vocab_size <= most:
+        raise Refusal(f"it has no cut to {vocab_size} tokens; cut to {least}, bytes and special tokens, up to {most}")
     ids = learned.token_ids()
     extra = ids.keys() - {*made, *BYTES}
     if extra:
@@ -172,11 +166,6 @@ def read_spelling(spelling: str) -> bytes:
 Token = TypeVar("Token")
 
 
-def split(token: bytes) -> list[bytes]:
-    """The bytes of a token, each as a token."""
-    return [token[place : place + 1] for place in range(len(token))]
-
-
 def join(tokens: Sequence[Token], rank_of: Callable[[Any], int | None], made: Any) -> list[Token]:
     """The tokens after merging by rank, in a linked list; the pair of rank n makes the token `made[n]`.
 
@@ -215,27 +204,22 @@ def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes,
     """The merge that makes each token last, of those that merging their own bytes makes."""
     made = [left + right for left, right in merges]
     ranks = {merge: rank for rank, merge in reversed([*enumerate(merges)])}
-    own: dict[bytes, list[Merge]] = {}
-    for merge, rank in ranks.items():
-        own.setdefault(made[rank], []).append(merge)
-    last = {}
-    for token in tokens:
-        left_out = {merge: ranks.pop(merge) for merge in own.get(token, ())}
-        parts = tuple(join(split(token), ranks.get, made))
-        ranks |= left_out
-        if parts in left_out:
-            last[token] = (parts[0], parts[1])
-    return last
+    parts = {token: _parts(token, ranks.get, made) for token in tokens}
+    return {token: (two[0], two[1]) for token, two in parts.items() if two in ranks}
 
 
 def merges_behind(ranks: Mapping[bytes, int]) -> list[Merge]:
     """The merge of each token of several bytes, in order; none for a token that merging by rank never makes."""
-    by_result, made = dict(ranks), {rank: token for token, rank in ranks.items()}
-    merges: list[Merge] = []
-    for token in sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__):
-        rank = by_result.pop(token)
-        parts = join(split(token), lambda pair: by_result.get(pair[0] + pair[1]), made)
-        by_result[token] = rank
-        if len(parts) == 2:
-            merges.append((parts[0], parts[1]))
-    return merges
+    made = {rank: token for token, rank in ranks.items()}
+    tokens = sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__)
+    parts = (_parts(token, lambda pair: ranks.get(pair[0] + pair[1]), made) for token in tokens)
+    return [(two[0], two[1]) for two in parts if len(two) == 2]
+
+
+def _parts(token: bytes, rank_of: Callable[[Any], int | None], made: Any) -> tuple[bytes, ...]:
+    """What merging leaves of a token's bytes before the merge that makes the whole."""
+
+    def inner(pair: Merge) -> int | None:
+        return rank_of(pair) if len(pair[0]) + len(pair[1]) < len(token) else None
+
+    return tuple(join([token[place : place + 1] for place in range(len(token))], inner, made))

@@ -65,7 +65,7 @@ class Tokenizer:
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._longest_special = max(map(len, longest_first), default=0)
-        self._cache: dict[str, tuple[int, ...]] = {}
+        self._cache: dict[str, list[int]] = {}
 
     @property
     def vocab_size(self) -> int:
@@ -101,8 +101,20 @@ class Tokenizer:
         The file is written as ids come, whole or not at all, and the array is mapped from it; memory is bounded as in
         `encode_iterable`. `on_progress` gets the bytes read so far. Raises Refusal if a file cannot be read or written.
         """
-        dtype = "uint16" if max(self.vocab) < 1 << 16 else "uint32"
-        return _array(self._batches(joined(blocks_of(Path(path), on_progress))), dtype, Path(output))
+        import numpy as np  # only here: nothing else about a tokenizer needs it
+
+        dtype = np.dtype("uint16" if max(self.vocab) < 1 << 16 else "uint32")
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (0,)}
+        with whole_file(Path(output), "choose another place for the ids", UNMEASURED) as part, part.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            start, number = file.tell(), 0
+            for ids in self._batches(joined(blocks_of(Path(path), on_progress))):
+                file.write(np.array(ids, dtype).tobytes())
+                number += len(ids)
+            file.seek(0)
+            np.lib.format.write_array_header_1_0(file, {**header, "shape": (number,)})
+            assert file.tell() == start  # NumPy leaves room in its header for a length that grows
+        return np.load(output, mmap_mode="r") if number else np.empty(0, dtype)
 
     def decode(self, ids: Iterable[int]) -> bytes:
         """The bytes of some ids. Raises Refusal for an id that is not in the vocabulary."""
@@ -125,7 +137,7 @@ class Tokenizer:
 
         Raises Refusal if the folder has a tokenizer, unless `overwrite` is true, or cannot be written.
         """
-        return folders.save(Path(folder), self.learned, self.origin, overwrite=overwrite, how="overwrite=True")
+        return folders.save(Path(folder), self.learned, self.origin, overwrite=overwrite)
 
     def huggingface(self) -> Any:
         """The same as a `tokenizers.Tokenizer`, of whichever version is installed. Raises Refusal if it cannot be."""
@@ -174,18 +186,10 @@ class Tokenizer:
             enough = max(WINDOW, 2 * len(waiting))
 
     def _plain(self, stretch: str) -> list[int]:
-        """The ids of text without special tokens. Those of short pre-tokens are cached, for they recur."""
+        """The ids of text without special tokens."""
         ids: list[int] = []
         for piece in self.pieces(stretch):
-            cached = self._cache.get(piece)
-            if cached is None:
-                content = piece.encode(errors="surrogateescape")
-                cached = tuple(self.merged(content))
-                if len(content) <= LONGEST_CACHED:
-                    if len(self._cache) >= WORDS_CACHED:
-                        self._cache.clear()  # by now most of it is rare words
-                    self._cache[piece] = cached
-            ids += cached
+            ids += self._cache.get(piece) or self._merged(piece)
         return ids
 
     def pieces(self, stretch: str) -> Sequence[str]:
@@ -204,11 +208,16 @@ class Tokenizer:
             end = stop
         return pieces
 
-    def merged(self, piece: bytes) -> list[int]:
-        """The tokens of one pre-token."""
-        if piece in self._whole:
-            return [self._whole[piece]]
-        return join([self._byte_ids[byte] for byte in piece], self._ranks.get, self._made)
+    def _merged(self, piece: str) -> list[int]:
+        """The ids of one pre-token, cached if it is short; those that come first recur most."""
+        content = piece.encode(errors="surrogateescape")
+        if content in self._whole:
+            ids = [self._whole[content]]
+        else:
+            ids = join([self._byte_ids[byte] for byte in content], self._ranks.get, self._made)
+        if len(piece) <= LONGEST_CACHED and len(self._cache) < WORDS_CACHED:
+            self._cache[piece] = ids
+        return ids
 
 
 def load(
@@ -269,9 +278,6 @@ def joined(parts: Iterable[str | bytes]) -> Iterator[str]:
     yield decoder.decode(b"", final=True)
 
 
-# Files and arrays
-
-
 def blocks_of(path: Path, on_progress: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
     """A file in blocks. Raises Refusal if it cannot be read."""
     done = 0
@@ -283,19 +289,3 @@ def blocks_of(path: Path, on_progress: Callable[[int], None] = lambda _: None) -
                 on_progress(done)
     except OSError as error:
         raise Refusal(f"cannot read {path} ({reason(error)}); pass a file that can be read", UNMEASURED) from error
-
-
-def _array(batches: Iterable[list[int]], dtype: str, output: Path) -> np.ndarray[Any, Any]:
-    import numpy as np  # only here: nothing else about a tokenizer needs it
-
-    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (0,)}
-    with whole_file(output, "choose another place for the ids", UNMEASURED) as part, part.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        start, number = file.tell(), 0
-        for batch in batches:
-            file.write(np.array(batch, dtype=dtype).tobytes())
-            number += len(batch)
-        file.seek(0)
-        np.lib.format.write_array_header_1_0(file, {**header, "shape": (number,)})
-        assert file.tell() == start  # NumPy leaves room in its header for a length that grows
-    return np.load(output, mmap_mode="r") if number else np.empty(0, dtype)

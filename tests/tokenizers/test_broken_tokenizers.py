@@ -91,7 +91,7 @@ def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
         (tokenizer_json, ({"pre_tokenizer": STRING},), {}, "is not a Split by a Regex"),
         (tokenizer_json, ({"added_tokens": [{"id": 256, "content": "<|e|>", "lstrip": True}]},), {}, "has lstrip"),
         (tokenizer_json, ({"added_tokens": [{"id": 999, "content": "<|e|>"}]},), {}, "it gives two ids to '<.e.>'"),
-        (tokenizer_json, ({"added_tokens": [{}]},), {}, "missing required field `content` - at `..added_tokens.0.`"),
+        (tokenizer_json, ({"added_tokens": [{}]},), {}, "missing required field `id` - at `..added_tokens.0.`"),
         (tokenizer_json, ({"model__vocab__x": -1},), {}, "Expected `int` >= 0 - at `..model.vocab"),
         (ranks, ("YQ==\n",), {"pattern": None}, "line 1 is not a token in base64 and its rank"),
         (ranks, (), {"pattern": None, "special_tokens": {"<|e|>": 5}}, "special token '<.e.>' has the id 5 of"),

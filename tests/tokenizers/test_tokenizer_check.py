@@ -15,7 +15,7 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers import check as checking
-from harness.tokenizers.check import Part, check, mixed_parts, parts_of
+from harness.tokenizers.check import check, mixed_parts
 from harness.tokenizers.folder import save
 
 
@@ -59,7 +59,7 @@ def test_an_engine_gives_our_ids_or_does_not_load_as_documented(tmp_path: Path, 
     }
     folder = put(tmp_path, pattern)
     opening = {**checking.ENGINES, "transformers": open_transformers}
-    (verdict,) = check(load(folder), [Part("here", 0, TEXT.encode())], {engine: opening[engine]}, folder)
+    (verdict,) = check(load(folder), [("here", TEXT)], {engine: opening[engine]}, folder)
     assert outcomes == {"equal" if verdict.texts else "does not load"}
     assert verdict.differing == 0
 
@@ -75,10 +75,10 @@ def test_each_engine_is_compared_with_ours(tmp_path: Path) -> None:
         "long": lambda _: lambda text: [*one.encode(text), 0],
         "other": lambda _: lambda text: one.encode(text.replace("mat", "hat")),
     }
-    parts = parts_of("tale", [b"the\xff", text.encode()[:2], text.encode()[2:]])
+    parts = [("tale", "the\udcff"), ("tale", text)]
     same, short, long, other = check(one, parts, engines, tmp_path)
     assert (same.texts, same.differing, same.notes) == (2, 0, [])
-    assert (same.ids, same.bytes) == (len(one.encode("the\ufffd")) + len(one.encode(text)), 4 + len(text.encode()))
+    assert (same.ids, same.bytes) == (len(one.encode("the\ufffd")) + len(one.encode(text)), 6 + len(text.encode()))
     assert (short.differing, long.differing, other.differing) == (2, 2, 1)
     assert other.notes[:2] == ["other differs first at", '  tale, byte 17, after "一the cat\'s "']
     assert [note[:14] for note in other.notes[2:]] == ["    ours:   'm", "    theirs: 'h"]
