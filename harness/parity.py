@@ -24,6 +24,7 @@ from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.training import counted_file, merges_for, pattern_named, showing
 from variants.contract import Corpus, Merge, WordCounts
 
+Tables = Sequence[WordCounts]
 RULE = importlib.import_module("variants.parity")
 """What has the trainer and its tie-breaks."""
 EPILOG = """\
@@ -52,10 +53,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(options: argparse.Namespace) -> int:
-    texts = _named(options.texts)
-    dev, ratio = _named(options.dev), _named(options.ratio)
-    if dev and ratio:
-        raise Refusal("--dev and --ratio exclude each other; leave one out")
+    texts, dev, ratio = (_named(given) for given in (options.texts, options.dev, options.ratio))
     for option, given in (("--dev", dev), ("--ratio", ratio)):
         if given and given.keys() != texts.keys():
             languages = f"{', '.join(given)}, and the training texts are for {', '.join(texts)}"
@@ -69,14 +67,12 @@ def _command(options: argparse.Namespace) -> int:
     settings = {"window": options.window, "alpha": options.alpha, "together": options.together}
     settings |= {"ratio": [_number(language, ratio[language]) for language in texts if ratio]}
     with showing("training", num_merges, "merges", True) as meter:
-        tables = [_words(language, file, corpus) for language, file in texts.items()]
+        tables = [_words(language, texts[language], corpus) for language in texts]
         measured = [_words(language, dev[language], corpus) for language in texts if dev]
-        served = RULE.train(
-            tables, num_merges, meter,
-            dev=measured, tie_break=RULE.TIE_BREAKS[options.tie_break], min_count=options.min_count, **settings,
-        )  # fmt: skip
+        how = {"dev": measured, "tie_break": RULE.TIE_BREAKS[options.tie_break], "min_count": options.min_count}
+        served = RULE.train(tables, num_merges, meter, **how, **settings)
     merges = [merge for merge, _ in served]
-    _show(list(texts), measured or tables, merges, [language for _, language in served], parallel=bool(dev))
+    _show(list(texts), tables, measured, merges, [language for _, language in served])
     origin = {"vocab_size_asked": size, "tie_break": options.tie_break, "min_count": options.min_count, **settings}
     origin |= {"variant": "parity", "languages": list(texts), "dev": bool(dev)}
     save_and_report(Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin), place)
@@ -110,33 +106,23 @@ def _words(language: str, file: str, corpus: Corpus) -> WordCounts:
     return words
 
 
-def _show(
-    languages: Sequence[str],
-    tables: Sequence[WordCounts],
-    merges: Sequence[Merge],
-    served: Sequence[int | None],
-    *,
-    parallel: bool,
-) -> None:
+def _show(languages: list[str], tables: Tables, dev: Tables, merges: Sequence[Merge], served: list[int | None]) -> None:
     """Print a row for each language; with dev texts, a warning if they cannot be parallel."""
-    sizes = [tokens_left(table, []) for table in tables]
-    after = [tokens_left(table, merges) for table in tables]
+    sizes, after = ([tokens_left(table, made) for table in dev or tables] for made in ((), merges))
     columns = [
-        Column("language", list(languages), figures=False),
+        Column("language", languages, figures=False),
         Column("merges served", [count_text(served.count(place)) for place in range(len(languages))]),
         Column("bytes", list(map(count_text, sizes))),
         Column("tokens", list(map(count_text, after))),
         Column("bytes per token", [f"{size / tokens:.3f}" for size, tokens in zip(sizes, after, strict=True)]),
     ]
-    notes = [f"figures are of the {'dev' if parallel else 'training'} texts"]
+    notes = [f"figures are of the {'dev' if dev else 'training'} texts"]
     if None in served:
         notes.append(f"{count_text(served.count(None))} merges were made by the counts of all languages together")
-    lines = [sum(word.count(b"\n") * count for word, count in table.items()) for table in tables]
-    if parallel and len(set(lines)) > 1:
-        notes.append(
-            f"the dev texts have {', '.join(map(count_text, lines))} lines, so they are not parallel; give every "
-            "language the same sentences"
-        )
+    lines = [sum(word.count(b"\n") * count for word, count in table.items()) for table in dev]
+    if len(set(lines)) > 1:
+        of = "lines, so they are not parallel; give every language the same sentences"
+        notes.append(f"the dev texts have {', '.join(map(count_text, lines))} {of}")
     print_sheets([Sheet([f"{count_text(len(merges))} merges"], columns, [""] * len(languages), notes)], Console())
 
 

@@ -1,25 +1,20 @@
-"""Tokenizers: train, load, encode, decode, convert, cut, check and compare them, from Python or by command.
-
-python -m harness.tokenizer train book.txt --vocab-size 32k --save my_tokenizer
-python -m harness.tokenizer encode my_tokenizer "def train(words):"
-python -m harness.tokenizer check my_tokenizer --data book.txt
-"""
+"""Tokenizers: train, load, encode, decode, convert, cut, check and compare them, from Python or by command."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from harness.common.console import Parser, bar, tell
-from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded, reason
+from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
 from harness.common.registry import parse_bytes, parse_vocab_size
-from harness.common.sheet import print_sheets
+from harness.common.sheet import Sheet, print_sheets
 from harness.common.units import count_text
 from harness.corpora import CorpusFile
 from harness.tokenizers import check
@@ -33,11 +28,8 @@ EPILOG = """\
 examples:
   python -m harness.tokenizer train book.txt --vocab-size 32k --save my_tokenizer
   python -m harness.tokenizer cut my_tokenizer --vocab-size 8k,16k --output smaller
-  python -m harness.tokenizer unused my_tokenizer --data book.txt
   python -m harness.tokenizer encode my_tokenizer "def train(words):"
   python -m harness.tokenizer encode my_tokenizer --data book.txt --output ids.npy
-  python -m harness.tokenizer decode my_tokenizer "1 2 3"
-  python -m harness.tokenizer convert my_tokenizer --to huggingface --output elsewhere
   python -m harness.tokenizer convert cl100k_base.tiktoken --pattern gpt4 \\
       --special-token '<|endoftext|>=100257' --to ours --output cl100k
   python -m harness.tokenizer check my_tokenizer --data book.txt
@@ -45,6 +37,9 @@ examples:
 
 exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
 engine gave up on a text or none could be tried, or a file cannot be read or written."""
+
+
+TOKENIZER = {"metavar": "TOKENIZER", "help": "a folder, tokenizer.json or tiktoken:NAME; for convert also ranks"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,9 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="train|encode|decode|...")
 
-    command: argparse.ArgumentParser = commands.add_parser("train", help="train a tokenizer, without a benchmark")
-    command.set_defaults(do=_train)
-    command.add_argument("paths", metavar="PATH", nargs="+", help="a file, folder or pattern, or a data set's name")
+    paths = {"metavar": "PATH", "nargs": "+", "help": "a file, folder or pattern, or a data set's name"}
+    command = _add(commands, _train, "train", "train a tokenizer, without a benchmark", paths)
     add_training_options(command, "greatest_bytes")
     command.add_argument("--threads", metavar="N", type=int, default=1)
     command.add_argument("--errors", default="strict", help="strict or replace, for bytes that are not UTF-8")
@@ -75,9 +69,8 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _add(commands, _unused, "unused", "find tokens that no text gives, or that these texts never give")
     _add_data(command, "a data set or a file; repeatable")
-    command.add_argument(
-        "--fail-on", choices=check.CLASSES, action="append", help="exit with 21 if there are any; repeatable"
-    )
+    about = "exit with 21 if there are any; repeatable"
+    command.add_argument("--fail-on", choices=check.CLASSES, action="append", help=about)
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
 
     command = _add(commands, _encode, "encode", "print the ids of a text, or write those of a data set")
@@ -103,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--size", default="1MB", help="of the generated text (default: %(default)s)")
     command.add_argument("--seed", type=int, default=0, help="of the generated text (default: %(default)s)")
 
-    command = _add(commands, _stats, "stats", "compare how tokenizers compress texts", nargs="+")
+    command = _add(commands, _stats, "stats", "compare how tokenizers compress texts", {**TOKENIZER, "nargs": "+"})
     _add_data(command, "a data set or a file; repeatable", required=True)
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
     return parser
@@ -115,19 +108,16 @@ def add_training_options(command: argparse.ArgumentParser, tie_break: str) -> No
     command.add_argument("--save", metavar="FOLDER", type=Path, required=True, help="where to write the tokenizer")
     command.add_argument("--overwrite", action="store_true", help="replace a tokenizer in that folder")
     command.add_argument("--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s")
-    command.add_argument(
-        "--special-token", metavar="TOKEN", action="append", help="repeatable; default: <|endoftext|>; '' for none"
-    )
+    about = "repeatable; default: <|endoftext|>; '' for none"
+    command.add_argument("--special-token", metavar="TOKEN", action="append", help=about)
     command.add_argument("--tie-break", metavar="RULE", default=tie_break, help="default: %(default)s")
     command.add_argument("--min-count", metavar="N", type=int, default=1, help="merge no rarer pair")
 
 
-def _add(commands: Any, do: Any, name: str, about: str, nargs: str | None = None) -> argparse.ArgumentParser:
-    description = f"{about[0].upper()}{about[1:]}."
-    command: argparse.ArgumentParser = commands.add_parser(name, help=about, description=description)
+def _add(commands: Any, do: Any, name: str, about: str, given: Mapping[str, Any] = TOKENIZER) -> Parser:
+    command: Parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
     command.set_defaults(do=do)
-    forms = "a folder, a tokenizer.json or tiktoken:NAME; convert reads a file of ranks, too"
-    command.add_argument("tokenizers" if nargs else "tokenizer", metavar="TOKENIZER", nargs=nargs, help=forms)
+    command.add_argument("given", **given)
     return command
 
 
@@ -140,17 +130,9 @@ def _add_data(command: argparse.ArgumentParser, about: str, *, action: str = "ap
 def _train(options: argparse.Namespace) -> int:
     place = checked_place(options)
     size = parse_vocab_size(options.vocab_size)
-    tokenizer = train(
-        options.paths[0] if len(options.paths) == 1 else [Path(path) for path in options.paths],
-        size,
-        pattern=options.pattern,
-        special_tokens=special_tokens(options),
-        tie_break=options.tie_break,
-        min_count=options.min_count,
-        threads=options.threads,
-        errors=options.errors,
-        progress=True,
-    )
+    source = options.given[0] if len(options.given) == 1 else list(map(Path, options.given))
+    how = {name: getattr(options, name) for name in ("pattern", "tie_break", "min_count", "threads", "errors")}
+    tokenizer = train(source, size, special_tokens=special_tokens(options), progress=True, **how)
     fewer = f", fewer than {count_text(size)}: no pair is left" if len(tokenizer) < size else ""
     save_and_report(tokenizer, place, fewer)
     return OK
@@ -174,76 +156,60 @@ def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "") -> Non
 
 
 def _cut(options: argparse.Namespace) -> int:
-    tokenizer = load(options.tokenizer)
+    tokenizer = load(options.given)
     sizes = list(map(parse_vocab_size, options.vocab_size.split(",")))
     smaller = {options.output / str(size): tokenizer.cut(size) for size in sizes}
     for folder in smaller:
         check_free(folder, options.overwrite)
     for folder, cut in smaller.items():
-        old = tokenizer.special_tokens
-        moved = [(text, number) for text, number in cut.special_tokens.items() if number != old[text]]
         save_and_report(cut, folder)
-        for text, number in moved:
-            tell(f"special token {text!r} has id {number}, not {old[text]}")
+        for text, old in tokenizer.special_tokens.items():
+            if (number := cut.special_tokens[text]) != old:
+                tell(f"special token {text!r} has id {number}, not {old}")
     return OK
 
 
 def _unused(options: argparse.Namespace) -> int:
-    tokenizer = load(options.tokenizer)
+    tokenizer = load(options.given)
     texts = [_data(data, options.set) for data in options.data or ()]
     blocks = (block for text in texts for block in blocks_of(text.path))
     findings = check.unused(tokenizer, blocks if texts else None)
-    if options.format == "json":
-        tell(json.dumps([finding.record() for finding in findings], indent=1))
-    else:
-        print_sheets(check.unused_sheets(findings, len(tokenizer), with_text=bool(texts)), Console())
+    sheets = check.unused_sheets(findings, len(tokenizer), with_text=bool(texts))
+    _report(options, [finding.record() for finding in findings], sheets)
     return MISMATCH if {finding.kind for finding in findings} & set(options.fail_on or ()) else OK
 
 
 def _encode(options: argparse.Namespace) -> int:
-    if (options.text is None) == (options.data is None):
-        raise Refusal("pass either a TEXT (- for standard input) or --data NAME|FILE")
-    if options.output is not None and options.data is None:
-        raise Refusal("--output needs --data")
-    tokenizer = load(options.tokenizer)
-    if options.output is not None:
-        text = _data(options.data, options.set)
-        with bar(f"encoding {text.name}", text.bytes, "bytes") as show:
-            ids = tokenizer.encode_file(text.path, options.output, on_progress=show)
-        tell(f"{options.output}: {count_text(len(ids))} ids, {ids.dtype}")
+    if (options.text is None) == (options.data is None) or (options.data is None) != (options.output is None):
+        raise Refusal("pass either a TEXT (- for standard input), or --data NAME|FILE with --output FILE")
+    tokenizer = load(options.given)
+    if options.data is None:
+        text = sys.stdin.buffer.read() if options.text == "-" else options.text
+        tell(" ".join(map(str, tokenizer.encode(text))))
         return OK
-    if options.data is not None:
-        parts: Iterable[str | bytes] = blocks_of(_data(options.data, options.set).path)
-    else:
-        parts = [sys.stdin.buffer.read() if options.text == "-" else options.text]
-    between = ""
-    for number in tokenizer.encode_iterable(parts):
-        sys.stdout.write(f"{between}{number}")
-        between = " "
-    sys.stdout.write("\n")
+    file = _data(options.data, options.set)
+    with bar(f"encoding {file.name}", file.bytes, "bytes") as show:
+        ids = tokenizer.encode_file(file.path, options.output, on_progress=show)
+    tell(f"{options.output}: {count_text(len(ids))} ids, {ids.dtype}")
     return OK
 
 
 def _decode(options: argparse.Namespace) -> int:
-    sys.stdout.buffer.write(load(options.tokenizer).decode(_numbers(options.ids)))
+    sys.stdout.buffer.write(load(options.given).decode(_numbers(options.ids)))
     if sys.stdout.isatty():
         sys.stdout.write("\n")
     return OK
 
 
-def _numbers(ids: str) -> Sequence[int]:
-    if ids.endswith(".npy"):
-        import numpy as np
+def _numbers(ids: str) -> list[int]:
+    try:
+        if ids.endswith(".npy"):
+            import numpy as np
 
-        try:
-            return np.load(ids).tolist()  # type: ignore[no-any-return]
-        except (OSError, ValueError) as error:
-            why = reason(error) if isinstance(error, OSError) else error
-            raise Refusal(f"cannot read {ids} ({why}); pass an array of ids", UNMEASURED) from error
-    numbers = (sys.stdin.read() if ids == "-" else ids).split()
-    if wrong := [number for number in numbers if not number.lstrip("-").isdecimal()]:
-        raise Refusal(f"{wrong[0]!r} is not an id; write whole numbers with blanks between them")
-    return list(map(int, numbers))
+            return list(map(int, np.load(ids)))
+        return list(map(int, (sys.stdin.read() if ids == "-" else ids).split()))
+    except ValueError as error:
+        raise Refusal(f"cannot read ids ({error}); write whole numbers with blanks between them") from error
 
 
 def _convert(options: argparse.Namespace) -> int:
@@ -254,7 +220,7 @@ def _convert(options: argparse.Namespace) -> int:
         parted = [token.rpartition("=") for token in options.special_token]
         with_ids = all(text and number.isdecimal() for text, _, number in parted)
         given["special_tokens"] = {text: int(id) for text, _, id in parted} if with_ids else options.special_token
-    tokenizer, folder = load(options.tokenizer, **given), options.output
+    tokenizer, folder = load(options.given, **given), options.output
     notes = save(folder, tokenizer.learned, tokenizer.origin, overwrite=options.overwrite, form=options.to)
     written = ", ".join(name for name in FILES_OF[options.to] if (folder / name).exists())
     tell("\n".join([f"wrote {folder}: {written} ({count_text(len(tokenizer))} tokens)", *notes]))
@@ -263,19 +229,16 @@ def _convert(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     size = parse_bytes(options.size, "--size")
-    tokenizer = load(options.tokenizer)
+    tokenizer = load(options.given)
     texts = [_data(data, options.set) for data in options.data or ()]
-    total = sum(text.bytes for text in texts) or size
-    with (
-        check.every_form(tokenizer.learned, Path(options.tokenizer)) as (folder, notes),
-        bar(f"checking {options.tokenizer}", total, "bytes") as show,
-    ):
-        named = [(text.name, blocks_of(text.path)) for text in texts] or [
-            (f"mixed text (seed {options.seed})", check.mixed_parts(options.seed, size, [*tokenizer.special_tokens]))
-        ]
-        parts = ((name, text) for name, blocks in named for text in joined(blocks) if text)
-        verdicts = check.check(tokenizer, parts, check.ENGINES, folder, show)
-    caption = f"{options.tokenizer}: {count_text(len(tokenizer))} tokens"
+    named = [(text.name, blocks_of(text.path)) for text in texts]
+    if not texts:
+        mixed = check.mixed_parts(options.seed, size, [*tokenizer.special_tokens])
+        named = [(f"mixed text (seed {options.seed})", mixed)]
+    parts = ((name, text) for name, blocks in named for text in joined(blocks) if text)
+    with bar(f"checking {options.given}", sum(text.bytes for text in texts) or size, "bytes") as show:
+        verdicts, notes = check.check(tokenizer, Path(options.given), parts, check.ENGINES, show)
+    caption = f"{options.given}: {count_text(len(tokenizer))} tokens"
     print_sheets([check.verdicts_sheet(verdicts, caption, notes)], Console())
     if any(verdict.differing for verdict in verdicts):
         return MISMATCH
@@ -287,17 +250,21 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace) -> int:
-    tokenizers = {name: load(name) for name in options.tokenizers}
+    tokenizers = {name: load(name) for name in options.given}
     figures = []
     for text in [_data(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():
             with bar(f"{name} on {text.name}", text.bytes, "bytes") as show:
                 figures.append(check.figures_of(name, tokenizer, text.name, blocks_of(text.path), show))
-    if options.format == "json":
-        tell(json.dumps([row._asdict() for row in figures], indent=1))
-    else:
-        print_sheets([check.figures_sheet(figures)], Console())
+    _report(options, [row._asdict() for row in figures], [check.figures_sheet(figures)])
     return OK
+
+
+def _report(options: argparse.Namespace, records: list[dict[str, Any]], sheets: list[Sheet]) -> None:
+    if options.format == "json":
+        tell(json.dumps(records, indent=1))
+    else:
+        print_sheets(sheets, Console())
 
 
 def _data(data: str, overrides: Sequence[str]) -> CorpusFile:

@@ -11,7 +11,6 @@ import tempfile
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +20,7 @@ from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, one_line, share_text, token_text
 from harness.tokenizers import folder as folders
 from harness.tokenizers.forms import RANKS, TOKENIZER_JSON, as_tiktoken, load_tokenizers, read_ranks
-from harness.tokenizers.learned import Learned, last_merges
+from harness.tokenizers.learned import last_merges
 from harness.tokenizers.model import Tokenizer, load
 from variants.contract import Merge
 
@@ -108,21 +107,28 @@ def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[st
 
 def check(
     tokenizer: Tokenizer,
+    source: Path,
     parts: Iterable[tuple[str, str]],
     engines: Mapping[str, Engine],
-    folder: Path,
     on_progress: Callable[[int], None] = lambda _: None,
-) -> list[Verdict]:
-    """Encode texts with ours and with each engine that can open the folder, and compare every id.
+) -> tuple[list[Verdict], list[str]]:
+    """Encode texts with ours and with each engine that can open a form of it, and compare every id.
 
-    `parts` are parts of texts that are divided between characters, each with its text's name.
+    `parts` are parts of texts that are divided between characters, each with its text's name. A form that is in
+    `source` is copied from there, because that is the file which people load. Returns notes about the others, too.
     """
     verdicts = [Verdict(name) for name in engines]
-    for verdict in verdicts:
-        try:
-            verdict.encode = engines[verdict.engine](folder)
-        except Exception as error:  # whatever an engine raises says why it cannot
-            verdict.notes.append(f"{verdict.engine} was not tried: {one_line(str(error)) or type(error).__name__}")
+    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as made:
+        notes = folders.save(Path(made), tokenizer.learned, {})
+        for name in (TOKENIZER_JSON, RANKS):
+            original = source / name if source.is_dir() else source
+            if original.suffix == Path(name).suffix and original.is_file():
+                shutil.copyfile(original, Path(made, name))
+        for verdict in verdicts:
+            try:
+                verdict.encode = engines[verdict.engine](Path(made))
+            except Exception as error:  # whatever an engine raises says why it cannot
+                verdict.notes.append(f"{verdict.engine} was not tried: {one_line(str(error)) or type(error).__name__}")
     done: Counter[str] = Counter()
     for name, part in parts:
         content = part.encode(errors="surrogateescape")
@@ -134,7 +140,7 @@ def check(
         on_progress(done.total())
         if not any(verdict.encode for verdict in verdicts):
             break
-    return verdicts
+    return verdicts, notes
 
 
 def _compare(verdict: Verdict, tokenizer: Tokenizer, name: str, start: int, text: str, ours: list[int]) -> None:
@@ -167,22 +173,6 @@ def _difference(tokenizer: Tokenizer, name: str, start: int, ours: list[int], th
     for side, ids in (("ours:", ours), ("theirs:", theirs)):
         tokens = " ".join(readable_token(tokenizer.vocab.get(number, b"?")) for number in ids[same : same + 6])
         yield f"    {side:7} {tokens or '(the end)'}"
-
-
-@contextmanager
-def every_form(learned: Learned, source: Path) -> Iterator[tuple[Path, list[str]]]:
-    """A folder with the tokenizer in every form, and notes about what some cannot express.
-
-    A form that is in `source` is copied from there, because that is the file which people load.
-    """
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as made:
-        folder = Path(made)
-        notes = folders.save(folder, learned, {})
-        for name in (TOKENIZER_JSON, RANKS):
-            original = source / name if source.is_dir() else source
-            if original.suffix == Path(name).suffix and original.is_file():
-                shutil.copyfile(original, folder / name)
-        yield folder, notes
 
 
 # Generated text: many scripts, every kind of blank and line end, contractions, special tokens whole and truncated,

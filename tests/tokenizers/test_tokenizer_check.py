@@ -59,7 +59,7 @@ def test_an_engine_gives_our_ids_or_does_not_load_as_documented(tmp_path: Path, 
     }
     folder = put(tmp_path, pattern)
     opening = {**checking.ENGINES, "transformers": open_transformers}
-    (verdict,) = check(load(folder), [("here", TEXT)], {engine: opening[engine]}, folder)
+    (verdict,), _ = check(load(folder), folder, [("here", TEXT)], {engine: opening[engine]})
     assert outcomes == {"equal" if verdict.texts else "does not load"}
     assert verdict.differing == 0
 
@@ -76,7 +76,7 @@ def test_each_engine_is_compared_with_ours(tmp_path: Path) -> None:
         "other": lambda _: lambda text: one.encode(text.replace("mat", "hat")),
     }
     parts = [("tale", "the\udcff"), ("tale", text)]
-    same, short, long, other = check(one, parts, engines, tmp_path)
+    (same, short, long, other), _ = check(one, tmp_path, parts, engines)
     assert (same.texts, same.differing, same.notes) == (2, 0, [])
     assert (same.ids, same.bytes) == (len(one.encode("the\ufffd")) + len(one.encode(text)), 6 + len(text.encode()))
     assert (short.differing, long.differing, other.differing) == (2, 2, 1)
