@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import cards
-from harness.corpora.files import CorpusFile, Part, check_readable, cut, digest_of
+from harness.corpora.files import CorpusFile, Part, cut, digest_of
 from harness.corpora.local import local_corpus
 
 __all__ = ["CorpusFile", "Part", "digest_of", "is_table", "prepare"]
@@ -38,7 +38,6 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     else:
         file_name, path, parts = local_corpus(card, special_tokens)
         name = file_name if card["source"].get("kind") == "path" else name
-    check_readable(path)
     sha256 = cards.check_facts(name, path, card)
     facts = cards.counted_facts(card, special_tokens)
     whole = CorpusFile(name, path, path.stat().st_size, sha256, parameters=parameters, parts=parts, facts=facts)

@@ -7,13 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import yaml
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from harness.common import files
+from harness.common import files, registry
 from harness.common.console import Parser, tell, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.units import bytes_text
@@ -43,9 +37,7 @@ its card describes; 130 if interrupted."""
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     arguments = parser().parse_args(argv)
-    return guarded(
-        lambda: arguments.do(arguments), kept="what has arrived is kept, run the same command again to resume"
-    )
+    return guarded(lambda: arguments.do(arguments), "what has arrived is kept, run the same command again to resume")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,13 +63,8 @@ def parser() -> argparse.ArgumentParser:
     ):
         command(name, do, about).add_argument("name", metavar="NAME")
     added = command("cache", show_cache, "what is kept between runs, and how much room it takes; --clear removes it")
-    added.add_argument(
-        "--clear",
-        nargs="+",
-        choices=["all", *files.KINDS],
-        metavar="KIND",
-        help="remove all, or these: %(choices)s; what a run needs is made again",
-    )
+    about = "remove all, or these: %(choices)s; what a run needs is made again"
+    added.add_argument("--clear", nargs="+", choices=["all", *files.KINDS], metavar="KIND", help=about)
     added = command("counts", export, "the words of a data set with their counts as Parquet; counted first if missing")
     added.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
     added.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
@@ -89,23 +76,21 @@ def parser() -> argparse.ArgumentParser:
 
 
 def list_all(_: argparse.Namespace) -> int:
-    """Print a line for each data set; what it is folds where the terminal is narrow."""
-    headings = ("name", "language", "bytes", "here", "licence", "what it is")
-    table = Table(*headings, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-    for column in table.columns[:4]:
-        column.no_wrap = True
+    """Print a line for each data set."""
+    rows = [["name", "language", "bytes", "here", "licence", "what it is"]]
     for card in cards().values():
         size = bytes_text(card["facts"]["bytes"]) if "bytes" in card["facts"] else ""
         texts = (card["name"], card["language"], size, state(card), card["licence"], card["about"])
-        table.add_row(*(Text(terminal_text(text or "-")) for text in texts))
-    Console(width=None if sys.stdout.isatty() else 10_000).print(table)
+        rows.append([terminal_text(text or "-") for text in texts])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        tell("  ".join(map(str.ljust, row, widths)).rstrip())
     return OK
 
 
 def info(arguments: argparse.Namespace) -> int:
     card = card_of(arguments.name)
-    text = yaml.safe_dump({key: value for key, value in card.items() if value is not None}, sort_keys=False, width=100)
-    here = state(card)
+    text, here = (registry.conf_folder() / "data" / f"{arguments.name}.yaml").read_text(), state(card)
     place = "data.path=FILE" if here == "yours" else f"python -m harness.corpora path {card['name']} prints its place"
     tell(f"{text.rstrip()}\n# here: {here}; {place}")
     return OK
@@ -150,32 +135,26 @@ def show_cache(arguments: argparse.Namespace) -> int:
 
 
 def export(arguments: argparse.Namespace) -> int:
-    """Write the words of a data set as Parquet and report what is in the file."""
+    """Write the words of a data set as Parquet, whole or not at all, and report what is in the file."""
     from harness.runs.blocks import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import only_cell
 
-    extra("pyarrow", "Parquet")
-    word_counts, manifest = words_of(*only_cell(None, [f"data={arguments.name}", *arguments.set]))
+    pa, parquet = extra("pyarrow", "Parquet"), extra("pyarrow.parquet", "Parquet")
+    words, manifest = words_of(*only_cell(None, [f"data={arguments.name}", *arguments.set]))
     if arguments.least > 1:
-        word_counts = WordCounts.from_items(item for item in word_counts.items() if item[1] >= arguments.least)
-        manifest = exchange.facts(word_counts)
-    write_parquet(arguments.parquet, word_counts, manifest["sha256"])
+        words = WordCounts.from_items(item for item in words.items() if item[1] >= arguments.least)
+        manifest = exchange.facts(words)
+    offsets, data, counts = map(pa.py_buffer, (words.offsets, words.data, words.counts))
+    buffers = {"word": (pa.large_binary(), [None, offsets, data]), "count": (pa.uint64(), [None, counts])}
+    columns = [pa.Array.from_buffers(kind, len(words), held) for kind, held in buffers.values()]
+    fields = [pa.field(name, kind, nullable=False) for name, (kind, _) in buffers.items()]
+    table = pa.table(columns, pa.schema(fields, metadata={"sha256": manifest["sha256"]}))
+    with files.whole_file(arguments.parquet, "choose another place with --parquet FILE", UNMEASURED) as temporary:
+        # Hardly a word comes twice, so a dictionary of them would only cost memory.
+        parquet.write_table(table, temporary, 1 << 20, compression="zstd", use_dictionary=False)
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
     tell(f"{arguments.parquet}: {facts}, sha256 of the counts {manifest['sha256']}")
     return OK
-
-
-def write_parquet(path: Path, word_counts: WordCounts, digest: str) -> None:
-    """Write the columns `word` and `count`, whole or not at all."""
-    pa, parquet = extra("pyarrow", "Parquet"), extra("pyarrow.parquet", "Parquet")
-    offsets, data, counts = map(pa.py_buffer, (word_counts.offsets, word_counts.data, word_counts.counts))
-    buffers = {"word": (pa.large_binary(), [None, offsets, data]), "count": (pa.uint64(), [None, counts])}
-    columns = [pa.Array.from_buffers(kind, len(word_counts), held) for kind, held in buffers.values()]
-    fields = [pa.field(name, kind, nullable=False) for name, (kind, _) in buffers.items()]
-    table = pa.table(columns, pa.schema(fields, metadata={"sha256": digest}))
-    with files.whole_file(path, "choose another place with --parquet FILE", UNMEASURED) as temporary:
-        # Hardly a word comes twice, so a dictionary of them would only cost memory.
-        parquet.write_table(table, temporary, 1 << 20, compression="zstd", use_dictionary=False)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import functools
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +67,6 @@ def check_source(card: Card) -> None:
         raise Refusal(f"{place}: a source of kind {kind} needs {', '.join(FETCHED[kind])}")
 
 
-# Where files are
-
-
 def fetched_place(card: Card) -> Path:
     """Where `fetch` puts the file of a card."""
     return files.cache_folder("corpora").joinpath(card["source"]["file"])
@@ -78,8 +75,11 @@ def fetched_place(card: Card) -> Path:
 @functools.cache
 def standard_library() -> Path:
     """The running Python's own modules as one file, a document each, made again when they change."""
-    root = Path(sysconfig.get_paths()["stdlib"])
-    paths = sorted(source_files(root), key=lambda path: path.relative_to(root).as_posix())
+    root, paths = Path(sysconfig.get_paths()["stdlib"]), []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        paths += [path for name in names if name.endswith(".py") and (path := Path(folder, name)).is_file()]
+    paths.sort(key=lambda path: path.relative_to(root).as_posix())
     listing = [(path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     corpus = entry("corpora", "stdlib", sys.version_info[:2], listing)
     if not corpus.exists():
@@ -90,22 +90,12 @@ def standard_library() -> Path:
     return corpus
 
 
-def source_files(root: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name not in LEFT_OUT]
-        paths = (Path(folder, name) for name in names if name.endswith(".py"))
-        yield from (path for path in paths if path.is_file())  # a link may lead nowhere
-
-
 def state(card: Card) -> str:
     """Whether the file is here: yes, no, on use (made when a run needs it), or yours."""
     kind = card["source"]["kind"]
     if kind in FETCHED:
         return "yes" if fetched_place(card).exists() else "no"
     return "yours" if kind in YOURS else "on use"
-
-
-# Generated sets
 
 
 def with_changes_named(card: Card) -> Card:
@@ -119,14 +109,9 @@ def with_changes_named(card: Card) -> Card:
 
 def parameters_of(card: Card) -> dict[str, Any] | None:
     """The parameters of a generated set, for its record, or None."""
-    return {name: card["source"][name] for name in card["source"] if name != "kind"} if is_generated(card) else None
-
-
-def is_generated(card: Card) -> bool:
-    return bool(card["source"].get("kind") == GENERATOR and card["path"] is None)
-
-
-# Facts
+    if card["path"] is not None or card["source"].get("kind") != GENERATOR:
+        return None
+    return {name: value for name, value in card["source"].items() if name != "kind"}
 
 
 def check_facts(name: str, path: Path, card: Card) -> str:

@@ -8,7 +8,6 @@ machine or behind a URL that fsspec opens.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import io
 import logging
@@ -40,6 +39,7 @@ from harness.worker import exchange
 from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
 from variants.counting import parts as counting
 
+Params = Mapping[str, Any]
 GROUP = "distributed"
 FORMAT = 7  # of a run in the cache; one of another format is not read
 SMALLEST_PART = 1 << 16
@@ -53,35 +53,16 @@ STATES = ("ETag", "etag", "md5Hash", "blob_id", "sha256", "generation", "LastMod
 """What services report of a file that changes when its content does; each reports some of it."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """counting.params, and counting.memory in bytes."""
-
-    scheduler: str | None
-    workers: int
-    part_bytes: int
-    memory: int | None
-
-
-def settings_of(params: Mapping[str, Any], memory: int | None) -> Settings:
-    """Check the parameters. Raises Refusal for invalid ones."""
-    workers = params["workers"]
-    at_least("counting.params.workers", 1 if workers is None else workers)
+def counted_table(
+    card: Mapping[str, Any], corpus: Corpus, params: Params, memory: int | None, file: CorpusFile | None, plan: bool
+) -> CorpusFile:
+    """The table of a text's words, from the cache or counted now; `file` is the text if it is one local file."""
+    at_least("counting.params.workers", 1 if params["workers"] is None else params["workers"])
     part_bytes = parse_bytes(params["part"], "counting.params.part")
     if part_bytes < SMALLEST_PART:
         raise Refusal(f"counting.params.part={params['part']} is too small; the minimum is {bytes_text(SMALLEST_PART)}")
-    return Settings(params["scheduler"], workers or usable_cores(), part_bytes, memory)
-
-
-def counted_table(
-    card: Mapping[str, Any], corpus: Corpus, settings: Settings, file: CorpusFile | None, plan: bool
-) -> CorpusFile:
-    """The table of a text's words, from the cache or counted now; `file` is the text if it is one local file.
-
-    Raises Refusal, with one sentence that says what is left and how to resume.
-    """
-    name, members, how = text_of(card, corpus, file)
-    parts = divide(members, settings.part_bytes, corpus=corpus, **how)
+    name, members, separator = text_of(card, corpus, file)
+    parts = divide(members, part_bytes, corpus, separator, card.get("column"))
     label = f"{name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
     place = entry("counts", exchange.FORMAT, sorted(part.key for part in parts))
     if plan and exchange.whole(place) is None:
@@ -89,7 +70,7 @@ def counted_table(
 
     def make(folder: Path) -> None:
         runs = files.cache_folder("parts", place.name)
-        count(label, parts, settings, runs)
+        count(label, parts, params, memory, runs)
         merge(parts, runs, folder)
         shutil.rmtree(runs)
 
@@ -98,13 +79,13 @@ def counted_table(
     return CorpusFile(name, place, len(word_counts.data), manifest["sha256"], table=True, of_text=True)
 
 
-def count(label: str, parts: Sequence[Part], settings: Settings, runs: Path) -> None:
+def count(label: str, parts: Sequence[Part], params: Params, memory: int | None, runs: Path) -> None:
     """Have the parts counted that have no run in the folder `runs`. Raises Refusal if one cannot be read."""
     todo = [part for part in parts if not (runs / part.key).exists()]
     total, left = (sum(part.size for part in some) for some in (parts, todo))
     say(f"counting {label}, {count_text(len(parts) - len(todo))} of them counted before")
-    with workers(settings) as (client, replace_dead), bar("counting", total, "bytes") as show:
-        for part, run in run_tasks(client, replace_dead, todo, settings.memory):
+    with workers(params) as (client, replace_dead), bar("counting", total, "bytes") as show:
+        for part, run in run_tasks(client, replace_dead, todo, memory):
             with files.placing(runs / part.key) as temporary:
                 temporary.write_bytes(run)
             left -= part.size
@@ -112,10 +93,7 @@ def count(label: str, parts: Sequence[Part], settings: Settings, runs: Path) -> 
 
 
 def merge(parts: Sequence[Part], runs: Path, place: Path) -> None:
-    """Merge the runs of all parts into one word store.
-
-    Runs are read from front to back, so the memory does not grow with them.
-    """
+    """Merge the runs of all parts into one word store; the memory does not grow with them."""
     tables = [counting.run_in(exchange.map_column(runs / part.key, "B")) for part in parts]
     place.mkdir(parents=True)
     with contextlib.ExitStack() as opened:
@@ -123,36 +101,28 @@ def merge(parts: Sequence[Part], runs: Path, place: Path) -> None:
     exchange.finish(place)
 
 
-# What is counted
-
-
-def text_of(
-    card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None
-) -> tuple[str, list[Member], dict[str, str | None]]:
-    """Name, files, separator and column of a text. Raises Refusal if its documents cannot be counted separately."""
+def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) -> tuple[str, list[Member], str]:
+    """Name, files and separator of a text. Raises Refusal if its documents cannot be counted separately."""
     if file is not None:
-        return file.name, members_of(str(file.path)), {"separator": "", "column": None}
-    path, column, tokens = card["path"], card.get("column"), corpus.special_tokens
+        return file.name, members_of(str(file.path)), ""
+    path, tokens = card["path"], corpus.special_tokens
     members = members_of(path)
-    separator = local.separator_of(path, members, column, tokens)
+    separator = local.separator_of(path, members, card.get("column"), tokens)
     if separator and not counting.ends_a_part(separator, tokens):
         raise Refusal(
             f"{separator!r} is between the files, and counting them separately needs a special token there that no "
             "other can overlap; put such a token first in special_tokens"
         )
-    return local.name_of(path, members), members, {"separator": separator, "column": column}
+    return local.name_of(path, members), members, separator
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file of a corpus, here or behind a URL, as much of a `Path` as reading needs.
-
-    `state` changes when the file does.
-    """
+    """A file of a corpus, here or behind a URL, as much of a `Path` as reading needs."""
 
     place: str
     size: int
-    state: str
+    state: str  # changes when the file does
 
     def __str__(self) -> str:
         return self.place
@@ -187,10 +157,7 @@ def storage(place: str) -> tuple[Any, str]:
 
 
 def members_of(path: Any) -> list[Member]:
-    """The files that data.path names, in order: of a list, a folder, a pattern, on this machine or behind URLs.
-
-    Raises Refusal, with one sentence, for what does not exist or cannot be read.
-    """
+    """The files that data.path names, in order: of a list, a folder, a pattern, on this machine or behind URLs."""
     members = []
     for file in local.members_of(path, members_behind):
         if isinstance(file, Path):
@@ -222,8 +189,8 @@ def members_behind(url: str) -> list[Member]:
 
 def unreadable(place: str, error: Exception) -> Refusal:
     """One sentence on why a file cannot be read."""
-    if isinstance(error, Refusal):
-        return error
+    if isinstance(error, (Refusal, Unavailable)):
+        return Refusal(str(error), UNMEASURED)
     why = f"{type(error).__name__}: {line_of(error)}"
     return Refusal(f"cannot read {place} ({why}); check its place and your credentials", UNMEASURED)
 
@@ -254,13 +221,13 @@ class Part:
         return hashlib.sha256(everything.encode(errors="surrogateescape")).hexdigest()
 
 
-def divide(members: Sequence[Member], part_bytes: int, **how: Any) -> list[Part]:
+def divide(members: Sequence[Member], part_bytes: int, *how: Any) -> list[Part]:
     """The parts of these files, the largest first; those of plain text are not much larger than `part_bytes`."""
     parts = []
     for member in members:
         number = max(1, -(-member.size // part_bytes)) if is_plain(member) else 1
         bounds = [member.size * place // number for place in range(number + 1)]
-        parts += [Part(member, first, last, **how) for first, last in zip(bounds, bounds[1:], strict=False)]
+        parts += [Part(member, first, last, *how) for first, last in zip(bounds, bounds[1:], strict=False)]
     return sorted(parts, key=lambda part: -part.size)
 
 
@@ -278,8 +245,6 @@ def count_part(part: Part, memory: int | None) -> bytes:
         word_counts = count_words(part, memory)
         if not part.member.is_unchanged():
             raise Refusal(f"{part.member} was changed while it was counted; {AGAIN}", UNMEASURED)
-    except Unavailable as error:
-        raise Refusal(str(error), UNMEASURED) from error
     except (InvalidText, LeftOut) as error:
         error.path = local.described(part.member)
         raise Refusal(str(error), UNMEASURED) from error
@@ -306,33 +271,34 @@ def count_words(part: Part, memory: int | None) -> WordCounts:
         start, stop = (counting.safe_place(corpus, file, part.member.size, place) for place in (part.first, part.last))
         if part.size < part.member.size:
             file.seek(start)
+
+        def copy(text: BinaryIO) -> None:
+            left = stop - start
+            while left and (block := file.read(min(left, 1 << 20))):  # a file that became shorter has changed
+                text.write(block)
+                left -= len(block)
+
         try:
-            return counting.count_stream(corpus, functools.partial(copy, file, stop - start), memory)
+            return counting.count_stream(corpus, copy, memory)
         except (InvalidText, LeftOut) as error:
             error.offset += start
             raise
-
-
-def copy(file: BinaryIO, length: int, text: BinaryIO) -> None:
-    while length and (block := file.read(min(length, 1 << 20))):  # a file that became shorter has changed
-        text.write(block)
-        length -= len(block)
 
 
 # The workers
 
 
 @contextlib.contextmanager
-def workers(settings: Settings) -> Iterator[tuple[Any, Callable[[], None]]]:
+def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
     """A client of the scheduler, or of one with processes on this machine, and a function that replaces dead ones."""
     distributed = extra("distributed", "counting=dask", GROUP)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with contextlib.ExitStack() as opened:
-        address, replace_dead = settings.scheduler, lambda: None
+        address, replace_dead = params["scheduler"], lambda: None
         if address is None:
             quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
             address = opened.enter_context(distributed.LocalCluster(n_workers=0, **quiet)).scheduler_address
-            replace_dead = opened.enter_context(processes(address, settings.workers))
+            replace_dead = opened.enter_context(processes(address, params["workers"] or usable_cores()))
         try:
             client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
@@ -342,7 +308,7 @@ def workers(settings: Settings) -> Iterator[tuple[Any, Callable[[], None]]]:
                 UNMEASURED,
             ) from error
         client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", INNOCENT))
-        if settings.scheduler is not None and not client.nthreads():
+        if params["scheduler"] is not None and not client.nthreads():
             say(f"waiting for the first worker of {address}")
         try:
             yield client, replace_dead
@@ -362,23 +328,21 @@ def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
         command += ["--memory-limit", "0", "--no-dashboard", "--local-directory", own]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         null, failures = subprocess.DEVNULL, 0
-
-        def start() -> subprocess.Popen[bytes]:
-            return subprocess.Popen(command, stdin=null, stdout=null, stderr=log, env=environment)
+        running: list[subprocess.Popen[bytes]] = []
 
         def replace_dead() -> None:
             nonlocal failures
-            for place, process in enumerate(running):
-                if process.poll() is not None:
-                    failures += process.returncode > 0
-                    if failures > MOST_FAILURES:
-                        log.seek(0)
-                        last = log.read().decode(errors="replace").strip().rpartition("\n")[2].strip()
-                        raise Refusal(f"workers cannot be started on this machine ({last})", UNMEASURED)
-                    running[place] = start()
+            failures += sum((process.poll() or 0) > 0 for process in running)
+            if failures > MOST_FAILURES:
+                log.seek(0)
+                last = log.read().decode(errors="replace").strip().rpartition("\n")[2].strip()
+                raise Refusal(f"workers cannot be started on this machine ({last})", UNMEASURED)
+            running[:] = [process for process in running if process.returncode is None]
+            while len(running) < number:
+                running.append(subprocess.Popen(command, stdin=null, stdout=null, stderr=log, env=environment))
 
-        running = [start() for _ in range(number)]
         try:
+            replace_dead()
             yield replace_dead
         finally:
             for process in running:

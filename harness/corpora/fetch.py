@@ -3,11 +3,10 @@
 Downloads stay in a folder of their own until the corpus is complete and is what its card describes; then it is renamed
 into place. So a file in place is complete, an interrupted fetch resumes, and a wrong file is never put there.
 
-Packages are downloaded by pip, APT or npm and read where they lie; nothing is installed, built or run. A card's source
-says which of their files become one corpus: `files` are patterns (`*.py`; `*` also matches slashes), `order` is
-`archive`, `name` or `version` (the file's own name, numbers by their value), and `lines` takes the first group of a
-pattern from each line that it matches, followed by `line_end` (a newline unless the card says otherwise). `inside`
-names a tar file in the package, whose files are taken instead.
+Packages are downloaded by pip, APT or npm and read where they lie; nothing is installed, built or run. In a card's
+source `files` are patterns of those that become one corpus (`*` also matches slashes), `order` is `archive`, `name` or
+`version` (the file's own name, numbers by their value), `lines` takes the first group of a pattern from each line that
+it matches, followed by `line_end` (a newline by default), and `inside` names a tar file whose files are taken instead.
 """
 
 from __future__ import annotations
@@ -33,18 +32,17 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from harness.common import files
 from harness.common.console import Advance, bar, say
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.units import one_line
 from harness.corpora.cards import FETCHED, Card, check_facts, difference, fetched_place
-from harness.corpora.files import Damaged, check_readable, fresh_digest_of, remember
+from harness.corpora.files import BLOCK_BYTES, Damaged, fresh_digest_of, remember
 from harness.corpora.local import documents_in, is_compressed
 
 Source = Mapping[str, Any]
-BLOCK = 1 << 18
 TEMPORARY = {408, 416, 425, 429, 500, 502, 503, 504}
 """Status codes after which another attempt may succeed."""
 HINTS = {401: "it needs a login; for Hugging Face set HF_TOKEN", 404: "put its new address on the card"}
@@ -64,7 +62,6 @@ def fetch(card: Card) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time fetches it; the lock ends with its process
         if not place.exists():
             fetch_into(place, card)
-        check_readable(place)
         facts = {"sha256": check_facts(name, place, card), "bytes": place.stat().st_size}
     missing = ", ".join(f"{fact} {value}" for fact, value in facts.items() if fact not in card["facts"])
     say(f"{name} is at {place}" + (f"; its card does not say: {missing}" if missing else ", as its card says"))
@@ -82,7 +79,7 @@ def fetch_into(place: Path, card: Card) -> None:
         digest = fresh_digest_of(made)
         if wrong := difference(card, {"bytes": made.stat().st_size, "sha256": digest}):
             advice = "it was discarded, and if the next fetch ends so too, its source has changed"
-            raise Damaged(f"what was fetched for {card['name']} {wrong}; {advice}")
+            raise Damaged(f"what was fetched for {card['name']} {wrong}; {advice}", UNMEASURED)
     except Damaged:
         shutil.rmtree(folder)  # so that the next call starts afresh
         raise
@@ -135,15 +132,12 @@ def addresses_of(source: Source) -> tuple[list[str], dict[str, str]]:
 
 @dataclass
 class Download:
-    """One file, to be fetched to `path`; what has arrived lies beside it, with the mark (ETag or date) of its version.
-
-    `headers` go to the host of the address only, not to where it redirects.
-    """
+    """One file, fetched to `path`; what has arrived lies beside it, with the mark (ETag or date) of its version."""
 
     url: str
     path: Path
     show: Advance
-    headers: Mapping[str, str]
+    headers: Mapping[str, str]  # for the host of the address only, not for where it redirects
 
     def __post_init__(self) -> None:
         self.part, self.mark = (self.path.with_name(f"{self.path.name}.{end}") for end in ("part", "version"))
@@ -206,7 +200,7 @@ class Download:
         rest = response.headers.get("Content-Length")
         total = length + int(rest) if rest is not None else None
         with self.part.open("ab") as part:
-            while block := response.read1(BLOCK):
+            while block := response.read1(BLOCK_BYTES):
                 length += len(block)
                 try:
                     part.write(block)
@@ -294,22 +288,21 @@ def pip_without_building(folder: Path, arguments: list[str]) -> None:
     `pip download` of a source distribution builds the package's metadata, which runs the package's own code. When pip
     tries to, the archive has been downloaded, and nothing else is needed.
     """
-    with tempfile.TemporaryDirectory(dir=folder) as inner:
-        tempfile.tempdir = inner  # where pip keeps what it downloads
+    tempfile.tempdir = inner = tempfile.mkdtemp(dir=folder)  # where pip keeps what it downloads
 
-        def forbid(event: str, _: Any) -> None:
-            if event in STARTS:
-                for archive in Path(inner).glob("*/*"):
-                    if archive.name.endswith((".tar.gz", ".zip", ".tar.bz2", ".tar.xz")):
-                        archive.replace(folder / archive.name)
-                        shutil.rmtree(inner)
-                        os._exit(0)
-                # pip also asks other programs for what it can do without
-                raise PermissionError("nothing is run for a download")
+    def forbid(event: str, _: Any) -> None:
+        if event in STARTS:
+            for archive in Path(inner).glob("*/*"):
+                if archive.name.endswith((".tar.gz", ".zip", ".tar.bz2", ".tar.xz")):
+                    archive.replace(folder / archive.name)
+                    shutil.rmtree(inner)
+                    os._exit(0)
+            # pip also asks other programs for what it can do without
+            raise PermissionError("nothing is run for a download")
 
-        sys.addaudithook(forbid)
-        sys.argv = ["pip", *arguments]
-        runpy.run_module("pip", run_name="__main__", alter_sys=True)
+    sys.addaudithook(forbid)
+    sys.argv = ["pip", *arguments]
+    runpy.run_module("pip", run_name="__main__", alter_sys=True)
 
 
 Member = tuple[str, IO[bytes]]
@@ -317,9 +310,9 @@ Member = tuple[str, IO[bytes]]
 
 
 def members(archive: Path, inside: str | None = None) -> Iterator[Member]:
-    """The files of a wheel, a source distribution, an npm package or a Debian package, in their order there.
+    """The files of a wheel, a source distribution, an npm or Debian package, or of the tar file `inside` in it.
 
-    Raises Refusal for a damaged archive, and for one without the tar file `inside`.
+    They come in their order there. Raises Refusal for a damaged archive.
     """
     try:
         for name, content in outer_members(archive):
@@ -327,11 +320,8 @@ def members(archive: Path, inside: str | None = None) -> Iterator[Member]:
                 yield name, content
             elif name == inside:
                 yield from tar_members(content)
-                return
     except (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
-        raise Damaged(f"{archive} is damaged ({error}); fetch it again") from error
-    if inside is not None:
-        raise Refusal(f"{inside} not found in {archive.name}; the card is for another version", UNMEASURED)
+        raise Damaged(f"{archive} is damaged ({error}); fetch it again", UNMEASURED) from error
 
 
 def outer_members(archive: Path) -> Iterator[Member]:
@@ -381,8 +371,7 @@ def join(archives: Path, source: Source, place: Path, show: Callable[[int], None
 
 def text_of(name: str, content: IO[bytes], source: Source) -> bytes:
     """What the source takes of a file."""
-    packed = name.endswith(".gz")
-    text = (cast("IO[bytes]", gzip.GzipFile(fileobj=content)) if packed else content).read()
+    text = gzip.decompress(content.read()) if name.endswith(".gz") else content.read()
     if "lines" not in source:
         return text
     end = source.get("line_end", "\n").encode()

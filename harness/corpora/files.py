@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from harness.common import files
 from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.registry import parse_bytes
+from harness.common.registry import at_least, parse_bytes
 
 # File systems stamp changes at intervals of up to two seconds: a second change within one would not show.
 SECONDS_TO_SETTLE = 2.0
@@ -33,9 +33,6 @@ class Part(NamedTuple):
 
 class Damaged(Refusal):
     """A file is damaged or incomplete; a fetched one is not worth keeping."""
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(sentence, UNMEASURED)
 
 
 @dataclass(frozen=True)
@@ -93,10 +90,7 @@ def entry(kind: str, *facts: Any) -> Path:
 
 
 def digest_of(path: Path) -> str:
-    """The file's sha256, cached until the file changes.
-
-    The digest of a file that has changed just now is not cached: the next change might have the same time stamp.
-    """
+    """The file's sha256, cached until the file changes, unless it has just changed: the next change might not show."""
     state = state_of(path)
     cached = entry("digests", state)
     if cached.exists():
@@ -110,12 +104,11 @@ def digest_of(path: Path) -> str:
 
 def fresh_digest_of(path: Path) -> str:
     """The sha256 of what the file holds now, whatever is cached."""
-    hasher, done = hashlib.sha256(), 0
+    hasher = hashlib.sha256()
     with path.open("rb") as file, bar(f"checking {path.name}", path.stat().st_size, "bytes") as show:
         while block := file.read(BLOCK_BYTES):
             hasher.update(block)
-            done += len(block)
-            show(done)
+            show(file.tell())
     return hasher.hexdigest()
 
 
@@ -131,32 +124,24 @@ def state_of(path: Path) -> str:
     return f"{path.resolve()}|{status.st_size}|{times}|{status.st_dev}|{status.st_ino}"
 
 
-# Slices
-
-
 def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
     """The slice that data.skip, data.bytes and data.documents select, as a separate file; without them the whole.
 
     A slice starts at the first document's end at or past `skip` bytes. It has at most `bytes` bytes and ends with the
-    last document, or else the last line, that ends in the last tenth of them; or else with a character. An empty slice
-    is refused.
+    last document, or else the last line, that ends in the last tenth of them; or else with a character.
     """
-    skip, length, documents = (card[key] for key in ("skip", "bytes", "documents"))
-    if skip is None and length is None and documents is None:
+    if all(card[key] is None for key in ("skip", "bytes", "documents")):
         return whole
-    limits = {
-        "skip": parse_bytes(skip, "data.skip", smallest=0) if skip is not None else 0,
-        "bytes": parse_bytes(length, "data.bytes") if length is not None else None,
-        "documents": documents,
-    }
-    if documents is not None and documents < 1:
-        raise Refusal(f"data.documents must be 1 or more, got {documents}")
+    skip = parse_bytes(card["skip"] or 0, "data.skip", smallest=0)
+    length = parse_bytes(card["bytes"], "data.bytes") if card["bytes"] is not None else None
+    if card["documents"] is not None:
+        at_least("data.documents", card["documents"])
     with whole.path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if whole.bytes else b""
-        start, stop = bounds(mapped, special_tokens, **limits)
+        start, stop = bounds(mapped, special_tokens, skip, length, card["documents"])
         if start == stop and whole.bytes:
-            skipped = f"data.skip={limits['skip']} leaves nothing of {whole.name}: no document starts there; skip less"
-            short = f"data.bytes={limits['bytes']} is less than one character of {whole.name}; set it higher"
+            skipped = f"data.skip={skip} leaves nothing of {whole.name}: no document starts there; skip less"
+            short = f"data.bytes={length} is less than one character of {whole.name}; set it higher"
             raise Refusal(skipped if start == whole.bytes else short, UNMEASURED)
         path = entry("texts", whole.sha256, start, stop)
         if not path.exists():
@@ -177,14 +162,14 @@ def bounds(
     (6, 12)
     """
     tokens = sorted((token.encode() for token in special_tokens), key=len, reverse=True)
-    special = re.compile(b"|".join(map(re.escape, tokens))) if tokens else None
+    special = re.compile(b"|".join(map(re.escape, tokens)) if tokens else b"(?!)")
     start = min(skip, len(content))
     if start:
-        start = document_start(content, special, start, len(tokens[0]) if tokens else 0)
+        start = document_start(content, special, start, max(map(len, tokens), default=0))
     stop = len(content)
     if bytes is not None and start + bytes < stop:
         stop = nearby_end(content, tokens, start, start + bytes)
-    if documents is not None and special is not None:
+    if documents is not None:
         first, number = start, 0
         for match in special.finditer(content, start, stop):
             number += bool(content[first : match.start()].strip())  # as in the counts, without blank ones
@@ -214,10 +199,8 @@ def nearby_end(content: mmap.mmap | bytes, tokens: Sequence[bytes], start: int, 
     return character_start(content, stop)
 
 
-def document_start(content: mmap.mmap | bytes, special: re.Pattern[bytes] | None, position: int, longest: int) -> int:
+def document_start(content: mmap.mmap | bytes, special: re.Pattern[bytes], position: int, longest: int) -> int:
     """The first document's end at `position` or later; text that holds no special token at all is cut anywhere."""
-    if special is None:
-        return character_start(content, position)
     for match in special.finditer(content, max(0, position - longest)):
         if match.end() >= position:
             return match.end()

@@ -1,12 +1,10 @@
 """Generated texts, and tables of words that are counted already, generated or from files.
 
 What is generated is a function of a seed and sizes, the same bytes on every machine. A card names a generator in
-`source.generator` and gives all its parameters; its digest is on the card. `data.source.NAME=VALUE` changes a parameter
-and makes another set, for which the facts of the card do not hold.
+`source.generator` and gives all its parameters; with `data.source.NAME=VALUE` the facts of the card do not hold.
 
-A file is Parquet, with the columns `word` (binary or text) and `count` (whole numbers). A count of 0 drops the word,
-and the counts of repeated words are added. A table is cached as a word store, as counted words are, under its digest,
-so that trainers get both in the same way.
+A table in a file is Parquet, with the columns `word` (binary or text) and `count` (whole numbers). A count of 0 drops
+the word, and the counts of repeated words are added. Tables are cached as word stores, as counted words are.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from harness.common import files, registry
 from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal, extra, wrong_value
 from harness.common.units import one_line
-from harness.corpora.cards import Card, difference, is_generated
+from harness.corpora.cards import GENERATOR, Card, difference
 from harness.corpora.files import CorpusFile, check_readable, digest_of, entry
 from harness.corpora.language import (
     Bytes,
@@ -92,7 +90,8 @@ def random_text(
 def ties(*, seed: Seed, letters: Annotated[int, msgspec.Meta(ge=2, le=len(LETTERS))]) -> Iterator[bytes]:
     """Every word of three of so many letters, once, in random order: all pairs of letters occur equally often."""
     words = ["".join(word) for word in product(LETTERS[:letters], repeat=3)]
-    yield "".join(f" {words[place]}" for place in Numbers(seed).shuffled(len(words)).tolist()).encode()
+    shuffled = np.argsort(Numbers(seed).take(len(words)), kind="stable")
+    yield "".join(f" {words[place]}" for place in shuffled).encode()
 
 
 def runs(*, seed: Seed, bytes: Number, longest: Number) -> Iterator[bytes]:
@@ -135,9 +134,6 @@ def checked_choice(name: str, weights: Sequence[int]) -> Choice:
     if not weights or min(weights) < 0 or not 0 < sum(weights) < 1 << 32:
         raise Refusal(f"{name} must be whole numbers, none below 0, with a sum from 1 to 2**32 - 1")
     return Choice(weights)
-
-
-# Tables of words
 
 
 class WordBlock(NamedTuple):
@@ -190,51 +186,38 @@ def distinct_pairs(*, symbols: Annotated[int, msgspec.Meta(ge=2, le=256)]) -> It
     yield WordBlock(np.array(word, dtype=np.uint8), np.array([len(word)]), np.ones(1, dtype=np.uint64))
 
 
-# Generators by name
-
-TEXTS: dict[str, Callable[..., Iterator[bytes]]] = {
-    generator.__name__: generator for generator in (random_text, ties, runs, one_word, no_repeats)
-}
-TABLES: dict[str, Callable[..., Iterator[WordBlock]]] = {
-    generator.__name__: generator for generator in (zipf_words, strange_words, distinct_pairs)
-}
+Generator = Callable[..., Iterator[Any]]
+TEXTS: dict[str, Generator] = {each.__name__: each for each in (random_text, ties, runs, one_word, no_repeats)}
+TABLES: dict[str, Generator] = {each.__name__: each for each in (zipf_words, strange_words, distinct_pairs)}
 
 
 def made(card: Card) -> Iterator[Any]:
     """What the generator of a card makes, in blocks, with a bar: bytes, or WordBlock for a table."""
-    source, done = card["source"], 0
-    parameters, unit = parameters_of(source), "words" if source["generator"] in TABLES else "bytes"
+    generator, parameters = generator_of(card["source"])
+    done, unit = 0, "words" if generator.__name__ in TABLES else "bytes"
     with bar(f"making {card['name']}", parameters.get(unit, 0), unit) as show:
-        for block in generator_of(source)(**parameters):
+        for block in generator(**parameters):
             yield block
             done += len(block.counts) if unit == "words" else len(block)
             show(done)
 
 
-def generator_of(source: Mapping[str, Any]) -> Callable[..., Iterator[Any]]:
-    name = source.get("generator", "")
-    if name not in TEXTS | TABLES:
-        raise Refusal(registry.unknown("generator", str(name), TEXTS | TABLES))
-    return (TEXTS | TABLES)[name]
-
-
-def parameters_of(source: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that a card gives its generator. Raises Refusal for a missing, unknown or invalid one."""
-    generator = generator_of(source)
-    parameters = {name: value for name, value in source.items() if name not in ("kind", "generator")}
-    types = inspect.get_annotations(generator, eval_str=True)
+def generator_of(source: Mapping[str, Any]) -> tuple[Generator, dict[str, Any]]:
+    """The generator that a card names, and its parameters. Raises Refusal for a missing, unknown or invalid one."""
+    name, generators = str(source.get("generator")), TEXTS | TABLES
+    if name not in generators:
+        raise Refusal(registry.unknown("generator", name, generators))
+    parameters = {key: value for key, value in source.items() if key not in ("kind", "generator")}
+    types = inspect.get_annotations(generators[name], eval_str=True)
     types.pop("return")
     try:
         msgspec.convert(parameters, msgspec.defstruct("Parameters", types.items(), forbid_unknown_fields=True))
     except msgspec.ValidationError as error:
         what, key = wrong_value(error)
         place = f"data.source.{key}" if key else "data.source"
-        taken = f"the generator {source['generator']} takes {', '.join(types)}"
-        raise Refusal(f"{place}: {what[0].lower()}{what[1:]}; {taken}") from error
-    return parameters
-
-
-# Their files
+        sentence = f"{place}: {what[0].lower()}{what[1:]}; the generator {name} takes {', '.join(types)}"
+        raise Refusal(sentence) from error
+    return generators[name], parameters
 
 
 def text_file(card: Card) -> Path:
@@ -259,7 +242,7 @@ def table_of(card: Card) -> CorpusFile:
         place = entry("counts", exchange.FORMAT, *map(digest_of, paths))
         cached_table(place, lambda folder: exchange.write_words(folder, from_files(paths)))
         name = name_of(card["path"], paths) if card["source"]["kind"] == "words" else name
-    elif is_generated(card):
+    elif card["source"]["kind"] == GENERATOR:
         place = entry("counts", VERSION, dict(card["source"]))
         cached_table(place, lambda folder: exchange.write_words(folder, from_generator(card)))
     else:

@@ -1,12 +1,10 @@
 """Random words as of a language, with counts as of a text: the same on every machine.
 
-Random numbers are splitmix64's (Steele, Lea and Flood), a counter that is mixed, so a block of them is made at once,
-exactly, in 64-bit integers; weights are cumulated as integers. All of it depends on the seed alone: not on the
-processor, the C library or the version of NumPy.
+Random numbers are splitmix64's (Steele, Lea and Flood), made a block at once in 64-bit integers; weights are cumulated
+as integers. So all of it depends on the seed alone: not on the processor, the C library or the version of NumPy.
 
-Words share morphemes of syllables, endings, capitals, digits and two scripts. They are drawn at random and each is used
-when it comes up for the first time, so that frequent and short ones come early and new ones get longer, as in a text.
-Every word is one pre-token of GPT-2's pattern.
+Words, each a pre-token of GPT-2's pattern, share morphemes of syllables, endings, capitals, digits and two scripts.
+Each is used when it is drawn for the first time, so short ones come early and new ones get longer, as in a text.
 """
 
 from __future__ import annotations
@@ -60,10 +58,6 @@ class Numbers:
         high = self.take(number) >> np.uint64(32)
         return ((high * np.uint64(bound)) >> np.uint64(32)).astype(np.int64)
 
-    def shuffled(self, number: int) -> Integers:
-        """0 to `number` - 1 in random order."""
-        return np.argsort(self.take(number), kind="stable")
-
 
 class Choice:
     """A weighted choice: index i is drawn in proportion to weights[i].
@@ -116,9 +110,12 @@ CYRILLIC_VOWELS = "о а е и у я ы ю"
 CYRILLIC_CODAS = " н т й м с л в р к ст"
 # Out of 100 words; those neither numbers nor Cyrillic are in Latin letters.
 NUMBERS, CYRILLIC, CAPITALISED, AFTER_A_SPACE = 7, 6, 30, 60
-MORPHEMES_IN_A_WORD = [52, 46, 2]
-DIGITS_IN_A_NUMBER = [2, 8, 12, 20, 18, 14, 10, 8, 8]
+NUMBER_OF_MORPHEMES = Choice([52, 46, 2])
+NUMBER_OF_DIGITS = Choice([2, 8, 12, 20, 18, 14, 10, 8, 8])
 LEXICON = 3000
+MORPHEME, ENDING = Choice(falling(LEXICON, 10)), Choice([40 * (1 << 17), *falling(ENDINGS.count(" "), 1)])
+DIGITS_AT, ENDINGS_AT, LATIN_AT = 2, 12, 13 + ENDINGS.count(" ")
+"""Where they begin in the texts of a language; after its morphemes in Latin letters come these with capitals."""
 CANDIDATES_AT_ONCE = 1 << 17
 
 
@@ -147,46 +144,33 @@ def distinct(
 def random_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
     """Endless words of one language, in blocks: their bytes joined, and their lengths."""
     numbers = Numbers(seed)
-    language, drawing = Language(numbers.stream()), numbers.stream()
+    of_language, drawing = numbers.stream(), numbers.stream()
+    latin = morphemes(of_language, ONSETS, VOWELS, CODAS)
+    cyrillic = morphemes(of_language, CYRILLIC_ONSETS, CYRILLIC_VOWELS, CYRILLIC_CODAS)
+    texts = ["", " ", *"0123456789", *ENDINGS.split(" "), *latin, *(text.capitalize() for text in latin), *cyrillic]
+    pieces = Pieces([text.encode() for text in texts])
     while True:
-        yield language.words(drawing, CANDIDATES_AT_ONCE)
+        places = random_places(drawing, CANDIDATES_AT_ONCE)
+        yield pieces.joined(places.T.ravel()), pieces.lengths[places].sum(axis=0)
 
 
-class Language:
-    """The pieces of words, and how they are drawn."""
-
-    def __init__(self, numbers: Numbers) -> None:
-        latin = morphemes(numbers, ONSETS, VOWELS, CODAS)
-        cyrillic = morphemes(numbers, CYRILLIC_ONSETS, CYRILLIC_VOWELS, CYRILLIC_CODAS)
-        endings = ENDINGS.split(" ")
-        texts = ["", " ", *"0123456789", *endings, *latin, *(text.capitalize() for text in latin), *cyrillic]
-        self.pieces = Pieces([text.encode() for text in texts])
-        self.digits = 2
-        self.endings = self.digits + 10
-        self.latin = self.endings + len(endings)
-        self.morpheme = Choice(falling(LEXICON, 10))
-        self.ending = Choice([40 * (1 << 17), *falling(len(endings) - 1, 1)])
-        self.morpheme_number = Choice(MORPHEMES_IN_A_WORD)
-        self.digit_number = Choice(DIGITS_IN_A_NUMBER)
-
-    def words(self, numbers: Numbers, number: int) -> tuple[Bytes, Integers]:
-        """`number` random words: their bytes joined, and their lengths."""
-        kind, case, space = numbers.below(100, 3 * number).reshape(3, number)
-        is_number, is_latin = kind < NUMBERS, kind >= NUMBERS + CYRILLIC
-        how_many = self.morpheme_number.draw(numbers, number)
-        morphemes = self.latin + self.morpheme.draw(numbers, 3 * number).reshape(3, number)
-        morphemes += LEXICON * 2 * ~is_latin
-        morphemes[0] += LEXICON * (is_latin & (case < CAPITALISED))
-        ending = self.endings + self.ending.draw(numbers, number)
-        digit_number = self.digit_number.draw(numbers, number)
-        digits = self.digits + numbers.below(10, 9 * number).reshape(9, number)
-        # For each word the indexes of its pieces, 0 for none: a space, then up to nine.
-        places = np.zeros((10, number), dtype=np.int64)
-        places[0] = space < AFTER_A_SPACE
-        places[1:] = digits * (is_number & (np.arange(9)[:, None] <= digit_number))
-        places[1:4] += morphemes * (~is_number & (np.arange(3)[:, None] <= how_many))
-        places[4] += ending * is_latin
-        return self.pieces.joined(places.T.ravel()), self.pieces.lengths[places].sum(axis=0)
+def random_places(numbers: Numbers, number: int) -> Integers:
+    """For each of `number` random words the places of its pieces in the texts, 0 for none: a space, then up to nine."""
+    kind, case, space = numbers.below(100, 3 * number).reshape(3, number)
+    is_number, is_latin = kind < NUMBERS, kind >= NUMBERS + CYRILLIC
+    how_many = NUMBER_OF_MORPHEMES.draw(numbers, number)
+    morphemes = LATIN_AT + MORPHEME.draw(numbers, 3 * number).reshape(3, number)
+    morphemes += LEXICON * 2 * ~is_latin
+    morphemes[0] += LEXICON * (is_latin & (case < CAPITALISED))
+    ending = ENDINGS_AT + ENDING.draw(numbers, number)
+    digit_number = NUMBER_OF_DIGITS.draw(numbers, number)
+    digits = DIGITS_AT + numbers.below(10, 9 * number).reshape(9, number)
+    places = np.zeros((10, number), dtype=np.int64)
+    places[0] = space < AFTER_A_SPACE
+    places[1:] = digits * (is_number & (np.arange(9)[:, None] <= digit_number))
+    places[1:4] += morphemes * (~is_number & (np.arange(3)[:, None] <= how_many))
+    places[4] += ending * is_latin
+    return places
 
 
 def morphemes(numbers: Numbers, *kinds: str) -> list[str]:
@@ -217,9 +201,8 @@ def word_hashes(data: Bytes, lengths: Integers) -> Unsigned:
 def zipf_counts(words: int, numerator: int, denominator: int, shift: int) -> Unsigned:
     """The counts of V words by rank r: ((V + shift) / (r + shift)) ** exponent, rounded down.
 
-    So the rarest word occurs once, as in a text whose words follow the law of Zipf and Mandelbrot, and a smaller table
-    is that of an earlier moment in the same text, which grows by Heaps's law. The exponent is `numerator` /
-    `denominator`, a power of two, so that roots of it are square roots of integers.
+    So the rarest word occurs once, as in a text by the law of Zipf and Mandelbrot, and a smaller table is of an earlier
+    moment in it. The exponent is `numerator` / `denominator`, a power of two: its root is several square roots.
 
     >>> zipf_counts(100, 3, 2, 0)[[0, 24, 99]].tolist()
     [1000, 8, 1]

@@ -35,15 +35,13 @@ from harness.common.units import one_line
 from harness.corpora.files import BLOCK_BYTES, Damaged, Part, check_readable, entry, state_of
 
 STANDARD_INPUT = "-"
-COLUMN = "text"
 
 
 def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tuple[str, Path, tuple[Part, ...]]:
     """The name of what data.path names, one plain file of it, and the parts of that file.
 
     A single plain file is used in place. Anything else is joined into one, cached until a member changes: each document
-    (a file, or a row) is followed by the first special token unless it ends with it, so that the words of the corpus
-    are those of its documents. Empty documents add nothing.
+    (a file, or a row) is followed by the first special token unless it ends with it or is empty.
     """
     path, column = card["path"], card.get("column")
     if path == STANDARD_INPUT:
@@ -57,12 +55,7 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
     return name, *assemble(members, separator, column, name)
 
 
-def not_here(url: str) -> list[Any]:
-    """Raises Refusal: only Dask reads URLs."""
-    raise Refusal(f"{url} is not on this machine; counting=dask counts it where it is, or download it first")
-
-
-def members_of(path: Any, behind: Callable[[str], list[Any]] = not_here) -> list[Any]:
+def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> list[Any]:
     """The files that `path` names, in order; those of a folder or pattern sorted by their path, of a URL by `behind`.
 
     A folder means all plain files in it at any depth, except hidden ones and those in hidden folders; links to folders
@@ -81,10 +74,17 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] = not_here) -> list
     if path == STANDARD_INPUT:
         raise Refusal("standard input cannot be joined with files; set data.path=- alone")
     if is_url(path):
+        if behind is None:
+            raise Refusal(f"{path} is not on this machine; counting=dask counts it where it is, or download it first")
         return behind(path)
     if is_list(path):
         return members_of(split_list(path, "data.path"), behind)
-    return matching(place) if re.search(r"[*?[]", place) else [Path(place)]
+    if not re.search(r"[*?[]", place):
+        return [Path(place)]
+    paths = sorted(path for path in glob.glob(place, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
+    if not paths:
+        raise Refusal(f"{place} not found, and no file matches it as a pattern; check data.path", UNMEASURED)
+    return [Path(path) for path in paths]
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -102,13 +102,6 @@ def files_below(folder: Path) -> list[Path]:
     if not files:
         raise Refusal(f"{folder} has no files; set data.path=FILE with one that exists", UNMEASURED)
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
-
-
-def matching(pattern: str) -> list[Path]:
-    paths = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
-    if not paths:
-        raise Refusal(f"{pattern} not found, and no file matches it as a pattern; check data.path", UNMEASURED)
-    return [Path(path) for path in paths]
 
 
 def separator_of(path: Any, members: Sequence[Any], column: str | None, special_tokens: Sequence[str]) -> str:
@@ -131,8 +124,6 @@ def separator_of(path: Any, members: Sequence[Any], column: str | None, special_
 def name_of(path: Any, members: Sequence[Any]) -> str:
     """A short name for records, without folders; a file's name need not be UTF-8, but a record is.
 
-    >>> name_of("texts/*.txt", [Path("texts/a.txt"), Path("texts/b.txt")])
-    '*.txt'
     >>> name_of("[texts/a.txt,b.txt]", [Path("texts/a.txt"), Path("b.txt")])
     'a.txt+1'
     """
@@ -155,9 +146,6 @@ def is_url(text: Any) -> bool:
     (True, False, False)
     """
     return isinstance(text, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text) is not None
-
-
-# Several files as one
 
 
 def assemble(members: Sequence[Path], separator: str, column: str | None, name: str) -> tuple[Path, tuple[Part, ...]]:
@@ -187,7 +175,7 @@ def documents_in(member: Any, file: IO[bytes], column: str | None) -> Iterator[I
     if (rows := rows_of(member)) is None:
         yield blocks_of(member, file)
         return
-    column = column or COLUMN
+    column = column or "text"
     for place, value in rows(member, file, column):
         try:
             yield iter([value.encode()])
@@ -214,10 +202,7 @@ def described(member: Any) -> str:
 
 @functools.cache
 def spooled() -> Path:
-    """The file that standard input was written to; removed when this process ends.
-
-    It is in the cache, where there is room for corpora, and not with temporary files, which may be in memory.
-    """
+    """The file that standard input was written to: in the cache, where there is room; removed when the process ends."""
     if sys.stdin is None or sys.stdin.isatty():
         raise Refusal("data.path=- reads standard input, and nothing is piped into it; run COMMAND | ... data.path=-")
     folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=files.cache_folder("texts")))
@@ -229,11 +214,9 @@ def spooled() -> Path:
     return folder / "standard input"
 
 
-# What is in a file: of a `Path`, or of what has its `name` and text
-
-
 def suffix_of(path: Any) -> str:
-    """
+    """The end of the name of a `Path`, a URL, or anything with their text.
+
     >>> suffix_of("texts/A.JSONL.GZ"), suffix_of("https://host/a.txt?x=1.gz")
     ('.gz', '.txt')
     """
@@ -271,8 +254,8 @@ def unpacked(path: Any, file: IO[bytes]) -> Iterator[IO[bytes]]:
     try:
         yield UNPACKED[kind](file)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        why = one_line(str(error))
-        raise Damaged(f"{path} is damaged or not a {kind[1:]} file ({why}); get or make it again") from error
+        why = f"is damaged or not a {kind[1:]} file ({one_line(str(error))})"
+        raise Damaged(f"{path} {why}; get or make it again", UNMEASURED) from error
 
 
 UNPACKED: dict[str, Callable[[Any], Any]] = {
@@ -296,7 +279,7 @@ def parquet_rows(path: Any, opened: IO[bytes], column: str) -> Rows:
                     yield f"row {row}", scalar.as_py()
     except (OSError, ValueError, NotImplementedError) as error:  # a text that is not UTF-8 is a ValueError
         why = f"near row {row}: {one_line(str(error))}"
-        raise Damaged(f"{path} is damaged or not a Parquet file, {why}; get or make it again") from error
+        raise Damaged(f"{path} is damaged or not a Parquet file, {why}; get or make it again", UNMEASURED) from error
 
 
 def json_rows(path: Any, opened: IO[bytes], column: str) -> Rows:

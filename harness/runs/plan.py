@@ -237,7 +237,7 @@ def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus) 
 
 def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus) -> CorpusFile:
     """The table of a text's words, counted in parts where the text is, before anything is measured."""
-    from harness.corpora.dask import counted_table, settings_of  # late: arrays of NumPy are slow to import
+    from harness.corpora.dask import counted_table  # late: arrays of NumPy are slow to import
 
     counting, card = config["counting"], config["data"]
     names = registry.cards("counting")[counting["name"]]["params"]
@@ -248,8 +248,7 @@ def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus) -> CorpusFi
         file = corpora.prepare(card, reading.special_tokens)
         if file.table:
             refuse_ignored(file.name, config, ["counting"])
-    settings = settings_of(counting["params"], memory)
-    return counted_table(card, reading, settings, file, config["plan"])
+    return counted_table(card, reading, counting["params"], memory, file, config["plan"])
 
 
 def refuse_ignored(name: str, config: Mapping[str, Any], keys: Sequence[str]) -> None:

@@ -132,7 +132,7 @@ def test_slice_starts_with_a_document_and_ends_within_the_bytes(book: Path, opti
     [
         ({"skip": "1MB"}, "data.skip=1000000 leaves nothing of a book, (中文).txt: no document starts there"),
         ({"skip": "9", "bytes": "0"}, "data.bytes=0 is nothing; write a size"),
-        ({"documents": 0}, "data.documents must be 1 or more, got 0"),
+        ({"documents": 0}, "data.documents=0 is not possible; it is a number of 1 or more"),
         ({"bytes": "x"}, "not a size"),
     ],
 )

@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -41,11 +40,11 @@ from variants.counting.pretokenize import serial
 
 END = "<|endoftext|>"
 OWN_PATTERN = r"\w+|\W"  # not compiled in
-ALONE = dask.Settings(None, 1, 1 << 20, None)
+ALONE = {"scheduler": None, "workers": 1, "part": "1MiB"}
 needs_fsspec = pytest.mark.skipif(find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it")
 
 
-def count_here(path: Any, settings: dask.Settings, before: Callable[[], object] = bool, **how: Any) -> dict[bytes, int]:
+def count_here(path: Any, params: dict[str, Any], before: Callable[[], object] = bool, **how: Any) -> dict[bytes, int]:
     """The words that tasks in this process return; `before` is called when the text has been divided."""
 
     def run_tasks(_: Any, __: Any, parts: Sequence[Any], memory: int | None) -> Iterator[tuple[Any, bytes]]:
@@ -54,8 +53,8 @@ def count_here(path: Any, settings: dask.Settings, before: Callable[[], object] 
 
     corpus = Corpus("", **{"special_tokens": (END,), "pattern": GPT2_PATTERN, **how})
     nobody = contextlib.nullcontext((None, None))
-    with mock.patch.multiple(dask, workers=lambda _: nobody, run_tasks=run_tasks):
-        table = dask.counted_table({"path": str(path)}, corpus, settings, None, False)
+    with mock.patch.multiple(dask, workers=lambda _: nobody, run_tasks=run_tasks, SMALLEST_PART=1):
+        table = dask.counted_table({"path": str(path)}, corpus, params, None, None, False)
     words = dict(exchange.read_words(table.path)[0])
     shutil.rmtree(table.path)  # or the next would take these words
     return words
@@ -75,14 +74,14 @@ def test_parts_of_a_text_have_its_words(tmp_path: Path, seed: int, pattern: str 
     text.write_bytes(content)
     how: dict[str, Any] = {"special_tokens": special_tokens, "pattern": pattern, "errors": errors, "partial": True}
     least = 1 + len(content) // 30
-    settings = replace(ALONE, part_bytes=chance.randint(least, least + 200))
+    params = {**ALONE, "part": chance.randint(least, least + 200)}
     try:
         want = dict(serial(Corpus(str(text), **how)))
     except InvalidText as error:
         with pytest.raises(Refusal, match=f"{text}: invalid UTF-8 at byte {error.offset}"):
-            count_here(text, settings, **how)
+            count_here(text, params, **how)
     else:
-        assert count_here(text, settings, **how) == want
+        assert count_here(text, params, **how) == want
 
 
 def mixed_files(folder: Path) -> Path:
@@ -116,7 +115,7 @@ def test_files_of_all_kinds_have_the_words_of_the_joined_text(tmp_path: Path, me
     memory.pipe_file("/texts/.hidden", b"not this")
     want = dict(serial(Corpus(str(local.local_corpus({"path": str(texts)}, [END])[1]))))
     for place in (texts, "memory://texts/", f"[{texts}/[ad].txt,memory://texts/[bce]*]"):
-        assert count_here(place, replace(ALONE, part_bytes=size)) == want
+        assert count_here(place, {**ALONE, "part": size}) == want
 
 
 def test_listed_object_is_the_object_itself() -> None:
@@ -234,8 +233,8 @@ def killing() -> Iterator[list[int]]:
 def count(path: Any, part_bytes: int, scheduler: str | None = None, pattern: str = GPT2_PATTERN) -> str:
     """Count what data.path names again by two workers, or those of a scheduler; returns the digest of the words."""
     corpus = Corpus("", (END,), pattern)
-    settings = dask.Settings(scheduler, 2, part_bytes, None)
-    table = dask.counted_table({"path": path}, corpus, settings, None, False)
+    params = {"scheduler": scheduler, "workers": 2, "part": part_bytes}
+    table = dask.counted_table({"path": path}, corpus, params, None, None, False)
     shutil.rmtree(table.path)  # or the next would take these words
     return table.sha256
 
