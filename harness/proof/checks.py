@@ -49,13 +49,15 @@ class CheckSkipped(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """One thing a trainer or a word counter must do. Calling it with one raises CheckFailed if it does not."""
+    """One thing a trainer or a word counter must do. Calling it with one raises CheckFailed if it does not.
+
+    The body takes the `arguments`, then the function.
+    """
 
     name: str
     group: str
     body: Callable[..., None]
     arguments: tuple[Any, ...] = field(default=(), compare=False)
-    """What the body takes before the checked function."""
 
     def __call__(self, subject: Subject) -> None:
         self.body(*self.arguments, subject)
@@ -93,11 +95,6 @@ def accepts(subject: Subject, keyword: str) -> bool:
     """
     positional, keywords = arguments_for(subject, [], Meter(), {keyword: None}, {})
     return keyword in keywords or (keyword == "meter" and positional != [])
-
-
-def extends(train: Subject) -> bool:
-    """Whether a trainer can go on from inherited merges: it takes them by name."""
-    return "inherited" in (parameters_of(train) or ())
 
 
 def is_word_counter(subject: Subject) -> bool:
@@ -232,7 +229,7 @@ class TrainerCall(Call):
     def run(self, train: Subject, *meter: Meter, word_counts: WordCounts | None = None) -> list[Merge]:
         """The merges, of `word_counts` in place of a copy of the words if they are given.
 
-        Raises CheckSkipped if the trainer does not take a keyword.
+        Raises CheckSkipped if the trainer does not take a keyword, or the meter.
         """
         keywords = self.keywords()
         for keyword in keywords:
@@ -241,6 +238,8 @@ class TrainerCall(Call):
         word_counts = WordCounts.from_items(self.words.items()) if word_counts is None else word_counts
         positional: list[Any] = [word_counts, self.num_merges]
         if meter:
+            if not accepts(train, "meter"):
+                raise CheckSkipped("the trainer takes no meter, so it reports no phases")
             positional, keywords = arguments_for(train, positional, meter[0], keywords, {})
         return list(self.returned(lambda: train(*positional, **keywords), expect_merges))
 
@@ -291,8 +290,8 @@ def defined_merges(call: TrainerCall) -> tuple[Merge, ...]:
 
 def first_difference(merges: Sequence[Merge], want: Sequence[Merge]) -> int:
     """How many merges are equal before the first difference."""
-    pairs = enumerate(zip(merges, want, strict=False))
-    return next((place for place, (mine, other) in pairs if mine != other), min(len(merges), len(want)))
+    different = (place for place, (mine, other) in enumerate(zip(merges, want, strict=False)) if mine != other)
+    return next(different, min(len(merges), len(want)))
 
 
 def to_exhaustion(words: Words) -> int:

@@ -74,21 +74,15 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
         return Identity(WRONG, reason=f"it made {made} merges, and {needed} were requested", merge=listed.needed + 1)
     tie_breaks = tuple(TieBreak) if listed.tie_break is None else (listed.tie_break,)
     compiles = _replay is not None and can_judge(**extending)
+    rules = {"min_count": min_count, **extending}
     for tie_break in tie_breaks if compiles else ():
-        with bar(f"replaying {listed.name}", listed.needed, "merges") as on_progress:
-            judging = {"tie_break": tie_break, "min_count": min_count, "on_progress": on_progress, **extending}
-            if judge(words, listed.merges, listed.needed, **judging) == (len(listed.merges), False):
-                return Identity(IDENTICAL, tie_break.value)
-    with bar(f"{'explaining' if compiles else 'replaying'} {listed.name}", listed.needed, "merges") as on_progress:
-        replayed = true_counts.replay(
-            words,
-            listed.merges,
-            tie_breaks=tie_breaks,
-            min_count=min_count,
-            on_progress=on_progress,
-            until_wrong=True,
-            **extending,
-        )
+        with bar(f"replaying {listed.name}", listed.needed, "merges") as shown:
+            judged = judge(words, listed.merges, listed.needed, tie_break=tie_break, on_progress=shown, **rules)
+        if judged == (len(listed.merges), False):
+            return Identity(IDENTICAL, tie_break.value)
+    with bar(f"{'explaining' if compiles else 'replaying'} {listed.name}", listed.needed, "merges") as shown:
+        how: dict[str, Any] = {"tie_breaks": tie_breaks, "on_progress": shown, "until_wrong": True}
+        replayed = true_counts.replay(words, listed.merges, **how, **rules)
     identity = identity_of(replayed, listed.needed, listed.by_design)
     if compiles and identity.kind == IDENTICAL:
         return Identity(UNPROVED, reason="the compiled replay rejects what the Python replay accepts; report this")
@@ -96,9 +90,6 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
 
 
 # A replay in words
-
-LONGEST_TOKEN = 40
-"""So many characters of a token are shown."""
 
 
 def describe(step: Step) -> str:
@@ -129,7 +120,8 @@ def describe(step: Step) -> str:
 
 
 def merge_text(merge: Merge) -> str:
-    return " + ".join(f"b{token_text(token, LONGEST_TOKEN)}" for token in merge)
+    """The two tokens, up to 40 characters of each."""
+    return " + ".join(f"b{token_text(token, 40)}" for token in merge)
 
 
 def identity_of(replayed: Replay, num_merges: int, by_design: str | None = None) -> Identity:
@@ -193,10 +185,6 @@ def judge(
 
     Inherited merges and the veto are passed as to a trainer, if `can_judge` accepts them. `on_progress` is called up to
     ten times a second with the number of merges made. Raises ValueError for invalid word counts, and MemoryError.
-
-    >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
-    >>> judge(words, [(b"c", b"d"), (b"e", b"f")], 2, tie_break=TieBreak.GREATEST_BYTES)
-    (1, False)
     """
     claimed, stays = inherited_first(merges, inherited, inheriting)
     if len(claimed) < len(stays):  # the first merges are not those that had to be inherited

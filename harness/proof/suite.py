@@ -39,7 +39,6 @@ from harness.proof.checks import (
     Check,
     Outcome,
     Subject,
-    extends,
     is_word_counter,
     outcome_of,
     smallest_test,
@@ -47,7 +46,7 @@ from harness.proof.checks import (
 from harness.proof.counter_checks import counter_checks, random_file
 from harness.proof.trainer_checks import random_call, trainer_checks
 from harness.worker import CHANNEL
-from harness.worker.calling import reads_corpus
+from harness.worker.calling import parameters_of, reads_corpus
 from variants.contract import TieBreak, Unavailable
 
 # Nothing in the current folder can shadow what it imports.
@@ -62,7 +61,9 @@ VERDICTS = {errors.MISMATCH: "does not conform", errors.OK: "conforms", errors.U
 
 def checks_for(subject: Subject, tie_breaks: Sequence[TieBreak] = tuple(TieBreak)) -> list[Check]:
     """All checks of a word counter, or of a trainer under these tie-breaks."""
-    return counter_checks() if is_word_counter(subject) else trainer_checks(tie_breaks, extending=extends(subject))
+    if is_word_counter(subject):
+        return counter_checks()
+    return trainer_checks(tie_breaks, extending="inherited" in (parameters_of(subject) or ()))
 
 
 @dataclass(frozen=True)

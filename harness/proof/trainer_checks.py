@@ -25,7 +25,6 @@ from harness.proof.checks import (
     Subject,
     TrainerCall,
     Words,
-    accepts,
     expect_phases,
     to_exhaustion,
     words_text,
@@ -44,10 +43,8 @@ VETOES = (
     *("none", "superbpe", "bytes:3", "characters:2", "whole_characters", "[whole_characters,bytes:4]"),
     *("protected:61.c3a9", "none"),
 )
-LONGEST_WORD = 16
 SEEDS, EXTENSION_SEEDS = 200, 60
-MANY_WORDS, MANY_CALLS = 70_000, 1200
-SECONDS_FOR_CALLS = 10.0
+MANY_CALLS, SECONDS_FOR_CALLS = 1200, 10.0
 
 
 def trainer_checks(tie_breaks: Sequence[TieBreak] = tuple(TieBreak), *, extending: bool = False) -> list[Check]:
@@ -166,11 +163,12 @@ def check_leaves_input_alone(train: Subject, call: TrainerCall) -> None:
                 raise CheckFailed(f"changed {name} of its input from {before} to {after}")
 
 
-class FollowingMeter(Meter):
-    """A meter that also remembers how many merges there were whenever one was finished."""
+class WatchingMeter(Meter):
+    """A meter that remembers how many merges there were whenever one was finished, and may stop the training."""
 
-    def __init__(self) -> None:
+    def __init__(self, goes_on: bool = True) -> None:
         super().__init__()
+        self.goes_on = goes_on
         self.lengths: list[int] = []
 
     def lap(self, phase: str) -> None:
@@ -178,24 +176,13 @@ class FollowingMeter(Meter):
         if phase == "update":
             self.lengths.append(len(self.followed))
 
-
-class RefusingMeter(Meter):
-    """A meter that never lets training go on."""
-
     def progress(self, done: int) -> bool:
-        super().progress(done)
-        return False
-
-
-def learn_metered(train: Subject, call: TrainerCall, meter: Meter) -> list[Merge]:
-    if not accepts(train, "meter"):
-        raise CheckSkipped("the trainer takes no meter, so it reports no phases")
-    return call.run(train, meter)
+        return super().progress(done) and self.goes_on
 
 
 def check_reports_phases(train: Subject, call: TrainerCall) -> None:
     start, meter = time.perf_counter(), Meter()
-    learn_metered(train, call, meter)
+    call.run(train, meter)
     expect_phases(meter, PHASES, time.perf_counter() - start, "the trainer")
     missing = [phase for phase in NEEDED_PHASES if phase not in meter.seconds]
     if missing == [*NEEDED_PHASES]:
@@ -213,7 +200,7 @@ def check_tallies_are_deterministic(train: Subject, call: TrainerCall) -> None:
     tallies = []
     for repeated in (call, call, backwards):
         meter = Meter()
-        learn_metered(train, repeated, meter)
+        repeated.run(train, meter)
         tallies.append(meter.tallies)
     if not any(tallies):
         raise CheckSkipped("the trainer keeps no tallies")
@@ -227,8 +214,8 @@ def check_tallies_are_deterministic(train: Subject, call: TrainerCall) -> None:
 
 def check_follows_its_merges(train: Subject, call: TrainerCall) -> None:
     """The list handed over must grow as merges are made: it is all that is left of a stopped run."""
-    meter = FollowingMeter()
-    merges = learn_metered(train, call, meter)
+    meter = WatchingMeter()
+    merges = call.run(train, meter)
     if meter.followed == ():  # as it was at first
         raise CheckSkipped("the trainer never calls follow; a native one polls progress instead")
     call.compare(list(meter.followed), merges, "the list it handed to follow must hold what it returned")
@@ -238,7 +225,7 @@ def check_follows_its_merges(train: Subject, call: TrainerCall) -> None:
 
 def check_stops_when_progress_is_refused(train: Subject, call: TrainerCall) -> None:
     merges = call.run(train)
-    stopped = learn_metered(train, call, RefusingMeter())
+    stopped = call.run(train, WatchingMeter(goes_on=False))
     why = "when progress returns False, the merges so far are the first of all merges"
     call.compare(stopped, merges[: len(stopped)], why)
 
@@ -287,7 +274,7 @@ def random_words(seed: int) -> dict[bytes, int]:
     alphabet = chance.sample(ALPHABET, chance.randint(1, 4))
     words: dict[bytes, int] = {}
     for _ in range(chance.randint(1, 8)):
-        word = bytes(chance.choices(alphabet, k=chance.randint(1, LONGEST_WORD)))
+        word = bytes(chance.choices(alphabet, k=chance.randint(1, 16)))
         words[word] = chance.randint(1, 6) + (2**32 if chance.random() < 0.1 else 0)
     return words
 
@@ -336,7 +323,7 @@ def words_with_many_ties() -> dict[bytes, int]:
 def very_many_words() -> dict[bytes, int]:
     """More words than 16 bits can number, of three bytes each; the last ones have the largest counts."""
     letters = bytes(range(65, 107))
-    numbers = random.Random(70_000).sample(range(len(letters) ** 3), MANY_WORDS)
+    numbers = random.Random(70_000).sample(range(len(letters) ** 3), 70_000)
     words = [bytes((letters[n % 42], letters[n // 42 % 42], letters[n // 42**2])) for n in numbers]
     return {word: 1 + 50 * (place >= 1 << 16) for place, word in enumerate(words)}
 

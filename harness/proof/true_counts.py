@@ -20,7 +20,6 @@ import numpy as np
 
 from variants.contract import Merge, TieBreak, Veto, WordCounts
 
-BYTES = 256
 IDS = 1 << 32
 ABSENT = -1
 Array = np.ndarray[Any, Any]
@@ -223,7 +222,7 @@ class TrueCounts:
     ) -> None:
         self.tie_breaks = tie_breaks
         self.text = PairText(word_counts)
-        self.made = [bytes((byte,)) for byte in range(BYTES)]
+        self.made = [bytes((byte,)) for byte in range(256)]
         self.ids = {token: number for number, token in enumerate(self.made)}
         self.inherited = self._inherit(inherited, inheriting)
         self.veto = veto

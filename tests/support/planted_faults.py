@@ -78,7 +78,11 @@ FAULTS = (
         "every_second: Array = places",
     ),
     Fault("every tie-break would have made any choice", "if merge == self.merge)", "if True)"),
-    Fault("a list that ends too early is right", " == (len(listed.merges), False):", "[0] == len(listed.merges):"),
+    Fault(
+        "a list that ends too early is right",
+        "if judged == (len(listed.merges), False):",
+        "if judged[0] == len(listed.merges):",
+    ),
     Fault("more merges than requested pass", "if len(listed.merges) > listed.needed:", "if False:"),
     Fault(
         "the words of a foreign counter go unchecked",
