@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import doctest_fences
+import documentation
 import outside_files
 import pytest
 import stored_tables
@@ -79,7 +79,7 @@ def test_the_page_of_exit_codes_says_what_the_code_says() -> None:
 
 
 def test_source_pages_show_doctests_and_code_as_blocks(tmp_path: Path) -> None:
-    assert doctest_fences.fenced("Adds.\n\n>>> 1\n1\n\nMore.") == "Adds.\n\n```pycon\n>>> 1\n1\n```\n\nMore."
+    assert documentation.fenced("Adds.\n\n>>> 1\n1\n\nMore.") == "Adds.\n\n```pycon\n>>> 1\n1\n```\n\nMore."
     (tmp_path / "a.py").write_text('"""\n```sh\n```\n"""\n')
     assert outside_files.page_of(tmp_path, "a.py").count("````") == 2
 

@@ -6,6 +6,7 @@ Pages link to source code by its path in the repository, which works there as we
 from __future__ import annotations
 
 import posixpath
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import outside_files
 import tomllib
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
+DOCTEST = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def on_config(config: Any) -> Any:
@@ -58,3 +60,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     if outside is not None:
         page.meta["search"] = {"boost": 0.5}  # a search finds pages that explain before sources that name
     return outside_files.with_brackets(outside_files.with_links(markdown, lead, strict=outside is None))
+
+
+def fenced(text: str) -> str:
+    """A docstring with a fence round each of its doctests, which Markdown would take for prose."""
+    return DOCTEST.sub(lambda doctest: f"```pycon\n{doctest[0]}\n```", text)

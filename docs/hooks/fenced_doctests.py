@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import griffe
-from doctest_fences import fenced
+from documentation import fenced
 
 
 class FencedDoctests(griffe.Extension):

@@ -24,9 +24,10 @@ LANGUAGES = {
     ".awk": "awk",
     ".sh": "sh",
 }
-LINK = re.compile(r"(?P<text>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?P<target>[^)\s]+)\)")
-CODE = re.compile(r"(^(?P<fence>```+|~~~+).*?^(?P=fence)[ \t]*$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
-BRACKET = re.compile(rf"{CODE.pattern}|\\<", CODE.flags)
+FENCED = r"^(?P<fence>```+|~~~+).*?^(?P=fence)[ \t]*$"
+LINK = re.compile(rf"{FENCED}|(?P<text>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?P<target>[^)\s]+)\)", re.MULTILINE | re.DOTALL)
+"""A link, or fenced code, which has none."""
+BRACKET = re.compile(rf"{FENCED}|`[^`\n]+`|\\<", re.MULTILINE | re.DOTALL)
 
 
 def with_brackets(markdown: str) -> str:
@@ -40,24 +41,10 @@ def with_brackets(markdown: str) -> str:
 
 def links(markdown: str) -> Iterator[str]:
     """The targets of a page's links to files, without their anchors; fenced code is left out."""
-    for text in outside_code(markdown):
-        for link in LINK.finditer(text):
-            target = link["target"].partition("#")[0]
-            if target and not is_address(target):
-                yield target
-
-
-def outside_code(markdown: str) -> Iterator[str]:
-    """The parts of a page that are no fenced code."""
-    end = 0
-    for block in fences(markdown):
-        yield markdown[end : block.start()]
-        end = block.end()
-    yield markdown[end:]
-
-
-def fences(markdown: str) -> Iterator[re.Match[str]]:
-    return (code for code in CODE.finditer(markdown) if code["fence"])
+    for link in LINK.finditer(markdown):
+        target = (link["target"] or "").partition("#")[0]
+        if target and not is_address(target):
+            yield target
 
 
 def is_address(target: str) -> bool:
@@ -132,7 +119,7 @@ def with_links(markdown: str, lead: Callable[[str], str | None], strict: bool) -
     """
 
     def led(link: re.Match[str]) -> str:
-        target, mark, anchor = link["target"].partition("#")
+        target, mark, anchor = (link["target"] or "").partition("#")
         if not target or is_address(target):
             return link[0]
         there = lead(target)
@@ -140,8 +127,4 @@ def with_links(markdown: str, lead: Callable[[str], str | None], strict: bool) -
             return f"{link['text']}({there}{mark}{anchor})"
         return link[0] if strict else link["text"].lstrip("!")[1:-1]
 
-    parts, end = [], 0
-    for block in fences(markdown):
-        parts += [LINK.sub(led, markdown[end : block.start()]), block[0]]
-        end = block.end()
-    return "".join([*parts, LINK.sub(led, markdown[end:])])
+    return LINK.sub(led, markdown)
