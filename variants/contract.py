@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Callable, Protocol
+from typing import Any, Callable, Protocol
 
 from variants.merges import Merge, Merges
 from variants.tie_breaks import GPT2_CHARACTERS, GREATEST_BYTES, TieBreak, inverted
@@ -48,13 +48,12 @@ class Unavailable(Exception):
     """A variant cannot run on this machine; the message says why and what would change that."""
 
 
+@dataclass(eq=False)
 class InvalidText(ValueError):
     """The corpus is not valid UTF-8; `offset` is the position in the file of the first bad byte."""
 
-    def __init__(self, path: str, offset: int) -> None:
-        super().__init__(path, offset)
-        self.path = path
-        self.offset = offset
+    path: str
+    offset: int
 
     def __str__(self) -> str:
         # A byte order mark of UTF-16 begins with a byte that UTF-8 never has.
@@ -62,17 +61,16 @@ class InvalidText(ValueError):
         return f"{self.path}: invalid UTF-8 at byte {self.offset}; {cure}, or set errors=replace"
 
 
+@dataclass(eq=False)
 class LeftOut(ValueError):
     """The pattern matches only parts of the corpus; `offset` is where the first text that it leaves out begins.
 
     With errors=replace the offset is that in the replaced text.
     """
 
-    def __init__(self, path: str, offset: int, text: str) -> None:
-        super().__init__(path, offset, text)
-        self.path = path
-        self.offset = offset
-        self.text = text
+    path: str
+    offset: int
+    text: str
 
     def __str__(self) -> str:
         return (
@@ -143,17 +141,10 @@ class Meter:
 class NullMeter(Meter):
     """Measures nothing, for calling a trainer by hand."""
 
-    def lap(self, phase: str) -> None:
+    def ignore(self, *_: Any, **__: Any) -> None:
         pass
 
-    def add(self, phase: str, seconds: float) -> None:
-        pass
-
-    def tally(self, name: str, n: int) -> None:
-        pass
-
-    def follow(self, merges: Sequence[Merge]) -> None:
-        pass
+    lap = add = tally = follow = ignore
 
 
 NULL_METER = NullMeter()

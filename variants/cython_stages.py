@@ -12,6 +12,7 @@ Without the compiled modules the variants are not available: none runs as Python
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Callable
 
 from variants.contract import GREATEST_BYTES, LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, WordCounts
 from variants.fine_grained import IndexedWords
@@ -22,34 +23,28 @@ from variants.words import Vocabulary
 before_the_clock = loading("_updates", "_typed")
 
 
-def fine_grained(
-    word_counts: WordCounts,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak = GREATEST_BYTES,
-    min_count: int = 1,
-    heap: str = "c",
-    push: str = "all",
-) -> list[Merge]:
-    """Learn merges with typed updates; `heap` and `push` are those of the heap stage."""
-    indexed_words = built("_updates").TypedIndexedWords
-    return learn(word_counts, num_merges, meter, tie_break, min_count, heap, push, indexed_words)
+def with_updates(name: str) -> Callable[..., list[Merge]]:
+    """The heap stage with one of the compiled ways of updating."""
+
+    def train(
+        word_counts: WordCounts,
+        num_merges: int,
+        meter: Meter = NULL_METER,
+        *,
+        tie_break: TieBreak = GREATEST_BYTES,
+        min_count: int = 1,
+        heap: str = "c",
+        push: str = "all",
+    ) -> list[Merge]:
+        """Learn merges with compiled updates; `heap` and `push` are those of the heap stage."""
+        indexed_words = getattr(built("_updates"), name)
+        return learn(word_counts, num_merges, meter, tie_break, min_count, heap, push, indexed_words)
+
+    return train
 
 
-def no_copy(
-    word_counts: WordCounts,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak = GREATEST_BYTES,
-    min_count: int = 1,
-    heap: str = "c",
-    push: str = "all",
-) -> list[Merge]:
-    """Learn merges with updates that copy no window; `heap` and `push` are those of the heap stage."""
-    indexed_words = built("_updates").UncopiedIndexedWords
-    return learn(word_counts, num_merges, meter, tie_break, min_count, heap, push, indexed_words)
+fine_grained = with_updates("TypedIndexedWords")
+no_copy = with_updates("UncopiedIndexedWords")
 
 
 def opt(

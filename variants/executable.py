@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import shlex
 import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,7 +52,8 @@ def train(
     for name, needed in (("tie_break", tie_break is not GREATEST_BYTES), ("min_count", min_count != 1)):
         if needed and f"{{{name}}}" not in command:
             raise Unavailable(f"the command takes no {{{name}}}, so it runs with the default only")
-    folder = tempfile.mkdtemp(prefix="executable-", dir=existing(os.environ.get(JOB)))
+    job = os.environ.get(JOB)
+    folder = tempfile.mkdtemp(prefix="executable-", dir=job if job and Path(job).is_dir() else None)
     try:
         words, merges = Path(folder, "words"), Path(folder, "merges")
         values = {"words": words, "merges": merges, "num_merges": num_merges}
@@ -68,10 +69,6 @@ def train(
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # a process that the program left may write there still
     return learned
-
-
-def existing(folder: str | None) -> str | None:
-    return folder if folder and Path(folder).is_dir() else None
 
 
 def arguments_of(command: str, values: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
@@ -111,58 +108,28 @@ def run(arguments: list[str], merges: Path, meter: Meter) -> bool:
             "a program in the current folder is ./NAME, a script needs its interpreter or a first line that names it"
         )
         raise ValueError(f"cannot start {arguments[0]} ({error.strerror}); {advice}") from error
-    written = Lines(merges)
+    ending = threading.Thread(target=process.wait)  # so that nothing is lost by waiting
+    ending.start()
     try:
-        while not ended(process):
-            if not meter.progress(written.count()):
+        while ending.is_alive():
+            ending.join(SECONDS_BETWEEN_LOOKS)
+            if ending.is_alive() and not meter.progress(lines_in(merges)):
                 return False
     finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
+        process.kill()
+        ending.join()
     if process.returncode:
-        raise ValueError(f"{arguments[0]} {ending(process.returncode)}; the record's stderr_tail is what it printed")
+        code = process.returncode
+        how = f"ended with exit status {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
+        raise ValueError(f"{arguments[0]} {how}; the record's stderr_tail is what it printed")
     if not merges.exists():
         raise ValueError(f"{arguments[0]} ended well and wrote no merges; it is to write them to the file {{merges}}")
     return True
 
 
-def ended(process: subprocess.Popen[bytes]) -> bool:
-    """Wait for the end, but not long; where the kernel can tell of it, nothing is lost by waiting."""
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        try:
-            process.wait(SECONDS_BETWEEN_LOOKS)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], SECONDS_BETWEEN_LOOKS)[0])
-    finally:
-        os.close(descriptor)
-
-
-def ending(code: int) -> str:
-    return f"ended with exit status {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
-
-
-class Lines:
+def lines_in(path: Path) -> int:
     """How many whole lines a file that grows has by now."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.place = 0
-        self.lines = 0
-
-    def count(self) -> int:
-        if self.path.exists():
-            with self.path.open("rb") as file:
-                file.seek(self.place)
-                added = file.read()
-            self.place += len(added)
-            self.lines += added.count(b"\n")
-        return self.lines
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def read_merges(path: Path, whole: bool) -> list[Merge]:

@@ -142,14 +142,8 @@ class Refused:
         """Whether a pair of tokens with these bytes may not be merged."""
         return (self.veto is not None and bool(self.veto(left, right))) or left + right in self.spelled
 
-    def allowed(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
-        """Those of `pairs` that may be merged."""
-        if self.veto is None and not self.spelled:
-            return pairs
-        return [pair for pair in pairs if not self(pair)]
-
     def taken_from(self, pair_counts: PairCounts) -> PairCounts:
         """The counts without those that are refused."""
         if self.veto is None and not self.spelled:
             return pair_counts
-        return {pair: pair_counts[pair] for pair in self.allowed(pair_counts)}
+        return {pair: count for pair, count in pair_counts.items() if not self(pair)}

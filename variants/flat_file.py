@@ -6,7 +6,7 @@ the other by a file. Outside trainers read files themselves; this is what can be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from variants import flat
@@ -82,7 +82,9 @@ def train_file(
     InvalidText with the offset of the first bad byte, LeftOut where the pattern leaves text out unless it may be
     `partial`, OSError if the file cannot be read, and what `train` raises.
     """
-    tokens = _tokens_in(special_tokens)
+    tokens = (special_tokens,) if isinstance(special_tokens, str) else tuple(special_tokens or ())
+    if not all(isinstance(token, str) for token in tokens):
+        raise ValueError('special_tokens are texts, such as ["<|endoftext|>"], or None')
     num_merges = vocab_size - 256 - len(tokens)
     if num_merges < 0:
         raise ValueError(f"vocab_size={vocab_size} is below the {256 + len(tokens)} bytes and special tokens")
@@ -93,12 +95,3 @@ def train_file(
     corpus = Corpus(str(path), tokens, pattern, errors, partial)
     merges = train(corpus, num_merges, tie_break=tie_break, min_count=min_count, threads=threads)
     return vocab_of(merges, tokens), merges
-
-
-def _tokens_in(given: object) -> tuple[str, ...]:
-    """The special tokens that are meant. Raises ValueError for what are none."""
-    listed = () if given is None else (given,) if isinstance(given, str) else given
-    tokens = tuple(listed) if isinstance(listed, Iterable) else (listed,)
-    if not all(isinstance(token, str) for token in tokens):
-        raise ValueError('special_tokens are texts, such as ["<|endoftext|>"], or None')
-    return tokens

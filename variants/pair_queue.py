@@ -1,4 +1,4 @@
-"""The queue of the heap stages: pairs by (count, tie-break) in a heap of one's choice, corrected when they come up."""
+"""The queue of the stages with a heap: pairs by (count, tie-break), corrected when they come up."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Callable, NamedTuple
 
 from variants import python_heap
-from variants.contract import Meter, Pair, Unavailable
-from variants.words import PairCounts
+from variants.contract import Meter, Unavailable
 
 
 class HeapFunctions(NamedTuple):
@@ -36,7 +35,8 @@ def heap_functions(heap: str) -> HeapFunctions:
 class PairQueue:
     """Pairs by (count, tie-break), each entry possibly out of date, none ever claiming too little."""
 
-    def __init__(self, functions: HeapFunctions, pair_counts: PairCounts, keys: list[Any], meter: Meter) -> None:
+    def __init__(self, functions: HeapFunctions, pair_counts: dict[Any, int], keys: Any, meter: Meter) -> None:
+        """`keys[token]` is the tie-break's key, for the tokens that pairs are made of."""
         self.functions = functions
         self.pair_counts = pair_counts
         self.keys = keys
@@ -44,18 +44,21 @@ class PairQueue:
         functions.heapify(self.entries)
         meter.tally("heap_pushes", len(self.entries))
 
-    def entry(self, pair: Pair) -> Any:
+    def entry(self, pair: Any) -> Any:
         return self.functions.sign * self.pair_counts[pair], self.keys[pair[0]], self.keys[pair[1]], pair
 
-    def push(self, pairs: Iterable[Pair], meter: Meter) -> None:
+    def push(self, pairs: Iterable[Any], meter: Meter) -> None:
         """Add an entry with the present count for each of `pairs` that still occurs."""
         live = [pair for pair in pairs if pair in self.pair_counts]
         for pair in live:
             self.functions.push(self.entries, self.entry(pair))
         meter.tally("heap_pushes", len(live))
 
-    def most_frequent_pair(self, meter: Meter) -> Pair | None:
-        """Take entries from the top until one is true; a stale one goes back with its true count, if it has any."""
+    def most_frequent_pair(self, meter: Meter, when_stale: Callable[[Any], None] | None = None) -> Any:
+        """Take entries from the top until one is true; a stale one goes back with its true count, if it has any.
+
+        The pair, or None if none is left. `when_stale` hears of pairs that go back.
+        """
         found, pops, returned = None, 0, 0
         while self.entries and found is None:
             claimed, _, _, pair = self.functions.pop(self.entries)
@@ -66,6 +69,8 @@ class PairQueue:
             elif count:
                 self.functions.push(self.entries, self.entry(pair))
                 returned += 1
+                if when_stale is not None:
+                    when_stale(pair)
         meter.tally("heap_pops", pops)
         meter.tally("stale_pops", pops - (found is not None))
         meter.tally("heap_pushes", returned)

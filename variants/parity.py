@@ -21,6 +21,7 @@ price is that a merge visits the words of all languages.
 
 from __future__ import annotations
 
+import functools
 import heapq
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -104,45 +105,18 @@ def train(
     together: int = 0,
     tie_break: Order = GREATEST_BYTES,
     min_count: int = 1,
+    recounting: bool = False,
 ) -> list[Served]:
-    """Learn merges with a heap for each language.
+    """Learn merges with a heap for each language, or by counting again.
 
     >>> tables = [WordCounts.from_items(words) for words in ([(b"ab", 9)], [(b"cd", 1)])]
     >>> train(tables, 9, dev=[WordCounts.from_items(words) for words in ([(b"ab", 1)], [(b"cd", 2)])])
     [((b'c', b'd'), 1), ((b'a', b'b'), 0)]
     """
     choice = Choice(tables, dev, ratio, window, alpha)
-    vocabulary = Vocabulary(tie_break.reversed_key)
-    return learn(Indexed(tables, dev, vocabulary, meter), choice, vocabulary, num_merges, meter, together, min_count)
-
-
-def naive(
-    tables: Sequence[WordCounts],
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    dev: Sequence[WordCounts] = (),
-    together: int = 0,
-    tie_break: Order = GREATEST_BYTES,
-    min_count: int = 1,
-    **choosing: Any,
-) -> list[Served]:
-    """The definition; what it takes is what `train` takes."""
-    choice = Choice(tables, dev, **choosing)
-    vocabulary = Vocabulary(tie_break.key)
-    return learn(Recounted(tables, dev, vocabulary, meter), choice, vocabulary, num_merges, meter, together, min_count)
-
-
-def learn(
-    state: Recounted | Indexed,
-    choice: Choice,
-    vocabulary: Vocabulary,
-    num_merges: int,
-    meter: Meter,
-    together: int,
-    min_count: int,
-) -> list[Served]:
+    vocabulary = Vocabulary(tie_break.key if recounting else tie_break.reversed_key)
     meter.follow(vocabulary.merges)
+    state = (Recounted if recounting else Indexed)(tables, dev, vocabulary, meter)
     served: list[int | None] = []
     meter.lap("init")
     choice.start = state.lengths()
@@ -162,6 +136,9 @@ def learn(
         meter.lap("update")
         meter.progress(len(served))
     return list(zip(vocabulary.merges, served))
+
+
+naive = functools.partial(train, recounting=True)
 
 
 class Recounted:

@@ -21,7 +21,6 @@ there, and nothing here cares how long. A pair that is refused is never kept.
 
 from __future__ import annotations
 
-import heapq
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -29,6 +28,7 @@ from typing import Any
 
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts
 from variants.extending import Refused, check_inherited, inherit
+from variants.pair_queue import PairQueue, heap_functions
 from variants.words import Vocabulary
 
 TokenPair = tuple[bytes, bytes]
@@ -66,24 +66,18 @@ def train(
     keys = dict(zip(vocabulary.tokens, vocabulary.keys))
     if inherited or veto is not None:
         pairs.keep_only(min_count, Refused(vocabulary, veto))
-    heap = [(-count, keys[pair[0]], keys[pair[1]], pair) for pair, count in pairs.counts.items()]
-    heapq.heapify(heap)
-    meter.tally("heap_pushes", len(heap))
+    queue = PairQueue(heap_functions("c"), pairs.counts, keys, meter)
     meter.lap("init")
     while len(merges) < num_merges:
-        pair = pop_most_frequent(heap, pairs, compress_threshold, meter)
+        pair = queue.most_frequent_pair(meter, lambda stale: pairs.compress(stale, compress_threshold, meter))
         meter.lap("max")
         if pair is None:
             break
         token = pair[0] + pair[1]
         keys[token] = tie_break.reversed_key(256 + len(merges), token)
         merges.append(pair)
-        come = pairs.merge(pair, meter)
-        for born in come:
-            heapq.heappush(heap, (-pairs.counts[born], keys[born[0]], keys[born[1]], born))
-        meter.tally("heap_pushes", len(come))
+        queue.push(pairs.merge(pair, meter), meter)
         meter.lap("update")
-    meter.tally("position_bytes", text.bytes_held + pairs.most_bytes_held)
     return merges
 
 
@@ -102,27 +96,6 @@ def make_inherited(
         return numbered(pairs.merge(standing, meter)) if pairs.counts.get(standing) else ()
 
     inherit(inherited, inheriting, vocabulary, numbered(pairs.counts), make)
-
-
-def pop_most_frequent(
-    heap: list[Any], pairs: PositionedPairs, compress_threshold: float, meter: Meter
-) -> TokenPair | None:
-    """Take the pair with the greatest true count; entries whose count has fallen go back with what is left."""
-    found, pops, returned = None, 0, 0
-    while heap and found is None:
-        claimed, left_key, right_key, pair = heapq.heappop(heap)
-        pops += 1
-        count = pairs.counts.get(pair, 0)
-        if count == -claimed:
-            found = pair
-        elif count:
-            heapq.heappush(heap, (-count, left_key, right_key, pair))
-            returned += 1
-            pairs.compress(pair, compress_threshold, meter)
-    meter.tally("heap_pops", pops)
-    meter.tally("stale_pops", pops - (found is not None))
-    meter.tally("heap_pushes", returned)
-    return found
 
 
 class SegmentedText:
@@ -149,7 +122,6 @@ class SegmentedText:
             self.seg_status[position - 1] = 0
         self.starts.append(len(self.text))
         self.position_typecode = "I" if len(self.text) < 1 << 32 else "Q"
-        self.bytes_held = len(self.text) * (1 + self.seg_status.itemsize) + 16 * len(self.weights)
 
     def weight_from(self, position: int) -> tuple[int, int]:
         """The weight at `position` and the first position where the weight is another."""
@@ -168,7 +140,6 @@ class PositionedPairs:
         self.positions: dict[TokenPair, Any] = {}
         self.counts_when_listed: dict[TokenPair, int] = {}
         self.born: list[TokenPair] = []
-        self.bytes_held = self.most_bytes_held = 0
         content, seg_status = text.text, text.seg_status
         weight = weight_ends = updates = 0
         for position in range(1, len(content) - 1):
@@ -244,32 +215,21 @@ class PositionedPairs:
             if self.counts[pair] >= self.min_count and may_be_chosen:
                 kept.append(pair)
                 self.counts_when_listed[pair] = self.counts[pair]
-                self.bytes_held += self.positions[pair].itemsize * len(self.positions[pair])
             else:
                 del self.counts[pair], self.positions[pair]
-        self.most_bytes_held = max(self.most_bytes_held, self.bytes_held)
         self.born = []
         return kept
 
     def forget(self, pair: TokenPair) -> None:
-        positions = self.positions.pop(pair)
-        self.bytes_held -= positions.itemsize * len(positions)
-        del self.counts[pair], self.counts_when_listed[pair]
+        del self.positions[pair], self.counts[pair], self.counts_when_listed[pair]
 
     def compress(self, pair: TokenPair, threshold: float, meter: Meter) -> None:
         """Rebuild the pair's list without stale positions if too little of its first count is left."""
         if self.counts[pair] >= threshold * self.counts_when_listed[pair]:
             return
         listed, seg_status = self.positions[pair], self.text.seg_status
-        left_length, right_length = map(len, pair)
-        self.positions[pair] = array(
-            listed.typecode,
-            (
-                position
-                for position in listed
-                if seg_status[position] == left_length and seg_status[position + left_length] == right_length
-            ),
-        )
+        left, right = map(len, pair)
+        live = (place for place in listed if seg_status[place] == left and seg_status[place + left] == right)
+        self.positions[pair] = array(listed.typecode, live)
         self.counts_when_listed[pair] = self.counts[pair]
-        self.bytes_held -= listed.itemsize * (len(listed) - len(self.positions[pair]))
         meter.tally("positions_visited", len(listed))

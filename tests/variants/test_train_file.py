@@ -48,7 +48,6 @@ def test_special_tokens_may_be_one_or_none_and_pairs_too_few(file: Path) -> None
         {"special_tokens": ("a", "a")},
         {"special_tokens": b"<|e|>"},
         {"special_tokens": [b"<|e|>"]},
-        {"special_tokens": 7},
         {"errors": "ignore"},
     ],
 )

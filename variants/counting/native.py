@@ -146,7 +146,8 @@ class Scan:
             self.taker.begin(ranges)
             emptying = self.taker.take, max(PART_BYTES, before.st_size // PARTS) // ranges, True
         elif spill is not None:
-            emptying = spill.take, int((self.memory or 0) * SHARE_OF_A_TABLE) // ranges
+            table_bytes = int((self.memory or 0) * SHARE_OF_A_TABLE) // ranges
+            emptying = lambda _, *columns: spill.add(WordCounts(*columns)), table_bytes
         self.meter.lap("read")
         start = time.perf_counter()
         columns, documents, done, (reading, handing_over), invalid, cut_off = self.scanner.scan(

@@ -6,7 +6,6 @@ those of the text.
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -55,8 +54,7 @@ def safe_place(corpus: Corpus, file: BinaryIO, size: int, target: int) -> int:
         tokens = processes.safe_to_cut([token.encode() for token in corpus.special_tokens])
         if not tokens:
             return size
-        special = re.compile(b"|".join(map(re.escape, tokens)))
-        place = processes.find(special, file, target, max(map(len, tokens)) - 1)
+        place = processes.find(tokens, file, target)
     return size if place is None else place
 
 

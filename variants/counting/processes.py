@@ -119,23 +119,22 @@ def cut(corpus: Corpus, size: int, number: int) -> list[tuple[int, int]]:
     tokens = safe_to_cut([token.encode() for token in corpus.special_tokens])
     if not tokens:
         return []
-    special = re.compile(b"|".join(map(re.escape, tokens)))
-    overlap = max(map(len, tokens)) - 1
     bounds = [0]
     with open(corpus.path, "rb") as file:  # noqa: PTH123
         for part in range(1, number):
             position = size * part // number
             if position <= bounds[-1]:  # a long document reaches past this place; nothing is read twice
                 continue
-            found = find(special, file, position, overlap)
+            found = find(tokens, file, position)
             if found is None:
                 break
             bounds.append(found)
     return list(zip(bounds, [*bounds[1:], size]))
 
 
-def find(special: re.Pattern[bytes], file: BinaryIO, position: int, overlap: int) -> int | None:
-    """Where the first match at `position` or later begins; `overlap` is one byte less than the longest match."""
+def find(tokens: Sequence[bytes], file: BinaryIO, position: int) -> int | None:
+    """Where the first of these special tokens at `position` or later begins."""
+    special, overlap = re.compile(b"|".join(map(re.escape, tokens))), max(map(len, tokens)) - 1
     while True:
         file.seek(position)
         window = file.read(CHUNK_BYTES + overlap)

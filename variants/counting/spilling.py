@@ -44,10 +44,6 @@ class Spill:
             write_run(word_counts, file)
             self.runs.append(run_in(mapped(file.fileno())))
 
-    def take(self, part: int, data: memoryview, offsets: memoryview, counts: memoryview) -> None:  # noqa: ARG002
-        """Spill what a counter's thread has counted; several may at once."""
-        self.add(WordCounts(data, offsets, counts))
-
     def merged(self, meter: Meter = NULL_METER) -> WordCounts:
         """The sum of all runs, its words in the order of their bytes."""
         meter.tally("runs_spilled", len(self.runs))

@@ -102,26 +102,24 @@ class Peer:
 
     def check(self, corpus: Corpus, tie_break: TieBreak | None, min_count: int) -> None:
         """Raise Unavailable, with what to do, if the package is missing or lacks a needed feature."""
-        if reason := self.refusal(corpus, tie_break, min_count):
-            raise Unavailable(f"{self.name} {reason}")
-
-    def refusal(self, corpus: Corpus, tie_break: TieBreak | None, min_count: int) -> str:
+        reason = ""
         if self.package is None:
-            return "is not installed; python -m pip install -e '.[peers]' installs it"
-        if not self.own and tie_break is not None:
-            return f"breaks ties by no rule of tie_break's: it takes {self.ways[3]}; set tie_break=own"
-        if self.own and tie_break not in self.own:
+            reason = "is not installed; python -m pip install -e '.[peers]' installs it"
+        elif not self.own and tie_break is not None:
+            reason = f"breaks ties by no rule of tie_break's: it takes {self.ways[3]}; set tie_break=own"
+        elif self.own and tie_break not in self.own:
             names = " or ".join(each.value for each in self.own)
-            return f"does not break ties by {tie_break and tie_break.value}; set tie_break={names}"
-        if min_count > 1 and not self.has_minimum:
-            return f"has no least count of a pair; leave out min_count={min_count}"
-        if self.patterns and corpus.pattern not in self.patterns.values():
-            return f"trains with GPT-2's pattern only; set pattern={' or pattern='.join(self.patterns)}"
-        if corpus.pattern is None:
-            return "takes text and no raw bytes; choose another pattern than bytes"
-        if self.reads_file and corpus.errors != "strict":
-            return f"takes the bytes as they are; leave out errors={corpus.errors}"
-        return ""
+            reason = f"does not break ties by {tie_break and tie_break.value}; set tie_break={names}"
+        elif min_count > 1 and not self.has_minimum:
+            reason = f"has no least count of a pair; leave out min_count={min_count}"
+        elif self.patterns and corpus.pattern not in self.patterns.values():
+            reason = f"trains with GPT-2's pattern only; set pattern={' or pattern='.join(self.patterns)}"
+        elif corpus.pattern is None:
+            reason = "takes text and no raw bytes; choose another pattern than bytes"
+        elif self.reads_file and corpus.errors != "strict":
+            reason = f"takes the bytes as they are; leave out errors={corpus.errors}"
+        if reason:
+            raise Unavailable(f"{self.name} {reason}")
 
     def feeding(self, corpus: Corpus, **_: Any) -> Feeding:  # noqa: ARG002
         """How it is fed; a module's own `feeding`, unless that has more to say."""
