@@ -235,7 +235,7 @@ def _check(options: argparse.Namespace) -> int:
     if not texts:
         mixed = check.mixed_parts(options.seed, size, [*tokenizer.special_tokens])
         named = [(f"mixed text (seed {options.seed})", mixed)]
-    parts = ((name, text) for name, blocks in named for text in joined(blocks) if text)
+    parts = ((name, text) for name, blocks in named for text in joined(blocks))
     with bar(f"checking {options.given}", sum(text.bytes for text in texts) or size, "bytes") as show:
         verdicts, notes = check.check(tokenizer, Path(options.given), parts, check.ENGINES, show)
     caption = f"{options.given}: {count_text(len(tokenizer))} tokens"

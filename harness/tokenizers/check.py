@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.common.errors import UNMEASURED, Refusal, extra
+from harness.common.errors import extra
 from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, one_line, share_text, token_text
 from harness.tokenizers import folder as folders
@@ -45,7 +45,7 @@ def readable_token(token: bytes) -> str:
 
 def open_tokenizers(folder: Path) -> Encode:
     """Hugging Face's tokenizers, 0.x or 1.x, from tokenizer.json, without truncation, padding or a template."""
-    opened = load_tokenizers(existing(folder / TOKENIZER_JSON))
+    opened = load_tokenizers(folder / TOKENIZER_JSON)
     if hasattr(opened, "no_padding"):
         opened.no_padding()
         opened.no_truncation()
@@ -56,13 +56,13 @@ def open_tokenizers(folder: Path) -> Encode:
 
 def open_tiktoken(folder: Path) -> Encode:
     """tiktoken, from the ranks with the manifest's pattern and special tokens."""
-    encoding = as_tiktoken(read_ranks(existing(folder / RANKS).read_bytes()), load(folder).learned)
+    encoding = as_tiktoken(read_ranks((folder / RANKS).read_bytes()), load(folder).learned)
     return lambda text: list(encoding.encode(text, allowed_special="all"))
 
 
 def open_gigatoken(folder: Path) -> Encode:
     """gigatoken, from tokenizer.json. It takes any bytes, but splits invalid ones by its own rules, so it gets text."""
-    opened = extra("gigatoken", "this engine", "engines").Tokenizer(existing(folder / TOKENIZER_JSON))
+    opened = extra("gigatoken", "this engine", "engines").Tokenizer(folder / TOKENIZER_JSON)
     return lambda text: [int(number) for number in opened.encode(text)]
 
 
@@ -74,12 +74,6 @@ def version_of(name: str) -> str:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-def existing(path: Path) -> Path:
-    if not path.is_file():
-        raise Refusal(f"{path.name} not found", UNMEASURED)
-    return path
 
 
 @dataclass
@@ -241,10 +235,10 @@ def figures_of(
 ) -> Figures:
     """Encode the text once and count."""
     size = words = 0
-    last = b" "
 
     def counted() -> Iterator[bytes]:
-        nonlocal size, words, last
+        nonlocal size, words
+        last = b" "
         for block in filter(None, blocks):
             size += len(block)
             words += len(_WORD_START.findall(last + block))

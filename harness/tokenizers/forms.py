@@ -65,26 +65,18 @@ def _pairs(content: bytes, read: Callable[[str, str], Value], wrong: str, first:
             raise ValueError(f"line {number} {wrong}: {line[:80].decode(errors='replace')!r}") from error
 
 
-def read_merges(content: bytes) -> list[Merge]:
-    """The merges in merges.txt; the header may be missing. Raises ValueError for a line that is not a merge."""
+def _merges_of(decode: Callable[[str], bytes], wrong: str) -> Callable[[bytes], list[Merge]]:
+    """A reader of lines of two tokens, of which `decode` makes bytes; a line `#version` before them is a header."""
 
-    def read(left: str, right: str) -> Merge:
-        return read_spelling(left), read_spelling(right)
+    def read(content: bytes) -> list[Merge]:
+        first = 2 if content.startswith(b"#version") else 1
+        return list(_pairs(content, lambda left, right: (decode(left), decode(right)), wrong, first))
 
-    return list(_pairs(content, read, "is not a merge", 2 if content.startswith(b"#version") else 1))
+    return read
 
 
-def from_hexadecimal(content: bytes) -> list[Merge]:
-    """Lines of two tokens in hexadecimal digits.
-
-    >>> from_hexadecimal(b"74 68\\n7468 65\\n")
-    [(b't', b'h'), (b'th', b'e')]
-    """
-
-    def read(left: str, right: str) -> Merge:
-        return bytes.fromhex(left), bytes.fromhex(right)
-
-    return list(_pairs(content, read, "is not two tokens in hexadecimal digits"))
+read_merges = _merges_of(read_spelling, "is not a merge")
+from_hexadecimal = _merges_of(bytes.fromhex, "is not two tokens in hexadecimal digits")
 
 
 def from_minbpe(content: bytes) -> list[Merge]:
@@ -226,23 +218,22 @@ def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
 
 
 def load_tokenizers(path: Path) -> Any:
-    """The `tokenizers.Tokenizer` of a file, of whichever version is installed; raises whatever that raises."""
-    tokenizer = extra("tokenizers", TOKENIZER_JSON, "engines").Tokenizer.from_file(str(path))
-    tokenizer.encode("a")  # 1.0 compiles a pattern when it first meets a text
+    """The `tokenizers.Tokenizer` of a file. Raises Refusal if tokenizers is missing or does not load it."""
+    tokenizers = extra("tokenizers", TOKENIZER_JSON, "engines")
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        tokenizer.encode("a")  # 1.0 compiles a pattern when it first meets a text
+    except Exception as error:  # whatever the engine raises
+        raise Refusal(f"tokenizers does not load it: {error}", UNMEASURED) from error
     return tokenizer
 
 
 def as_tokenizers(learned: Learned) -> Any:
-    """The `tokenizers.Tokenizer` of a tokenizer. Raises Refusal if tokenizers is missing or does not load it."""
+    """The `tokenizers.Tokenizer` of a tokenizer, of whichever version is installed. Raises Refusal if it cannot be."""
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
         path = Path(folder, TOKENIZER_JSON)
         path.write_bytes(tokenizer_json(learned))  # tokenizers 1.0 loads from files only
-        try:
-            return load_tokenizers(path)
-        except Refusal:
-            raise
-        except Exception as error:  # whatever the engine raises
-            raise Refusal(f"tokenizers does not load it: {error}", UNMEASURED) from error
+        return load_tokenizers(path)
 
 
 def _json_merge(number: int, entry: tuple[str, str] | str) -> Merge:

@@ -109,9 +109,8 @@ def check_special_tokens(special_tokens: Iterable[str]) -> None:
     texts = list(special_tokens)
     if not all(texts) or len(set(texts)) < len(texts):
         raise Refusal(f"special tokens {texts} contain an empty or repeated one; pass each once")
-    for text in texts:
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise Refusal(f"special token {text!r} is not UTF-8; leave it out")
+    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
+        raise Refusal(f"special tokens {texts} contain one that is not UTF-8; leave it out")
 
 
 def cut(learned: Learned, vocab_size: int) -> Learned:

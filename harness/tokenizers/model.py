@@ -53,7 +53,10 @@ class Tokenizer:
         self.learned = learned
         self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges = learned
         self.origin = dict(origin or {})
-        self._compiled = None if self.pattern is None else _compiled(self.pattern)
+        try:
+            self._compiled = None if self.pattern is None else regex.compile(self.pattern)
+        except (regex.error, ValueError) as error:
+            raise Refusal(f"pattern {self.pattern!r} is not a regular expression: {error}") from error
         self._cut = last_cut_of(self.pattern)
         ids = learned.token_ids()
         self._byte_ids = [ids[byte] for byte in BYTES]
@@ -248,13 +251,6 @@ def last_cut_of(pattern: str | None) -> regex.Pattern[str] | None:
     return BEFORE_BLANK if slots is not None and slots.split == patterns.FAMILY else None
 
 
-def _compiled(pattern: str) -> regex.Pattern[str]:
-    try:
-        return regex.compile(pattern)
-    except (regex.error, ValueError, RecursionError) as error:
-        raise Refusal(f"pattern {pattern!r} is not a regular expression: {error}") from error
-
-
 # Text: bytes that are not UTF-8 are lone surrogates in it, as in Python's own arguments
 
 
@@ -271,11 +267,8 @@ def _bytes(text: str | bytes) -> bytes:
 
 def joined(parts: Iterable[str | bytes]) -> Iterator[str]:
     """The parts as texts, in windows; a character whose bytes are divided between two is put together."""
-    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    for part in map(_bytes, parts):
-        for start in range(0, len(part), WINDOW):
-            yield decoder.decode(part[start : start + WINDOW])
-    yield decoder.decode(b"", final=True)
+    windows = (part[start : start + WINDOW] for part in map(_bytes, parts) for start in range(0, len(part), WINDOW))
+    return codecs.iterdecode(windows, "utf-8", "surrogateescape")
 
 
 def blocks_of(path: Path, on_progress: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:

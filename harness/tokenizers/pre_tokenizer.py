@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -150,29 +150,14 @@ _RUBY_PART = regex.compile(
 )
 """An escape, a class, a group with flags, an anchor, or any other character of a pattern."""
 
-_TO_RUBY = {"$": r"\Z", "^": r"\A", r"\Z": r"\z"}
-_FROM_RUBY = {"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\h": "[0-9a-fA-F]"}
 
+def _rewritten(signs: Mapping[str, str], flags: Mapping[str, str], pattern: str) -> str:
+    r"""The pattern in the other dialect: Ruby's dot that matches a line's end is (?m:.), and its $ ends any line.
 
-def to_ruby(pattern: str) -> str:
-    r"""The pattern for Oniguruma: there the dot that matches a line's end is (?m:.), and $ ends any line.
-
-    >>> print(to_ruby(r"(?s:.+)$|[$^]\$"))
-    (?m:.+)\Z|[$^]\$
+    >>> print(to_ruby(r"(?s:.+)$|[$^]\$"), from_ruby(r"(?m:.+)\z|(?i:'s|$)"))
+    (?m:.+)\Z|[$^]\$ (?s:.+)\Z|(?i:'s|(?m:$))
     """
-    return _rewritten(pattern, _TO_RUBY, {"s": "m"})
 
-
-def from_ruby(pattern: str) -> str:
-    r"""The reverse.
-
-    >>> print(from_ruby(r"(?m:.+)\z|(?i:'s|$)"))
-    (?s:.+)\Z|(?i:'s|(?m:$))
-    """
-    return _rewritten(pattern, _FROM_RUBY, {"m": "s"})
-
-
-def _rewritten(pattern: str, signs: Mapping[str, str], flags: Mapping[str, str]) -> str:
     def part(match: regex.Match[str]) -> str:
         text = match[0]
         if text.startswith("(?"):
@@ -180,3 +165,9 @@ def _rewritten(pattern: str, signs: Mapping[str, str], flags: Mapping[str, str])
         return signs.get(text, text)
 
     return _RUBY_PART.sub(part, pattern)
+
+
+to_ruby = partial(_rewritten, {"$": r"\Z", "^": r"\A", r"\Z": r"\z"}, {"s": "m"})
+from_ruby = partial(
+    _rewritten, {"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\h": "[0-9a-fA-F]"}, {"m": "s"}
+)

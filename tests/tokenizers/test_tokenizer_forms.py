@@ -94,7 +94,7 @@ def test_what_a_form_cannot_hold_is_noted_and_loaded(tmp_path: Path) -> None:
         ([(b"a", b"bc")], [], "merge 1 joins 'bc', which nothing makes"),
         ([], ["x", "x"], "or repeated one; pass each once"),
         ([], [""], "contain an empty or repeated one"),
-        ([], ["\ud800"], "is not UTF-8"),
+        ([], ["\ud800"], "contain one that is not UTF-8"),
     ],
 )
 def test_an_impossible_tokenizer_is_not_saved(
