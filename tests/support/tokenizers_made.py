@@ -15,7 +15,7 @@ from harness.tokenizers.folder import save
 from harness.tokenizers.learned import Learned, trained
 from variants.contract import Merge, WordCounts
 
-PATTERNS: dict[str, str | None] = {name: card["regex"] for name, card in registry.cards("pattern").items()}
+PATTERNS: dict[str, Any] = {name: card["regex"] for name, card in registry.cards("pattern").items()}
 SPECIALS = ("<|endoftext|>", "<|e|>", "<|e|>x")
 TEXT = (
     "The cat's mat, it'll DON'T 'S  don’t\r\n\r\n  12345 a1b2 café cafe\u0301 naïve\t\tx \n y\u00a0z\u3000一二三，四五 "

@@ -8,6 +8,7 @@ import json
 import os
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned
 
-from harness.common.errors import UNMEASURED, USAGE, Refusal
+from harness.common.errors import Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load
 from harness.tokenizers.folder import FILES, FILES_OF, save
@@ -32,9 +33,7 @@ SPELLED_ALIKE = ["<|e|>", "<|e|>x", "é"]
 # Of these tokens, é is spelled like a byte, so there is no tokenizer.json.
 WRITTEN = ["manifest.json", "merges.txt", "ranks.tiktoken", "vocab.json"]
 
-words = st.dictionaries(st.binary(min_size=1, max_size=12), st.integers(1, 9), max_size=8) | st.dictionaries(
-    st.text("ab\x00ÿ", min_size=1, max_size=12).map(lambda text: text.encode("latin-1")), st.integers(1, 9), max_size=8
-)
+words = st.text("ab\x00ÿ", min_size=1, max_size=12).map(lambda text: text.encode("latin-1")) | st.binary(min_size=1)
 
 
 def saved(
@@ -68,7 +67,10 @@ def test_the_files_are_those_of_gpt2_and_the_manifest_has_the_origin(tmp_path: P
     }
 
 
-@given(word_counts=words, specials=st.lists(st.text(min_size=1, max_size=3), unique=True, max_size=3))
+@given(
+    word_counts=st.dictionaries(words, st.integers(1, 9), max_size=8),
+    specials=st.lists(st.text(min_size=1, max_size=3), unique=True, max_size=3),
+)
 def test_a_saved_tokenizer_is_loaded_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, word_counts: dict[bytes, int], specials: list[str]
 ) -> None:
@@ -105,13 +107,11 @@ def test_an_impossible_tokenizer_is_not_saved(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_folder_with_a_tokenizer_is_not_overwritten(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"{")
-    with pytest.raises(Refusal, match=rf"has a tokenizer already \({name}\).*overwrite=true") as refused:
+def test_a_folder_with_a_tokenizer_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(b"{")
+    with pytest.raises(Refusal, match=r"has a tokenizer already \(tokenizer.json\).*overwrite=true"):
         saved(tmp_path)
-    assert refused.value.exit_code == USAGE
-    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
     saved(tmp_path, overwrite=True)  # removes tokenizer.json, which this tokenizer cannot have
     assert sorted(path.name for path in tmp_path.iterdir()) == WRITTEN
 
@@ -152,9 +152,8 @@ def test_a_full_disk_leaves_the_old_tokenizer(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Refusal, match=r"cannot write a tokenizer to .* \(No space left on device\)") as refused:
+    with pytest.raises(Refusal, match=r"cannot write a tokenizer to .* \(No space left on device\)"):
         saved(tmp_path, MERGES[:2], overwrite=True)
-    assert refused.value.exit_code == UNMEASURED
     assert load(tmp_path).merges == MERGES
     assert sorted(path.name for path in tmp_path.iterdir()) == WRITTEN
     with pytest.raises(Refusal, match="choose another folder"):
@@ -191,29 +190,18 @@ def test_every_form_is_made_from_every_other(tmp_path: Path, pattern: str) -> No
 
 def by_result(word: bytes, ids: dict[bytes, int]) -> list[bytes]:
     """What tiktoken does with a pre-token, plainly: at once if it is a token, else by the rank of what two become."""
-    if word in ids:
-        return [word]
-    tokens = [word[place : place + 1] for place in range(len(word))]
-    while True:
-        ranked = [
-            (ids[b"".join(pair)], place)
-            for place, pair in enumerate(zip(tokens, tokens[1:], strict=False))
-            if b"".join(pair) in ids
-        ]
-        if not ranked:
-            return tokens
+    tokens = [word] if word in ids else [word[place : place + 1] for place in range(len(word))]
+    while ranked := [(ids[a + b], place) for place, (a, b) in enumerate(pairwise(tokens)) if a + b in ids]:
         place = min(ranked)[1]
         tokens[place : place + 2] = [tokens[place] + tokens[place + 1]]
+    return tokens
 
 
 @pytest.mark.parametrize(
     ("merges", "order", "why"),
     [
-        (  # "abc" is learned from (ab, c), but its own bytes come down to (a, bc): no training does this, others may
-            [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")],
-            1,
-            "tiktoken merges by the rank of the result.*its merges never make, such as 'abc'",
-        ),
+        # "abc" is learned from (ab, c), but its own bytes come down to (a, bc): no training does this, others may
+        ([(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")], 1, "tiktoken merges by .* its merges never make, such as 'abc'"),
         ([(b"h", b"e"), (b"l", b"l")], -1, "the ids of its tokens are not in the order of its merges"),
     ],
 )

@@ -1,0 +1,213 @@
+"""Files of every form are read, whoever wrote them; whatever is wrong with one, one sentence says it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+from tokenizers_made import SPECIALS, changed, learned, sequence
+
+from harness.common.errors import Refusal
+from harness.proof.checks import TrainerCall
+from harness.tokenizer import load
+from harness.tokenizers.folder import save
+from harness.tokenizers.forms import merges_text, ranks_text, read_merges_file
+from harness.tokenizers.learned import BYTES, spelled, trained
+from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT
+from variants.contract import GPT2_PATTERN, Merge, TieBreak
+
+# Tokenizers
+
+STRING = sequence({**SPLIT, "pattern": {"String": "a"}}, BYTE_LEVEL)
+GPT2: dict[str, Any] = {"pattern": GPT2_PATTERN, "special_tokens": ["<|endoftext|>"]}
+
+
+def ours(folder: Path, name: str, old: str | None, new: str | None) -> Path:
+    save(folder, learned("gpt2", SPECIALS), {})
+    return with_file(folder, name, old, new)
+
+
+def gpt2(folder: Path, name: str = "merges.txt", old: str = "", new: str = "") -> Path:
+    """GPT-2's own order of ids: bytes by their characters, merges, the special token last; and no manifest."""
+    tokens = [*sorted(map(spelled, BYTES)), "th", "the", "<|endoftext|>"]
+    (folder / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
+    (folder / "merges.txt").write_text("#version: 0.2\nt h\nth e\n")
+    return with_file(folder, name, old, new)
+
+
+def with_file(folder: Path, name: str, old: str | None, new: str | None) -> Path:
+    """The folder with one text of a file replaced, or all of it; or without the file."""
+    content = (folder / name).read_text(encoding="utf-8")
+    (folder / name).unlink()
+    if new is not None:
+        text = new if old is None else content.replace(old, new, 1)
+        (folder / name).write_text(text, encoding="utf-8", newline="")
+    return folder
+
+
+def tokenizer_json(folder: Path, changes: dict[str, Any]) -> Path:
+    return changed(folder, **changes)
+
+
+def ranks(folder: Path, content: str | None = None) -> Path:
+    return written(folder, ranks_text(learned()) if content is None else content, "some.tiktoken")
+
+
+def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
+    ids = load(gpt2(tmp_path), **GPT2).encode("the !<|endoftext|>")
+    assert ids == [257, ord("Ġ") - 256 + 188, 0, 258]
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "options", "answer"),
+    [
+        (ours, ("vocab.json", "", ""), {"pattern": None}, "contains the pattern and the special tokens"),
+        (ours, ("vocab.json", "{", "{ "), {}, "vocab.json cannot be used: it is not the file that manifest.json"),
+        (ours, ("merges.txt", "t", "h"), {}, "merges.txt cannot be used: it is not the file that manifest.json"),
+        (ours, ("merges.txt", None, None), {}, "No such file or directory.; python -m harness.tokenizer train"),
+        (ours, ("manifest.json", None, "{"), {}, "manifest.json cannot be used: Input data was truncated"),
+        (ours, ("manifest.json", None, '{"schema": 2}'), {}, "Invalid enum value 2 - at `..schema`"),
+        (ours, ("manifest.json", '"special_tokens"', '"s"'), {}, "missing required field `special_tokens`"),
+        (gpt2, (), {}, "lacks its pattern; python -m harness.tokenizer convert --to ours takes --pattern"),
+        (gpt2, (), {"pattern": None}, "'<.endoftext.>' is not a byte, no merge makes it"),
+        (gpt2, (), {**GPT2, "special_tokens": ["<|e|>"]}, "no special token '<.e.>'; pass those"),
+        (gpt2, (), {**GPT2, "pattern": "("}, "is not a regular expression"),
+        (gpt2, ("merges.txt", "t h", "t h\r"), GPT2, "line 2 is not a merge"),
+        (gpt2, ("merges.txt", "t h\n", ""), GPT2, "merge 1 joins 'th', which nothing makes"),
+        (gpt2, ("merges.txt", "th e", "th i"), GPT2, "it gives no id to 'thi'"),
+        (gpt2, ("vocab.json", '"the"', '"thi"'), GPT2, "it gives no id to 'the'"),
+        (gpt2, ("vocab.json", "258", "257"), GPT2, "it gives one id to two tokens"),
+        (gpt2, ("vocab.json", "258", "258.0"), GPT2, "Expected `int`, got `float`"),
+        (tokenizer_json, ({"normalizer": {"type": "NFC"}},), {}, "it changes the text first .normalizer NFC."),
+        (tokenizer_json, ({"model__byte_fallback": True},), {}, "its byte_fallback is true; ours has none"),
+        (tokenizer_json, ({"model__dropout": 0.1},), {}, "its dropout is 0.1; ours has none"),
+        (tokenizer_json, ({"model__type": "WordPiece"},), {}, "its model is WordPiece"),
+        (tokenizer_json, ({"model__merges": [["x", "yz"]]},), {}, "merge 1 joins 'yz', which nothing makes"),
+        (tokenizer_json, ({"pre_tokenizer": None},), {}, "its pre-tokenizer is null; the last one must be ByteLevel"),
+        (tokenizer_json, ({"pre_tokenizer": {"type": "ByteLevel"}},), {}, "puts a blank before the text"),
+        (tokenizer_json, ({"pre_tokenizer": STRING},), {}, "is not a Split by a Regex"),
+        (tokenizer_json, ({"added_tokens": [{"id": 256, "content": "<|e|>", "lstrip": True}]},), {}, "has lstrip"),
+        (tokenizer_json, ({"added_tokens": [{"id": 999, "content": "<|e|>"}]},), {}, "it gives two ids to '<.e.>'"),
+        (tokenizer_json, ({"added_tokens": [{}]},), {}, "missing required field `id` - at `..added_tokens.0.`"),
+        (ranks, ("YQ==\n",), {"pattern": None}, "line 1 is not a token in base64 and its rank"),
+        (ranks, (), {"pattern": None, "special_tokens": {"<|e|>": 5}}, "special token '<.e.>' has the id 5 of"),
+        (ranks, (), {"pattern": None, "special_tokens": {"a": 500, "b": 500}}, "special token .b. has the id 500"),
+        (ranks, (), {}, "lacks its pattern"),
+        (ranks, (), {"pattern": None, "special_tokens": ["<|e|>"]}, "give each as <.e.>=ID"),
+    ],
+)  # fmt: skip
+def test_broken_files_are_refused_with_a_sentence(
+    tmp_path: Path, make: Any, change: tuple[Any, ...], options: dict[str, Any], answer: str
+) -> None:
+    path = make(tmp_path, *change)
+    with pytest.raises(Refusal, match=answer) as refused:
+        load(path, **options)
+    assert "\n" not in str(refused.value)
+
+
+# Merges
+
+WORDS = some.text("\0\n ab\xad\xff", min_size=1, max_size=12).map(lambda text: text.encode("latin-1"))
+SPELLED = "t h\nth e\n"
+MERGES = [(b"t", b"h"), (b"th", b"e")]
+
+
+def written(folder: Path, content: str | bytes, name: str = "merges") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def ranks_of(merges: list[Merge]) -> str:
+    return ranks_text(trained(merges, [], None)).decode()
+
+
+def minbpe_text(merges: list[Merge], special_tokens: str = "0\n") -> str:
+    ids = {token: rank for rank, token in enumerate(BYTES)}
+    lines = []
+    for left, right in merges:
+        lines.append(f"{ids[left]} {ids[right]}\n")
+        ids[left + right] = len(ids)
+    return f"minbpe v1\npattern\n{special_tokens}{''.join(lines)}"
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        (SPELLED, "GPT-2's merges.txt"),
+        (f"#version: 0.2\n{SPELLED}".replace("\n", "\r\n"), "GPT-2's merges.txt"),
+        ("\ufeff" + SPELLED + "\n\n", "GPT-2's merges.txt"),
+        ("74 68\n7468 65\n", "hexadecimal lines"),
+        (json.dumps({"model": {"type": "BPE", "merges": ["t h", "th e"]}}), "tokenizer.json"),
+        (json.dumps({"model": {"merges": [["t", "h"], ["th", "e"]]}}), "tokenizer.json"),
+        (ranks_of(MERGES), "tiktoken's ranks"),
+        (minbpe_text(MERGES), "minbpe's .model"),
+        (minbpe_text(MERGES, "1\n<|endoftext|> 300\n"), "minbpe's .model"),
+        ("{ x\n", "GPT-2's merges.txt"),
+        ("#version: 0.2", "GPT-2's merges.txt"),
+    ],
+)
+def test_the_content_decides_the_form(tmp_path: Path, content: str, form: str) -> None:
+    merges = {"{ x\n": [(b"{", b"x")], "#version: 0.2": []}.get(content, MERGES)
+    assert read_merges_file(written(tmp_path, content)) == (merges, form)
+
+
+def test_a_folder_is_read_by_what_it_holds(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match=r"holds none of merges.txt, tokenizer.json; pass a file of merges"):
+        read_merges_file(tmp_path)
+    written(tmp_path, json.dumps({"model": {"merges": ["a b"]}}), "tokenizer.json")
+    assert read_merges_file(tmp_path).merges == [(b"a", b"b")]
+    written(tmp_path, SPELLED, "merges.txt")
+    assert read_merges_file(tmp_path).merges == MERGES
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(some.dictionaries(WORDS, some.integers(1, 5), max_size=6), some.sampled_from(TieBreak))
+def test_merges_come_back_from_every_form(
+    tmp_path_factory: pytest.TempPathFactory, words: dict[bytes, int], tie_break: TieBreak
+) -> None:
+    folder = tmp_path_factory.mktemp("forms")
+    merges = TrainerCall(words, 60, tie_break).defined()
+    pairs = [[spelled(left), spelled(right)] for left, right in merges]
+    for content in (
+        merges_text(merges),
+        "".join(f"{left.hex()} {right.hex()}\n" for left, right in merges),
+        json.dumps({"model": {"type": "BPE", "merges": pairs}}),
+        ranks_of(merges),
+        minbpe_text(merges),
+    ):
+        assert read_merges_file(written(folder, content)).merges == merges
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("t h\nthe\n", "line 2 is not a merge: 'the'"),
+        ("#version: 0.2\nt h\n\nth e\n", "line 3 is not a merge: ''"),
+        ("▁ t\n", "line 1 is not a merge"),
+        (b"\xff\xfe\x00t h", "line 1 is not a merge"),
+        ("74 68\n7468 6\n", "line 2 is not two tokens in hexadecimal digits: '7468 6'"),
+        (json.dumps({"model": {"type": "Unigram", "merges": []}}), "its model is Unigram"),
+        (json.dumps({"model": {"vocab": {}}}), "its model has no merges"),
+        (json.dumps({"model": {"merges": ["a b c"]}}), "merge 1 is not a pair of tokens: 'a b c'"),
+        (json.dumps({"model": {"merges": [["a", ""]]}}), "merge 1 is not a pair of tokens: ('a', '')"),
+        (json.dumps({"model": {"merges": ["▁ t"]}}), "'▁' is not a byte; only byte-level"),
+        (json.dumps({"model": {"merges": [], "end_of_word_suffix": "</w>"}}), "its end_of_word_suffix is '</w>'"),
+        ("dGg= 0\n", "byte 0 has no rank"),
+        (ranks_of(MERGES) + "dGhl 258\n", "two lines have the same token or the same rank"),
+        (ranks_of(MERGES) + "YWI= 257\n", "two lines have the same token or the same rank"),
+        (ranks_of(MERGES) + "not a rank\n", "line 259 is not a token in base64 and its rank"),
+        (ranks_of(MERGES) + "YWJj 300\n", "b'abc' of rank 300 is not joined from two tokens of lower rank"),
+        (minbpe_text(MERGES) + "97 900\n", "line 6 is not two ids of earlier tokens: '97 900'"),
+        ("minbpe v1\npattern\nmany\n", "line 3 is not a number of special tokens"),
+    ],
+)
+def test_broken_files_are_refused_with_the_line(tmp_path: Path, content: str | bytes, why: str) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(Refusal, match=rf"^{re.escape(str(path))}, read as .*: .*{re.escape(why)}.*; it can be"):
+        read_merges_file(path)
