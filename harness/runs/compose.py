@@ -28,10 +28,7 @@ from harness.common.errors import Refusal
 from harness.common.registry import did_you_mean, parse_number, split_list
 
 # Values that are text, not Hydra's language: quoted before it parses.
-LITERAL = (
-    *("extend", "seeds", "protected", "save", "results"),
-    *("data.path", "data.column", "pattern.regex"),
-)
+LITERAL = ("extend", "seeds", "protected", "save", "results", "data.path", "data.column", "pattern.regex")
 SWEEP = ("-m", "--multirun")
 HELP = "see python -m harness --help all"
 GROUPS = ("variant", "data", "counting", "pattern", "measure", "experiment")
@@ -50,14 +47,17 @@ def compose(arguments: Sequence[str]) -> list[Config]:
 
     Raises Refusal, with one sentence, for arguments that cannot be understood.
     """
-    values = [with_own_pattern(argument) for argument in arguments if argument not in SWEEP]
+    values = [with_own_pattern(argument.lstrip("+")) for argument in arguments if argument not in SWEEP]
     for value in values:
         check_names(value)
-    overrides = list(map(prepared_value, with_own_data(values)))
+    keys = {value.partition("=")[0] for value in values}
+    if "data.path" in keys and "data" not in keys:
+        values.insert(0, "data=file")
+    overrides = list(map(prepared_value, values))
     register(overrides)
     try:
         with loaded() as loader:
-            points = enumerated(overrides, len(values) < len(arguments), loader)
+            points = enumerated(overrides, bool({*SWEEP} & {*arguments}), loader)
             composed = [compose_point(point) for point in points]
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
         raise Refusal(sentence(error)) from error
@@ -104,10 +104,8 @@ def enumerated(overrides: Sequence[str], sweep: bool, loader: ConfigLoader) -> l
         return [list(overrides)]
     choices: dict[str, list[str]] = {}
     for override in [*parser.parse_overrides([f"{key}={value}" for key, value in params.items()]), *parsed]:
-        values = (
-            override.sweep_string_iterator() if override.is_sweep_override() else [override.get_value_element_as_str()]
-        )
-        key = override.get_key_element()
+        key, swept = override.get_key_element(), override.is_sweep_override()
+        values = override.sweep_string_iterator() if swept else [override.get_value_element_as_str()]
         choices[key] = [f"{key}={value}" for value in values]
     return [list(point) for point in itertools.product(*choices.values())]
 
@@ -116,12 +114,6 @@ def compose_point(overrides: Sequence[str]) -> Config:
     """Compose one configuration."""
     config = OmegaConf.to_container(hydra.compose(CONFIG, list(overrides)), resolve=True)
     return Config(config, [override.lstrip("+").partition("=")[0] for override in overrides])  # type: ignore[arg-type]
-
-
-def with_own_data(values: Sequence[str]) -> list[str]:
-    """The overrides; data.path without data= is the card of a file."""
-    keys = {value.lstrip("+").partition("=")[0] for value in values}
-    return ["data=file", *values] if "data.path" in keys and "data" not in keys else list(values)
 
 
 def with_own_pattern(value: str) -> str:
@@ -136,7 +128,7 @@ def with_own_pattern(value: str) -> str:
 
 def prepared_value(argument: str) -> str:
     """An override as Hydra's grammar needs it: literal text quoted, a list in brackets, a size in digits."""
-    key, _, value = argument.lstrip("+").partition("=")
+    key, _, value = argument.partition("=")
     if key in LITERAL and value != "null":
         return f"{key}={quoted(value)}"
     if key == "special_tokens":
@@ -180,8 +172,6 @@ def check_names(argument: str) -> None:
         raise Refusal(f"{key!r} is not of the form NAME=VALUE; {guess(key) or HELP}")
     if argument in ("variants=", "variants=[]"):
         raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
-    if key in ("special_tokens", "pattern.regex") and value != value.encode(errors="replace").decode():
-        raise Refusal(f"{key}={value!r} is not UTF-8; write it in a UTF-8 terminal")
     if argument == "special_tokens=null":
         raise Refusal(f"{argument} is none of the possibilities; set special_tokens=[] for no special tokens")
     if key in GROUPS and key != "experiment" and value.startswith("["):
@@ -249,7 +239,7 @@ def sentence(error: BaseException) -> str:
 
 # Keyword arguments of Python
 
-SECTIONS = ("variant.params", "counting.params", "data.source", "data.facts", "first_stage", "limits", *GROUPS)
+SECTIONS = ("variant.params", "counting.params", "data.source", "first_stage", "limits", *GROUPS)
 """What a keyword's name may start with, with an underscore for each dot."""
 PLAIN = re.compile(r"[\w./:+%@-]+")
 """Text that Hydra's language does not take for anything else."""
@@ -261,16 +251,15 @@ def overrides_of(keywords: Mapping[str, Any]) -> list[str]:
     >>> overrides_of({"variants": ["heap", "flat"], "data_path": "a book.txt", "limits_wall": 60, "save": None})
     ['variants=[heap,flat]', 'data.path=a book.txt', 'limits.wall=60', 'save=null']
     """
-    keys = {name: override_key(name) for name in keywords}
-    return [f"{keys[name]}={override_value(keys[name], value)}" for name, value in keywords.items()]
+    keyed = {override_key(name): value for name, value in keywords.items()}
+    return [f"{key}={override_value(key, value)}" for key, value in keyed.items()]
 
 
 def override_key(name: str) -> str:
-    if name in configuration.keys_beside(""):
+    section = next((section for section in SECTIONS if name.startswith(f"{section.replace('.', '_')}_")), None)
+    if section is None or name in configuration.keys_beside(""):
         return name
-    starts = {f"{section.replace('.', '_')}_": section for section in SECTIONS}
-    start = next((start for start in starts if name.startswith(start)), None)
-    return name if start is None else f"{starts[start]}.{name.removeprefix(start)}"
+    return f"{section}.{name[len(section) + 1 :]}"
 
 
 def override_value(key: str, value: Any, *, in_list: bool = False) -> str:

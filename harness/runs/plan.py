@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import regex
 from msgspec import structs
@@ -24,15 +24,7 @@ from harness.common.units import counted_text
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
 from harness.measure.process import Limits
-from harness.runs.cells import (
-    CountCell,
-    Plan,
-    Reading,
-    Settings,
-    TrainCell,
-    counters_of,
-    make_tasks,
-)
+from harness.runs.cells import CountCell, Plan, Reading, Settings, TrainCell, extension_of, make_tasks
 from harness.runs.compose import Config, compose
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
@@ -41,6 +33,7 @@ WHOLE_COMMAND = "results, save, repeat, measure, seed, plan, rerun, overwrite an
 SHARE_OF_FREE_MEMORY = 0.8
 # A smaller table would be spilled into more files than a process may have open.
 SMALLEST_TABLE_BYTES = 16_000_000
+Card = TypeVar("Card", bound=CounterCard)
 
 
 def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
@@ -149,20 +142,20 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     at_least("min_count", config["min_count"])
     one_of("tie_break", config["tie_break"], [*(tie_break.value for tie_break in TieBreak), OWN])
     one_of("errors", config["errors"], ["strict", "replace"])
-    special_tokens = checked_special_tokens(card_default(config, "special_tokens"))
+    special_tokens = tuple(card_default(config, "special_tokens"))
+    for token in special_tokens:
+        if not token or special_tokens.count(token) > 1:
+            what = f"{token!r} twice" if token else "an empty token"
+            raise Refusal(f"special_tokens holds {what}; pass each token once, or special_tokens=[] for none")
     vocab_size = card_default(config, "vocab_size")
     vocab_size = min(vocab_size, config["vocab_size_at_most"].get(config["data"]["name"], vocab_size))
     smallest = 256 + len(special_tokens)
     if vocab_size < smallest:
-        raise Refusal(
-            f"vocab_size={vocab_size} is too small: the 256 bytes and the special tokens alone are {smallest}"
-        )
+        raise Refusal(f"vocab_size={vocab_size} is too small: bytes and special tokens alone are {smallest}")
     pattern_name, pattern = pattern_of(config["pattern"])
     variants = variants_of(config, keys)
     extension = None
     if config["extend"] is not None or {config[name] for name in ("seeds", "veto", "protected")} != {"none"}:
-        from harness.runs.extension import extension_of  # late, as few runs extend
-
         extension = extension_of(config, variants, vocab_size - smallest, special_tokens, pattern)
     limits = limits_of(config["limits"])
     if (runs_under := interpreter(config["interpreter"])).status == "error":
@@ -183,15 +176,6 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
 def card_default(config: Mapping[str, Any], key: str) -> Any:
     """The command's value, or else that of the data set's card."""
     return config["data"][key] if config[key] is None else config[key]
-
-
-def checked_special_tokens(tokens: Sequence[str]) -> tuple[str, ...]:
-    for number, token in enumerate(tokens):
-        if not token:
-            raise Refusal("special_tokens holds an empty token; leave it out, or set special_tokens=[] for none")
-        if token in tokens[:number]:
-            raise Refusal(f"special_tokens holds {token!r} twice; pass each once")
-    return tuple(tokens)
 
 
 def pattern_of(pattern: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -283,26 +267,25 @@ def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantC
     cards = []
     for other in selected:
         own = {name: value for name, value in given.items() if name in other.params or "external" in other.tags}
-        check_types("variant.params", own, other)
-        cards.append(structs.replace(other, params={**other.params, **own}) if own else other)
+        cards.append(with_params(other, "variant.params", own))
     return cards
 
 
-def check_parameters(taker: str, given: Mapping[str, Any], existing: Iterable[str]) -> None:
+def check_parameters(taker: str, given: Iterable[str], existing: Iterable[str]) -> None:
     """Refuse parameters that the counter or variant does not take."""
-    names = list(existing)
-    if unknown := [name for name in given if name not in names]:
-        raise Refusal(f"{taker} takes no parameter {unknown[0]!r}; there are: {', '.join(names) or 'none'}")
+    if unknown := [name for name in given if name not in existing]:
+        raise Refusal(f"{taker} takes no parameter {unknown[0]!r}; there are: {', '.join(existing) or 'none'}")
 
 
-def check_types(key: str, given: Mapping[str, Any], card: CounterCard) -> None:
-    """Refuse values of other types than the defaults'; an int will do for a float."""
+def with_params(card: Card, key: str, given: Mapping[str, Any]) -> Card:
+    """The card with the given parameters; refuses other types than the defaults', but an int will do for a float."""
     for name, value in given.items():
         default = card.params.get(name)
         wanted = type(default)
         if default is not None and type(value) is not wanted and (wanted, type(value)) != (float, int):
             what = f"{key}.{name}={value!r} is {type(value).__name__}"
             raise Refusal(f"{what}; it takes {wanted.__name__}, by default {default!r}")
+    return structs.replace(card, params={**card.params, **given}) if given else card
 
 
 def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
@@ -317,18 +300,15 @@ def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
     if card is None or (own is None and card.target != composed["_target_"]):
         return CounterCard(composed["_target_"], composed["_target_"], params=given)
     check_parameters(f"counting={card.name}", given, card.params)
-    check_types("counting.params", given, card)
-    return structs.replace(card, params={**card.params, **given}) if given else card
+    return with_params(card, "counting.params", given)
 
 
 # plan=true.
 
 
 def show_plan(plan: Plan) -> None:
-    """Print a line for each counter and cell, and one for the whole; nothing is run for it."""
-    counters = {cell.label: cell.threads for task in plan.tasks for cell in counters_of(task.cells)}
-    lines = [f"{label}, threads={threads}, once in every block" for label, threads in counters.items()]
-    lines += [
+    """Print a line for each cell, and one for the whole; nothing is run for it."""
+    lines = [
         f"{cell.label} ({cell.reading.file.bytes:,} bytes), {cell.num_merges:,} merges, "
         f"counting={cell.count.counter.name}, threads={cell.count.threads}"
         for cell in plan.cells

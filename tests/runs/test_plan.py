@@ -241,7 +241,6 @@ def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) ->
         (
             ["-m", "variant=heap,naive", "vocab_size=270,280", "counting=serial"],
             [
-                "counting book.txt (serial), threads=1, once in every block",
                 "heap on book.txt (17 bytes), 13 merges, counting=serial, threads=1",
                 "4 cells in 2 tasks, 1 block; nothing was run (plan=true)",
             ],
@@ -250,7 +249,7 @@ def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) ->
         (["measure=precise"], ["6 to 20 blocks after 1 of warm-up"]),
     ],
 )
-def test_a_plan_has_a_line_for_each_counter_and_trainer(
+def test_a_plan_has_a_line_for_each_trainer(
     book: str, arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([book, "plan=true", *arguments]) == OK
