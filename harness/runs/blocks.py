@@ -174,39 +174,39 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
 def checked_words(cell: CountCell, answer: Answer, folder: Path, session: Session) -> Manifest | None:
     """The words, moved into the cache; None if they are wrong, and the answer says why."""
     file, manifest, documents = cell.reading.file, exchange.read_words(folder)[1], answer["tallies"].get("documents")
-    wrong = counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
+    status, wrong = "error", counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
     if not file.is_unchanged():
         wrong = f"{file.name} was changed while it was read; run the same again"
+    elif wrong is None and (right := right_words(cell, manifest["sha256"], session)) != manifest["sha256"]:
+        checker = f"counting={registry.default_counter().name}"
+        wrong = f"its words could not be checked, for {checker} failed"
+        if right is not None:
+            status, wrong = "mismatch", f"its words are not those of {checker}; check it with python -m "
+            wrong += f"harness.conformance {cell.counter.target}"
     if wrong is not None:
-        answer.update(status="error", reason=wrong)
-    elif are_right(cell, manifest["sha256"], answer, session):
-        answer["documents"] = documents
-        cell.reading.keep(folder, manifest)
-        return manifest
-    return None
+        answer.update(status=status, reason=wrong)
+        return None
+    answer["documents"] = documents
+    cell.reading.keep(folder, manifest)
+    return manifest
 
 
-def are_right(cell: CountCell, sha256: str, answer: Answer, session: Session) -> bool:
-    """Check words of a counter that is not ours, or that differ from the cached ones, with our default counter.
+def right_words(cell: CountCell, sha256: str, session: Session) -> str | None:
+    """The digest that the words of a counter must have; None if that cannot be found out.
 
-    The check is made once for each corpus; a counter that fails it gets no time.
+    Those of our default counter are right, and of our others those that nothing in the cache contradicts. For the rest
+    our default counter is run once for each corpus.
     """
-    checker, key = registry.default_counter().name, cell.reading.key
-    if cell.counter.name == checker:
-        return True
+    if cell.counter.name == registry.default_counter().name:
+        return sha256
     if cell.counter.name in registry.counters():
         cached = cell.reading.words()
         if cached is None or cached["sha256"] == sha256:
-            return True
-    if key not in session.right_words:
+            return sha256
+    if cell.reading.key not in session.right_words:
         words = default_words(cell, "checking the words", session)
-        session.right_words[key] = None if words is None else words["sha256"]
-    if session.right_words[key] is None:
-        answer.update(status="error", reason=f"its words could not be checked, for counting={checker} failed")
-    elif session.right_words[key] != sha256:
-        reason = f"its words are not those of counting={checker}; check it with python -m harness.conformance"
-        answer.update(status="mismatch", reason=f"{reason} {cell.counter.target}")
-    return session.right_words[key] == sha256
+        session.right_words[cell.reading.key] = None if words is None else words["sha256"]
+    return session.right_words[cell.reading.key]
 
 
 def default_words(cell: CountCell, purpose: str, session: Session) -> Manifest | None:

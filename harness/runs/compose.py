@@ -5,16 +5,14 @@ Hydra only enumerates. What it composed is plain data; everything else is done o
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hydra
-from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -53,12 +51,16 @@ def compose(arguments: Sequence[str]) -> list[Config]:
     keys = {value.partition("=")[0] for value in values}
     if "data.path" in keys and "data" not in keys:
         values.insert(0, "data=file")
-    overrides = list(map(prepared_value, values))
+    overrides, composed = list(map(prepared_value, values)), []
     register(overrides)
     try:
-        with loaded() as loader:
-            points = enumerated(overrides, bool({*SWEEP} & {*arguments}), loader)
-            composed = [compose_point(point) for point in points]
+        with (
+            warnings.catch_warnings(action="ignore", category=UserWarning),  # Hydra 1.4 warns of what 1.3 needs
+            hydra.initialize_config_dir(config_dir=str(registry.conf_folder()), version_base=VERSION),
+        ):
+            for point in enumerated(overrides, sweep=bool({*SWEEP} & {*arguments})):
+                config: Any = OmegaConf.to_container(hydra.compose(CONFIG, point), resolve=True)
+                composed.append(Config(config, [override.lstrip("+").partition("=")[0] for override in point]))
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
         raise Refusal(sentence(error)) from error
     if not composed:
@@ -81,19 +83,10 @@ def register(overrides: Sequence[str]) -> None:
             store.store(group="variant", name=name, node=node)
 
 
-@contextlib.contextmanager
-def loaded() -> Iterator[ConfigLoader]:
-    """Hydra with conf/ as its configuration, for a while."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Hydra 1.4 warns of what 1.3 has to be given
-        with hydra.initialize_config_dir(config_dir=str(registry.conf_folder()), version_base=VERSION):
-            yield GlobalHydra.instance().config_loader()
-
-
-def enumerated(overrides: Sequence[str], sweep: bool, loader: ConfigLoader) -> list[list[str]]:
+def enumerated(overrides: list[str], *, sweep: bool) -> list[list[str]]:
     """The overrides of each point: without a sweep one, else all combinations, the last override changing fastest."""
-    parser = OverridesParser.create(config_loader=loader)
-    parsed = parser.parse_overrides(list(overrides))
+    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    parsed = parser.parse_overrides(overrides)
     fixed = [str(override.input_line) for override in parsed if not override.is_sweep_override()]
     params: dict[str, Any] = {}
     if chosen := [override for override in fixed if override.startswith("experiment=")]:
@@ -101,19 +94,13 @@ def enumerated(overrides: Sequence[str], sweep: bool, loader: ConfigLoader) -> l
         sweep = sweep or own.mode == RunMode.MULTIRUN
         params = own.sweeper.params or {}
     if not sweep:
-        return [list(overrides)]
+        return [overrides]
     choices: dict[str, list[str]] = {}
     for override in [*parser.parse_overrides([f"{key}={value}" for key, value in params.items()]), *parsed]:
         key, swept = override.get_key_element(), override.is_sweep_override()
         values = override.sweep_string_iterator() if swept else [override.get_value_element_as_str()]
         choices[key] = [f"{key}={value}" for value in values]
     return [list(point) for point in itertools.product(*choices.values())]
-
-
-def compose_point(overrides: Sequence[str]) -> Config:
-    """Compose one configuration."""
-    config = OmegaConf.to_container(hydra.compose(CONFIG, list(overrides)), resolve=True)
-    return Config(config, [override.lstrip("+").partition("=")[0] for override in overrides])  # type: ignore[arg-type]
 
 
 def with_own_pattern(value: str) -> str:

@@ -49,7 +49,9 @@ def estimate_total(source: Path, num_merges: int, wall: float, run_part: RunPart
     times: list[tuple[float, float]] = []
     left = wall
     for divisor in PARTS:
-        if divisor > num_merges or next_seconds(times) > left:
+        exponent = exponent_of(times)
+        twice_as_large = 0.0 if exponent is None else SECONDS_TO_START + times[-1][1] * 2**exponent
+        if divisor > num_merges or twice_as_large > left:
             continue
         with tempfile.TemporaryDirectory() as folder:
             part = make_part(source, divisor, Path(folder) / source.name)
@@ -62,19 +64,13 @@ def estimate_total(source: Path, num_merges: int, wall: float, run_part: RunPart
     return power_law(times)
 
 
-def next_seconds(times: Sequence[tuple[float, float]]) -> float:
-    """What a part twice as large as the last would take; 0 before there are two."""
-    exponent = exponent_of(times[-POINTS:])
-    return 0.0 if exponent is None else SECONDS_TO_START + times[-1][1] * 2**exponent
-
-
 def power_law(times: Sequence[tuple[float, float]]) -> Estimate | None:
     """The seconds of the whole, from those of shares of it in their order.
 
     >>> power_law([(1 / 16, 1.0), (1 / 8, 2.0), (1 / 4, 4.0)])
     Estimate(total_seconds=16.0, low_seconds=6.153846153846153, high_seconds=41.6, exponent=1.0)
     """
-    exponent = exponent_of(times[-POINTS:])
+    exponent = exponent_of(times)
     if exponent is None:
         return None
     share, seconds = times[-1]
@@ -83,11 +79,12 @@ def power_law(times: Sequence[tuple[float, float]]) -> Estimate | None:
 
 
 def exponent_of(times: Sequence[tuple[float, float]]) -> float | None:
-    """The slope of least squares through the logarithms; None for fewer than two points."""
-    if len(times) < 2 or min(seconds for _, seconds in times) <= 0:
+    """The slope of least squares through the logarithms of the last points; None for fewer than two."""
+    last = times[-POINTS:]
+    if len(last) < 2 or min(took for _, took in last) <= 0:
         return None
-    places, heights = ([math.log(pair[side]) for pair in times] for side in (0, 1))
-    return statistics.linear_regression(places, heights).slope
+    shares, seconds = zip(*last, strict=True)
+    return statistics.linear_regression(list(map(math.log, shares)), list(map(math.log, seconds))).slope
 
 
 def make_part(source: Path, divisor: int, place: Path) -> Path:

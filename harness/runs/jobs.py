@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -192,10 +191,5 @@ def reads_corpus(cell: TrainCell, answer: Answer) -> bool:
 
 
 def without_paths(text: str | None, reading: Reading) -> str | None:
-    """The text with the corpus by its name, paths from the current folder or home, and of others the last name."""
-    if text:
-        text = text.replace(str(reading.file.path), reading.file.name)
-        for folder in (os.getcwd(), os.path.expanduser("~")):  # noqa: PTH109, PTH111
-            text = text.replace(f"{folder}/", "")
-        text = redact_paths(text)
-    return text
+    """The text with the corpus by its name, and other absolute paths by their last names."""
+    return redact_paths(text.replace(str(reading.file.path), reading.file.name)) if text else text

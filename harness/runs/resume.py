@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness import worker
@@ -30,8 +28,6 @@ from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
 
 STOPPED = ("timeout", "extrapolated")
 """The statuses of cells that were stopped at limits.wall."""
-WORKER_FOLDER = Path(worker.__file__).parent
-"""The measured process's own half of `harness`: with other clocks around them, times are others."""
 RUNNING = ".running-"
 FAR, BLOCKS_OF_THE_FAR = 20, 3
 
@@ -44,12 +40,10 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
     key, overrides = plan_key(plan, machine), plan.settings.overrides
     store = RecordFile(plan.settings.results)
     alone = hold(store.path.parent / f"{RUNNING}{key}", opened)
-    if alone and not plan.settings.rerun and (lines := unfinished(store.path, key)):
-        log = RunLog(store, lines[0].run, key, overrides, lines)
-        trained = sum(record["cell"] == "train" for record in log.measured)
-        say(f"continuing the run of {lines[0].run[:16]}, {trained} trainer runs were measured; rerun=true starts anew")
-        return log
-    return RunLog(store, now, key, overrides)
+    lines = unfinished(store.path, key) if alone and not plan.settings.rerun else []
+    if lines:
+        say(f"continuing the run of {lines[0].run[:16]} after what it has measured; rerun=true starts anew")
+    return RunLog(store, lines[0].run if lines else now, key, overrides, lines)
 
 
 def unfinished(path: Path, plan: str) -> list[Line]:
@@ -85,8 +79,9 @@ def plan_key(plan: Plan, machine: str) -> str:
         trainer, counter = cell.variant, cell.count.counter
         work.append([cell.key, source_sha256(trainer.target, trainer.params), source_sha256(counter.target)])
     how = settings._replace(results=Path(), plan=False, rerun=False, overwrite=False, overrides=())
-    worker_files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(WORKER_FOLDER.glob("*.py"))]
-    return digest([sorted(work), repr(how), machine, worker_files])
+    # The measured process's own half of `harness`: with other clocks around them, times are others.
+    own = [path.read_text() for path in sorted(Path(worker.__file__).parent.glob("*.py"))]
+    return digest([sorted(work), repr(how), machine, own])
 
 
 # Which cells of a task are still to be measured.
@@ -114,15 +109,19 @@ def blocks_wanted(cells: Sequence[TrainCell], settings: Settings, trained: Seque
     """How many blocks each cell gets by its ratios so far, and a reference as many as any cell compared with it."""
     if settings.precision is None:
         return {cell.key: settings.repeat for cell in cells}
-    samples, number = whole_samples(trained), dict.fromkeys([cell.key for cell in cells], 0)
+    samples: dict[str, list[Sample]] = {cell.key: [] for cell in cells}
+    for record in trained:
+        if not record["warm_up"] and record["block_whole"] and (sample := sample_of(record)) is not None:
+            samples[record["run_key"]].append(sample)
+    number = dict.fromkeys(samples, 0)
     for cell in cells:
-        ratios = log_ratios(cell, cells, samples)
-        if ratios and statistics.median(ratios) > math.log(FAR):
-            own = BLOCKS_OF_THE_FAR
-        else:
-            disturbed = len(samples.get(cell.key, [])) - len(ratios) if ratios else 0
-            own = blocks_needed(ratios, settings.precision, settings.repeat, settings.most) + disturbed
-        for key in (cell.key, reference_of(cell, cells).key):
+        reference, own = reference_of(cell, cells), settings.repeat
+        compared = compare(samples[cell.key], samples[reference.key])
+        if compared is not None and compared.blocks:
+            ratios = list(map(math.log, compared.ratios))
+            own = blocks_needed(ratios, settings.precision, settings.repeat, settings.most) + compared.left_out
+            own = BLOCKS_OF_THE_FAR if compared.ratio > FAR else own
+        for key in (cell.key, reference.key):
             number[key] = max(number[key], min(own, settings.most))
     return number
 
@@ -144,21 +143,3 @@ def blocks_needed(log_ratios: Sequence[float], within: float, fewest: int, most:
 def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
     """The cell that a cell is compared with: the first of its task that has as many threads."""
     return next(other for other in cells if other.count.threads == cell.count.threads)
-
-
-def log_ratios(cell: TrainCell, cells: Sequence[TrainCell], samples: Mapping[str, list[Sample]]) -> list[float]:
-    """By block; none of a reference."""
-    reference = reference_of(cell, cells)
-    if cell is reference:
-        return []
-    compared = compare(samples.get(cell.key, []), samples.get(reference.key, []))
-    return list(map(math.log, compared.ratios)) if compared is not None and compared.blocks else []
-
-
-def whole_samples(trained: Sequence[Record]) -> dict[str, list[Sample]]:
-    """The times in whole blocks, by the cell's key."""
-    samples: dict[str, list[Sample]] = {}
-    for record in sorted(trained, key=lambda record: int(record["block"])):
-        if not record["warm_up"] and record["block_whole"]:
-            samples.setdefault(record["run_key"], []).extend(filter(None, [sample_of(record)]))
-    return samples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import cache_folder, temporary_folder
-from harness.common.units import count_text
-from harness.runs.cells import Plan, Task, digest
+from harness.common.units import count_text, counted_text
+from harness.runs.cells import Plan, digest
 from harness.runs.compose import Config, compose
 from harness.runs.plan import card_default, make_plan, show_plan
 
@@ -44,7 +45,9 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
         try:
             for task in plan.tasks:
                 if len(plan.tasks) > 1:
-                    say(f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {task_text(task)}")
+                    cell, trainers = task.cells[0], counted_text(len(task.cells), "trainer")
+                    about = f"{cell.reading.file.name}, vocabulary {count_text(cell.vocab_size)}, {trainers}"
+                    say(f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {about}")
                 measure_task(task, session)
         finally:  # neither a full disk nor an interruption costs the table of what was measured
             records = session.log.records()
@@ -55,13 +58,6 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
     if not counted:
         raise Refusal("; ".join(sorted({record["reason"] for record in trained(records)})), exit_code(records))
     return exit_code(records)
-
-
-def task_text(task: Task) -> str:
-    """What a task is about, for people."""
-    cell, number = task.cells[0], len(task.cells)
-    trainers = "1 trainer" if number == 1 else f"{count_text(number)} trainers"
-    return f"{cell.reading.file.name}, vocabulary {count_text(cell.vocab_size)}, {trainers}"
 
 
 def exit_code(records: Sequence[Record]) -> int:
@@ -110,8 +106,6 @@ def notes(records: Sequence[Record]) -> list[str]:
 
 OF_THE_SECOND = ("vocab_size", "pattern", "extend", "inherited", "veto", "save", "plan", "first_stage")
 """Overrides of the second stage, or of the command."""
-FIRST = "first_stage"
-"""The folder of the first stage's tokenizer, inside that of `save=` if there is one."""
 
 
 def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show) -> int:
@@ -124,14 +118,15 @@ def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path
     if config["plan"]:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     cached = cache_folder("stages", digest(list(arguments)))  # the same command finds it again
-    saved = (cached if config["save"] is None else Path(config["save"])) / FIRST
+    saved = (cached if config["save"] is None else Path(config["save"])) / "first_stage"
     records: list[Record] = []
     first = make_plan(compose(first_arguments(arguments, config, saved)), arguments)
     code = run_plan(first, folder / "1", lambda own, _: records.extend(own))
     if code != OK:
         show(records, ["the first stage failed; the second was skipped"])
         return code
-    second = compose([*arguments, f"extend={tokenizer_in(saved)}", "first_stage.pattern=null"])
+    extended = min(saved.rglob("merges.txt")).parent  # of several variants, whose tokenizers are equal, the first
+    second = compose([*arguments, f"extend={extended}", "first_stage.pattern=null"])
     return run_plan(make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines))
 
 
@@ -139,17 +134,7 @@ def first_arguments(arguments: Sequence[str], config: Mapping[str, Any], saved: 
     """The command line of the first stage: by default half as large as the whole."""
     stage, smallest = config["first_stage"], 256 + len(card_default(config, "special_tokens"))
     size = stage["vocab_size"] or max(card_default(config, "vocab_size") // 2, smallest)
-    of_both = [
-        argument
-        for argument in arguments
-        if argument.lstrip("+").partition("=")[0].partition(".")[0] not in OF_THE_SECOND
-    ]
+    of_both = [argument for argument in arguments if re.split("[=.]", argument.lstrip("+"))[0] not in OF_THE_SECOND]
     own = [f"pattern={stage['pattern']}", f"vocab_size={size}", f"save={saved}"]
     own += ["overwrite=true"] if config["save"] is None else []
     return [*of_both, *own, "inherited=kept", "veto=none", "first_stage.pattern=null"]
-
-
-def tokenizer_in(saved: Path) -> Path:
-    """The first stage's tokenizer; the first one if several variants have saved theirs, which are equal."""
-    folders = [saved, *sorted(path for path in saved.iterdir() if path.is_dir())]
-    return next(folder for folder in folders if (folder / "merges.txt").is_file())

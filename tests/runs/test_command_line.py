@@ -176,7 +176,6 @@ def test_every_experiment_composes_into_cells(name: str, book: str) -> None:
         (["results="], "results is empty"),
         (["special_tokens=null"], "special_tokens=[] for no special tokens"),
         (["special_tokens=[a,,b]"], "empty token"),
-        (["special_tokens=[\udcff]"], "is not UTF-8"),
         (["variants=[naive,heap]", "variant.params.dept=3"], "none of these variants takes no parameter 'dept'"),
         (["variant.params.push=3"], "variant.params.push=3 is int; it takes str, by default 'all'"),
         (["variant=multiprocess", "variant.params.parallel_max=true"], "variant.params.parallel_max=True is bool"),
