@@ -1,10 +1,10 @@
-"""From a card to one plain file: found or refused, verified, cut; and the cache where such files are kept."""
+"""From a card to one plain file: found or refused, verified, cut; the cards, and python -m harness.corpora."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
+import re
 import sysconfig
 import time
 from collections.abc import Callable
@@ -13,14 +13,19 @@ from typing import Any
 
 import pytest
 from exploring import examples
-from fetched import END, prepared, refusal
+from fetched import CONTENT, END, facts, prepared, refusal, url
 from hypothesis import given
 from hypothesis import strategies as st
+from local_server import Server, refuse
+from packaging.licenses import canonicalize_license_expression
 
-from harness.common.errors import Refusal
-from harness.corpora import CorpusFile
+from harness.common import registry
+from harness.common.errors import OK, UNMEASURED, USAGE, Refusal
+from harness.corpora import CorpusFile, files
+from harness.corpora import __main__ as command
 from harness.corpora import files as corpus_files
-from harness.corpora.cards import standard_library
+from harness.corpora.cards import FETCHED, YOURS, cards, standard_library
+from harness.corpora.fetch import ORDER
 from harness.corpora.files import bounds, character_start
 
 TEXT = f"one{END}two 二{END}{END}three\r\n{END}four"
@@ -36,9 +41,6 @@ def book(tmp_path: Path) -> Path:
 
 def sliced(book: Path, special_tokens: tuple[str, ...] = (END,), **options: Any) -> str:
     return prepared(book, special_tokens, **options).path.read_bytes().decode()
-
-
-# Finding
 
 
 def test_checksum_holds_wherever_the_file_is(book: Path, cache_folder: Path) -> None:
@@ -72,10 +74,7 @@ def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
         assert "cannot read" in refusal(book)
 
 
-# Verifying
-
-
-def write_back_in_time(path: Path) -> None:
+def rewrite(path: Path) -> None:
     """Change the content but not the size or the time of the change."""
     status = path.stat()
     with path.open("r+b") as file:
@@ -83,16 +82,7 @@ def write_back_in_time(path: Path) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        write_back_in_time,
-        lambda path: os.truncate(path, len(TEXT.encode()) + 1),
-        lambda path: os.truncate(path, len(TEXT.encode()) - 1),
-        lambda path: shutil.copy(__file__, path),
-        Path.unlink,
-    ],
-)
+@pytest.mark.parametrize("change", [rewrite, lambda path: os.truncate(path, len(TEXT.encode()) + 1), Path.unlink])
 def test_changed_file_is_noticed(book: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]) -> None:
     monkeypatch.setattr(corpus_files, "SECONDS_TO_SETTLE", -1)
     corpus = prepared(book)
@@ -100,9 +90,6 @@ def test_changed_file_is_noticed(book: Path, monkeypatch: pytest.MonkeyPatch, ch
     time.sleep(0.02)  # longer than a tick of the kernel's clock
     change(book)
     assert not corpus.is_unchanged()
-
-
-# Cutting
 
 
 @pytest.mark.parametrize(
@@ -178,14 +165,10 @@ def test_slice_of_text_is_text_within_its_bounds(
         assert start >= min(skip, len(content))
         assert start in (0, len(content)) or content[:start].endswith(end)
     if documents is not None:  # as many as a counter finds
-        counted = [
-            sum(bool(part.strip()) for part in text.split(end)) for text in (content[start:], content[start:stop])
-        ]
-        assert counted[1] <= min(documents, counted[0])
-        assert counted[1] == min(documents, counted[0]) or length is not None
-
-
-# Files of this Python
+        slices = content[start:], content[start:stop]
+        there, here = (sum(bool(part.strip()) for part in each.split(end)) for each in slices)
+        assert here <= min(documents, there)
+        assert here == min(documents, there) or length is not None
 
 
 def test_standard_library_is_a_document_for_each_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,3 +189,71 @@ def test_standard_library_is_a_document_for_each_module(tmp_path: Path, monkeypa
     (root / "b.py").write_text("b = 22\n")
     standard_library.cache_clear()
     assert standard_library() != first
+
+
+def test_cards_are_complete() -> None:
+    sources: dict[str, tuple[object, object]] = {}
+    for name, card in cards().items():
+        source, licence = card["source"], card["licence"]
+        assert card["about"], name
+        assert card["language"] or source["kind"] in YOURS, name
+        if source["kind"] in FETCHED:
+            text = (source, card["facts"].get("sha256"))
+            assert sources.setdefault(source["file"], text) == text, "cards with one file have one source"
+            assert source["file"] == Path(source["file"]).name
+            assert licence, name
+            assert registry.cards("data")[name]["special_tokens"] == [END]
+        if "files" in source:
+            assert source.get("order", "archive") in ORDER, name
+            assert card["facts"]["sha256"], name
+        if re.fullmatch(r"[A-Z][A-Za-z0-9.+-]+( (WITH|AND|OR) [A-Za-z0-9.+-]+)*", licence):
+            assert canonicalize_license_expression(licence) == licence
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({}, "unknown kind of source 'None'; there are: url, hugging_face, "),
+        ({"kind": "urls"}, "unknown kind of source 'urls'; did you mean url? there are: "),
+        ({"kind": "url", "url": "https://moon.invalid/"}, "a source of kind url needs url, file"),
+        ({"kind": "npm", "package": "x"}, "a source of kind npm needs package, version, files, file"),
+    ],
+)
+def test_incomplete_card_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, source: dict[str, Any], message: str
+) -> None:
+    good = registry.cards("data")["stdlib"]
+    monkeypatch.setattr(registry, "cards", lambda _: {"mine": {"source": source}, "stdlib": good})
+    assert [ran(capsys, name, "stdlib")[0] for name in ("info", "path")] == [OK, OK]
+    for arguments in (["list"], ["info", "mine"], ["fetch", "mine"]):
+        code, shown, sentence = ran(capsys, *arguments)
+        assert (code, shown) == (USAGE, "")
+        assert sentence.startswith(f"the card of mine: {message}")
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = command.main(arguments)
+    return code, *capsys.readouterr()
+
+
+def test_corpus_is_fetched_verified_and_found(
+    capsys: pytest.CaptureFixture[str], server: Server, monkeypatch: pytest.MonkeyPatch, cache_folder: Path
+) -> None:
+    monkeypatch.setattr(command, "card_of", lambda _: url(server))
+    place = cache_folder / "corpora" / "known.txt"
+    server.script[:] = [refuse(404)]
+    assert ran(capsys, "fetch", "known")[0] == UNMEASURED
+    assert ran(capsys, "fetch", "known")[0] == OK
+    code, shown, _ = ran(capsys, "verify", "known")
+    assert code == OK
+    assert f"sha256  {facts()['sha256']}  as the card says" in shown
+    assert ran(capsys, "path", "known") == (OK, f"{place}\n", "")
+    place.write_bytes(CONTENT[::-1])
+    os.utime(place, (0, 0))
+    code, _, message = ran(capsys, "verify", "known")
+    assert code == UNMEASURED
+    assert f"its card says {facts()['sha256']}" in message
+    assert ran(capsys, "path", "known")[0] == UNMEASURED
+    files.remember(place, facts()["sha256"])  # as if the disk had changed it
+    code, _, message = ran(capsys, "verify", "known")
+    assert (code, "is damaged, though its times are unchanged" in message) == (UNMEASURED, True)

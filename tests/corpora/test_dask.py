@@ -33,6 +33,7 @@ from workbench import cells, wait_until
 from harness.__main__ import main
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import dask, local
+from harness.corpora.generators import random_text
 from harness.worker import exchange
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText
 from variants.counting.native import native
@@ -120,11 +121,10 @@ def test_files_of_all_kinds_have_the_words_of_the_joined_text(tmp_path: Path, me
 
 def test_listed_object_is_the_object_itself() -> None:
     """As S3 describes one in a listing, and alone."""
-    changed = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
-    listed = {"Key": "b/a", "LastModified": changed, "ETag": '"1"', "Size": 3, "size": 3, "type": "file"}
-    alone = {"ETag": '"1"', "LastModified": changed, "size": 3, "ContentType": "text/plain", "VersionId": None}
+    alone = {"ETag": '"1"', "LastModified": datetime.datetime(2026, 1, 1), "size": 3, "VersionId": None}
+    listed, changed = {**alone, "Key": "b/a", "Size": 3, "type": "file"}, {**alone, "ETag": '"2"'}
     assert dask.member_at("s3://b/a", listed) == dask.member_at("s3://b/a", alone)
-    assert dask.member_at("s3://b/a", listed) != dask.member_at("s3://b/a", {**alone, "ETag": '"2"'})
+    assert dask.member_at("s3://b/a", listed) != dask.member_at("s3://b/a", changed)
 
 
 @needs_fsspec
@@ -184,9 +184,6 @@ def test_invalid_requests_are_refused(
         cells("counting=dask", f"data.path={text}", "vocab_size=300", argument)
 
 
-# With workers
-
-
 def with_dask(test: Any) -> Any:
     """Mark a test as slow; one after another, because several clusters at once are more than two cores bear."""
     # Not importorskip: importing it takes a second, in every process that collects tests.
@@ -196,16 +193,9 @@ def with_dask(test: Any) -> Any:
 
 
 def write_text(path: Path, size: int) -> None:
-    """About `size` bytes of documents whose words are drawn as those of a language are: few often, most seldom."""
-    chance = random.Random(0)
-    words = [f"{chance.choice('abcdefgh')}{number:x}" for number in range(50_000)]
-    block = "".join(
-        " ".join(words[int(chance.paretovariate(0.6)) % len(words)] for _ in range(200)) + f".\n{END}"
-        for _ in range(600)
-    ).encode()
-    with path.open("wb") as file:
-        for number in range(-(-size // len(block))):
-            file.write(block + b" number%d" % number)
+    """So many bytes of documents of 200 random words."""
+    how: Any = {"alphabet": "etaoin", "letter_weights": [], "length_weights": [1, 2, 4, 4, 2, 1], "document": 200}
+    path.write_bytes(b"".join(random_text(seed=1, bytes=size, **how)))
 
 
 @contextlib.contextmanager

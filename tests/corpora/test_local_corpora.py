@@ -41,7 +41,7 @@ def text_of(path: Any, **further: Any) -> str:
     return prepared(path, **further).path.read_bytes().decode()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of texts, and the folder above it as the current one."""
     folder = tmp_path / "texts"
@@ -50,9 +50,6 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).write_text(Path(name).stem)
     monkeypatch.chdir(tmp_path)
     return folder
-
-
-# ---- several files
 
 
 @pytest.mark.parametrize(
@@ -68,27 +65,23 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("[texts/a.txt,texts/a.txt]", "aa", "a.txt+1"),
     ],
 )
-@pytest.mark.usefixtures("texts")
 def test_several_files_are_one_corpus(path: Any, documents: str, name: str) -> None:
     assert text_of(path) == "".join(document + END for document in documents)
     assert prepared(path).name == name
 
 
 @pytest.mark.parametrize("path", ["texts/a.*", "[texts/a.txt]", "texts/a.txt", ["texts/a.txt"]])
-@pytest.mark.usefixtures("texts")
 def test_single_plain_file_is_used_in_place(path: Any) -> None:
     corpus = prepared(path, ())
     assert (corpus.path, corpus.name, corpus.parts) == (Path("texts/a.txt"), "a.txt", ())
 
 
 @pytest.mark.parametrize("name", ["[a].txt", "[a,b]", "*.txt", "a?"])
-@pytest.mark.usefixtures("texts")
 def test_existing_file_wins_over_a_list_and_over_a_pattern(name: str) -> None:
     Path(name).write_text("literal")
     assert text_of(name) == "literal"
 
 
-@pytest.mark.usefixtures("texts")
 def test_separator_of_several_files() -> None:
     assert text_of("texts/*.txt", special_tokens=("<|e|>", END)) == "a<|e|>b<|e|>"
     sentence = refusal("texts/*.txt", ())
@@ -110,7 +103,6 @@ def test_separator_of_several_files() -> None:
         ("s3://bucket/a.txt", "s3://bucket/a.txt is not on this machine; counting=dask counts it where it is"),
     ],
 )
-@pytest.mark.usefixtures("texts")
 def test_invalid_path_is_refused(path: str, message: str) -> None:
     Path("empty/.hidden").mkdir(parents=True)
     Path("empty/.hidden/x").touch()
@@ -175,9 +167,6 @@ def test_bad_byte_is_located_in_its_own_file(texts: Path) -> None:
             assert message in corpus.located(str(raised.value), raised.value.offset)
 
 
-# ---- compressed
-
-
 @pytest.mark.parametrize("suffix", PACK)
 def test_compressed_file_is_the_text_in_it(tmp_path: Path, suffix: str) -> None:
     pack = PACK[suffix]
@@ -209,8 +198,6 @@ def test_missing_library_is_named_with_what_installs_it(tmp_path: Path, monkeypa
     sentence = "a .zst file needs pyarrow, which is not installed; run python -m pip install 'bpe-harness[data]'"
     assert sentence in refusal(tmp_path / "a.zst")
 
-
-# ---- columns
 
 ROWS = ["one 二", "", "two\n", f"in{END}side", "😀"]
 JOINED = f"one 二{END}two\n{END}in{END}side{END}😀{END}"
@@ -260,7 +247,6 @@ def bad_parquet() -> Any:
         ("a.jsonl", b"{", "line 2: not JSON ("),
         ("a.jsonl", b'{"text": "a\xff"}', "line 2: not JSON ('utf-8' codec can't decode byte 0xff"),
         ("a.jsonl", b'{"text": null}', "line 2: column 'text' holds null, which is not text; fix or remove that row"),
-        ("a.jsonl", b'{"text": ["a"]}', "line 2: column 'text' holds list ['a'], which is not text;"),
         ("a.jsonl", b'{"text": "\\ud800"}', "line 2: column 'text' holds str '\\ud800', which is not text"),
         ("a.jsonl", b"[1]", "line 2: not an object with a column 'text';"),
         ("a.jsonl", b'{"body": "a"}', "line 2, has no column 'text', there are: body; set data.column=NAME"),
@@ -270,7 +256,6 @@ def bad_parquet() -> Any:
         ("a.parquet", pyarrow.table({"text": [*["x"] * 1500, None]}), "row 1501: column 'text' holds null, which is"),
         ("a.parquet", bad_parquet(), "damaged or not a Parquet file, near row 2: 'utf-8' codec can't decode"),
         ("a.parquet", b"PAR1 and no more", "a.parquet is damaged or not a Parquet file"),
-        ("a.parquet", b"", "a.parquet is damaged or not a Parquet file"),
     ],
 )
 def test_invalid_row_is_named(tmp_path: Path, name: str, content: Any, message: str) -> None:
@@ -280,9 +265,6 @@ def test_invalid_row_is_named(tmp_path: Path, name: str, content: Any, message: 
     else:
         path.write_bytes((b'{"text": "ok"}\n' if name == "a.jsonl" else b"") + content)
     assert message in refusal(path)
-
-
-# ---- standard input
 
 
 @pytest.fixture
