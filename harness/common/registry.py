@@ -173,7 +173,8 @@ def select(names: Iterable[str]) -> list[VariantCard]:
         if name in existing:
             matching = {name: existing[name]}
         elif ":" in name:
-            if not is_findable(name):
+            package, places = name.partition(":")[0].partition(".")[0], [str(Path.cwd()), *sys.path]
+            if package not in sys.modules and importlib.machinery.PathFinder.find_spec(package, places) is None:
                 raise not_importable(name, "no such module in this folder or environment")
             matching = {name: VariantCard(name, name, "named by its target", tags=("external",))}
         else:
@@ -212,13 +213,6 @@ def looks_like_a_file(name: str) -> bool:
     [True, True, False, False]
     """
     return "/" in name or bool(Path(name).suffix)
-
-
-def is_findable(target: str) -> bool:
-    """Whether the package of a target exists; nothing is imported."""
-    package = target.partition(":")[0].partition(".")[0]
-    places = [str(Path.cwd()), *sys.path]
-    return package in sys.modules or importlib.machinery.PathFinder.find_spec(package, places) is not None
 
 
 def not_importable(target: str, reason: str) -> Refusal:

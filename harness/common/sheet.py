@@ -49,7 +49,9 @@ def sheet_to_markdown(sheet: Sheet) -> str:
     lines = list(map(markdown_text, sheet.caption))
     caption = [f"{line}  " for line in lines[:-1]] + lines[-1:]
     notes = [f"- {markdown_text(note)}" for note in sheet.notes]
-    blocks = (caption, _markdown_table(sheet.columns) if sheet.columns else [], notes)
+    table = [_markdown_row(cells) for cells in zip(*([name, *cells] for name, cells, _ in sheet.columns), strict=True)]
+    rule = "|" + "|".join("---:" if column.figures else "---" for column in sheet.columns) + "|"
+    blocks = (caption, [*table[:1], rule, *table[1:]] if table else [], notes)
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -97,12 +99,6 @@ def _print_lines(lines: Sequence[str], console: Console) -> None:
         console.print(Text(terminal_text(line)), soft_wrap=not console.is_terminal)
 
 
-def _markdown_table(columns: Sequence[Column]) -> list[str]:
-    heading = _markdown_row([column.heading for column in columns])
-    rule = "|" + "|".join("---:" if column.figures else "---" for column in columns) + "|"
-    return [heading, rule, *(_markdown_row(cells) for cells in zip(*(column.cells for column in columns), strict=True))]
-
-
 def _markdown_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(map(markdown_text, cells))} |"
 
@@ -144,14 +140,6 @@ body { margin: 0; background: #ffffff; }
 .bpe-harness .unconfirmed > * { color: var(--unconfirmed); }
 .bpe-harness ul { margin: 0.75rem 0 1.5rem; padding-left: 1.2rem; max-width: 60rem; overflow-wrap: anywhere; }
 """
-
-
-def html_document(title: str, style: str, body: str, head: str = "") -> str:
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{head}'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html_text(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
-    )
 
 
 def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:

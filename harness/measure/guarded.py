@@ -154,8 +154,10 @@ class GuardedProcess:
             with contextlib.suppress(psutil.Error):
                 numbers = {child.pid for child in psutil.Process(self.guard.pid).children(recursive=True)}
         if numbers:
-            known = {member.pid: member for member in self.members}
-            self.members = [member for number in numbers if (member := known.get(number) or process_of(number))]
+            known, self.members = {member.pid: member for member in self.members}, []
+            for number in numbers:
+                with contextlib.suppress(psutil.Error):
+                    self.members.append(known.get(number) or psutil.Process(number))
 
     def weigh(self, limit: int | None) -> bool:
         """Note the memory that the processes hold together; return whether that is over the limit.
@@ -201,12 +203,6 @@ class GuardedProcess:
         size = os.fstat(self.stderr.fileno()).st_size
         length = min(size, STDERR_TAIL_BYTES)
         return os.pread(self.stderr.fileno(), length, size - length).decode(errors="replace")
-
-
-def process_of(number: int) -> psutil.Process | None:
-    with contextlib.suppress(psutil.Error):
-        return psutil.Process(number)
-    return None
 
 
 def cpu_of(process: int, *, children_only: bool = False) -> Cpu:

@@ -47,10 +47,7 @@ OLDEST = (3, 9)
 SECONDS_TO_ANSWER = 60
 MODULE_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 CYTHON_IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+([A-Za-z_][\w.]*)", re.MULTILINE)
-VERSION_PROGRAM = (
-    "import platform, sys; "
-    "print('%s %s %d %d' % ((platform.python_implementation(), platform.python_version()) + sys.version_info[:2]))"
-)
+VERSION_PROGRAM = "import platform; print(platform.python_implementation() + ' ' + platform.python_version())"
 
 
 def environment() -> dict[str, Any]:
@@ -239,8 +236,8 @@ def interpreter(path: str | None) -> Interpreter:
     try:
         command = [path, "-c", VERSION_PROGRAM]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_TO_ANSWER)
-        name, number, *parts = ended.stdout.split()
-        age = tuple(map(int, parts))
+        name, number = ended.stdout.split()
+        age = tuple(map(int, number.split(".")[:2]))
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return Interpreter(label, "error", f"{label!r} is not a Python; set interpreter=NAME, such as pypy3")
     if age < OLDEST:

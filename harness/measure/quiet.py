@@ -107,7 +107,10 @@ def open_lock(name: str) -> io.FileIO:
 def touch_memory(job: Mapping[str, Any]) -> None:
     """Touch and free as much memory as a call on such a job may take, so that it does not wait for the host."""
     room = int(SHARE_OF_ROOM * available_memory())  # other processes keep enough memory
-    touch(min(LEAST_TOUCHED + TOUCHED_FOR_A_BYTE * bytes_read(job), MOST_TOUCHED, room))
+    path, size = Path(job["corpus"]["path"] if job.get("corpus") is not None else job["words"]), 0
+    with contextlib.suppress(OSError):
+        size = sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
+    touch(min(LEAST_TOUCHED + TOUCHED_FOR_A_BYTE * size, MOST_TOUCHED, room))
 
 
 def touch(size: int) -> None:
@@ -118,15 +121,6 @@ def touch(size: int) -> None:
                 with contextlib.suppress(OSError):  # a kernel without them
                     memory.madvise(mmap.MADV_HUGEPAGE)
             memory[:: mmap.PAGESIZE] = bytes(-(-size // mmap.PAGESIZE))
-
-
-def bytes_read(job: Mapping[str, Any]) -> int:
-    """Return the bytes of the text or words that a job reads; 0 if they are missing."""
-    corpus = job.get("corpus")
-    path = Path(corpus["path"] if corpus is not None else job["words"])
-    with contextlib.suppress(OSError):
-        return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
-    return 0
 
 
 # What disturbs timing on this machine, read from the kernel's files, each with what can be done about it

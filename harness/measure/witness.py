@@ -92,7 +92,10 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
         has_figures = isinstance(answer, dict) and answer.get("status") in ("ok", "stopped", "rejected")
         msgspec.convert(answer, Measured if has_figures else Failed)
         if "merges_done" in answer:
-            answer["sha256"] = check_merges(folder / "merges", answer["merges_done"], most_merges)
+            content = plain_file(folder / "merges", LONGEST_MERGES_BYTES).read_bytes()
+            if (merges := len(unpacked(content, most_merges))) != answer["merges_done"]:
+                raise ValueError(f"{merges} merges, not {answer['merges_done']}")
+            answer["sha256"] = hashlib.sha256(content).hexdigest()
         if "words_done" in answer:
             answer["words"] = finish_words(folder / "words", answer["words_done"])
             answer["sha256"] = answer["words"]["seal"]
@@ -114,16 +117,6 @@ def plain_file(path: Path, most: int) -> Path:
     if status.st_size > most:
         raise ValueError(f"{path.name} has {status.st_size} bytes, and at most {most} are allowed")
     return path
-
-
-def check_merges(path: Path, number: int, most: int) -> str:
-    """Return the digest of the merges in a file. Raises ValueError unless it holds that number of them."""
-    if number > most:
-        raise ValueError(f"{number} merges, and {most} are the most")
-    left = plain_file(path, LONGEST_MERGES_BYTES).read_bytes()
-    if (merges := len(unpacked(left, most))) != number:
-        raise ValueError(f"{merges} merges, not {number}")
-    return hashlib.sha256(left).hexdigest()
 
 
 def finish_words(folder: Path, number: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.common.console import html_text, html_texts
 from harness.common.errors import Refusal
-from harness.common.sheet import STYLE, html_document, html_table
+from harness.common.sheet import STYLE, html_table
 from harness.common.units import counted_text
 from harness.results.charts import Chart, claim, dots, phases
 from harness.results.drawing import svg_of
@@ -147,6 +147,13 @@ def _whole(title: str, parts: Sequence[str]) -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'; "
         "form-action 'none'"
     )
-    body = "\n".join(['<main class="bpe-harness">', f"<h1>{html_text(title)}</h1>", *parts, "</main>"])
-    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-    return html_document(title, STYLE + _STYLE, f"{body}\n<script>{SCRIPT}</script>\n", head)
+    lines = [
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{html_text(title)}</title>\n<style>\n{STYLE}{_STYLE}</style>\n</head>\n<body>",
+        f'<main class="bpe-harness">\n<h1>{html_text(title)}</h1>',
+        *parts,
+        f"</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+    ]
+    return "\n".join(lines)

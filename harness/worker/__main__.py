@@ -30,9 +30,8 @@ from harness.worker.calling import (
     arguments_for,
     expect_merges,
     expect_word_counts,
-    feeding_of,
+    of_module,
     own_tie_break,
-    prepare,
     reads_corpus,
     resolve,
     shortened,
@@ -121,7 +120,8 @@ class Measured:
         """Import and call the target; every way in which that ends is an answer."""
         try:
             target = resolve(self.job["target"])
-            prepare(target)
+            if (prepare := of_module(target, "before_the_clock")) is not None:
+                prepare()  # what its module needs once on a machine
             self.channel.announce(IMPORTED, None)
             self.job.update(json.loads((self.output / WORK).read_text()))
             if not self.job.get("counts_instructions"):  # another thread's would be counted too
@@ -199,9 +199,8 @@ class Measured:
 
     def feeding(self) -> dict[str, Any] | None:
         """Return how a trainer that reads the file is fed, in its own words."""
-        if not self.from_file:
-            return None
-        return feeding_of(resolve(self.job["target"]), self.corpus(), self.job["params"])
+        describe = of_module(resolve(self.job["target"]), "feeding") if self.from_file else None
+        return None if describe is None else dict(describe(self.corpus(), **self.job["params"])._asdict())
 
     def corpus(self) -> Corpus:
         return Corpus(**{**self.job["corpus"], "special_tokens": tuple(self.job["corpus"]["special_tokens"])})

@@ -89,19 +89,6 @@ def own_tie_break(trainer: Callable[..., Any]) -> str | None:
     return default.value if isinstance(default, TieBreak) else None
 
 
-def prepare(function: Callable[..., Any]) -> None:
-    """Call `before_the_clock()` of a function's module, which makes what it needs once on a machine."""
-    prepare_module = of_module(function, "before_the_clock")
-    if prepare_module is not None:
-        prepare_module()
-
-
-def feeding_of(trainer: Callable[..., Any], corpus: Any, params: dict[str, Any]) -> dict[str, Any] | None:
-    """Return how a trainer's module says that it is fed; None if it does not say."""
-    describe = of_module(trainer, "feeding")
-    return None if describe is None else dict(describe(corpus, **params)._asdict())
-
-
 def of_module(function: Callable[..., Any], name: str) -> Callable[..., Any] | None:
     """Return the function of that name in another function's module; None if it has none."""
     hook = getattr(sys.modules.get(getattr(function, "__module__", "")), name, None)

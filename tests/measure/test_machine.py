@@ -101,7 +101,7 @@ def test_another_interpreter_runs_a_trainer_and_one_that_cannot_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write(tmp_path, {"text": TEXT, "old": "#!/bin/sh\necho CPython 3.7.16 3 7\n"})
+    write(tmp_path, {"text": TEXT, "old": "#!/bin/sh\necho CPython 3.7.16\n"})
     (tmp_path / "old").chmod(0o755)
     interpreters = f"interpreter={sys.executable},no-such-python,./none/python"
     first, *others = run("-m", "variant=heap", "data.path=text", "vocab_size=270", interpreters)
@@ -121,24 +121,16 @@ def test_another_interpreter_runs_a_trainer_and_one_that_cannot_is_refused(
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pypy3") is None, reason="pypy3 is not installed")
 def test_python_stages_are_proved_under_pypy_and_compiled_ones_are_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if shutil.which("pypy3") is None:
-        pytest.skip("pypy3 is not installed")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text(TEXT)
     arguments = "data.path=text", "vocab_size=270", "interpreter=pypy3"
-    records = {record["variant"]: record for record in run("variants=[python,cpp,cython,flat_file]", *arguments)}
-    cards = registry.variants()
-    for name, record in records.items():
+    for record in run("variants=[python,cpp,cython,flat_file]", *arguments):
         assert record["interpreter"].startswith("PyPy")
-        if record["status"] == "ok":
-            assert "python" in cards[name].tags
-            assert record["identity"]["kind"] in ("identical", "unproved")
+        if "python" in registry.variants()[record["variant"]].tags and record["variant"] != "heap_max":
+            assert (record["status"], record["identity"]["kind"]) in (("ok", "identical"), ("ok", "unproved"))
         else:
             assert record["status"] == "skipped"
-            assert "only Python stages run under others" in record["reason"] or name == "heap_max"
-    assert {name for name, card in cards.items() if "python" in card.tags} - {"heap_max"} <= {
-        name for name, record in records.items() if record["status"] == "ok"
-    }

@@ -181,21 +181,20 @@ def put(path: Path, content: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trainer", "at", "status", "merges"),
+    ("trainer", "made"),
     [
-        ("hangs_after_some_merges", 5, "timeout", 5),
-        ("stops_on_request", 3, "timeout", 3),
-        pytest.param("stops_too_late", NUM_MERGES, "ok", NUM_MERGES, marks=slow),
+        ("hangs_after_some_merges", 5),
+        ("stops_on_request", 3),
     ],
 )
 def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
-    measured: Measure, monkeypatch: pytest.MonkeyPatch, trainer: str, at: int, status: str, merges: int
+    measured: Measure, monkeypatch: pytest.MonkeyPatch, trainer: str, made: int
 ) -> None:
-    limits_wait(monkeypatch, lambda done: done == at)
+    limits_wait(monkeypatch, lambda done: done == made)
     answer, output = measured(trainer, BRIEF)
-    assert (answer["status"], answer["merges_done"]) == (status, merges)
-    assert answer["reason"] == ("over limits.wall=0.3 s" if status == "timeout" else None)
-    assert unpacked((output / "merges").read_bytes()) == MERGES[:merges]
+    assert (answer["status"], answer["merges_done"]) == ("timeout", made)
+    assert answer["reason"] == "over limits.wall=0.3 s"
+    assert unpacked((output / "merges").read_bytes()) == MERGES[:made]
 
 
 @pytest.mark.parametrize(
@@ -220,14 +219,7 @@ def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, traine
         assert answer["peak_rss_bytes"] > 0  # as the parent saw it
 
 
-@pytest.mark.parametrize(
-    "trainer",
-    [
-        "lets_children_allocate",
-        pytest.param("maps_without_end", marks=slow),
-        *("allocates_without_end", "allocates_at_once"),
-    ],
-)
+@pytest.mark.parametrize("trainer", ["lets_children_allocate", "allocates_without_end", "allocates_at_once"])
 def test_a_trainer_over_its_memory_is_ended(measured: Measure, trainer: str) -> None:
     answer, _ = measured(trainer, Limits(wall_seconds=30, memory_bytes=100_000_000))
     by_itself = "an allocation failed under the memory limit"
