@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -108,12 +109,8 @@ def experiments() -> str:
     rows = []
     for name in registry.cards("experiment"):
         lines = (registry.conf_folder() / "experiment" / f"{name}.yaml").read_text().splitlines()
-        comments = []
-        for line in lines[1:]:
-            if not line.startswith("#"):
-                break
-            comments.append(line.lstrip("# "))
-        rows.append((code(comments[0]), " ".join(comments[1:])))
+        command, *shows = [line.lstrip("# ") for line in itertools.takewhile(lambda line: line[:1] == "#", lines[1:])]
+        rows.append((code(command), " ".join(shows)))
     return table(("command", "what it shows"), rows)
 
 
@@ -224,10 +221,14 @@ def commands() -> str:
 # Explanation
 
 
-def shown(words: Mapping[bytes, int], most: int = 6) -> str:
+def few(texts: Sequence[str], most: int = 6) -> str:
+    """The first of some texts, as code."""
+    return " ".join([*map(code, texts[:most]), *(["..."] if len(texts) > most else [])]) or "none"
+
+
+def shown(words: Mapping[bytes, int]) -> str:
     """Words with their weights, the first few of them."""
-    listed = [code(f"{short(word)}:{weight}") for word, weight in list(words.items())[:most]]
-    return " ".join([*listed, *(["..."] if len(words) > most else [])]) or "none"
+    return few([f"{short(word)}:{weight}" for word, weight in words.items()])
 
 
 def short(word: bytes) -> str:
@@ -239,9 +240,8 @@ def short(word: bytes) -> str:
 def merge_cases() -> str:
     rows = []
     for case in cases.MERGE_CASES:
-        merges = [code(f"{short(left)}+{short(right)}") for left, right in case.want[:6]]
-        listed = " ".join([*merges, *(["..."] if len(case.want) > 6 else [])]) or "none"
-        rows.append((case.name, shown(case.call.words), listed, case.why))
+        merges = few([f"{short(left)}+{short(right)}" for left, right in case.want])
+        rows.append((case.name, shown(case.call.words), merges, case.why))
     return table(("case", "words and weights", "merges", "what it catches"), rows)
 
 
