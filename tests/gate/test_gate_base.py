@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from gating import commit_all, git, new_repository, tiny_card
+from gating import CARD, commit_all, git, new_repository
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -148,7 +148,7 @@ def test_head_that_makes_the_base_slower_is_not_believed(
     monkeypatch.setattr("tempfile.tempdir", str(folders))
     attack = f"FOLDERS = {str(folders)!r}\nSLOWER = {SLOWER!r}\n{REWRITES_BASE}{SLOWER}"
     (repository / "mine.py").write_text(attack)
-    card = ["--card", str(tiny_card(tmp_path)), "--output", str(tmp_path / "out")]
+    card = ["--card", str(CARD), "--output", str(tmp_path / "out")]
     assert gate.main(["mine:train", *card, "--tiers", "identity,time"]) == 22
     headline = capsys.readouterr().out.partition("\n")[0]
     assert "the results are not trusted: checkout/mine.py" in headline

@@ -16,17 +16,12 @@ from typing import Any
 
 import pytest
 import yaml
-from gating import commit_all, git, new_repository, tiny_card
+from gating import CARD, commit_all, git, new_repository
 from workbench import CHECKOUT, SUPPORT, first_fast, heed_signals, processes_that_mention, wait_until
 
 from harness.gate import __main__ as gate
 from harness.measure.machine import usable_cores
 from harness.records.file import RecordFile
-
-
-@pytest.fixture
-def card(tmp_path: Path) -> Path:
-    return tiny_card(tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +34,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def run(card: Path, *arguments: str) -> int:
-    return gate.main([*arguments, "--card", str(card), "--output", "out"])
+def run(*arguments: str) -> int:
+    return gate.main([*arguments, "--card", str(CARD), "--output", "out"])
 
 
 def verdict() -> dict[str, Any]:
@@ -55,24 +50,24 @@ def headline(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.partition("\n")[0]
 
 
-def test_snapshot_is_accepted_and_any_difference_is_drift(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(card, "heap", "--accept") == 0
+def test_snapshot_is_accepted_and_any_difference_is_drift(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("heap", "--accept") == 0
     path = Path("results/counters.json")
     assert set(json.loads(path.read_text())["counters"]["heap"]) == {"letters"}
     path.write_text(re.sub(r'"pair_updates": \d+', '"pair_updates": 2', path.read_text()))
-    assert run(card, "heap", "--tiers", "identity,work", "--no-base") == 21
+    assert run("heap", "--tiers", "identity,work", "--no-base") == 21
     assert "heap on letters, pair_updates: 2 -> " in capsys.readouterr().out
-    assert run(card, "heap", "--accept") == 0
+    assert run("heap", "--accept") == 0
     assert "heap on letters, pair_updates: 2 -> " in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_base_that_there_is_not_is_named(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(card, "heap", "--accept") == 0
+def test_base_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("heap", "--accept") == 0
     capsys.readouterr()
-    assert run(card, "heap", "--tiers", "identity,work", "--no-base") == 0
+    assert run("heap", "--tiers", "identity,work", "--no-base") == 0
     assert "; nothing was compared: no base, because of --no-base" in headline(capsys)
-    assert run(card, "heap", "--tiers", "identity,work", "--against", "unknown") == 22
+    assert run("heap", "--tiers", "identity,work", "--against", "unknown") == 22
     text = headline(capsys)
     assert text.startswith(
         "gate: could not measure; 2 of 3 checks passed; nothing was compared: git has none of unknown; "
@@ -83,24 +78,24 @@ def test_base_that_there_is_not_is_named(card: Path, capsys: pytest.CaptureFixtu
     ("trainer", "code", "message"),
     first_fast([("sabotaged:ties_to_the_smallest", 21, "greatest_bytes takes b"), ("unruly:segfaults", 22, "SIGSEGV")]),
 )
-def test_any_trainer_is_judged_by_its_target(card: Path, trainer: str, code: int, message: str) -> None:
-    assert run(card, trainer, "--tiers", "identity") == code
+def test_any_trainer_is_judged_by_its_target(trainer: str, code: int, message: str) -> None:
+    assert run(trainer, "--tiers", "identity") == code
     assert any(message in each for each in messages())
 
 
 @pytest.mark.slow
-def test_wrong_merges_are_never_accepted(card: Path) -> None:
-    assert run(card, "sabotaged:ties_to_the_smallest", "--accept") == 21
+def test_wrong_merges_are_never_accepted() -> None:
+    assert run("sabotaged:ties_to_the_smallest", "--accept") == 21
     assert json.loads(Path("results/counters.json").read_text())["counters"] == {}
 
 
 @pytest.mark.slow
-def test_interruption_ends_every_process(tmp_path: Path, card: Path) -> None:
+def test_interruption_ends_every_process(tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     targets = ["unruly:hangs", "unruly:hangs_after_some_merges", "--against-variant", "heap"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness.gate", *targets, "--tiers", "identity,work", "--card", str(card)],
+        [sys.executable, "-m", "harness.gate", *targets, "--tiers", "identity,work", "--card", str(CARD)],
         env={**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{SUPPORT}", "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -118,8 +113,8 @@ def test_interruption_ends_every_process(tmp_path: Path, card: Path) -> None:
 
 
 @pytest.mark.slow
-def test_variants_are_timed_against_each_other_and_judged_again(card: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(card, "heap", "--against-variant", "heap_python", "--tiers", "time") == 0
+def test_variants_are_timed_against_each_other_and_judged_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("heap", "--against-variant", "heap_python", "--tiers", "time") == 0
     values = verdict()
     assert values["base"] == "the variant heap_python"
     text = capsys.readouterr().out
@@ -132,8 +127,8 @@ def test_variants_are_timed_against_each_other_and_judged_again(card: Path, caps
     assert len({each["merges_sha256"] for each in observations if each["kind"] in ("sample", "comparison")}) == 1
 
 
-def test_unchanged_code_is_not_timed(card: Path) -> None:
-    assert run(card, "heap", "--against-variant", "heap", "--tiers", "time") == 22
+def test_unchanged_code_is_not_timed() -> None:
+    assert run("heap", "--against-variant", "heap", "--tiers", "time") == 22
     same = "heap against heap, time: the same code in base and head"
     assert sorted(messages()) == [same, f"time was not measured: {same}"]
 
@@ -146,7 +141,7 @@ def test_git_ignores_the_default_results(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_branch_with_a_slower_heap_fails_and_without_it_passes(tmp_path: Path, card: Path) -> None:
+def test_branch_with_a_slower_heap_fails_and_without_it_passes(tmp_path: Path) -> None:
     """In a copy of this project: an extra pass over the pairs is found and named."""
     branch = tmp_path / "branch"
     git(CHECKOUT, "checkout-index", "--all", f"--prefix={branch}/")
@@ -157,7 +152,7 @@ def test_branch_with_a_slower_heap_fails_and_without_it_passes(tmp_path: Path, c
     git(branch, "checkout", "-qb", "change")
 
     def gated(*arguments: str) -> tuple[int, str]:
-        command = [sys.executable, "-m", "harness.gate", "heap", "--card", str(card), *arguments]
+        command = [sys.executable, "-m", "harness.gate", "heap", "--card", str(CARD), *arguments]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         ended = subprocess.run(command, cwd=branch, capture_output=True, text=True, env=environment, check=False)
         assert all(line.startswith(("gate: ", "[")) for line in ended.stderr.splitlines()), ended.stderr

@@ -5,35 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import yaml
-
-NO_CORPORA: dict[str, dict[str, list[str]]] = {
-    corpus: {"say": []} for corpus in ("letters", "ties", "runs", "smallest_ids", "smallest_characters")
-}
-SMALL = ["data=random_text", "data.source.bytes=2000", "vocab_size=290"]
-TINY = {
-    "corpora": {**NO_CORPORA, "letters": {"say": SMALL}},
-    "work": {"instructions": {"layouts": 2, "say": SMALL}},
-    "time": {
-        "say": ["data=random_text", "vocab_size=290"],
-        "sizes": [2000],
-        "sample": {"least": 0.0001, "most": 60},
-        "triage": {"blocks": 6, "most": 0.9},
-        "confirm": {"blocks": 6, "most": 0.9},
-        "control": {"every": 3, "most": 0.9},
-        "fewest": 6,
-        "must_see": 0.99,
-        "memory": {"most": 0.9},
-    },
-    "limits": {"wall": 300},
-}
-"""With thresholds so wide that no machine is too slow or too busy."""
-
-
-def tiny_card(folder: Path) -> Path:
-    path = folder / "tiny.yaml"
-    path.write_text(yaml.safe_dump(TINY))
-    return path
+CARD = Path(__file__).resolve().parents[1] / "fixtures" / "tiny_gate.yaml"
 
 
 def git(folder: Path, *arguments: str) -> str:
