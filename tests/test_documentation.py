@@ -1,15 +1,21 @@
-"""The pages of docs/ say what is there: what is generated is whole, what is shown works."""
+"""The pages of docs/ say what is there: what is generated is whole, what is shown works.
+
+Every command and every program that a page shows runs, in the page's order, in a copy of the checkout. Before a block
+of code a page may say `<!-- file: PATH -->`, which writes it there, or `<!-- not run: REASON -->`. What is a model or a
+program has a test of its own.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import documentation
 import outside_files
@@ -17,6 +23,7 @@ import pytest
 import stored_tables
 import yaml
 from checked import passing
+from planted_faults import copied
 
 from harness.common import errors, registry
 from harness.conformance import trainer_checks
@@ -26,6 +33,26 @@ REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
 OF_A_PAGE = [check for check in trainer_checks() if check.group in ("worked examples", "properties")]
 PAGES = sorted(DOCS.rglob("*.md"))
+SHOWN = [REPOSITORY / "README.md", *PAGES]
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<mark>file|not run|model|program)(?:: (?P<argument>[^>]+))? -->\n)?"
+    r"^```(?P<language>\w+)\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+REASONS = {
+    "installs system packages",
+    "sets up an environment",
+    "needs a scheduler",
+    "needs root",
+    "needs valgrind, takes minutes",
+    "needs .[distributed]",
+    "downloads",
+    "shows what there is",
+    "takes minutes",
+    "takes hours",
+}
+"""Why a command that is shown is not run; one of these, so that none is left out for any other."""
+RUN = ("sh", "python")
 
 
 def text(path: Path) -> str:
@@ -33,15 +60,12 @@ def text(path: Path) -> str:
 
 
 def named(path: Path) -> str:
-    return path.relative_to(DOCS).as_posix()
+    return path.relative_to(REPOSITORY).as_posix().removeprefix("docs/")
 
 
 def mkdocs_yml() -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load(text(REPOSITORY / "mkdocs.yml"))
     return content
-
-
-# What is generated
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES if "docs/hooks/" in text(path)], ids=named)
@@ -91,9 +115,6 @@ def test_a_link_to_what_is_not_on_the_site_keeps_its_words_only() -> None:
     lead = {"there.py": "../source/there.py.md"}.get
     assert outside_files.with_links(page, lead, strict=False) == f"{kept}that"
     assert outside_files.with_links(page, lead, strict=True) == f"{kept}[that](gone.py#x)"
-
-
-# What is shown works
 
 
 @pytest.mark.parametrize("checks", [OF_A_PAGE, pytest.param(trainer_checks(), marks=pytest.mark.slow)], ids=["", "all"])
@@ -150,3 +171,48 @@ def test_each_documented_prevention_or_detection_has_its_test() -> None:
     }
     assert len(named) > 10
     assert named - there == set()
+
+
+class Block(NamedTuple):
+    """A block of code of a page, with its mark and the mark's argument."""
+
+    mark: str | None
+    argument: str | None
+    language: str
+    code: str
+
+
+def blocks(page: Path) -> list[Block]:
+    return [Block(*found.groups()) for found in BLOCK.finditer(text(page))]
+
+
+def shown(page: Path) -> bool:
+    return any(block.language in RUN for block in blocks(page))
+
+
+def test_every_mark_precedes_a_block_and_what_is_not_run_has_a_reason() -> None:
+    for page in SHOWN:
+        found = blocks(page)
+        marks = re.findall(r"^<!-- (?:file|not run|model|program)\b.*-->$", text(page), re.MULTILINE)
+        assert len(marks) == sum(block.mark is not None for block in found), page
+        assert {block.argument for block in found if block.mark == "not run"} <= REASONS, page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in SHOWN if shown(page)], ids=named)
+def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
+    checkout = copied(tmp_path)
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for block in blocks(page):
+        if block.mark == "file":
+            assert block.argument is not None
+            (checkout / block.argument).parent.mkdir(parents=True, exist_ok=True)
+            (checkout / block.argument).write_text(block.code)
+        if block.mark is not None or block.language not in RUN:
+            continue
+        command = (
+            ["bash", "-euo", "pipefail", "-c"] if block.language == "sh" else [sys.executable, "-W", "error", "-c"]
+        )
+        done = subprocess.run([*command, block.code], cwd=checkout, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{block.code}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    shutil.rmtree(checkout)

@@ -1,10 +1,13 @@
-"""The papers of the house agree with each other and with what is done."""
+"""The papers of the house agree with each other and with what is done, and with what users install."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import runpy
 import subprocess
+import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +17,15 @@ import tomllib
 import yaml
 from omegaconf import OmegaConf
 
+import harness
+from harness.__main__ import main
 from harness.common import registry
 
 REPOSITORY = Path(__file__).parent.parent
 CARDS = sorted(REPOSITORY.glob("conf/**/*.yaml"))
 GROUPS = {"variant", "data", "counting", "pattern", "measure"}
+WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+ACTION = re.compile(r"uses: *([^\s@]+)@(\S+)(.*)")
 # Written so that this file does not hold what it looks for.
 PACKAGE_INDEX = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|debian)\.(?:org|com|io|net)\b", re.IGNORECASE)
 PLACE_ON_A_MACHINE = re.compile(r"(?<![\w.~:/}])/(?:home|root|work|tmp|usr|opt|Users)/")
@@ -54,9 +61,6 @@ def card(path: Path) -> dict[str, Any]:
     return content
 
 
-# Commands
-
-
 def test_ci_installs_and_runs_what_the_readme_says() -> None:
     first, second = first_two_commands()
     lines = text(".ci/run").splitlines()
@@ -65,12 +69,6 @@ def test_ci_installs_and_runs_what_the_readme_says() -> None:
     named = re.search(r"`apt-get install ([^`]+)`", text("README.md"))
     assert named
     assert f"|| install {named[1]} ||" in text(".ci/run")
-
-
-def test_ci_names_test_files_that_are_there() -> None:
-    named = re.findall(r"\btests/[\w/]+\.py\b", text(".ci/run"))
-    assert named
-    assert [name for name in named if not (REPOSITORY / name).exists()] == []
 
 
 def test_the_workflow_calls_the_same_script_under_every_python_of_the_readme() -> None:
@@ -90,9 +88,6 @@ def test_what_must_run_on_ci_is_in_the_registry() -> None:
     required = re.search(r"^export BPE_HARNESS_REQUIRE=(\S+)$", text(".ci/run"), re.MULTILINE)
     assert required
     assert set(required[1].split(",")) <= {*registry.variants(), *registry.counters()}
-
-
-# Configuration
 
 
 def test_every_card_loads_and_is_called_like_its_file() -> None:
@@ -125,9 +120,6 @@ def test_an_experiment_begins_with_its_command(path: Path) -> None:
     first, second = path.read_text().splitlines()[:2]
     assert first == "# @package _global_"
     assert re.match(rf"# python -m harness( -m)? experiment={path.stem}\b", second)
-
-
-# The build
 
 
 def project() -> dict[str, Any]:
@@ -163,14 +155,6 @@ def test_the_build_names_every_compiled_module_with_its_headers(build: dict[str,
     assert named == written
 
 
-# Papers
-
-
-def test_the_changelog_names_the_version() -> None:
-    version = project()["project"]["version"]
-    assert re.findall(r"^## \[(.+?)\]", text("CHANGELOG.md"), re.MULTILINE)[:2] == ["Unreleased", version]
-
-
 def test_links_between_the_papers_lead_somewhere() -> None:
     papers = [name for name in project_files() if name.endswith(".md")]
     assert {"CONTRIBUTING.md", "README.md"} <= set(papers)
@@ -192,7 +176,57 @@ def test_the_recipe_for_a_data_set_says_what_the_others_say() -> None:
     assert set(described["facts"]) <= set(other["facts"])
 
 
-# What does not belong into the project
+def test_the_version_is_ours_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    version = project()["project"]["version"]
+    assert harness.__version__ == importlib.metadata.version("bpe-harness") == version
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"bpe-harness {version}\n"
+    assert re.findall(r"^## \[(.+?)\]", text("CHANGELOG.md"), re.MULTILINE)[:2] == ["Unreleased", version]
+    citation = yaml.safe_load(text("CITATION.cff"))
+    assert (citation["version"], citation["repository-code"]) == (version, project()["project"]["urls"]["Repository"])
+
+
+def test_every_action_is_pinned_by_its_commit_and_says_its_version() -> None:
+    pages = [*WORKFLOWS, *(REPOSITORY / "docs").rglob("*.md")]
+    used = [found.groups() for page in pages for found in ACTION.finditer(page.read_text())]
+    assert len(used) > 10
+    pinned = re.compile(r"[0-9a-f]{40}  # v[\d.]+")
+    assert [action for action in used if not pinned.fullmatch("".join(action[1:]))] == []
+    assert len({(name, commit) for name, commit, _ in used}) == len({name for name, _, _ in used})
+
+
+def test_releasing_needs_no_secret_and_may_do_nothing_else() -> None:
+    assert [page.name for page in WORKFLOWS if "secrets." in page.read_text()] == []
+    workflow = yaml.safe_load(text(".github/workflows/wheels.yml"))
+    assert workflow["permissions"] == {"contents": "read"}
+    permitted = {name: job.get("permissions") for name, job in workflow["jobs"].items()}
+    assert permitted == {"wheels": None, "sdist": None, "release": {"id-token": "write"}}
+    release = workflow["jobs"]["release"]
+    assert (release["needs"], release["environment"]) == (["wheels", "sdist"], "release")
+    assert release["if"] == "startsWith(github.ref, 'refs/tags/v')"
+
+
+def test_wheels_are_for_the_pythons_that_are_tested() -> None:
+    versions = re.findall(r":: (3\.\d+)$", "\n".join(project()["project"]["classifiers"]), re.MULTILINE)
+    assert " ".join(versions) in text(".ci/run")
+    assert project()["tool"]["cibuildwheel"]["build"] == [f"cp{version.replace('.', '')}-*" for version in versions]
+    (script,) = re.findall(r"\{project\}/(\S+)", project()["tool"]["cibuildwheel"]["test-command"])
+    assert (REPOSITORY / script).is_file()
+
+
+@pytest.mark.slow
+def test_the_source_distribution_holds_all_that_the_project_is(tmp_path: Path) -> None:
+    """So that it builds, is tested and documented from there as from a checkout; and nothing that was made."""
+    building = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(tmp_path), "."]
+    subprocess.run(building, cwd=REPOSITORY, check=True, capture_output=True)
+    (archive,) = tmp_path.iterdir()
+    with tarfile.open(archive) as packed:
+        held = {name.partition("/")[2] for name in packed.getnames() if not name.endswith("/")}
+    kept = set(git_files("--cached", "--others", "--exclude-standard"))
+    assert kept - held == set()
+    files = {name for name in held if "." in Path(name).name and not name.startswith("bpe_harness.egg-info")}
+    folders = {str(parent) for name in held for parent in Path(name).parents}
+    assert files - kept - folders <= {"PKG-INFO", "setup.cfg"}
 
 
 def test_nothing_names_a_place_on_a_machine_or_a_package_index() -> None:

@@ -30,19 +30,10 @@ def cells() -> list[dict[str, Any]]:
     return listed
 
 
-def source(cell: dict[str, Any]) -> str:
-    return "".join(cell["source"])
-
-
 def module(code: str) -> ModuleType:
     made = ModuleType("my_stage")
     exec(code, made.__dict__)
     return made
-
-
-def solution() -> ModuleType:
-    (found,) = re.findall(r"<summary>One solution</summary>\n\n```\n(.*?)^```", TEXT.read_text(), re.M | re.S)
-    return module(found)
 
 
 def test_the_notebook_holds_no_outputs() -> None:
@@ -53,13 +44,15 @@ def test_the_notebook_holds_no_outputs() -> None:
 
 @pytest.mark.slow
 def test_what_the_exercise_begins_with_conforms() -> None:
-    (begun,) = [source(cell) for cell in cells() if source(cell).startswith("%%writefile my_stage.py")]
+    sources = ["".join(cell["source"]) for cell in cells()]
+    (begun,) = [source for source in sources if source.startswith("%%writefile my_stage.py")]
     check_conformance(module(begun.partition("\n")[2]).train)
 
 
 @pytest.mark.parametrize("choose", [quick_ones, pytest.param(slow_ones, marks=pytest.mark.slow)])
 def test_the_solution_of_the_exercise_conforms(choose: Callable[[list[Check]], list[Check]]) -> None:
-    passing(choose(trainer_checks()), solution().train)
+    (solution,) = re.findall(r"<summary>One solution</summary>\n\n```\n(.*?)^```", TEXT.read_text(), re.M | re.S)
+    passing(choose(trainer_checks()), module(solution).train)
 
 
 def needs(package: str) -> None:

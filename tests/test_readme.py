@@ -47,16 +47,6 @@ def test_the_pictures_of_every_page_of_results_are_what_their_commands_draw(page
     assert main([str(page), "--check"]) == 0
 
 
-def test_the_picture_of_the_ladder_shows_the_totals_of_its_table() -> None:
-    table = next(block for block in BLOCK.finditer(ALGORITHMS.read_text()) if "results/readme/ladder" in block[0])
-    rows = [line.split(" | ") for line in table[0].splitlines() if line.startswith("| ") and " s |" in line]
-    picture = (CHECKOUT / "results/readme/ladder.svg").read_text()
-    assert len(rows) == 10
-    for row in rows:
-        assert row[0].removeprefix("| ") in picture
-        assert f">{row[1]}<" in picture
-
-
 def test_stored_records_are_proved_and_name_no_place_of_a_machine() -> None:
     packed = sorted(CHECKOUT.glob("results/sweep/*/records.jsonl.gz"))
     assert all(path.stat().st_size < 400_000 for path in packed)
