@@ -21,11 +21,12 @@ from harness.common.units import bytes_text, count_text, one_line, share_text, t
 from harness.tokenizers import folder as folders
 from harness.tokenizers.forms import RANKS, TOKENIZER_JSON, as_tiktoken, load_tokenizers, read_ranks
 from harness.tokenizers.learned import last_merges
-from harness.tokenizers.model import Tokenizer, load
+from harness.tokenizers.model import Progress, Tokenizer, load
 from variants.contract import Merge
 
 AROUND = 30
 LONGEST_SHOWN = 40
+Parts = Iterable[tuple[str, str]]
 Encode = Callable[[str], Sequence[int]]
 Engine = Callable[[Path], Encode]
 """Gets a folder with a tokenizer in every form that can hold it. It may raise anything to say that it cannot."""
@@ -100,11 +101,7 @@ def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[st
 
 
 def check(
-    tokenizer: Tokenizer,
-    source: Path,
-    parts: Iterable[tuple[str, str]],
-    engines: Mapping[str, Engine],
-    on_progress: Callable[[int], None] = lambda _: None,
+    tokenizer: Tokenizer, source: Path, parts: Parts, engines: Mapping[str, Engine], show: Progress = lambda _: None
 ) -> tuple[list[Verdict], list[str]]:
     """Encode texts with ours and with each engine that can open a form of it, and compare every id.
 
@@ -131,7 +128,7 @@ def check(
         for verdict in verdicts:
             _compare(verdict, tokenizer, name, done[name], text, ours)
         done[name] += len(content)
-        on_progress(done.total())
+        show(done.total())
         if not any(verdict.encode for verdict in verdicts):
             break
     return verdicts, notes
@@ -227,11 +224,7 @@ class Figures(NamedTuple):
 
 
 def figures_of(
-    name: str,
-    tokenizer: Tokenizer,
-    text: str,
-    blocks: Iterable[bytes],
-    on_progress: Callable[[int], None] = lambda _: None,
+    name: str, tokenizer: Tokenizer, text: str, blocks: Iterable[bytes], show: Progress = lambda _: None
 ) -> Figures:
     """Encode the text once and count."""
     size = words = 0
@@ -244,7 +237,7 @@ def figures_of(
             words += len(_WORD_START.findall(last + block))
             last = block[-1:]
             yield block
-            on_progress(size)
+            show(size)
 
     counts = Counter(tokenizer.encode_iterable(counted()))
     plain = [tokenizer.vocab[number] for number in counts.keys() - set(tokenizer.special_tokens.values())]

@@ -19,16 +19,11 @@ import msgspec
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.tokenizers import forms
 from harness.tokenizers.forms import MANIFEST, MERGES, RANKS, TOKENIZER_JSON, VOCAB, Id, Value, json_text
-from harness.tokenizers.learned import Learned, check_special_tokens, pattern_name, put_together, spelled
+from harness.tokenizers.learned import Learned, check_special_tokens, others, pattern_name, put_together, spelled
 from harness.worker.exchange import merges_sha256
 
 FILES = (VOCAB, MERGES, TOKENIZER_JSON, RANKS, MANIFEST)
-FILES_OF = {
-    "ours": FILES,
-    "gpt2": (VOCAB, MERGES),
-    "huggingface": (TOKENIZER_JSON,),
-    "tiktoken": (RANKS, MANIFEST),
-}
+FILES_OF = {"ours": FILES, "gpt2": (VOCAB, MERGES), "huggingface": (TOKENIZER_JSON,), "tiktoken": (RANKS, MANIFEST)}
 """The files of each form, in the order in which they are written."""
 ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inherited_merges", "cut_from")
 """The keys of a manifest that tell where a tokenizer comes from."""
@@ -47,12 +42,7 @@ def sha256(content: bytes) -> str:
 
 
 def save(
-    folder: Path,
-    learned: Learned,
-    origin: Mapping[str, Any],
-    *,
-    overwrite: bool = False,
-    form: str = "ours",
+    folder: Path, learned: Learned, origin: Mapping[str, Any], *, overwrite: bool = False, form: str = "ours"
 ) -> list[str]:
     """Write a tokenizer in every form or in one, whole or not at all; `origin` goes into the manifest as it is.
 
@@ -180,19 +170,21 @@ def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: SpecialTo
         advice = "python -m harness.tokenizer convert --to ours takes --pattern and --special-token (so does load)"
         raise Refusal(f"{file} lacks its pattern; {advice}")
     if lacking:
-        return _completed(file, pattern, special_tokens), {}
+        learned = _completed(file, pattern, special_tokens)
+        if file.name == VOCAB and (strange := others(learned)):
+            why = f"{spelled(strange[0])!r} is not a byte, no merge makes it, and it is not among the special tokens"
+            raise Refusal(f"{file} cannot be used: {why}; pass all special tokens")
+        return learned, {}
     if file.name == MANIFEST:
         return _described(file)
     if file.suffix == ".json":
         return parse(file, forms.read_tokenizer_json), {}
-    raise Refusal(
-        f"{file} is not a tokenizer; pass a folder with {VOCAB} and {MERGES}, a {TOKENIZER_JSON}, or a file of ranks "
-        f"that ends with {RANKS_ENDING}"
-    )
+    known = f"a folder with {VOCAB} and {MERGES}, a {TOKENIZER_JSON}, or a file of ranks that ends with {RANKS_ENDING}"
+    raise Refusal(f"{file} is not a tokenizer; pass {known}")
 
 
-def _completed(path: Path, pattern: Any, special_tokens: SpecialTokens, **options: bool) -> Learned:
-    """What vocab.json, with merges.txt, or ranks make with pattern and special tokens; options of `put_together`."""
+def _completed(path: Path, pattern: Any, special_tokens: SpecialTokens, ignore_merges: bool = False) -> Learned:
+    """What vocab.json, with merges.txt, or ranks make with pattern and special tokens."""
     check_special_tokens(special_tokens or ())
     is_gpt2 = path.name == VOCAB
     ids: Mapping[Any, int] = parse(path, msgspec.json.Decoder(dict[str, Id]).decode if is_gpt2 else forms.read_ranks)
@@ -204,7 +196,7 @@ def _completed(path: Path, pattern: Any, special_tokens: SpecialTokens, **option
     if not is_gpt2:
         return parse(path, lambda _: forms.of_ranks(ids, special_tokens, pattern))
     merges = parse(path.parent / MERGES, forms.read_merges)
-    return parse(path, lambda _: put_together(ids, merges, special_tokens, pattern, **options))
+    return parse(path, lambda _: put_together(ids, merges, special_tokens, pattern, ignore_merges))
 
 
 def _described(path: Path) -> tuple[Learned, Origin]:
@@ -219,9 +211,8 @@ def _described(path: Path) -> tuple[Learned, Origin]:
     for name in (VOCAB, MERGES) if has_gpt2 else (RANKS,):
         parse(path.parent / name, check_digest)
     special_tokens = {token.text: token.id for token in about.special_tokens}
-    options = {"ignore_merges": about.ignore_merges, "others": True}
     file = path.parent / (VOCAB if has_gpt2 else RANKS)
-    learned = _completed(file, about.pattern.regex, special_tokens, **options)
+    learned = _completed(file, about.pattern.regex, special_tokens, about.ignore_merges)
     origin = parse(path, msgspec.json.Decoder(dict[str, Any]).decode)
     return learned, {key: value for key, value in origin.items() if key in ORIGIN}
 

@@ -10,7 +10,6 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -24,7 +23,6 @@ from variants.contract import Merge
 
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 TOKENIZER_JSON, RANKS = "tokenizer.json", "ranks.tiktoken"
-HEADER = "#version: 0.2"
 ANYTHING = "(?s:.+)"
 """Stands for no pattern, because tiktoken must have one."""
 Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
@@ -39,18 +37,10 @@ def json_text(content: Any) -> bytes:
 # Lines: merges.txt, as of GPT-2 and CS336, hexadecimal digits, as of an executable, minbpe's .model, tiktoken's ranks
 
 
-def merge_line(merge: Merge) -> str:
-    """A merge as a line of merges.txt.
-
-    >>> merge_line((b" t", b"he"))
-    'Ġt he'
-    """
-    return f"{spelled(merge[0])} {spelled(merge[1])}"
-
-
 def merges_text(merges: Sequence[Merge]) -> bytes:
     """The content of merges.txt."""
-    return "".join(f"{line}\n" for line in [HEADER, *map(merge_line, merges)]).encode()
+    lines = (f"{spelled(left)} {spelled(right)}\n" for left, right in merges)
+    return "".join(["#version: 0.2\n", *lines]).encode()
 
 
 def _pairs(content: bytes, read: Callable[[str, str], Value], wrong: str, first: int = 1) -> Iterator[Value]:
@@ -257,8 +247,7 @@ def read_tokenizer_json(content: bytes) -> Learned:
         if ids.setdefault(token.content, token.id) != token.id:  # it may be in added_tokens alone
             raise ValueError(f"it gives two ids to {token.content!r}")
     special_tokens = {token.content: token.id for token in file.added_tokens}
-    options = {"ignore_merges": file.model.ignore_merges, "others": True}
-    return put_together(ids, merges, special_tokens, pattern, **options)
+    return put_together(ids, merges, special_tokens, pattern, file.model.ignore_merges)
 
 
 # tiktoken's ranks: a line for each token, in base64, with its rank, which is its id; the pattern is elsewhere.
@@ -273,17 +262,15 @@ def why_not(learned: Learned) -> str | None:
     """Why tiktoken would not give the same ids; None if it gives them on every text."""
     ids = learned.token_ids()
     by_rank = [ids[left + right] for left, right in learned.merges]
-    if any(later < earlier for earlier, later in pairwise(by_rank)):
+    if by_rank != sorted(by_rank):
         return "the ids of its tokens are not in the order of its merges, and tiktoken merges in the order of ids"
     last = last_merges(learned.merges, sorted((token for token in ids if len(token) > 1), key=ids.__getitem__))
     if learned.ignore_merges:
         same = [*last.values()] == merges_behind(ids)
         return None if same else "its merges make other tokens than its ids' order does"
     if dead := [token for token in ids if len(token) > 1 and token not in last]:
-        return (
-            "tiktoken merges by the rank of the result, not of the two tokens, and would use tokens that its merges "
-            f"never make, such as {token_text(dead[0], 60)}"
-        )
+        never = f"its merges never make, such as {token_text(dead[0], 60)}"
+        return f"tiktoken merges by the rank of the result, not of the two tokens, and would use tokens that {never}"
     return None
 
 
@@ -312,8 +299,7 @@ def of_ranks(ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], patt
     """
     merges = merges_behind(ranks)
     ids = {spelled(token): rank for token, rank in ranks.items()}
-    options = {"ignore_merges": len(merges) < len(ranks) - len(BYTES), "others": True}
-    return put_together(ids, merges, special_tokens, pattern, **options)
+    return put_together(ids, merges, special_tokens, pattern, len(merges) < len(ranks) - len(BYTES))
 
 
 def of_tiktoken(name: str) -> Learned:
@@ -325,11 +311,9 @@ def of_tiktoken(name: str) -> Learned:
     try:
         encoding = tiktoken.get_encoding(name)
     except Exception as error:  # whatever its way to the network raises
-        raise Refusal(
-            f"tiktoken cannot get the ranks of {name} here ({type(error).__name__}); set TIKTOKEN_CACHE_DIR to a "
-            "folder that has them, or pass a file of ranks",
-            UNMEASURED,
-        ) from error
+        advice = "set TIKTOKEN_CACHE_DIR to a folder that has them, or pass a file of ranks"
+        why = f"tiktoken cannot get the ranks of {name} here ({type(error).__name__})"
+        raise Refusal(f"{why}; {advice}", UNMEASURED) from error
     return of_ranks(encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str)
 
 

@@ -12,6 +12,7 @@ from harness.common.errors import Refusal
 from harness.common.units import token_text
 from variants.contract import GPT2_CHARACTERS, Merge, vocab_of
 
+Ids = Mapping[str, int]
 BYTES = [bytes((byte,)) for byte in range(256)]
 _CHARACTERS = dict(enumerate(GPT2_CHARACTERS))
 _BYTES = {character: byte for byte, character in _CHARACTERS.items()}
@@ -66,18 +67,11 @@ def trained(
 
 
 def put_together(
-    ids: Mapping[str, int],
-    merges: Sequence[Merge],
-    special_tokens: Mapping[str, int],
-    pattern: str | None,
-    *,
-    ignore_merges: bool = False,
-    others: bool = False,
+    ids: Ids, merges: Sequence[Merge], special_tokens: Ids, pattern: str | None, ignore_merges: bool = False
 ) -> Learned:
     """The tokenizer with these ids, whose keys are GPT-2's spellings.
 
-    Raises ValueError for a merge of a token that nothing makes, if an id is missing or used twice, and, unless `others`
-    is true, for tokens that are neither a byte, nor special, nor made by a merge.
+    Raises ValueError for a merge of a token that nothing makes, and if an id is missing or used twice.
     """
     if (unmade := first_unmade(merges)) is not None:
         raise ValueError(unmade)
@@ -89,12 +83,17 @@ def put_together(
             raise ValueError(f"special token {text!r} has the id {number} of {token_text(vocab[number])}")
         vocab[number] = text.encode()
     learned = Learned(dict(sorted(vocab.items())), list(merges), dict(special_tokens), pattern, ignore_merges)
-    present, made = learned.token_ids(), dict.fromkeys([*BYTES, *(left + right for left, right in merges)])
-    if missing := [token for token in made if token not in present]:
-        raise ValueError(f"it gives no id to {spelled(missing[0])!r}")
-    if not others and (strange := [token for token in present if token not in made]):
-        raise ValueError(f"{spelled(strange[0])!r} is not a byte, no merge makes it, and it is not a special token")
+    present = learned.token_ids()
+    for token in [*BYTES, *(left + right for left, right in merges)]:
+        if token not in present:
+            raise ValueError(f"it gives no id to {spelled(token)!r}")
     return learned
+
+
+def others(learned: Learned) -> list[bytes]:
+    """The tokens that are neither a byte, nor special, nor made by a merge."""
+    made = {*BYTES, *(left + right for left, right in learned.merges)}
+    return [token for token in learned.token_ids() if token not in made]
 
 
 def first_unmade(merges: Sequence[Merge]) -> str | None:
@@ -124,9 +123,8 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     if not least <= vocab_size <= most:
         raise Refusal(f"it has no cut to {vocab_size} tokens; cut to {least}, bytes and special tokens, up to {most}")
     ids = learned.token_ids()
-    extra = ids.keys() - {*made, *BYTES}
-    if extra:
-        example = token_text(min(extra), 60)
+    if extra := others(learned):
+        example = token_text(extra[0], 60)
         raise Refusal(f"no merge makes {len(extra)} of its tokens, such as {example}, so no training gives its cuts")
     dropped = {ids[token] for token in made[vocab_size - least :]}
     remaining = [number for number in sorted(learned.vocab) if number not in dropped]

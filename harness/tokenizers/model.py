@@ -27,6 +27,7 @@ from variants.counting import patterns
 if TYPE_CHECKING:
     import numpy as np
 
+Progress = Callable[[int], None]
 WORDS_CACHED = 1 << 17
 LONGEST_CACHED = 64
 WINDOW = 1 << 20
@@ -97,7 +98,7 @@ class Tokenizer:
         return chain.from_iterable(self._batches(joined(texts)))
 
     def encode_file(
-        self, path: Path | str, output: Path | str, *, on_progress: Callable[[int], None] = lambda _: None
+        self, path: Path | str, output: Path | str, *, on_progress: Progress = lambda _: None
     ) -> np.ndarray[Any, Any]:
         """Write the ids of a file's bytes as a NumPy array (.npy): uint16 if all ids fit, else uint32.
 
@@ -131,9 +132,8 @@ class Tokenizer:
         try:
             return self.decode(ids).decode(errors=errors)
         except UnicodeDecodeError as error:
-            raise Refusal(
-                f"the bytes of these ids are not UTF-8 at byte {error.start}; set errors='replace', or take the bytes"
-            ) from error
+            advice = "set errors='replace', or take the bytes"
+            raise Refusal(f"the bytes of these ids are not UTF-8 at byte {error.start}; {advice}") from error
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> list[str]:
         """Write every form into a folder, whole or not at all; returns notes about what a form cannot express.
@@ -156,11 +156,9 @@ class Tokenizer:
         smaller = learned.cut(self.learned, vocab_size)
         inherited = self.origin.get("inherited_merges", 0)
         if len(smaller.merges) < inherited:
-            raise Refusal(
-                f"its first {count_text(inherited)} merges were inherited, and a cut into them was never trained; cut "
-                f"the tokenizer that it extends, for SuperBPE in first_stage/, or cut to "
-                f"{count_text(len(self) - len(self.merges) + inherited)} or more"
-            )
+            least = count_text(len(self) - len(self.merges) + inherited)
+            why = f"its first {count_text(inherited)} merges were inherited, and a cut into them was never trained"
+            raise Refusal(f"{why}; cut what it extends, for SuperBPE in first_stage/, or cut to {least} or more")
         source = {"cut_from": {"vocab_size": len(self), "merges": len(self.merges)}}
         return Tokenizer(smaller, {**self.origin, **source})
 
@@ -271,7 +269,7 @@ def joined(parts: Iterable[str | bytes]) -> Iterator[str]:
     return codecs.iterdecode(windows, "utf-8", "surrogateescape")
 
 
-def blocks_of(path: Path, on_progress: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
+def blocks_of(path: Path, on_progress: Progress = lambda _: None) -> Iterator[bytes]:
     """A file in blocks. Raises Refusal if it cannot be read."""
     done = 0
     try:

@@ -15,7 +15,7 @@ from typing import Any
 from harness import corpora
 from harness.common import registry
 from harness.common.console import bar
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.registry import at_least, one_of
 from harness.common.units import counted_text
 from harness.corpora.cards import card_of
@@ -24,9 +24,8 @@ from harness.tokenizers.learned import BYTES, spelled, trained
 from harness.tokenizers.model import Tokenizer
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
 
-Document = str | bytes
-Source = str | os.PathLike[str] | Iterable[Document | Iterable[Document] | os.PathLike[str]] | Mapping[Any, int]
-
+Source = str | os.PathLike[str] | Iterable[str | bytes | Iterable[str | bytes] | os.PathLike[str]] | Mapping[Any, int]
+Counted = tuple[WordCounts, dict[str, str | None]]
 DOCUMENT_COUNTER = "variants.counting.documents:count_documents"
 TABLE_MEMORY = 200_000_000
 """Bytes that the tables of words of documents may take before they spill to disk."""
@@ -95,9 +94,9 @@ def trainer() -> registry.VariantCard:
 def pattern_named(pattern: str | None) -> str | None:
     """The regular expression of a name in conf/pattern, or the pattern itself."""
     cards = registry.cards("pattern")
-    if pattern is None or pattern in cards:
-        return None if pattern is None else str(cards[pattern]["regex"] or "") or None
-    if pattern.isidentifier():
+    if pattern in cards:
+        return cards[pattern]["regex"] or None
+    if pattern is not None and pattern.isidentifier():
         raise Refusal(registry.unknown("pattern", pattern, cards))
     return pattern
 
@@ -123,13 +122,11 @@ def showing(label: str, total: int, unit: str, progress: bool) -> Iterator[Meter
     with bar(label, total, unit) if progress else nullcontext(lambda _: None) as show:
         try:
             yield Reporting(show)
-        except Unavailable as error:
-            raise Refusal(str(error), UNMEASURED) from error
-        except ValueError as error:
-            raise Refusal(str(error)) from error
+        except (Unavailable, ValueError) as error:
+            raise Refusal(str(error), UNMEASURED if isinstance(error, Unavailable) else USAGE) from error
 
 
-def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> tuple[WordCounts, dict[str, str | None]]:
+def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> Counted:
     """The words of any source, and the name and digest of the data for the manifest."""
     if (paths := paths_in(source)) is not None:
         return counted_file(paths, corpus, threads, progress)
@@ -164,9 +161,7 @@ def paths_in(source: Any) -> list[str] | None:
     return None
 
 
-def counted_file(
-    paths: list[str], corpus: Corpus, threads: int, progress: bool
-) -> tuple[WordCounts, dict[str, str | None]]:
+def counted_file(paths: list[str], corpus: Corpus, threads: int, progress: bool) -> Counted:
     name = paths[0] if len(paths) == 1 else None
     is_card = name is not None and name in registry.cards("data") and not Path(name).exists()
     card = card_of(name) if is_card and name is not None else {**card_of("file"), "path": name or paths}
@@ -217,34 +212,27 @@ def encoded(items: Iterable[Any], kind: str, first: int, corpus: Corpus) -> list
 
 
 def encoded_document(item: Any, place: str, corpus: Corpus) -> bytes:
+    if not isinstance(item, str | bytes):
+        advice = "; pass its texts, such as (row['text'] for row in rows)" if isinstance(item, Mapping) else ""
+        raise TypeError(f"{place} is {type(item).__name__}, not str or bytes{advice}")
     try:
         if isinstance(item, str):
             return item.encode()
-        if not isinstance(item, bytes):
-            advice = "; pass its texts, such as (row['text'] for row in rows)" if isinstance(item, Mapping) else ""
-            raise TypeError(f"{place} is {type(item).__name__}, not str or bytes{advice}")
-        if corpus.replaces_errors:
-            return item.decode(errors="replace").encode()
-        if corpus.pattern is not None:
-            item.decode()
-        return item
+        return item if corpus.pattern is None else item.decode(errors=corpus.errors).encode()
     except UnicodeError as error:
         raise Refusal(f"{place}: {error}; fix it, or pass bytes with errors='replace'") from error
 
 
 def count_items(counts: Mapping[Any, Any]) -> WordCounts:
     """The words of a mapping."""
-
-    def item(word: Any, count: Any) -> tuple[bytes, int]:
+    for word, count in counts.items():
         if not isinstance(word, str | bytes) or isinstance(count, bool) or not hasattr(count, "__index__"):
-            raise TypeError(
-                f"the mapping has {type(word).__name__} {str(word)[:40]!r}: {type(count).__name__}, not a word (str or "
-                "bytes) with its count (int); pass texts, such as (row['text'] for row in rows)"
-            )
-        return (word.encode() if isinstance(word, str) else word), count.__index__()
-
+            what = f"{type(word).__name__} {str(word)[:40]!r}: {type(count).__name__}"
+            advice = "not a word (str or bytes) with its count (int); pass texts, such as (row['text'] for row in rows)"
+            raise TypeError(f"the mapping has {what}, {advice}")
+    items = ((word.encode() if isinstance(word, str) else word, int(count)) for word, count in counts.items())
     with showing("counting", 0, "words", False):
-        return WordCounts.from_items(item(*each) for each in counts.items())
+        return WordCounts.from_items(items)
 
 
 # `train_new_from_iterator` of transformers for byte-level BPE tokenizers: the same tokenizer.json, trained here.

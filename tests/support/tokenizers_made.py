@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,25 @@ def changed(folder: Path, **changes: Any) -> Path:
     return path
 
 
+def split(word: bytes) -> list[bytes]:
+    return [bytes((byte,)) for byte in word]
+
+
+def merged(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any) -> list[Any]:
+    """One merge at a time: the lowest rank, and of equals the leftmost, found by looking at every pair."""
+    tokens = list(tokens)
+    while True:
+        ranks = [(rank_of(pair), place) for place, pair in enumerate(pairwise(tokens))]
+        found = [(rank, place) for rank, place in ranks if rank is not None]
+        if not found:
+            return tokens
+        rank, place = min(found)
+        tokens[place : place + 2] = [made[rank]]
+
+
 def replayed(word: bytes, merges: Sequence[Merge]) -> list[bytes]:
     """The word as training leaves it: every merge in turn, everywhere from the left."""
-    tokens = [word[place : place + 1] for place in range(len(word))]
+    tokens = split(word)
     for merge in merges:
         place = 0
         while place + 1 < len(tokens):

@@ -104,6 +104,6 @@ def test_a_run_takes_the_pattern_of_a_file(tmp_path: Path, capsys: pytest.Captur
     capsys.readouterr()
     file.write_text("{}")
     assert main([*run, f"pattern={file}"]) == 2
-    assert "has no pre_tokenizer" in capsys.readouterr().err
+    assert "its pre-tokenizer is null; the last one must be ByteLevel" in capsys.readouterr().err
     assert main([*run, "pattern=missing.json"]) == 2
     assert "pattern=missing.json: No such file or directory" in capsys.readouterr().err

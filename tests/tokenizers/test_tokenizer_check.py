@@ -110,7 +110,7 @@ def test_the_command_checks_the_files_that_engines_load(tmp_path: Path) -> None:
     ("engines", "code", "answers"),
     [
         ({"theirs": lambda _: lambda text: [ord(text[0])]}, MISMATCH, ["theirs differs first at", "ours:"]),
-        ({"absent": lambda _: 1 / 0}, UNMEASURED, ["absent was not tried: division by zero", "no engine could be"]),
+        ({"absent": lambda _: 1 / 0}, UNMEASURED, ["absent was not tried: division by zero"]),
         ({"weak": lambda _: lambda _: 1 / 0}, UNMEASURED, ["weak: it gave up on mixed text (seed 0) from byte 0"]),
     ],
 )

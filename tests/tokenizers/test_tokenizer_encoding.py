@@ -14,7 +14,7 @@ from exploring import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pattern_family import all_slots, spelling
-from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, replayed
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, merged, replayed
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.tokenizers import model
@@ -81,17 +81,6 @@ def test_invalid_texts_and_ids_are_refused() -> None:
     assert tokenizer.decode_text([97, 255], errors="replace") == "a\ufffd"
 
 
-def naive(tokens: list[int], ranks: dict[Pair, int], made: list[int]) -> list[int]:
-    """One merge at a time: the lowest rank, and of equals the leftmost, found by looking at every pair."""
-    tokens = list(tokens)
-    while True:
-        found = [(ranks[pair], place) for place, pair in enumerate(pairwise(tokens)) if pair in ranks]
-        if not found:
-            return tokens
-        rank, place = min(found)
-        tokens[place : place + 2] = [made[rank]]
-
-
 @given(
     merges=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), unique=True, max_size=10),
     made=st.lists(st.integers(0, 5), min_size=10, max_size=10),
@@ -100,7 +89,7 @@ def naive(tokens: list[int], ranks: dict[Pair, int], made: list[int]) -> list[in
 def test_tokens_merge_as_by_looking_at_every_pair(merges: list[Pair], made: list[int], tokens: list[int]) -> None:
     """Any lists, those too that no training makes: a merge may make a pair that comes before it."""
     ranks = {pair: rank for rank, pair in enumerate(merges)}
-    assert join(tokens, ranks.get, made) == naive(tokens, ranks, made)
+    assert join(tokens, ranks.get, made) == merged(tokens, ranks.get, made)
 
 
 # Parts
