@@ -33,19 +33,21 @@ def veto_numbers(veto: Veto | None) -> list[object]:
     return [*map(int, rules), len(limits.protected), *tokens]
 
 
-def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
+def compiled(driver: str, folder: Path, *flags: str, compiler: str = os.environ.get("CXX", "c++")) -> Path:
     """Compile tests/support/`driver` and return the program; skips the test where this machine cannot."""
-    compiler = shutil.which(os.environ.get("CXX", "c++"))
-    if compiler is None:
-        pytest.skip("needs a C++ compiler; set CXX or install g++")
-    program = folder / f"{Path(driver).stem}-{sanitizers}"
-    options = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-std=c++17", "-O1", "-g1", "-pthread", *flags]
-    source = [str(HERE / driver), f"-I{HERE.parents[1] / 'variants' / 'native'}", "-o", str(program)]
-    built = subprocess.run([compiler, *options, *source], capture_output=True, text=True)
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs the compiler {compiler}: apt-get install g++ or g++-aarch64-linux-gnu")
+    program = folder / f"{Path(driver).stem}-{compiler}{''.join(flags).replace('/', '')}"
+    options = ["-std=c++17", "-O1", "-g1", "-pthread", *flags, f"-I{HERE.parents[1] / 'variants' / 'native'}"]
+    built = subprocess.run([compiler, *options, str(HERE / driver), "-o", program], capture_output=True, text=True)
     if "cannot find" in built.stderr:
-        pytest.skip(f"this compiler has no library for -fsanitize={sanitizers}")
+        pytest.skip(f"this compiler has no library for {' '.join(flags)}")
     assert built.returncode == 0, built.stderr
     return program
+
+
+def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
+    return compiled(driver, folder, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", *flags)
 
 
 def printed_merges(program: Path, *arguments: str | Path, first_byte: int = 0) -> list[list[Merge]]:

@@ -36,6 +36,8 @@ SPECIAL_TOKENS: tuple[tuple[str, ...], ...] = (
     ("a", "b", "c", "d", "e", "f"),
     ("'s", " "),
     ("<|e|>", "<|e|>", "a token of more than fifteen bytes"),
+    ("\ufffd",),
+    ("\ufffd<", "<|e|>", "a\ufffd", "b\ufffd\ufffd"),
 )
 BAD = (
     *(b"\xff", b"\xe4", b"\xe4\xb8", b"\xf0\x9f\x98", b"\xed\xa0\x80"),

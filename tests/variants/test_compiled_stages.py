@@ -21,6 +21,7 @@ from workbench import first_fast
 
 from variants import cpp, cython_stages, flat, flat_file, heap, naive, vetoes
 from variants.contract import LARGEST_COUNT, Corpus, Merge, Meter, TieBreak, Unavailable, WordCounts
+from variants.counting import native
 
 pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
 
@@ -160,6 +161,7 @@ def test_exhausted_memory_is_an_error_and_not_a_crash(train: Train) -> None:
         (cpp.train, "_grid"),
         (cpp.train, "_grid_std"),
         *((train, "_typed" if name == "typed" else "_updates") for name, train in CYTHON.items()),
+        (lambda *_: native.native(Corpus(__file__)), "_scanner"),
     ],
 )
 def test_stage_is_unavailable_without_its_module(train: Train, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,32 +208,46 @@ def test_builds_in_different_folders_are_the_same(tmp_path: Path) -> None:
     assert built[0] == built[1]
 
 
+HAND_OVER = """
+from variants import flat_file
+from variants.contract import Corpus
+from variants.counting import native
+native.PART_BYTES, native.PARTS, native.SMALLEST_RANGE = 1 << 14, 1 << 10, 1000
+corpus = Corpus({path!r}, (), "[^\\n]*\\n|[^\\n]+")
+flat_file.before_the_clock()
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "call"),
     [
         *((f"from {train.__module__} import {train.__name__} as train", "train(words, 100_000)") for train in COMPILED),
         ("from harness.proof.prove import judge", "judge(words, claims, 100_000, tie_break=GREATEST_BYTES)"),
+        (HAND_OVER, "[flat_file.train(corpus, 1000, threads=2, inherited=[(b'a', b'b')]) for _ in range(999)]"),
     ],
 )
-def test_a_daemon_thread_lets_the_interpreter_end(work: str, call: str) -> None:
-    """It would ask for the GIL of an interpreter that is ending, whose end is held up for that."""
+def test_daemon_threads_let_the_interpreter_end(work: str, call: str, tmp_path: Path) -> None:
+    """They would ask for the GIL of an interpreter that is ending, whose end is held up for that."""
+    text, dice = tmp_path / "text", random.Random(0)
+    text.write_text("".join("".join(dice.choices("ab: c", k=60)) + "\n" for _ in range(20_000)))
     program = f"""
 import random, threading, time
 from variants import flat
 from variants.contract import GREATEST_BYTES, WordCounts
-{work}
+{work.format(path=str(text))}
 class Slow:
     def __del__(self, sleep=time.sleep): sleep(1.0)
 kept = Slow()
 chance = random.Random(1)
 words = WordCounts.from_items((bytes(chance.choices(b"abcdefghijklmnop", k=10)), 1) for _ in range(200_000))
 claims = flat.train(words, 100_000)
-threading.Thread(target=lambda: {call}, daemon=True).start()
-time.sleep(0.05)
+for _ in range(3): threading.Thread(target=lambda: {call}, daemon=True).start()
+time.sleep(0.1)
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stderr) == (0, "")
 
 
 # ---- the Cython stages

@@ -16,6 +16,7 @@ import regex
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from scanned_texts import BAD, PIECES, SPECIAL_TOKENS
 
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter
 from variants.counting import pretokenize, processes
@@ -23,19 +24,7 @@ from variants.counting.native import native
 from variants.counting.pretokenize import serial, split_documents
 
 REPOSITORY = Path(__file__).parents[2]
-SPECIALS: list[tuple[str, ...]] = [
-    *((), ("<|e|>",), ("<|e|>", "<|e|>x", "x<|e|>"), ("aa",), ("ab", "bc"), ("aba", "bab", "<e>"), ("é", "\n\n", " ")),
-    *(("\ufffd",), ("\ufffd<", "<e>", "a\ufffd"), ("<e>", "\ufffd", "b\ufffd\ufffd")),
-]
-PIECES = [
-    *(b"a", b"b", b"c", b"x", b" ", b"  ", b"\n", b"\r\n", b"'ll", b"12", b"<", b"<|e|>", b"<|e", b"|>", b"<e>", b"e>"),
-    *("é".encode(), "一".encode(), "😀".encode(), "\ufffd".encode(), "\u3000".encode(), "\u0301".encode()),
-]
-BROKEN = [
-    *(b"\xff", b"\xe4\xb8", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"\xc0\x80", b"\x80", b"\xef\xbf", b"\xf4\x90\x80\x80")
-]
-
-any_files = st.lists(st.sampled_from(PIECES + BROKEN), max_size=40).map(b"".join)
+any_files = st.lists(st.sampled_from([*map(str.encode, PIECES), *BAD]), max_size=40).map(b"".join)
 one_call = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -68,7 +57,7 @@ def counted_by_ranges(corpus: Corpus, number: int) -> tuple[list[tuple[bytes, in
     return list(summed.items()), documents
 
 
-@given(any_files, st.sampled_from(SPECIALS), st.integers(1, 9), st.sampled_from(["strict", "replace"]))
+@given(any_files, st.sampled_from(SPECIAL_TOKENS), st.integers(1, 9), st.sampled_from(["strict", "replace"]))
 @one_call
 def test_serial_is_the_definition_at_any_chunk_size(
     tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], chunk_bytes: int, errors: str
@@ -133,7 +122,9 @@ def test_tallies_are_of_the_file_as_it_lies_there(tmp_path: Path) -> None:
 
 
 @given(
-    any_files, st.sampled_from(SPECIALS), st.sampled_from([r"\w+", r"[^\s]+", r"\p{L}+|\s+", r"(?r)[^ab]+", r"x|\b"])
+    any_files,
+    st.sampled_from(SPECIAL_TOKENS),
+    st.sampled_from([r"\w+", r"[^\s]+", r"\p{L}+|\s+", r"(?r)[^ab]+", r"x|\b"]),
 )
 @one_call
 def test_the_first_text_that_a_pattern_leaves_out_is_named(
@@ -183,7 +174,7 @@ def test_text_left_out_late_is_found_when_all_is_counted(tmp_path: Path) -> None
 
 @given(
     any_files,
-    st.sampled_from(SPECIALS),
+    st.sampled_from(SPECIAL_TOKENS),
     st.integers(2, 9),
     st.integers(1, 9),
     st.sampled_from(["strict", "replace"]),
@@ -215,25 +206,9 @@ def test_ranges_have_the_words_of_the_whole_file(
             assert counted_by_ranges(corpus, number) == want
 
 
-def test_overlapping_special_tokens_are_no_place_to_cut(tmp_path: Path) -> None:
-    path = file_of(tmp_path, b"qabcq" * 20)
-    assert processes.cut(Corpus(path, ("ab", "bc")), 100, 4) == []
-    assert len(processes.cut(Corpus(path, ("ab", "cq")), 100, 4)) == 4
-
-
 # ---- processes
 
 CONTENT = "".join(f"word{number % 7} 一{number}\r\n <|e|>" for number in range(40)).encode() + b"tail"
-
-
-def test_processes_count_the_same_words_in_the_same_order(tmp_path: Path) -> None:
-    corpus = Corpus(file_of(tmp_path, CONTENT), ("<|e|>",))
-    want_meter, meter = Meter(), Meter()
-    want = serial(corpus, want_meter)
-    got = processes.processes(corpus, meter, threads=3, smallest_range=1)
-    assert list(got.items()) == list(want.items())
-    assert meter.tallies == want_meter.tallies
-    assert meter.done <= len(CONTENT)
 
 
 def test_small_file_stays_in_one_process_and_widths_below_one_are_refused(

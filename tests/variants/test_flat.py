@@ -12,7 +12,6 @@ import mmap
 import os
 import random
 import subprocess
-import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -303,33 +302,6 @@ def test_a_file_is_extended_part_by_part(
         meter = Meter()
         assert flat_file.train(corpus, 120, meter, threads=threads, **extending) == expected
         assert meter.tallies["documents"] == counted.tallies["documents"]
-
-
-@pytest.mark.slow
-def test_an_interpreter_ends_while_threads_wait_for_it(tmp_path: Path) -> None:
-    """Threads that hand tables over want the GIL all the time, so some wait for it when the end comes."""
-    dice = random.Random(0)
-    text = tmp_path / "text"
-    text.write_text("".join("".join(dice.choices("ab: c", k=60)) + "\n" for _ in range(20_000)), encoding="utf-8")
-    program = f"""
-import threading, time
-from variants import flat_file
-from variants.contract import Corpus
-from variants.counting import native
-class Slow:
-    def __del__(self, sleep=time.sleep): sleep(0.3)
-kept = Slow()
-native.PART_BYTES, native.PARTS, native.SMALLEST_RANGE = 1 << 14, 1 << 10, 1000
-corpus = Corpus({str(text)!r}, (), {registry.cards("pattern")["line"]["regex"]!r})
-def train():
-    while True: flat_file.train(corpus, 1000, threads=2, inherited=[(b"a", b"b")])
-flat_file.before_the_clock()
-for _ in range(6): threading.Thread(target=train, daemon=True).start()
-time.sleep(0.1)
-"""
-    for _ in range(6):
-        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-        assert (ended.returncode, ended.stderr) == (0, "")
 
 
 # ---- the same in a program, under the compiler's sanitizers

@@ -17,10 +17,10 @@ import pytest
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from workbench import TEXT, cells, first_fast, reading_of, wait_until
+from workbench import cells, first_fast, reading_of, wait_until
 
 from harness.common.errors import Refusal
-from variants.contract import Corpus, InvalidText, LeftOut, Meter, WordCounts
+from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter, WordCounts
 from variants.counting.native import native
 from variants.counting.pretokenize import serial
 from variants.counting.processes import processes
@@ -29,7 +29,7 @@ from variants.native import built
 
 pytest.importorskip("variants.native._word_runs", reason="the compiled part is not built")
 
-END = "<|endoftext|>"
+END, LINE = "<|endoftext|>", r"[^\n]*\n|[^\n]+"
 texts = st.lists(st.sampled_from(["a", "b", " ", "\n", "'s", "é", "日本", "7", END, "<|end", "zz" * 20]), max_size=200)
 quick = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -72,15 +72,6 @@ def test_damaged_runs_are_refused(tmp_path: Path, offsets: list[int]) -> None:
             word_runs.merge([columns], one, one, one)
 
 
-def test_merged_words_stay_in_files_without_names(cache_folder: Path) -> None:
-    spill = Spill()
-    spill.add(WordCounts.from_items([(b"low", 1)]))
-    merged = spill.merged()
-    assert list((cache_folder / "spilled").iterdir()) == []
-    assert {type(column.obj).__name__ for column in (merged.data, merged.offsets, merged.counts)} == {"mmap"}
-    assert dict(merged) == {b"low": 1}
-
-
 @pytest.mark.skipif(not hasattr(psutil.Process, "memory_maps"), reason="the system does not tell what is resident")
 def test_pages_of_runs_that_have_been_read_are_given_back() -> None:
     spill = Spill()
@@ -102,31 +93,18 @@ def resident_bytes_of_runs(process: int | None = None) -> int:
 # Counters
 
 
-@given(texts.map("".join), st.integers(1, 400), st.integers(1, 5), st.sampled_from(["gpt2", "line", "bytes"]))
+@given(texts.map("".join), st.integers(1, 400), st.integers(1, 5), st.sampled_from([GPT2_PATTERN, LINE, None]))
 @quick
-def test_the_compiled_scanner_spills_exactly(
-    tmp_path: Path, text: str, buffer: int, threads: int, pattern_name: str
-) -> None:
-    pattern = {"gpt2": Corpus("").pattern, "line": r"[^\n]*\n|[^\n]+", "bytes": None}[pattern_name]
+def test_counters_spill_exactly(tmp_path: Path, text: str, buffer: int, threads: int, pattern: str | None) -> None:
     corpus = corpus_of(tmp_path, text, pattern=pattern)
-    whole, spilled = Meter(), Meter()
+    whole, spilled, serially = Meter(), Meter(), Meter()
     expected = serial(corpus, whole)
     found = native(corpus, spilled, threads=threads, smallest_range=40, buffer=buffer, memory=1)
-    assert dict(found) == dict(expected)
-    assert spilled.tallies["documents"] == whole.tallies["documents"]
+    assert dict(found) == dict(serial(corpus, serially, memory=8 * buffer)) == dict(expected)
+    assert spilled.tallies["documents"] == serially.tallies["documents"] == whole.tallies["documents"]
     if text.replace(END, ""):
         assert spilled.tallies["runs_spilled"] >= 1
         assert list(found) == sorted(expected)
-
-
-@given(texts.map("".join), st.integers(1, 3000))
-@quick
-def test_the_definition_spills_exactly(tmp_path: Path, text: str, memory: int) -> None:
-    corpus = corpus_of(tmp_path, text)
-    whole, spilled = Meter(), Meter()
-    expected = serial(corpus, whole)
-    assert dict(serial(corpus, spilled, memory=memory)) == dict(expected)
-    assert spilled.tallies["documents"] == whole.tallies["documents"]
 
 
 def test_spilled_counts_are_the_same_at_any_width(tmp_path: Path) -> None:
@@ -142,19 +120,15 @@ def test_spilled_counts_are_the_same_at_any_width(tmp_path: Path) -> None:
         assert meter.tallies["documents"] == 4000
 
 
-def test_one_large_document_is_spilled_too(tmp_path: Path) -> None:
+def test_a_large_document_is_spilled_and_a_table_that_fits_is_not(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, " ".join(map(str, range(40_000))))
-    meter = Meter()
-    assert dict(serial(corpus, meter, memory=1_000_000)) == dict(serial(corpus))
-    assert meter.tallies["runs_spilled"] > 1
-
-
-def test_a_table_that_fits_is_not_spilled(tmp_path: Path) -> None:
-    corpus = corpus_of(tmp_path, TEXT)
+    expected = serial(corpus)
     for counter in (serial, native):
-        meter = Meter()
-        assert list(counter(corpus, meter, memory=50_000_000).items()) == list(serial(corpus).items())
-        assert "runs_spilled" not in meter.tallies
+        spilled, fits = Meter(), Meter()
+        assert dict(counter(corpus, spilled, memory=1_000_000)) == dict(expected)
+        assert list(counter(corpus, fits, memory=50_000_000).items()) == list(expected.items())
+        assert spilled.tallies["runs_spilled"] > 0
+        assert "runs_spilled" not in fits.tallies
 
 
 def test_errors_are_found_after_spilling(tmp_path: Path) -> None:

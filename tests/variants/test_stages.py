@@ -129,16 +129,6 @@ def test_the_tallies_of_a_run_small_enough_to_follow() -> None:
     assert positional["pair_updates"] == 5 + 2 * (2 + 0) + 2
 
 
-def test_what_is_popped_was_pushed_and_is_a_merge_or_stale() -> None:
-    runs: list[tuple[Train, dict[str, Any]]] = [(heap.train, {"push": push}) for push in ("all", "grown")]
-    runs.append((seg_status.train, {}))
-    for train, params in runs:
-        meter = Meter()
-        merges = train(english(5), 10**6, meter, **params)
-        assert len(merges) == meter.tallies["heap_pops"] - meter.tallies["stale_pops"]
-        assert meter.tallies["heap_pops"] <= meter.tallies["heap_pushes"]
-
-
 def test_each_stage_does_less_of_what_it_set_out_to_save() -> None:
     modules = (naive, incremental, fine_grained, heap)
     scans = {module.__name__.removeprefix("variants."): tallies_of(module.train, english(7), 200) for module in modules}
