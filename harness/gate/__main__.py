@@ -45,8 +45,6 @@ EXIT_CODES = """exit code:
   2   usage; 130 interrupted
 """
 OUTPUT = Path("results", "local", "gate")
-UNUSED = {"replay": ("targets", "card", "tiers", "concurrent"), "accept": ("tiers",)}
-"""The options without an effect in each mode."""
 COMPARED = ("work", "time")
 """The tiers that need a base."""
 
@@ -59,8 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Measure or replay, and report the verdict. Raises Refusal for options that contradict each other."""
-    refuse_unused(options)
+    if options.accept and options.tiers:
+        raise Refusal("--tiers has no effect with --accept, which is about identity and work; remove it")
     if options.replay is not None:
+        if options.targets or options.tiers or options.concurrent or options.card != DEFAULT_CARD:
+            raise Refusal("targets, --card, --tiers and --concurrent have no effect with --replay; remove them")
         evidence = store.read_evidence(options.replay)
         evidence.question.card = msgspec.to_builtins(stored_card(evidence.question.card, options.overrides))
     else:
@@ -76,15 +77,6 @@ def run(options: argparse.Namespace) -> int:
         for name, text in ((store.VERDICT, content), (store.SUMMARY, markdown(verdict, evidence))):
             write_whole(options.output / name, text.encode(), exit_code=errors.UNMEASURED)
     return code
-
-
-def refuse_unused(options: argparse.Namespace) -> None:
-    defaults = _parser().parse_args([])
-    for mode, names in UNUSED.items():
-        for name in names if getattr(options, mode) else ():
-            if getattr(options, name) != getattr(defaults, name):
-                option = "a target" if name == "targets" else f"--{name}"
-                raise Refusal(f"{option} has no effect with --{mode}; remove it")
 
 
 def observe(options: argparse.Namespace) -> Evidence:
