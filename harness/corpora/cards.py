@@ -27,8 +27,7 @@ FETCHED = {
 }
 """The kinds of source that harness.corpora.fetch downloads, and the keys that a card needs for each."""
 STDLIB = "stdlib"
-LEFT_OUT = {"test", "tests", "idle_test", "idlelib_test", "__pycache__", "site-packages", "dist-packages"}
-"""The folders of the standard library that are not part of its corpus."""
+LEFT_OUT = {"test", "tests", "idle_test", "idlelib_test", "__pycache__", "site-packages", "dist-packages"}  # of stdlib
 YOURS = ("path", "words")
 """The kinds of source that are a file of the user's own, text or a table of words."""
 

@@ -192,13 +192,6 @@ def test_damaged_compressed_file_is_refused(tmp_path: Path, suffix: str) -> None
         assert sentence.endswith("; get or make it again")
 
 
-def test_missing_library_is_named_with_what_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.zst").write_bytes(PACK[".zst"](b"a"))
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    sentence = "a .zst file needs pyarrow, which is not installed; run python -m pip install 'bpe-harness[data]'"
-    assert sentence in refusal(tmp_path / "a.zst")
-
-
 ROWS = ["one 二", "", "two\n", f"in{END}side", "😀"]
 JOINED = f"one 二{END}two\n{END}in{END}side{END}😀{END}"
 
