@@ -100,7 +100,7 @@ class Section(NamedTuple):
         ratio = ratio_of(row, reference)
         if ratio is None or row is reference:
             return NOT_MEASURED if ratio is None else "× 1"
-        return times_of(ratio if interval else ratio._replace(low=None)) + row.mark
+        return times_of(ratio, interval=interval) + row.mark
 
 
 def sections(board: Sequence[Row]) -> list[Section]:

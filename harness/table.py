@@ -26,8 +26,7 @@ from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
 from harness.results.frame import frame_of
 from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
-from harness.results.tables import TableOptions, tables
-from harness.results.views import comparison_sheet, pivot_sheet, side_by_side
+from harness.results.tables import TableOptions, comparison_sheet, pivot_sheet, side_by_side, tables
 
 if TYPE_CHECKING:
     pass

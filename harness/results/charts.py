@@ -21,7 +21,6 @@ from harness.results.rows import (
     MEASURED,
     Row,
     Time,
-    factor_text,
     is_slower,
     measured_phases,
     ratio_of,
@@ -185,7 +184,7 @@ def race(rows: Sequence[Row]) -> Chart:
     drawn = _ranked(trainers, "race")
     first = next((row for row in drawn if not row.doubt), drawn[0])
     ours = [place for place, row in enumerate(drawn) if is_ours(row.name)][:1]
-    factors = ["" if row is first else f", {_factor(row, first)}" for row in drawn]
+    factors = ["" if row is first else f", {times_of(ratio_of(row, first), interval=False)}" for row in drawn]
     legend = Legend(drawn)
     return Chart(
         claim(drawn),
@@ -197,7 +196,7 @@ def race(rows: Sequence[Row]) -> Chart:
 
 def phases(rows: Sequence[Row]) -> Chart:
     """Seconds stacked by phase on a linear axis, the total at each bar; a panel for each task."""
-    alone = len({(row.name, *sorted(row.params.items())) for row in rows}) == 1
+    alone = len({row.configured for row in rows}) == 1
     groups = [rows] if alone else tasks_of(rows)
     legend = Legend(rows)
     spent = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
@@ -215,9 +214,9 @@ def _phases_panel(group: Sequence[Row], title: str) -> Panel:
     marks: list[Mark] = []
     labels = Legend(group).labels
     for place, (row, label) in enumerate(zip(group, labels, strict=True)):
-        start, texts = 0.0, row.phase_texts()
+        start = 0.0
         for phase, seconds in row.seconds.items():
-            hover = f"{label}: {phase} {texts[phase]} of {row.time.text}"
+            hover = f"{label}: {phase} {row.text(phase)} of {row.time.text}"
             marks.append(Bar(place, start, start + seconds, PHASES.get(phase, OTHER_PHASE), hover))
             start += seconds
         if row.total is None:
@@ -291,7 +290,7 @@ def dots(rows: Sequence[Row]) -> Chart:
             name = f"{row.name}, {counted_text(row.threads, 'thread')}"
             marks.append(point_of(row.time, name, _seconds(row), place, look))
         far = max(number for row in own for number in row.time[1:4] if number is not None)
-        text = base.time.text if first is base else _factor(first, base)
+        text = base.time.text if first is base else times_of(ratio_of(first, base), interval=False)
         marks.append(Text(place, text + first.mark, far, 8, weight=weight))
     legend = Legend(trainers)
     low, high = log_range([number for row in drawn for number in row.time[1:4]], 1.3, 1.1)
@@ -323,7 +322,7 @@ def claim(rows: Sequence[Row]) -> str:
     if tied:
         text += f", tied with {join_names(tied[:2])}"
     for row, label in [*slower[:1], *slower[1:][-1:]]:
-        text += f", {factor_text(row, first)} times as fast as {label}"
+        text += f", {times_of(ratio_of(row, first), '', interval=False)} times as fast as {label}"
     return text
 
 
@@ -354,11 +353,6 @@ def _ranked(trainers: Sequence[Row], kind: str) -> list[Row]:
 
 def _seconds(row: Row) -> float:
     return row.time.number or 0.0
-
-
-def _factor(row: Row, base: Row) -> str:
-    ratio = ratio_of(row, base)
-    return "" if ratio is None else times_of(ratio._replace(low=None))
 
 
 def _outcome(place: int, row: Row) -> Text:

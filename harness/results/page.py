@@ -22,7 +22,7 @@ from harness.results.drawing import svg_of
 from harness.results.legend import Legend, failures, is_outside_table, unfinished
 from harness.results.rows import Row
 from harness.results.selection import panel_title
-from harness.results.tables import TableOptions, by_task, tables
+from harness.results.tables import TableOptions, by_task, table_of
 
 MOST_CHARTS = 4
 COMMAND = ("python", "-m", "harness")
@@ -126,7 +126,7 @@ def _table(rows: Sequence[Row], legend: Legend, relative_to: str | None) -> list
     names = ["variant", *legend.titles(), "total", "ratio", *phases, "memory", "merges/s", "proof"]
     if all(row.counting_only for row in rows):
         names = []
-    sheet = tables(rows, TableOptions(columns=names, relative_to=relative_to, joined=True))[0]
+    sheet = table_of(rows, TableOptions(names, relative_to=relative_to))
     keys = [[row.figures.get(column.heading) for row in rows] for column in sheet.columns]
     search = '<input id="filter" type="search" placeholder="filter rows" aria-label="filter rows">'
     return [search, *html_table(sheet, [["" if key is None else repr(key) for key in column] for column in keys])]

@@ -25,7 +25,7 @@ from harness.common.units import (
     share_text,
 )
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
-from harness.records.fields import DECISIVE, WORK, Key, Record, cell_of, counts_only, facts_of, together
+from harness.records.fields import DECISIVE, WORK, Record, cell_of, facts_of, together
 from harness.records.schema import BY_ITSELF, PHASES
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES, GREATEST_BYTES
@@ -56,7 +56,7 @@ class Row:
     """One cell: its settings, its outcome, and the figures that may be shown, computed once.
 
     `right` are the records whose medians the figures are: none unless the status is ok. `lost` says what became of the
-    other records of the cell. `disputed` holds the digests if rows of the same task differ.
+    other records of the cell.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class Row:
         runs: int,
         right: Sequence[Record] = (),
         lost: Sequence[str] = (),
-        disputed: Sequence[str] = (),
     ) -> None:
-        self.record, self.status, self.reason, self.lost, self.disputed = record, status, reason, lost, disputed
+        self.record, self.status, self.reason, self.lost = record, status, reason, lost
         self.status_text = status.replace("_", " ")
         self._set_task()
-        self._set_verdict(right)
+        self._kinds = [_kind_of(each) for each in right]
+        self.set_verdict()
         self._set_seconds(right)
         instructions = [record["instructions"]["count"] for record in right if record.get("instructions")]
         self.instructions = statistics.median_low(instructions) if instructions else None
@@ -90,39 +90,35 @@ class Row:
         number, text = self._written.get(figure, (None, str))
         return None if number is None else text(number)
 
-    def phase_texts(self) -> dict[str, str | None]:
-        """How the seconds of each phase are written."""
-        return {phase: self.text(phase) for phase in self.seconds}
-
     def _set_task(self) -> None:
         """What was to be done."""
         record = self.record
         self.values, self.words = facts_of(record)
         self.values["status"] = self.status
-        self.counting_only = counts_only(record)
+        self.counting_only = self.values["cell"] == "count"
         self.name = str(self.values["variant"])
         params = record.get("params") or {}
         self.params = {name: value if isinstance(value, str) else json.dumps(value) for name, value in params.items()}
         """Those of the trainer or the counter, each as it would be given on the command line."""
-        self.work: Key = tuple([self.values[field.name] for field in WORK])
-        """Everything except the corpus that decides how much there was to do."""
+        self.configured = (self.name, *sorted(self.params.items()))
         self.corpus: Mapping[str, Any] = record.get("data") or {}
-        self.question = (self.corpus.get("sha256"), *self.work, self.counting_only)
+        self.question = (self.corpus.get("sha256"), *[self.values[field.name] for field in WORK], self.counting_only)
         """The task, whichever way ties went: times of one task can be compared."""
         self.threads = int(record.get("threads") or 1)
         size = record.get("vocab_size")
         self.requested_merges = None if size is None else size - 256 - len(record.get("special_tokens") or ())
 
-    def _set_verdict(self, right: Sequence[Record]) -> None:
-        """Whether its merges are the defined ones, and what shows it if not."""
+    def set_verdict(self, disputed: bool = False) -> None:
+        """Whether its merges are the defined ones, and what shows it if not; or that other rows of its task differ."""
         record, is_ok = self.record, self.status == "ok"
+        self.disputed = disputed
         self.identity: Mapping[str, Any] = record.get("identity") or {"kind": UNPROVED}
         self.by_design = self.identity.get("kind") == BY_DESIGN
         own_words = str(self.identity.get("of_own_words") or "")
         self.other_merges = self.by_design and not own_words.startswith(IDENTICAL)
         """Whether it differs by design, and not only because its words do."""
         # A cell that only counts has no merges to prove.
-        self.proved = is_ok and (self.counting_only or all(_kind_of(each) in (IDENTICAL, UP_TO_TIES) for each in right))
+        self.proved = is_ok and (self.counting_only or {*self._kinds} <= {IDENTICAL, UP_TO_TIES})
         self.confirmed = self.proved and not self.disputed
         self.doubt = UNPROVED_MARK if is_ok and not self.confirmed and not self.by_design else ""
         self.mark = DESIGN_MARK if is_ok and self.by_design else self.doubt
@@ -223,25 +219,18 @@ def rows(records: Sequence[Record]) -> list[Row]:
     Runs of warm-up are in no row, unless their merges are wrong.
     """
     shown = [record for record in records if not record.get("warm_up") or _is_wrong(record)]
-    cells = list(together([(cell_of(record), record) for record in shown]).values())
-    made = [_row(cell) for cell in cells]
-    answers: dict[Key, set[str]] = {}
-    for row in made:
-        if (question := _question(row)) is not None:
-            answers.setdefault(question, set()).add(row.digest)
+    made = [_row(cell) for cell in together([(cell_of(record), record) for record in shown]).values()]
     # Records of several runs may be joined, and then rows of one task contradict each other.
-    for place, row in enumerate(made):
-        digests = answers.get(_question(row) or (), ())
-        if len(digests) > 1:
-            made[place] = _row(cells[place], tuple(sorted(digests)))
+    answers = [
+        (tuple([row.values[field.name] for field in DECISIVE]), row)
+        for row in made
+        if row.status == "ok" and not row.counting_only and row.record.get("tie_break") != OWN
+    ]
+    for rivals in together(answers).values():
+        if len({row.digest for row in rivals}) > 1:
+            for row in rivals:
+                row.set_verdict(disputed=True)
     return [row for row in made if not row.counting_only] or made
-
-
-def _question(row: Row) -> Key | None:
-    """Everything that decides which merges are right; None if no other row must have the same merges."""
-    if row.status != "ok" or row.counting_only or row.record.get("tie_break") == OWN:
-        return None
-    return tuple([row.values[field.name] for field in DECISIVE])
 
 
 def measured_phases(rows: Iterable[Row]) -> list[str]:
@@ -255,7 +244,7 @@ def is_wrong(rows: Iterable[Row]) -> bool:
     return any(row.disputed or row.status == "mismatch" for row in rows)
 
 
-def _row(cell: Sequence[Record], disputed: Sequence[str] = ()) -> Row:
+def _row(cell: Sequence[Record]) -> Row:
     wrong = [record for record in cell if _is_wrong(record)]
     right = [record for record in cell if record["status"] == "ok"]
     if wrong or not right:
@@ -270,7 +259,7 @@ def _row(cell: Sequence[Record], disputed: Sequence[str] = ()) -> Row:
     whole = [record for record in right if record.get("block_whole") is not False]
     lost += ["of a block that was cut short"] if 0 < len(whole) < len(right) else []
     right = whole or right
-    return Row(right[0], "ok", "", len(right), right, tuple(dict.fromkeys(lost)), disputed)
+    return Row(right[0], "ok", "", len(right), right, tuple(dict.fromkeys(lost)))
 
 
 def _is_wrong(record: Record) -> bool:
@@ -334,20 +323,16 @@ def ratio_of(row: Row, base: Row) -> Ratio | None:
     return Ratio(row.time.number / base.total, row.time.form)
 
 
-def factor_text(slower: Row, row: Row) -> str:
-    """How many times as long the first row takes as the second, without its interval."""
-    ratio = ratio_of(slower, row)
-    return ratio_text(ratio.number) if ratio is not None else NOT_MEASURED
-
-
-def times_of(ratio: Ratio, sign: str = "× ") -> str:
-    """A ratio with its sign and its interval.
+def times_of(ratio: Ratio | None, sign: str = "× ", interval: bool = True) -> str:
+    """A ratio with its sign and its interval; nothing if there is none.
 
     >>> times_of(Ratio(180, ESTIMATED)), times_of(Ratio(1.5, "", 1.4, 1.61), "")
     ('~× 180', '1.50 (1.40 to 1.61)')
     """
+    if ratio is None:
+        return ""
     text = f"{SIGNS.get(ratio.form, '')}{sign}{ratio_text(ratio.number)}"
-    if ratio.low is None or ratio.high is None:
+    if ratio.low is None or ratio.high is None or not interval:
         return text
     return f"{text} ({ratio_text(ratio.low)} to {ratio_text(ratio.high)})"
 
@@ -365,8 +350,8 @@ def is_slower(slower: Row, row: Row) -> bool:
 
 def incomparable(row: Row, base: Row) -> str | None:
     """Return why the times of two rows on one corpus are of different work, or None if they are comparable."""
-    for field, ours, theirs in zip(WORK, row.work, base.work, strict=True):
-        if ours != theirs:
+    for field in WORK:
+        if row.values[field.name] != base.values[field.name]:
             return field.other_work
     if row.by_design or base.by_design:
         others = row.other_merges or base.other_merges
@@ -391,11 +376,11 @@ class Baseline:
         if not chosen and variant is not None:
             names = ", ".join(dict.fromkeys(row.name for row in measured)) or "none"
             raise Refusal(f"no time of {variant!r} to compare with; there are: {names}")
-        by_task = {row.question: row for row in reversed(chosen)}
-        bases = [(row, by_task.get(row.question)) for row in rows]
-        self.pairs = [(row, None if base is None or incomparable(row, base) else base) for row, base in bases]
-        """Each row with its baseline; None if that is of other work."""
-        self.refused = [_refusal(row, by_task.values()) for row in rows]
+        bases = {row.question: row for row in reversed(chosen)}.values()
+        found = [_base_of(row, bases) for row in rows]
+        self.pairs = [(row, base) for row, (base, _) in zip(rows, found, strict=True)]
+        """Each row with its baseline; None if there is none of the same work."""
+        self.refused = [refused for _, refused in found]
         """The name of the baseline of each row's corpus and why their times cannot be compared; None if one can."""
 
     def ratios(self, figure: str = "total") -> list[Ratio | None]:
@@ -407,18 +392,18 @@ class Baseline:
 
     def refusals(self, labels: Sequence[str]) -> list[str]:
         """Why rows have no ratio; rows with the same reason are named together."""
-        reasons: dict[tuple[str, str], list[str]] = {}
-        for refused, label in zip(self.refused, labels, strict=True):
-            if refused is not None:
-                reasons.setdefault(refused, []).append(label)
+        named = together([pair for pair in zip(self.refused, labels, strict=True) if pair[0] is not None])
         return [
-            f"Not comparable with {base} ({why}): {'; '.join(dict.fromkeys(named))}."
-            for (base, why), named in reasons.items()
+            f"Not comparable with {base} ({why}): {'; '.join(dict.fromkeys(rows))}."
+            for (base, why), rows in named.items()
         ]
 
 
-def _refusal(row: Row, bases: Iterable[Row]) -> tuple[str, str] | None:
+def _base_of(row: Row, bases: Iterable[Row]) -> tuple[Row | None, tuple[str, str] | None]:
+    """The base of the same work on the row's corpus; else the name of the first one there, and why it is none."""
     corpus = row.corpus.get("sha256")
-    rivals = [base for base in bases if base.corpus.get("sha256") == corpus] if row.total is not None else []
-    reasons = [(base.name, incomparable(row, base)) for base in rivals]
-    return None if not reasons or None in dict(reasons).values() else (reasons[0][0], str(reasons[0][1]))
+    rivals = [(base, incomparable(row, base)) for base in bases if base.corpus.get("sha256") == corpus]
+    for base, why in rivals:
+        if why is None:
+            return base, None
+    return None, (rivals[0][0].name, str(rivals[0][1])) if rivals and row.total is not None else None

@@ -10,7 +10,7 @@ from measured import measured
 from harness.records.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, WORK, Field, cell_of, differences
 from harness.results.legend import Legend
 from harness.results.rows import MEASURED, Baseline, Ratio, incomparable, rows
-from harness.results.views import fields_of
+from harness.results.tables import fields_of
 
 ANOTHER: dict[str, Any] = {
     "cell": "count",

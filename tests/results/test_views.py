@@ -11,7 +11,7 @@ from measured import stored
 from harness.common.errors import MISMATCH, USAGE, Refusal
 from harness.records.file import Record, read_records
 from harness.results.rows import rows
-from harness.results.views import comparison_sheet, matched, pivot_sheet, side_by_side
+from harness.results.tables import comparison_sheet, pivot_sheet, side_by_side
 from harness.table import main
 
 FORMS = read_records([Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"])
@@ -123,9 +123,8 @@ TEXT = f"stdlib, 3,999,812 bytes, sha256 {HEAP['data']['sha256'][:8]}"
 def test_rows_of_one_cell_are_a_match_and_others_are_alone(
     left: list[Record], right: list[Record], matches: list[str], alone: int
 ) -> None:
-    sets = matched(
-        rows([changed(HEAP, **change) for change in left]), rows([changed(HEAP, **change) for change in right])
-    )
+    old, new = ([changed(HEAP, **change) for change in changes] for changes in (left, right))
+    sets = side_by_side(old, new, ("old", "new"), unlike=True)
     assert [" ".join(each.field.unlike for each in match.differences) for match in sets.matches] == matches
     assert sum(map(len, sets.alone)) == alone
     assert all(match.left.record["vocab_size"] == match.right.record["vocab_size"] for match in sets.matches)
