@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.units import counted_text, ratio_text
+from harness.common.units import counted_text, ratio_text, seconds_text
 from harness.results.legend import Legend, doubtful, failures, join_names
 from harness.results.rows import (
     AT_LEAST,
@@ -216,7 +216,7 @@ def _phases_panel(group: Sequence[Row], title: str) -> Panel:
     for place, (row, label) in enumerate(zip(group, labels, strict=True)):
         start = 0.0
         for phase, seconds in row.seconds.items():
-            hover = f"{label}: {phase} {row.text(phase)} of {row.time.text}"
+            hover = f"{label}: {phase} {seconds_text(seconds)} of {row.time.text}"
             marks.append(Bar(place, start, start + seconds, PHASES.get(phase, OTHER_PHASE), hover))
             start += seconds
         if row.total is None:

@@ -1,7 +1,6 @@
 """Charts drawn by matplotlib into an SVG that follows its reader's theme, or a PNG: equal charts give equal bytes.
 
-Charts are narrow, so that they can be read on a phone. Panels stand below each other. Every text is made harmless here,
-whatever a record holds.
+Charts are narrow, so that they can be read on a phone. Panels stand below each other.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from harness.common.console import html_text, terminal_text
+from harness.common.console import html_text, terminal_lines
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
 from harness.common.units import bytes_text
@@ -71,7 +70,6 @@ def check_suffix(path: Path) -> None:
 
 def save(chart: Chart, path: Path) -> None:
     """Write the chart as its suffix says."""
-    check_suffix(path)
     if path.suffix.lower() == ".svg":
         write_whole(path, svg_of(chart).encode())
         return
@@ -86,7 +84,8 @@ def svg_of(chart: Chart) -> str:
     content = io.BytesIO()
     with _styled():
         draw_chart(chart).savefig(content, format="svg", metadata={"Date": None, "Creator": None})
-    svg = re.sub(rf'<g id="{_HOVER}([^"]*)">', r"<g><title>\1</title>", content.getvalue().decode())
+    svg = terminal_lines(content.getvalue().decode())  # whatever a record holds
+    svg = re.sub(rf'<g id="{_HOVER}([^"]*)">', r"<g><title>\1</title>", svg)
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d{3})\d+", r"\1", tag[0]), svg)
     svg = re.sub(r' d="([^"]*)"', lambda path: f' d="{" ".join(path[1].split())}"', svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*\)"|; stroke-linejoin: miter|font-family: [^;"]*; ?', "", svg)
@@ -99,22 +98,16 @@ def svg_of(chart: Chart) -> str:
 def same_picture(one: Path, other: Path) -> bool:
     """Whether two SVGs have the same words, and marks within half a point of each other."""
     words, places = zip(*(_content(path.read_text()) for path in (one, other)), strict=True)
-    return (
-        words[0] == words[1]
-        and [len(part) for part in places[0]] == [len(part) for part in places[1]]
-        and all(
-            abs(ours - theirs) <= 0.5
-            for part, counterpart in zip(*places, strict=True)
-            for ours, theirs in zip(part, counterpart, strict=True)
-        )
-    )
+    if words[0] != words[1] or len(places[0]) != len(places[1]):
+        return False
+    return all(abs(ours - theirs) <= 0.5 for ours, theirs in zip(*places, strict=True))
 
 
-def _content(svg: str) -> tuple[list[str], list[list[float]]]:
-    """The texts of an SVG, and the coordinates of each path and marker."""
-    paths = re.findall(r' d="([^"]*)"', svg) + re.findall(r'<use [^>]*(x="[^"]*" y="[^"]*")', svg)
-    numbers = [list(map(float, re.findall(r"-?\d+(?:\.\d+)?", path))) for path in paths]
-    return re.findall(r">([^<>]*\S[^<>]*)<", svg), numbers
+def _content(svg: str) -> tuple[list[str], list[float]]:
+    """The texts of an SVG with the letters of its paths, and the coordinates of paths and markers."""
+    marks = " ".join(re.findall(r' (d="[^"]*")', svg) + re.findall(r'<use [^>]*(x="[^"]*" y="[^"]*")', svg))
+    texts = [*re.findall(r">([^<>]*\S[^<>]*)<", svg), *re.findall("[A-Za-z]", marks)]
+    return texts, list(map(float, re.findall(r"-?\d+(?:\.\d+)?", marks)))
 
 
 @contextlib.contextmanager
@@ -128,11 +121,8 @@ def _styled() -> Iterator[None]:
         yield
 
 
-class _Block(NamedTuple):
-    """A part of a figure over its whole width: its height, and what draws it below a place, both in inches."""
-
-    height: float
-    draw: Callable[[Figure, float], Any]
+Block = tuple[float, Callable[["Figure", float], Any]]
+"""A part of a figure over its whole width: its height, and what draws it below a place, both in inches."""
 
 
 def draw_chart(chart: Chart) -> Figure:
@@ -146,28 +136,29 @@ def draw_chart(chart: Chart) -> Figure:
     ]
     lefts, rights = zip(*map(_margins, panels), strict=True)
     left, width = max(lefts), WIDTH - 2 * EDGE - max(lefts) - chart.margin - max(rights)
-    blocks = [_text([chart.title], TITLE, INK, 0.02), _text(chart.caption, SMALL, FAINT, 0.0), _key(chart.key)]
+    blocks = [_text([chart.title], TITLE, INK, 0.02), _text(chart.caption, SMALL, FAINT, 0.0)]
+    blocks += [_key(chart.key)] if chart.key else []
     for panel in panels:
         blocks += [_text([panel.title], LABEL, INK, 0.1), _axes(panel, left, width, chart)]
     blocks.append(_text(notes, SMALL, FAINT))
-    height = 2 * EDGE + sum(block.height for block in blocks)
+    height = 2 * EDGE + sum(high for high, _ in blocks)
     figure = Figure(figsize=(WIDTH, height), facecolor=CARD)
     top = height - EDGE
     with _styled():
-        for block in blocks:
-            block.draw(figure, top)
-            top -= block.height
+        for high, draw in blocks:
+            draw(figure, top)
+            top -= high
     return figure
 
 
 def _wrapped(text: str, size: float, inches: float = WIDEST_LABEL) -> str:
-    """The text, made harmless, on lines of that width; a longer name is broken after an underscore, or not at all.
+    """The text on lines of that width; a longer name is broken after an underscore, or not at all.
 
     >>> _wrapped("cython_fine_grained_emhash8 n^0.90", 8.5, 1.5).split()
     ['cython_fine_', 'grained_emhash8', 'n^0.90']
     """
     letters = int(inches / (_LETTER * size))
-    text = re.sub(rf"\S{{{letters + 1},}}", lambda name: name[0].replace("_", "_ "), terminal_text(text))
+    text = re.sub(rf"\S{{{letters + 1},}}", lambda name: name[0].replace("_", "_ "), text)
     lines = textwrap.wrap(text, letters, break_long_words=False)
     return "\n".join(line.replace("_ ", "_") for line in lines)
 
@@ -179,13 +170,12 @@ def _width(text: str, size: float) -> float:
 
 def _margins(panel: Panel) -> tuple[float, float]:
     """The inches that the names at its left and the texts at its right take."""
-    lines = [] if isinstance(panel.y, Axis) else panel.y
-    left = 0.72 if isinstance(panel.y, Axis) else 0.1 + max((_width(name, LABEL) for name in lines), default=0.0)
-    series = [each.text for each in panel.marks if isinstance(each, Label) and each.series]
-    return left, max((_width(_wrapped(text, SMALL), SMALL) + 0.3 for text in series), default=0.0)
+    left = 0.72 if isinstance(panel.y, Axis) else 0.1 + max(_width(name, LABEL) for name in panel.y)
+    series = [_wrapped(each.text, SMALL) for each in panel.marks if isinstance(each, Label) and each.series]
+    return left, max((_width(text, SMALL) + 0.3 for text in series), default=0.0)
 
 
-def _text(lines: Sequence[str], size: float, colour: str, above: float = 0.06) -> _Block:
+def _text(lines: Sequence[str], size: float, colour: str, above: float = 0.06) -> Block:
     text = "\n".join(_wrapped(line, size, WIDTH - 2 * EDGE) for line in lines)
     weight = "bold" if size == TITLE else "normal"
 
@@ -193,47 +183,46 @@ def _text(lines: Sequence[str], size: float, colour: str, above: float = 0.06) -
         place: Any = {"va": "top", "linespacing": 1.4, "transform": figure.dpi_scale_trans}
         figure.text(EDGE, top - above, text, fontsize=size, color=colour, weight=weight, **place)
 
-    return _Block(above + _LINE * size * (text.count("\n") + 1) if text else 0.0, draw)
+    return above + _LINE * size * (text.count("\n") + 1) if text else 0.0, draw
 
 
-def _key(entries: Sequence[Entry]) -> _Block:
+def _key(entries: Sequence[Entry]) -> Block:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    widest = max((_width(entry.text, SMALL) for entry in entries), default=0.0) + 0.5
-    columns = min(max(1, int((WIDTH - 2 * EDGE) / widest)), len(entries))
+    columns = int((WIDTH - 2 * EDGE) / (0.5 + max(_width(entry.text, SMALL) for entry in entries)))
+    columns = min(max(1, columns), len(entries))
     marker: Any = {"linestyle": "none", "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
     handles = [
-        Patch(color=entry.colour, label=terminal_text(entry.text))
+        Patch(color=entry.colour, label=entry.text)
         if entry.marker is None
-        else Line2D([], [], color=entry.colour, marker=entry.marker, label=terminal_text(entry.text), **marker)
+        else Line2D([], [], color=entry.colour, marker=entry.marker, label=entry.text, **marker)
         for entry in entries
     ]
 
     def draw(figure: Figure, top: float) -> None:
-        if handles:
-            figure.legend(
-                handles=handles, loc="upper left", bbox_to_anchor=(EDGE, top - 0.1), ncols=columns, frameon=False,
-                bbox_transform=figure.dpi_scale_trans, fontsize=SMALL, labelcolor=INK, borderpad=0, borderaxespad=0,
-                handletextpad=0.5, columnspacing=1.4, handlelength=1.4,
-            )  # fmt: skip
+        figure.legend(
+            handles=handles, loc="upper left", bbox_to_anchor=(EDGE, top - 0.1), ncols=columns, frameon=False,
+            bbox_transform=figure.dpi_scale_trans, fontsize=SMALL, labelcolor=INK, borderpad=0, borderaxespad=0,
+            handletextpad=0.5, columnspacing=1.4, handlelength=1.4,
+        )  # fmt: skip
 
-    return _Block(0.1 + 0.17 * -(-len(entries) // columns) if entries else 0.0, draw)
+    return 0.1 + 0.17 * -(-len(entries) // columns), draw
 
 
-def _axes(panel: Panel, left: float, width: float, chart: Chart) -> _Block:
+def _axes(panel: Panel, left: float, width: float, chart: Chart) -> Block:
     """The axes of a panel with its marks."""
     high = chart.height
     if not isinstance(panel.y, Axis):
-        lines = max((name.count("\n") + 1 for name in panel.y), default=1)
-        high = max(1, len(panel.y)) * max(chart.step, 0.16 * lines + 0.04)
+        lines = max(name.count("\n") + 1 for name in panel.y)
+        high = len(panel.y) * max(chart.step, 0.16 * lines + 0.04)
 
     def draw(figure: Figure, top: float) -> None:
         wide, total = figure.get_size_inches()
         place = ((EDGE + left) / wide, (top - 0.08 - high) / total, width / wide, high / total)
         _draw_panel(figure.add_axes(place, facecolor=CARD), panel, (width, high))
 
-    return _Block(0.08 + high + (0.46 if panel.x.title else 0.28), draw)
+    return 0.08 + high + (0.46 if panel.x.title else 0.28), draw
 
 
 def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
@@ -254,25 +243,25 @@ def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
             label.set_fontweight("bold" if place in panel.bold else "normal")
     axes.grid(axis="both" if isinstance(panel.y, Axis) else "x", color=LINE, linewidth=0.6)
     for mark in panel.marks:
-        _draw_mark(axes, mark, terminal_text(mark.hover) if isinstance(mark, Bar | Point) else "")
+        _draw_mark(axes, mark)
     _draw_labels(axes, [mark for mark in panel.marks if isinstance(mark, Label)], inches)
 
 
-def _draw_mark(axes: Axes, mark: Mark, hover: str) -> None:
+def _draw_mark(axes: Axes, mark: Mark) -> None:
     """Draw it, unless it is a label: these are drawn together."""
     style: dict[str, Any]
     if isinstance(mark, Point):
-        _draw_point(axes, mark, hover)
+        _draw_point(axes, mark)
     elif isinstance(mark, Bar):
         style = {"color": mark.colour, "linewidth": 0}
         if mark.open:
             style = {"facecolor": "none", "edgecolor": mark.colour, "linewidth": 1.2, "linestyle": (0, (3, 2))}
         (bar,) = axes.barh(mark.y, mark.end - mark.start, 0.68, mark.start, clip_on=False, **style)
-        bar.set_gid(_HOVER + hover)
+        bar.set_gid(_HOVER + mark.hover)
     elif isinstance(mark, Text):
         axes.annotate(
-            terminal_text(mark.text), (mark.x, mark.y), (mark.offset, 0), textcoords="offset points",
-            va="center", fontsize=SMALL, style=mark.style, weight=mark.weight, color=mark.colour, annotation_clip=False,
+            mark.text, (mark.x, mark.y), (mark.offset, 0), textcoords="offset points", va="center", fontsize=SMALL,
+            style=mark.style, weight=mark.weight, color=mark.colour, annotation_clip=False,
         )  # fmt: skip
     elif isinstance(mark, Line):
         dash: Any = (0, (5, 2)) if mark.dash == "--" else mark.dash
@@ -280,7 +269,7 @@ def _draw_mark(axes: Axes, mark: Mark, hover: str) -> None:
         axes.plot(*zip(*mark.points, strict=True), color=mark.colour, alpha=0.8, zorder=2, **style)
 
 
-def _draw_point(axes: Axes, point: Point, hover: str) -> None:
+def _draw_point(axes: Axes, point: Point) -> None:
     """A marker with its interval: estimates are hollow."""
     colour, style = point.look.colour, dict[str, Any]()
     if point.low is not None and point.high is not None:
@@ -294,7 +283,7 @@ def _draw_point(axes: Axes, point: Point, hover: str) -> None:
     elif point.form == AT_LEAST:
         style |= {"marker": _ARROW, "markersize": 9.8, "markeredgecolor": colour}
     (marker,) = axes.plot([point.x], [point.y], color=colour, linestyle="none", clip_on=False, zorder=4, **style)
-    marker.set_gid(_HOVER + hover)
+    marker.set_gid(_HOVER + point.hover)
 
 
 def _draw_labels(axes: Axes, labels: Sequence[Label], inches: tuple[float, float]) -> None:
@@ -304,7 +293,7 @@ def _draw_labels(axes: Axes, labels: Sequence[Label], inches: tuple[float, float
         x, y = (axes.transData + axes.transAxes.inverted()).transform((label.x, label.y))
         placed.append((float(y) + (0.0 if label.series else 0.12 / inches[1]), float(x), label))
     placed.sort(key=lambda each: each[:2])
-    texts = [_wrapped(label.text, SMALL) if label.series else terminal_text(label.text) for *_, label in placed]
+    texts = [_wrapped(label.text, SMALL) if label.series else label.text for *_, label in placed]
     lines = 1 + max((text.count("\n") for text in texts), default=0)
     levels = _apart([y for y, *_ in placed], lines * _LINE * SMALL * 0.85 / inches[1])
     for (_, x, label), text, level in zip(placed, texts, levels, strict=True):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.common.sheet import Column
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line
 from harness.proof import BY_DESIGN, UP_TO_TIES, WRONG
-from harness.records.fields import COLUMNS, FIELD, Field
+from harness.records.fields import COLUMNS, FIELD, Field, together
 from harness.records.file import unfinished_note
 from harness.results.rows import MOST_UNSURE, NOT_MEASURED, UNPROVED_MARK, Row, is_slower
 from variants.contract import GREATEST_BYTES
@@ -33,11 +32,12 @@ class Legend:
     """
 
     def __init__(self, rows: Sequence[Row], among: Sequence[Row] = ()) -> None:
-        self.rows, self._among = rows, among
+        self.rows, self._among, self._corpora = rows, among, _corpus_names(rows)
         self.names = [f"{row.name}{params}" for row, params in zip(rows, _params_texts(rows), strict=True)]
+        self._namesakes = together([(name, place) for place, name in enumerate(self.names)]).values()
         words = [row.words for row in rows]
         texts = {field: [own[field.name].text if field.name in own else None for own in words] for field in COLUMNS}
-        texts[FIELD["data"]] = _corpus_names(rows)
+        texts[FIELD["data"]] = self._corpora
         numbers = {field: len({*texts[field]} - {None}) for field in COLUMNS}
         self._shared = [field for field in COLUMNS if numbers[field] == 1]
         self.columns = {
@@ -45,38 +45,42 @@ class Legend:
             for field in COLUMNS
             if numbers[field] > 1
         }
-        self.labels = self._labels()
-
-    def _labels(self) -> list[str]:
+        self.labels = list(self.names)
         """Each row's name with the fields that distinguish it from other rows of that name."""
-        labels = list(self.names)
-        for places in _places(self.names).values():
-            chosen: list[Column] = []
-            for column in self.columns.values():
-                cells = [tuple(each.cells[place] for each in (*chosen, column)) for place in places]
-                if len(set(cells)) > len({known[:-1] for known in cells}):
-                    chosen.append(column)
-            for place in places:
-                texts = [f"{each.heading} {each.cells[place]}" for each in chosen if each.cells[place] != NOT_MEASURED]
-                labels[place] = ", ".join([self.names[place], *texts])
-        return labels
+        for places in self._namesakes:
+            self._distinguish(places)
+
+    def _distinguish(self, places: Sequence[int]) -> None:
+        chosen: list[Column] = []
+        for column in self.columns.values():
+            cells = [tuple(each.cells[place] for each in (*chosen, column)) for place in places]
+            if len(set(cells)) > len({known[:-1] for known in cells}):
+                chosen.append(column)
+        for place in places:
+            texts = [f"{each.heading} {each.cells[place]}" for each in chosen if each.cells[place] != NOT_MEASURED]
+            self.labels[place] = ", ".join([self.names[place], *texts])
+
+    def labelled(self, *statuses: str) -> list[tuple[Row, str]]:
+        """The rows of these statuses, or all, each with its label."""
+        pairs = zip(self.rows, self.labels, strict=True)
+        return [(row, label) for row, label in pairs if not statuses or row.status in statuses]
 
     def titles(self) -> list[str]:
         """The fields that are worth a column: how words were counted and ties broken only between namesakes."""
-        namesakes = [places for places in _places(self.names).values() if len(places) > 1]
-        return [
+        odd = {FIELD["tie_break"].title, FIELD["counting"].title}
+        namesakes = {
             title
             for title, column in self.columns.items()
-            if title not in (FIELD["tie_break"].title, FIELD["counting"].title)
-            or any(len({column.cells[place] for place in places}) > 1 for places in namesakes)
-        ]
+            if any(len({column.cells[place] for place in places}) > 1 for places in self._namesakes)
+        }
+        return [title for title in self.columns if title not in odd or title in namesakes]
 
     def caption(self, panels: int = 1) -> list[str]:
         """The corpus and the vocabulary, then what is not the default with the machine and the day.
 
         Of several panels, which have titles of their own, the last line alone.
         """
-        corpora, fields = _corpora(self.rows), [field for field in self._shared if field.name != "data"]
+        corpora, fields = self._corpora_lines(), [field for field in self._shared if field.name != "data"]
         vocabulary = [self._phrase(field) for field in fields if field.name == "vocab_size"]
         others = [self._phrase(field) for field in fields if field.name != "vocab_size"]
         days = sorted({str(row.record["started"])[:10] for row in self.rows if row.record.get("started")})
@@ -87,64 +91,62 @@ class Legend:
         lines = [", ".join(filter(None, part)) for part in parts]
         return list(filter(None, lines))[0 if panels == 1 else -1 :]
 
+    def _corpora_lines(self) -> list[str]:
+        """A line for each corpus, with the facts on which its rows agree: its words depend on the pattern as well."""
+        lines = []
+        pairs = [(row.corpus["sha256"], place) for place, row in enumerate(self.rows) if row.corpus.get("sha256")]
+        for places in together(pairs).values():
+            texts = []
+            for fact in ("bytes", "words"):
+                numbers: set[Any] = {self.rows[place].corpus.get(fact) for place in places} - {None}
+                texts += [counted_text(numbers.pop(), fact.removesuffix("s"))] if len(numbers) == 1 else []
+            lines.append(f"{self._corpora[places[-1]]}: {', '.join(texts)}")
+        return lines
+
     def _phrase(self, field: Field) -> str:
         """What the rows share, in words; empty if it is the default, unless another table has another value."""
         row = next(row for row in self.rows if field.name in row.words)
-        alike = len({each.words[field.name] for each in self._among if field.name in each.words}) < 2
-        if alike and field.name == "counting" and not row.record.get("counting_chosen"):
-            return ""
-        if alike and field.name in DEFAULTS and row.record.get(field.name) == DEFAULTS[field.name]:
-            return ""
+        if len({each.words[field.name] for each in self._among if field.name in each.words}) < 2:
+            if field.name == "counting" and not row.record.get("counting_chosen"):
+                return ""
+            if field.name in DEFAULTS and row.record.get(field.name) == DEFAULTS[field.name]:
+                return ""
         return row.words[field.name].phrase + (_number_of_merges(self.rows) if field.name == "vocab_size" else "")
 
 
 def _params_texts(rows: Sequence[Row]) -> list[str]:
     """The parameters in which rows of the same name differ, as `(push=grown)`; not what most of them have in common."""
-    siblings: dict[str, set[tuple[tuple[str, str], ...]]] = {}
-    for row in rows:
-        siblings.setdefault(row.name, set()).add(tuple(sorted(row.params.items())))
-    frequent = {name: Counter(itertools.chain.from_iterable(own)) for name, own in siblings.items()}
+    siblings = together([(row.name, row.configured) for row in rows])
     texts = []
     for row in rows:
-        most = len(siblings[row.name]) / 2
-        own = [f"{key}={value}" for key, value in row.params.items() if frequent[row.name][key, value] <= most]
-        texts.append(f"({', '.join(own)})" if own else "")
+        own = {*siblings[row.name]}
+        odd = [
+            f"{key}={value}"
+            for key, value in row.params.items()
+            if sum((key, value) in each for each in own) <= len(own) / 2
+        ]
+        texts.append(f"({', '.join(odd)})" if odd else "")
     return texts
 
 
 def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
     """Each row's corpus; if several have one name also its size, or its digest if their sizes do not differ."""
-    sizes: dict[str, dict[str, int]] = {}
-    facts = [(str(row.corpus.get("name")), str(row.corpus.get("sha256"))) for row in rows]
-    for (name, digest), row in zip(facts, rows, strict=True):
-        sizes.setdefault(name, {})[digest] = row.corpus.get("bytes") or 0
+    corpora = {row.corpus.get("sha256"): row.corpus for row in rows}
+    sizes = together([(each.get("name"), bytes_text(each.get("bytes") or 0)) for each in corpora.values()])
 
-    def text(name: str, digest: str) -> str:
-        if len(sizes[name]) == 1:
+    def text(corpus: Mapping[str, Any]) -> str:
+        name, alike = str(corpus.get("name")), sizes[corpus.get("name")]
+        if len(alike) == 1:
             return name
-        texts = {digest: bytes_text(size) for digest, size in sizes[name].items()}
-        return f"{name} {texts[digest] if len({*texts.values()}) == len(texts) else digest[:8]}"
+        size = bytes_text(corpus.get("bytes") or 0)
+        return f"{name} {size if len({*alike}) == len(alike) else str(corpus.get('sha256'))[:8]}"
 
-    return [text(*each) if row.corpus else None for row, each in zip(rows, facts, strict=True)]
-
-
-def _corpora(rows: Sequence[Row]) -> list[str]:
-    """A line for each corpus, with the facts on which its rows agree: its words depend on the pattern as well."""
-    lines = []
-    names = _corpus_names(rows)
-    for places in _places([row.corpus.get("sha256") for row in rows if row.corpus]).values():
-        texts = []
-        for fact in ("bytes", "words"):
-            numbers = {corpus[fact] for place in places if (corpus := rows[place].corpus).get(fact) is not None}
-            texts += [counted_text(numbers.pop(), fact.removesuffix("s"))] if len(numbers) == 1 else []
-        lines.append(f"{names[places[-1]]}: {', '.join(texts)}")
-    return lines
+    return [text(row.corpus) if row.corpus else None for row in rows]
 
 
 def _number_of_merges(rows: Sequence[Row]) -> str:
-    made = {row.merges for row in rows if row.merges is not None}
-    made = made or {row.requested_merges for row in rows if row.requested_merges is not None}
-    return f" ({count_text(made.pop())} merges)" if len(made) == 1 else ""
+    made = {row.merges for row in rows} - {None} or {row.requested_merges for row in rows} - {None}
+    return f" ({count_text(made.pop() or 0)} merges)" if len(made) == 1 else ""
 
 
 # Notes
@@ -164,34 +166,22 @@ def all_notes(legend: Legend) -> list[str]:
     """All of them, and why merges that are right are not plainly identical, for `--notes`."""
     reasons = [
         f"{label}, {row.identity['kind'].replace('_', ' ')}: {one_line(row.identity['reason'])}."
-        for row, label in _labelled(legend)
+        for row, label in legend.labelled()
         if row.identity["kind"] in (UP_TO_TIES, BY_DESIGN) and row.identity.get("reason")
     ]
     return [*_conclusive(legend), *reasons]
 
 
 def _conclusive(legend: Legend) -> list[str]:
-    measured = _labelled(legend, "ok")
+    measured = legend.labelled("ok")
     left_out = [(f"Left out ({one_line(lost)})", label) for row, label in measured for lost in row.lost]
-    others = _by_text([*left_out, *_too_close(measured), *_loading(measured), *_busy(measured)])
-    return [*unfinished(legend.rows), *failures(legend), *doubtful(legend), *_exhausted(legend), *_texts(others)]
+    others = [*left_out, *_too_close(measured), *_loading(measured), *_busy(measured)]
+    return [*unfinished(legend.rows), *failures(legend), *doubtful(legend), *_exhausted(legend), *_sentences(others)]
 
 
-def _labelled(legend: Legend, status: str | None = None) -> list[tuple[Row, str]]:
-    pairs = zip(legend.rows, legend.labels, strict=True)
-    return [(row, label) for row, label in pairs if status in (None, row.status)]
-
-
-def _by_text(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The labels of each text, so that rows with the same note share it."""
-    groups: dict[str, list[str]] = {}
-    for text, label in pairs:
-        groups.setdefault(text, []).append(label)
-    return groups
-
-
-def _texts(groups: Mapping[str, Sequence[str]]) -> list[str]:
-    return [f"{text}: {join_names(named)}." for text, named in groups.items()]
+def _sentences(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """A sentence for each text, with the labels of the rows that share it."""
+    return [f"{text}: {join_names(labels)}." for text, labels in together(pairs).items()]
 
 
 def unfinished(rows: Sequence[Row]) -> list[str]:
@@ -202,21 +192,21 @@ def unfinished(rows: Sequence[Row]) -> list[str]:
 
 def failures(legend: Legend, drawn: Sequence[Row] = ()) -> list[str]:
     """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only if wrong."""
-    others = [pair for pair in _labelled(legend) if pair[0].status not in ("ok", "mismatch") and pair[0] not in drawn]
-    reasons = _by_text((failure_text(row), label) for row, label in [*_labelled(legend, "mismatch"), *others])
-    return [f"{join_names(named)}: {reason}." for reason, named in reasons.items()]
+    others = [pair for pair in legend.labelled() if pair[0].status not in ("ok", "mismatch") and pair[0] not in drawn]
+    reasons = together([(failure_text(row), label) for row, label in [*legend.labelled("mismatch"), *others]])
+    return [f"{join_names(labels)}: {reason}." for reason, labels in reasons.items()]
 
 
 def doubtful(legend: Legend) -> list[str]:
     """Whose merges contradict each other, or are not proved."""
-    measured = _labelled(legend, "ok")
+    measured = legend.labelled("ok")
     differ = f"{UNPROVED_MARK} These differ in their merges, so not all are right"
     pairs = [(differ, f"{label} ({row.digest})") for row, label in measured if row.disputed]
     for row, label in measured:
         if not row.proved and not row.by_design:
             why = f" ({one_line(row.identity['reason'])})" if row.identity.get("reason") else ""
             pairs.append((f"{UNPROVED_MARK} Not proved{why}", label))
-    return _texts(_by_text(pairs))
+    return _sentences(pairs)
 
 
 def _exhausted(legend: Legend) -> list[str]:
@@ -234,11 +224,8 @@ Pairs = Iterator[tuple[str, str]]
 
 def _too_close(measured: Labelled) -> Pairs:
     """Rows of one task on one machine that cannot be ranked before the next slower one."""
-    tasks: dict[Any, list[tuple[Row, str]]] = {}
-    for row, label in measured:
-        if row.total is not None and not row.by_design:
-            tasks.setdefault((row.question, row.record.get("host")), []).append((row, label))
-    for task in tasks.values():
+    timed = [pair for pair in measured if pair[0].total is not None and not pair[0].by_design]
+    for task in together([((row.question, row.record.get("host")), (row, label)) for row, label in timed]).values():
         task.sort(key=lambda pair: pair[0].total or 0.0)
         for (row, label), (slower, other) in itertools.pairwise(task):
             if not is_slower(slower, row):
@@ -295,11 +282,3 @@ def join_names(names: Sequence[str]) -> str:
     """
     rest = len(names) - MOST_NAMED
     return "; ".join([*names[:MOST_NAMED], f"and {rest} more"] if rest > 1 else names)
-
-
-def _places(values: Sequence[Any]) -> dict[Any, list[int]]:
-    """The places of each value."""
-    places: dict[Any, list[int]] = {}
-    for place, value in enumerate(values):
-        places.setdefault(value, []).append(place)
-    return places
