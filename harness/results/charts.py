@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import counted_text, ratio_text, seconds_text
+from harness.records.fields import together
 from harness.results.legend import Legend, doubtful, failures, join_names
 from harness.results.rows import (
     AT_LEAST,
@@ -40,8 +41,7 @@ PHASES = {
     "update": "#0072b2",
     "other": "#444444",
 }
-"""Okabe and Ito's and a dark grey, which differ with any colour vision; a phase of no such name is of `OTHER_PHASE`."""
-OTHER_PHASE = "#24292f"
+"""Okabe and Ito's and a dark grey, which differ with any colour vision."""
 HUES = (
     *("#5c6470", "#582700", "#349c78", "#5e88e9", OURS, "#7018ac"),  # grey, brown, green, blue, dark green, violet
     *("#e2420e", "#fb31b4", "#7d8112", "#681127", "#890483", "#6c68fc"),  # orange, pink, olive, wine, purple, indigo
@@ -94,20 +94,14 @@ class Bar(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A figure as sure as its `form` says, with a line from `low` to `high`, along y if `upright`."""
+    """A time of something, as sure as its form says, with a line between its ends, along y if `upright`."""
 
     x: float
     y: float
     look: Look
-    hover: str
-    form: str = MEASURED
-    low: float | None = None
-    high: float | None = None
+    name: str
+    time: Time
     upright: bool = False
-
-
-def point_of(time: Time, name: str, x: float, y: float, look: Look, upright: bool = False) -> Point:
-    return Point(x, y, look, f"{name}: {time.text}", time.form, time.low, time.high, upright)
 
 
 class Line(NamedTuple):
@@ -199,14 +193,13 @@ def phases(rows: Sequence[Row]) -> Chart:
     alone = len({row.configured for row in rows}) == 1
     groups = [rows] if alone else tasks_of(rows)
     legend = Legend(rows)
-    spent = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
     plain = "Counting words" if all(row.counting_only for row in rows) else "Where the time goes"
     return Chart(
         claim(rows) or plain,
         legend.caption(len(groups)),
         [*failures(legend), *doubtful(legend)],
         panels_of(groups, _phases_panel),
-        [Entry(phase, PHASES.get(phase, OTHER_PHASE)) for phase in spent],
+        [Entry(phase, PHASES[phase]) for phase in measured_phases(rows)],
     )
 
 
@@ -217,7 +210,7 @@ def _phases_panel(group: Sequence[Row], title: str) -> Panel:
         start = 0.0
         for phase, seconds in row.seconds.items():
             hover = f"{label}: {phase} {seconds_text(seconds)} of {row.time.text}"
-            marks.append(Bar(place, start, start + seconds, PHASES.get(phase, OTHER_PHASE), hover))
+            marks.append(Bar(place, start, start + seconds, PHASES[phase], hover))
             start += seconds
         if row.total is None:
             marks.append(_outcome(place, row))
@@ -232,9 +225,7 @@ def ladder(rows: Sequence[Row]) -> Chart:
     order = {name: place for place, name in enumerate(registry.variants())}
     stages = [row for row in rows if not row.counting_only and is_ours(row.name)]
     stages.sort(key=lambda row: order.get(row.name, len(order)))
-    groups = [
-        group for group in (tasks_of(stages) if stages else []) if any(row.time.form == MEASURED for row in group)
-    ]
+    groups = [group for group in tasks_of(stages) if any(row.time.form == MEASURED for row in group)]
     if not groups:
         raise Refusal("ladder: no stage has a time; python -m harness experiment=ladder measures them", UNMEASURED)
     legend = Legend(stages)
@@ -247,12 +238,11 @@ def ladder(rows: Sequence[Row]) -> Chart:
 
 
 def _ladder_panel(stages: Sequence[Row], title: str) -> Panel:
-    numbers = [row.time.number for row in stages]
     gains = [
-        f", {ratio_text(before / number)} ×" if before and number else ""
-        for before, number in zip([None, *numbers], numbers, strict=False)
+        f", {ratio_text(_seconds(before) / _seconds(row))} ×" if _seconds(before) and _seconds(row) else ""
+        for before, row in itertools.pairwise(stages)
     ]
-    return _bars(stages, gains, title, range(len(stages)), "normal")
+    return _bars(stages, ["", *gains], title, range(len(stages)), "normal")
 
 
 def _bars(rows: Sequence[Row], after: Sequence[str], title: str, ours: Sequence[int], weight: str = "bold") -> Panel:
@@ -277,18 +267,15 @@ def dots(rows: Sequence[Row]) -> Chart:
     trainers = one_task(rows, "dots", without=("tie_break", "counting"))
     drawn = _ranked(trainers, "dots")
     widths = sorted({row.threads for row in drawn})
-    by_name: dict[str, list[Row]] = {}
-    for row in sorted(drawn, key=lambda row: bool(row.doubt)):
-        by_name.setdefault(row.name, []).append(row)
+    by_name = together([(row.name, row) for row in sorted(drawn, key=lambda row: bool(row.doubt))])
     firsts = [min(own, key=lambda row: row.threads) for own in by_name.values()]
     base = next((row for row in firsts if is_ours(row.name)), firsts[0])
     marks, ours = list[Mark](), [place for place, name in enumerate(by_name) if is_ours(name)]
     for place, (first, own) in enumerate(zip(firsts, by_name.values(), strict=True)):
         colour, weight = (OURS, "bold") if place in ours else (FAINT, "normal")
         for row in own:
-            look = Look(colour, "o" if row.threads == 1 else "D")
-            name = f"{row.name}, {counted_text(row.threads, 'thread')}"
-            marks.append(point_of(row.time, name, _seconds(row), place, look))
+            look, name = Look(colour, _marker(row.threads)), f"{row.name}, {counted_text(row.threads, 'thread')}"
+            marks.append(Point(_seconds(row), place, look, name, row.time))
         far = max(number for row in own for number in row.time[1:4] if number is not None)
         text = base.time.text if first is base else times_of(ratio_of(first, base), interval=False)
         marks.append(Text(place, text + first.mark, far, 8, weight=weight))
@@ -299,10 +286,14 @@ def dots(rows: Sequence[Row]) -> Chart:
         Legend(drawn).caption(),
         [*_marks_notes(drawn, "Ring"), *doubtful(legend), *failures(legend, drawn)],
         [Panel(Axis("seconds", low, high, log=True), list(by_name), marks, bold=ours)],
-        [Entry(counted_text(width, "thread"), INK, "o" if width == 1 else "D") for width in widths if widths[1:]],
+        [Entry(counted_text(width, "thread"), INK, _marker(width)) for width in widths if widths[1:]],
         step=0.28,
         margin=0.75,
     )
+
+
+def _marker(threads: int) -> str:
+    return "o" if threads == 1 else "D"
 
 
 # What the kinds have in common
@@ -339,7 +330,7 @@ def panels_of(groups: Sequence[Sequence[Row]], panel_of: Callable[[Sequence[Row]
 
 def log_range(values: Sequence[float | None], left: float = 1.3, right: float = 1.3) -> tuple[float, float]:
     """From a little below the smallest known value to a little above the largest."""
-    positive = [value for value in values if value is not None and value > 0 and math.isfinite(value)] or [1.0]
+    positive = [value for value in values if value] or [1.0]
     return min(positive) / left, max(positive) * right
 
 
@@ -364,6 +355,9 @@ def _outcome(place: int, row: Row) -> Text:
 def _marks_notes(drawn: Sequence[Row], estimated: str) -> list[str]:
     """What the marks mean, of those that are drawn."""
     forms = {row.time.form for row in drawn}
-    notes = [f"{estimated}: stopped, total estimated."] if ESTIMATED in forms else []
-    notes += ["> or arrow: it takes longer."] if AT_LEAST in forms else []
-    return [*notes, *(["* It makes other merges, on purpose."] if any(row.by_design for row in drawn) else [])]
+    notes = {
+        f"{estimated}: stopped, total estimated.": ESTIMATED in forms,
+        "> or arrow: it takes longer.": AT_LEAST in forms,
+        "* It makes other merges, on purpose.": any(row.by_design for row in drawn),
+    }
+    return [note for note, is_needed in notes.items() if is_needed]

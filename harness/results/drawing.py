@@ -271,19 +271,19 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
 
 def _draw_point(axes: Axes, point: Point) -> None:
     """A marker with its interval: estimates are hollow."""
-    colour, style = point.look.colour, dict[str, Any]()
-    if point.low is not None and point.high is not None:
-        ends, place = [point.low, point.high], [point.x if point.upright else point.y] * 2
-        dash: Any = (0, (2, 1.2)) if point.form == ESTIMATED else "-"
+    colour, time, style = point.look.colour, point.time, dict[str, Any]()
+    if time.low is not None and time.high is not None:
+        ends, place = [time.low, time.high], [point.x if point.upright else point.y] * 2
+        dash: Any = (0, (2, 1.2)) if time.form == ESTIMATED else "-"
         style = {"color": colour, "linewidth": 1.4, "linestyle": dash, "clip_on": False, "zorder": 3}
         axes.plot(*((place, ends) if point.upright else (ends, place)), **style)
     style = {"marker": point.look.marker, "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
-    if point.form == ESTIMATED:
+    if time.form == ESTIMATED:
         style |= {"markerfacecolor": CARD, "markeredgecolor": colour, "markeredgewidth": 1.3}
-    elif point.form == AT_LEAST:
+    elif time.form == AT_LEAST:
         style |= {"marker": _ARROW, "markersize": 9.8, "markeredgecolor": colour}
     (marker,) = axes.plot([point.x], [point.y], color=colour, linestyle="none", clip_on=False, zorder=4, **style)
-    marker.set_gid(_HOVER + point.hover)
+    marker.set_gid(f"{_HOVER}{point.name}: {time.text}")
 
 
 def _draw_labels(axes: Axes, labels: Sequence[Label], inches: tuple[float, float]) -> None:

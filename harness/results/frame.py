@@ -14,7 +14,7 @@ from harness.common.sheet import print_sheets, sheets_to_html_part
 from harness.proof import UNPROVED, WRONG
 from harness.records.fields import Record, value_at
 from harness.records.schema import PHASES
-from harness.results.rows import TALLIES, Row, measured_phases, rows
+from harness.results.rows import TALLIES, Row, rows
 from harness.results.tables import tables
 
 if TYPE_CHECKING:
@@ -32,11 +32,10 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
         return pd.DataFrame(lines, dtype="object").astype(kind)
 
     tallies = dict.fromkeys([*TALLIES, *(name for row in rows for name in row.tallies)])
-    phases = dict.fromkeys([*PHASES, *measured_phases(rows)])
     parts = [
         part([{name: _encodable(value) for name, value in _texts(row).items()} for row in rows], "string"),
         part([{**_counts(row), **{name: row.tallies.get(name) for name in tallies}} for row in rows], "Int64"),
-        part([_seconds(row, phases) for row in rows], "float64"),
+        part([_seconds(row) for row in rows], "float64"),
         part([{"memory_is_sampled": row.memory_is_sampled} for row in rows], "bool"),
     ]
     return pd.concat(parts, axis="columns")
@@ -91,14 +90,14 @@ def _counts(row: Row) -> dict[str, Any]:
     }
 
 
-def _seconds(row: Row, phases: Iterable[str]) -> dict[str, Any]:
+def _seconds(row: Row) -> dict[str, Any]:
     walls = [sample.wall_seconds for sample in row.samples]
     return {
         "total_seconds": row.total,
         "least_total_seconds": min(walls, default=None),
         "most_total_seconds": max(walls, default=None),
         "cpu_seconds": row.cpu_seconds,
-        **{f"{phase}_seconds": row.seconds.get(phase) for phase in phases},
+        **{f"{phase}_seconds": row.seconds.get(phase) for phase in PHASES},
         "merges_per_second": row.figures["merges/s"],
         **{f"extrapolated_{end}_seconds": row.extrapolated.get(f"{end}_seconds") for end in ("total", "low", "high")},
     }

@@ -159,8 +159,7 @@ class Row:
         timed = [(sample, record["seconds"]) for record in right if (sample := sample_of(record)) is not None]
         self.samples = tuple(sample for sample, _ in timed)
         columns = _columns([record.get("seconds") or {} for record in right])
-        phases = sorted(columns.keys() - {"total"}, key=[*PHASES, *columns].index)
-        self.seconds = {phase: statistics.median(columns[phase]) for phase in phases}
+        self.seconds = {phase: statistics.median(columns[phase]) for phase in PHASES if phase in columns}
         self.total = math.fsum(self.seconds.values()) if self.seconds else None
         """The sum of the phases, so that every row adds up; None if no time may be shown."""
         self.by_itself = self.record.get("counting") == BY_ITSELF
@@ -190,7 +189,6 @@ class Row:
 
     def _figures(self, right: Sequence[Record]) -> dict[str, tuple[Any, Callable[[Any], str]]]:
         """Every number of the row, None if it is unknown, and how it is written."""
-        seconds = {name: self.seconds.get(name) for name in dict.fromkeys([*PHASES, *self.seconds])}
         merging = _sum_without(self.seconds, COUNTING_PHASES) if self.seconds else None
         whole = self.total if self.counted else None
         size, tokens = self.corpus.get("bytes"), self.record.get("tokens")
@@ -199,7 +197,7 @@ class Row:
             "spread": (spread([sample.wall_seconds for sample in self.samples]), share_text),
             "CPU": (self.cpu_seconds, seconds_text),
             "system": (_median_of(right, "system_seconds"), seconds_text),
-            **{phase: (spent, seconds_text) for phase, spent in seconds.items()},
+            **{phase: (self.seconds.get(phase), seconds_text) for phase in PHASES},
             "merge": (merging, seconds_text),
             "memory": (self.peak_rss_bytes, bytes_text),
             "MB/s": (_rate(size and size / 1e6, whole), rate_text),
@@ -233,10 +231,9 @@ def rows(records: Sequence[Record]) -> list[Row]:
     return [row for row in made if not row.counting_only] or made
 
 
-def measured_phases(rows: Iterable[Row]) -> list[str]:
-    """The phases that any row has, in their usual order; any others come after."""
-    measured = dict.fromkeys(phase for row in rows for phase in row.seconds)
-    return [phase for phase in PHASES if phase in measured] + [phase for phase in measured if phase not in PHASES]
+def measured_phases(rows: Sequence[Row]) -> list[str]:
+    """The phases in which any row spent time."""
+    return [phase for phase in PHASES if any(row.seconds.get(phase) for row in rows)]
 
 
 def is_wrong(rows: Iterable[Row]) -> bool:

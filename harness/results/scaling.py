@@ -5,30 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text
-from harness.records.fields import FIELD
-from harness.results.charts import (
-    INK,
-    Axis,
-    Chart,
-    Label,
-    Line,
-    Mark,
-    Panel,
-    dots,
-    ladder,
-    log_range,
-    look_of,
-    panels_of,
-    phases,
-    point_of,
-    race,
-)
+from harness.records.fields import FIELD, together
+from harness.results import charts
+from harness.results.charts import INK, Axis, Chart, Label, Line, Mark, Panel, Point, log_range, look_of
 from harness.results.legend import Legend, failures
-from harness.results.rows import MEASURED, SAMPLED, Row, Time
+from harness.results.rows import MEASURED, SAMPLED, Row
 from harness.results.selection import panel_title, tasks_of
 
 NEAR_THE_LINE = 0.2
@@ -67,14 +53,14 @@ THREADS = Size("number of threads", "threads", "t", "threads", "-m threads=1,2,4
 
 
 class Series(NamedTuple):
-    """One variant over sizes: its rows in order of size with their times."""
+    """One variant over sizes: its rows in order of size."""
 
     name: str
-    points: Sequence[tuple[int, Row, Time]]
+    points: Sequence[tuple[int, Row]]
 
     def shown(self, size: Size) -> tuple[str, list[tuple[float, float]]]:
         """The name with the gain of threads, or with an exponent if points follow a power law, and the line's ends."""
-        measured = [(at, time.number) for at, _, time in self.points if time.form == MEASURED and at and time.number]
+        measured = [(at, row.total) for at, row in self.points if at and row.total]
         if size is THREADS and len(measured) > 1:
             threads, least = min(measured[1:], key=lambda point: point[1])
             return f"{self.name} {measured[0][1] / least:.2f} × with {threads}", []
@@ -88,11 +74,6 @@ class Series(NamedTuple):
         return f"{self.name} {size.symbol}^{slope:.2f}", ends
 
 
-def along(size: Size) -> Callable[[Sequence[Row]], Chart]:
-    """The kind of chart that has this size as its axis."""
-    return lambda rows: _against(rows, size)
-
-
 def _against(rows: Sequence[Row], size: Size) -> Chart:
     groups = [(group, _series_of(group, size)) for group in tasks_of(rows, (*size.without, "tie_break"))]
     groups = [(group, series) for group, series in groups if series]
@@ -103,7 +84,7 @@ def _against(rows: Sequence[Row], size: Size) -> Chart:
             f"python -m harness {size.example} measures some",
             UNMEASURED,
         )
-    drawn = [row for _, own in groups for series in own for _, row, _ in series.points]
+    drawn = [row for _, own in groups for series in own for _, row in series.points]
     names = {row.name for row in drawn}
     tried = [row for group, _ in groups for row in group if row.name in names]
     note = f"{size.symbol}^x and its line: the power law, if at least {FEWEST_POINTS} points follow one within 20 %."
@@ -123,36 +104,35 @@ def _series_of(group: Sequence[Row], size: Size) -> list[Series]:
     legend = Legend(group)
     left_out = [FIELD[name].title for name in (size.field.partition(".")[0], "counting", "host", "tie_break")]
     columns = [column for title, column in legend.columns.items() if title not in left_out]
-    lines: dict[str, list[tuple[int, Row, Time]]] = {}
+    named = []
     for place, (row, name) in enumerate(zip(group, legend.names, strict=True)):
-        at, time = row.values[size.field], row.time
-        if at is not None and time.number is not None:
+        if row.values[size.field] is not None and row.time.number is not None:
             settings = [f"{column.heading} {column.cells[place]}" for column in columns]
-            lines.setdefault(", ".join([name, *settings]), []).append((at, row, time))
-    ordered = {name: sorted(points, key=lambda point: point[0]) for name, points in lines.items()}
-    return [Series(name, points) for name, points in ordered.items() if points[0][0] < points[-1][0]]
+            named.append((", ".join([name, *settings]), (row.values[size.field], row)))
+    ordered = [Series(name, sorted(points, key=lambda point: point[0])) for name, points in together(named).items()]
+    return [series for series in ordered if series.points[0][0] < series.points[-1][0]]
 
 
 def _panel(group: Sequence[Row], series: Sequence[Series], groups: Sequence[Sequence[Row]], size: Size) -> Panel:
     points = [point for own in series for point in own.points]
-    sizes = [at for at, *_ in points]
+    sizes = [at for at, _ in points]
     marks = [mark for own in series for mark in _marks(own, size)]
     ends = [y for mark in marks if isinstance(mark, Line) for _, y in mark.points]
     x = Axis(size.title, min(sizes) / 1.15, max(sizes) * 1.15, log=True, bytes=size is CORPUS)
-    y = Axis("seconds", *log_range([*ends, *(each for *_, time in points for each in time[1:4])]), log=True)
+    y = Axis("seconds", *log_range([*ends, *(each for _, row in points for each in row.time[1:4])]), log=True)
     return Panel(x, y, marks, panel_title(group, groups, sizes=size is not CORPUS))
 
 
 def _marks(series: Series, size: Size) -> Iterator[Mark]:
     text, ends = series.shown(size)
-    last, row, time = series.points[-1]
+    last, row = series.points[-1]
     look = look_of(row.name)
     if ends:
         yield Line(ends, look.colour, "--")
-    for at, _, each in series.points:
+    for at, each in series.points:
         name = f"{series.name}, {size.title} {size.text(at)}"
-        yield point_of(each, name, at, each.number or 0.0, look, upright=True)
-    yield Label(last, time.number or 0.0, text + row.doubt, True, look.colour)
+        yield Point(at, each.time.number or 0.0, look, name, each.time, upright=True)
+    yield Label(last, row.time.number or 0.0, text + row.doubt, True, look.colour)
 
 
 def memory(rows: Sequence[Row]) -> Chart:
@@ -170,21 +150,20 @@ def memory(rows: Sequence[Row]) -> Chart:
         "Seconds and peak memory",
         Legend(drawn).caption(len(groups)),
         ["Line: the best trade-offs of time and memory.", *sampled, *failures(Legend(rows), drawn)],
-        panels_of(groups, _memory_panel),
+        charts.panels_of(groups, _memory_panel),
         height=3.6,
     )
 
 
 def _memory_panel(group: Sequence[Row], title: str) -> Panel:
-    times = [row.time for row in group]
-    low, high = log_range([each for time in times for each in time[1:4]], 1.5, 1.5)
+    low, high = log_range([each for row in group for each in row.time[1:4]], 1.5, 1.5)
     least, most = log_range([row.peak_rss_bytes for row in group], 1.3, 1.3)
     best, marks = _front(group), list[Mark]()
     if best:
         marks.append(Line([(best[0][0], most), *best, (high, best[-1][1])], INK, steps=True))
-    for row, time, label in zip(group, times, Legend(group).labels, strict=True):
-        seconds, size = time.number or 0.0, row.peak_rss_bytes or 0
-        marks.append(point_of(time, label, seconds, size, look_of(row.name)))
+    for row, label in Legend(group).labelled():
+        seconds, size = row.time.number or 0.0, row.peak_rss_bytes or 0
+        marks.append(Point(seconds, size, look_of(row.name), label, row.time))
         if len(group) <= MOST_NAMED or (seconds, size) in best:
             marks.append(Label(seconds, size, f"{SAMPLED if row.memory_is_sampled else ''}{label}{row.doubt}"))
     x, y = Axis("seconds", low, high, log=True), Axis("peak memory", least, most, log=True, bytes=True)
@@ -202,13 +181,13 @@ def _front(group: Sequence[Row]) -> list[tuple[float, float]]:
 
 
 KINDS: dict[str, tuple[str, Callable[[Sequence[Row]], Chart]]] = {
-    "phases": ("seconds stacked by phase, a bar for each row", phases),
-    "ladder": ("seconds of every stage in their order, with each stage's gain", ladder),
-    "race": ("total seconds, sorted; narrow, for a front page", race),
-    "dots": ("total seconds of each trainer as dots, sorted, one thread and more", dots),
-    "size": ("seconds against the size of the corpus, with exponents", along(CORPUS)),
-    "vocabulary": ("the same against the size of the vocabulary", along(VOCABULARY)),
-    "threads": ("seconds against the number of threads", along(THREADS)),
+    "phases": ("seconds stacked by phase, a bar for each row", charts.phases),
+    "ladder": ("seconds of every stage in their order, with each stage's gain", charts.ladder),
+    "race": ("total seconds, sorted; narrow, for a front page", charts.race),
+    "dots": ("total seconds of each trainer as dots, sorted, one thread and more", charts.dots),
+    "size": ("seconds against the size of the corpus, with exponents", partial(_against, size=CORPUS)),
+    "vocabulary": ("the same against the size of the vocabulary", partial(_against, size=VOCABULARY)),
+    "threads": ("seconds against the number of threads", partial(_against, size=THREADS)),
     "memory": ("time against memory, with the best trade-offs", memory),
 }
 """What each kind of chart shows, and its function, which raises Refusal if the rows do not have what it takes."""

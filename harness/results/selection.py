@@ -11,7 +11,7 @@ from typing import Any
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text
-from harness.records.fields import DECISIVE, FIELD, Key, Record, cell_of
+from harness.records.fields import DECISIVE, FIELD, Record, cell_of, together
 from harness.records.file import read_records
 from harness.results.rows import Row, rows
 
@@ -23,6 +23,7 @@ CONDITIONS = {
     "status": "status",
 }
 """What `--where` can be about, with the name of its value in a row."""
+TASK = ("cell", *(field.name for field in DECISIVE), "host")
 
 
 def add_record_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,12 +102,10 @@ def _condition(row: Row, name: str) -> str:
 
 def tasks_of(rows: Sequence[Row], without: Sequence[str] = ("tie_break",)) -> list[list[Row]]:
     """The rows of each task on each machine; `without` are fields in which rows of one task may differ."""
-    groups: dict[Key, list[Row]] = {}
-    fields = [name for name in (*(field.name for field in DECISIVE), "cell", "host") if name not in without]
-    for row in rows:
-        corpus = base_name(row) if "data.sha256" in without else row.corpus.get("name")
-        groups.setdefault((corpus, *[row.values[name] for name in fields]), []).append(row)
-    return list(groups.values())
+    fields = [name for name in TASK if name not in without]
+    corpora = [base_name(row) if "data.sha256" in without else row.corpus.get("name") for row in rows]
+    keys = [(corpus, *[row.values[name] for name in fields]) for corpus, row in zip(corpora, rows, strict=True)]
+    return list(together(list(zip(keys, rows, strict=True))).values())
 
 
 def one_task(rows: Sequence[Row], kind: str, without: Sequence[str] = ("tie_break",)) -> list[Row]:
@@ -125,17 +124,16 @@ def one_task(rows: Sequence[Row], kind: str, without: Sequence[str] = ("tie_brea
 
 def unlike(rows: Sequence[Row], without: Sequence[str] = ()) -> list[str]:
     """In what the tasks of rows differ, by the names of conditions."""
-    firsts = [group[0].values for group in tasks_of(rows, without)]
-    fields = [name for name in ("data", "cell", *(field.name for field in DECISIVE), "host") if name not in without]
-    names = [name for name in fields if len({values[name] for values in firsts}) > 1]
-    return [name.removeprefix("data.") for name in names if name != "data.sha256" or "data" not in names]
+    differing = [
+        name for name in ("data", *TASK) if len({row.values[name] for row in rows}) > 1 and name not in without
+    ]
+    return [name.removeprefix("data.") for name in differing if name != "data.sha256" or "data" not in differing]
 
 
 def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
     """The corpus with its language, and whatever distinguishes this group from the others."""
     first, base = group[0], base_name(group[0])
-    # The language that its card says.
-    language = str(registry.cards("data").get(base, {}).get("language") or "generated")
+    language = registry.cards("data").get(base, {}).get("language", "generated")
     parts = [f"{first.corpus.get('name') if sizes else base}{'' if language == 'generated' else f' ({language})'}"]
     if sizes and first.corpus.get("bytes") is not None:
         parts.append(bytes_text(first.corpus["bytes"]))

@@ -102,8 +102,7 @@ def _default_columns(rows: Sequence[Row], legend: Legend, options: TableOptions)
     counted = ["instructions"] if any(row.instructions is not None for row in rows) else []
     if counted and not any(row.seconds for row in rows):
         return [*counted, "instructions ratio", "proof"]
-    phases = [phase for phase in measured_phases(rows) if any(row.seconds.get(phase) for row in rows)]
-    usual = phases if options.phases else [] if is_outside_table(rows) else ["max", "update"]
+    usual = measured_phases(rows) if options.phases else [] if is_outside_table(rows) else ["max", "update"]
     several = len({row.merges for row in rows if row.merges is not None}) > 1
     merges = ["merges"] if several and "vocab size" not in legend.columns else []
     clocks = ["spread", "CPU"] if options.phases else []

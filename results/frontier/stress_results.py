@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.common.units import count_text
 from harness.records.file import read_records
-from harness.results.charts import Axis, Chart, Entry, Mark, Panel, log_range, look_of, point_of
+from harness.results.charts import Axis, Chart, Entry, Mark, Panel, Point, log_range, look_of
 from harness.results.drawing import save
 from harness.results.rows import Row, rows
 
@@ -44,7 +44,7 @@ def chart_of(trainers: list[Row]) -> Chart:
     marks: list[Mark] = []
     for place, text in enumerate(names):
         for row in texts[text]:
-            marks.append(point_of(row.time, row.name, row.time.number or 0.0, place, look_of(row.name)))
+            marks.append(Point(row.time.number or 0.0, place, look_of(row.name), row.name, row.time))
     low, high = log_range([row.time.number for row in trainers])
     won = sum(min(texts[text], key=lambda row: row.time.number or 0.0).name == FASTEST for text in names)
     trainer_names = list(dict.fromkeys(row.name for row in trainers))
