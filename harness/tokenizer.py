@@ -28,17 +28,13 @@ EPILOG = """\
 examples:
   python -m harness.tokenizer train book.txt --vocab-size 32k --save my_tokenizer
   python -m harness.tokenizer cut my_tokenizer --vocab-size 8k,16k --output smaller
-  python -m harness.tokenizer encode my_tokenizer "def train(words):"
   python -m harness.tokenizer encode my_tokenizer --data book.txt --output ids.npy
   python -m harness.tokenizer convert cl100k_base.tiktoken --pattern gpt4 \\
       --special-token '<|endoftext|>=100257' --to ours --output cl100k
-  python -m harness.tokenizer check my_tokenizer --data book.txt
   python -m harness.tokenizer stats my_tokenizer tiktoken:o200k_base --data book.txt
 
 exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
 engine gave up on a text or none could be tried, or a file cannot be read or written."""
-
-
 TOKENIZER = {"metavar": "TOKENIZER", "help": "a folder, tokenizer.json or tiktoken:NAME; for convert also ranks"}
 
 

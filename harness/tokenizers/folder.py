@@ -202,17 +202,13 @@ def _completed(path: Path, pattern: Any, special_tokens: SpecialTokens, ignore_m
 def _described(path: Path) -> tuple[Learned, Origin]:
     """What a manifest describes. Raises Refusal if it is damaged, or a file is not the one that it describes."""
     about = parse(path, msgspec.json.Decoder(_Manifest).decode)
-    has_gpt2 = VOCAB in about.files or RANKS not in about.files
-
-    def check_digest(content: bytes) -> None:
-        if sha256(content) != about.files.get(name):
-            raise ValueError(f"it is not the file that {MANIFEST} describes")
-
-    for name in (VOCAB, MERGES) if has_gpt2 else (RANKS,):
-        parse(path.parent / name, check_digest)
+    names = [VOCAB, MERGES] if VOCAB in about.files else [RANKS]
+    for name in names:
+        if sha256(parse(path.parent / name, bytes)) != about.files.get(name):
+            why = f"it is not the file that {MANIFEST} describes"
+            raise Refusal(f"{path.parent / name} cannot be used: {why}; save the tokenizer again", UNMEASURED)
     special_tokens = {token.text: token.id for token in about.special_tokens}
-    file = path.parent / (VOCAB if has_gpt2 else RANKS)
-    learned = _completed(file, about.pattern.regex, special_tokens, about.ignore_merges)
+    learned = _completed(path.parent / names[0], about.pattern.regex, special_tokens, about.ignore_merges)
     origin = parse(path, msgspec.json.Decoder(dict[str, Any]).decode)
     return learned, {key: value for key, value in origin.items() if key in ORIGIN}
 

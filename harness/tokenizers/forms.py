@@ -140,6 +140,14 @@ class _Model(msgspec.Struct):
     vocab: dict[str, Id] | list[Any] = {}  # a list in other models
     merges: list[tuple[str, str] | str] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a model whose tokens are not bytes."""
+        if self.type != "BPE":
+            raise ValueError(f"its model is {self.type}; ours is byte-level BPE")
+        for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+            if value := getattr(self, key):
+                raise ValueError(f"its {key} is {value!r}; ours has none")
+
 
 class TokenizerJson(msgspec.Struct, kw_only=True):
     """What such a file has, in its order."""
@@ -154,24 +162,14 @@ class TokenizerJson(msgspec.Struct, kw_only=True):
     decoder: Any = None
     model: _Model
 
-    def check_model(self) -> None:
-        """Raises ValueError for a model whose tokens are not bytes."""
-        if self.model.type != "BPE":
-            raise ValueError(f"its model is {self.model.type}; ours is byte-level BPE")
-        for key in ("continuing_subword_prefix", "end_of_word_suffix"):
-            if value := getattr(self.model, key):
-                raise ValueError(f"its {key} is {value!r}; ours has none")
-
     def merges(self) -> list[Merge]:
         """The merges of the model. Raises ValueError if they are not merges of bytes."""
-        self.check_model()
         if self.model.merges is None:
             raise ValueError("its model has no merges")
         return [_json_merge(number, entry) for number, entry in enumerate(self.model.merges, 1)]
 
     def pattern(self) -> str | None:
         """What it splits a text by. Raises ValueError if it does anything with the text that ours cannot."""
-        self.check_model()
         if self.normalizer is not None:
             raise ValueError(f"it changes the text first (normalizer {type_of(self.normalizer)}); ours never does")
         for key in ("byte_fallback", "dropout"):

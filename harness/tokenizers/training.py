@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import json
 import os
@@ -273,8 +272,8 @@ def train_new_from_iterator(
     words = count_documents(iterator, Corpus("documents", (), pattern), threads)
     if (room := vocab_size - len(vocab)) > 0:
         options: dict[str, Any] = {"min_count": max(1, keywords.get("min_frequency", 0)), "threads": threads}
-        if (longest := keywords.get("max_token_length")) is not None:
-            options["veto"] = functools.partial(too_long, longest)
+        if (longest := keywords.get("max_token_length")) is not None:  # below it, and two single bytes, may be merged
+            options["veto"] = lambda left, right: 2 < len(left + right) >= longest
         for left, right in learn(words, room, tie_break=TieBreak.HUGGINGFACE, **options):
             token = spelled(left + right)
             if token in vocab:
@@ -283,12 +282,3 @@ def train_new_from_iterator(
             merges.append([spelled(left), spelled(right)])
     new._tokenizer = importlib.import_module("tokenizers").Tokenizer.from_str(json.dumps(content))
     return new.backend_tokenizer if is_plain else new
-
-
-def too_long(longest: int, left: bytes, right: bytes) -> bool:
-    """Whether Hugging Face's trainer refuses the pair: all below the length, and two single bytes, may be merged.
-
-    >>> too_long(3, b"a", b"b"), too_long(3, b"ab", b"c"), too_long(1, b"a", b"b")
-    (False, True, False)
-    """
-    return 2 < len(left + right) >= longest

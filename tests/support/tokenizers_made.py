@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -31,13 +32,10 @@ TEXT = (
 def learned(pattern: str = "gpt2", special_tokens: Sequence[str] = (), merges: int = 200) -> Learned:
     """A tokenizer trained by the definition on TEXT, repeated in parts so that counts differ."""
     expression = PATTERNS[pattern]
-    counts: dict[bytes, int] = {}
-    for part in (TEXT, TEXT[:200] * 3, TEXT[100:400] * 2):
-        for word in [part] if expression is None else regex.findall(expression, part):
-            counts[word.encode()] = counts.get(word.encode(), 0) + 1
-    return trained(
-        registry.definition()(WordCounts.from_items(counts.items()), merges), list(special_tokens), expression
-    )
+    parts = (TEXT, TEXT[:200] * 3, TEXT[100:400] * 2)
+    words = [word for part in parts for word in ([part] if expression is None else regex.findall(expression, part))]
+    counts = WordCounts.from_items(Counter(map(str.encode, words)).items())
+    return trained(registry.definition()(counts, merges), list(special_tokens), expression)
 
 
 def sequence(*steps: Any) -> dict[str, Any]:
