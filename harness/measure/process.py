@@ -133,10 +133,15 @@ def measure_once(
 
 
 def worker_environment(sandbox: Sandbox, places: Sequence[str] | None) -> dict[str, str]:
-    """Return the variables of a measured process, which imports the harness from here or from the first of `places`."""
+    """Return the variables of a measured process, which imports the harness from here or from the first of `places`.
+
+    They name the sandbox's folders; packages that a user has installed are still found.
+    """
     here = [PACKAGES, os.environ.get("PYTHONPATH")]
     path = os.pathsep.join(filter(None, here if places is None else places[:1]))
-    return {**os.environ, **sandbox.environment(), "PYTHONPATH": path}
+    folders = {variable: str(folder) for variable, folder in sandbox.places.items()}
+    user_base = os.environ.get("PYTHONUSERBASE") or site.getuserbase()
+    return {**os.environ, **folders, "PYTHONUSERBASE": user_base, "PYTHONPATH": path}
 
 
 def import_from() -> list[str]:
@@ -156,11 +161,6 @@ class Sandbox:
         with contextlib.suppress(OSError):  # one that cannot be listed is not shown
             for name in os.listdir():  # noqa: PTH208 - names are all that is needed
                 (self.working / name).symlink_to(Path.cwd() / name)
-
-    def environment(self) -> dict[str, str]:
-        """Return the variables that name the folders; packages that a user has installed are still found."""
-        places = {variable: str(folder) for variable, folder in self.places.items()}
-        return {**places, "PYTHONUSERBASE": os.environ.get("PYTHONUSERBASE") or site.getuserbase()}
 
     def give_tables(self) -> None:
         """Copy the tables of Unicode's classes from the cache, where they are made once, so no process has to."""

@@ -140,7 +140,8 @@ def without_answer(exit_code: int) -> Answer:
     if exit_code >= 0:
         return {"status": "error", "reason": f"its process ended without an answer, exit status {exit_code}"}
     name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else f"signal {-exit_code}"
-    return {"status": "killed", "reason": f"its process was ended by {name}"}
+    hint = "; if memory ran out, take less text (data.bytes=64MB) or set limits.memory" * (name == "SIGKILL")
+    return {"status": "killed", "reason": f"its process was ended by {name}{hint}"}
 
 
 class Moment(NamedTuple):

@@ -299,7 +299,7 @@ def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
 @pytest.mark.parametrize(
     ("trainer", "printed"),
     [
-        ("daemons:asks_that_of_an_earlier_block", "was alone\n"),
+        ("early_learners:asks_that_of_an_earlier_block", "was alone\n"),
         ("planting:plants_code_for_a_later_start", "planted it\n"),
         ("keeps_its_merges_on_disk", ""),
     ],

@@ -1,20 +1,53 @@
-"""Trainers that do something while they are imported, before any clock runs: from what they find of their job then."""
+"""Trainers that do something before their call: from what they find of their job then, or by a daemon."""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
+import os
+import socket
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from daemons import ask_the_daemon, start_a_daemon
-from unruly import A_LONG_TIME, work
+from unruly import A_LONG_TIME, leave_number, orphan, work
 
 from harness.worker import exchange
 from variants.contract import Merge, WordCounts
 from variants.heap import train as honest
+
+DAEMON = """
+import os, socket, sys, time
+listening = socket.socket(socket.AF_UNIX)
+listening.bind("\\0" + sys.argv[1])
+listening.listen()
+print(os.getpid(), flush=True)
+while True:
+    connection, _ = listening.accept()
+    until = time.process_time() + 0.25
+    while time.process_time() < until:
+        sum(range(1000))
+    connection.sendall(b".")
+    connection.close()
+"""
+ADDRESS = hashlib.sha256(os.environ["UNRULY_CHILD"].encode()).hexdigest()
+
+
+def start_a_daemon() -> None:
+    """Returns when it listens, its number left where a test can find it."""
+    leave_number(int(orphan(DAEMON, ADDRESS)))
+
+
+def ask_the_daemon() -> bool:
+    """Whether there was one that worked."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        try:
+            asking.connect(f"\0{ADDRESS}")
+        except ConnectionRefusedError:
+            return False
+        return asking.recv(1) == b"."
 
 
 def importer() -> Any:
@@ -55,6 +88,13 @@ def train(word_counts: WordCounts, num_merges: int) -> list[Merge]:  # noqa: ARG
 
 
 impatient = sleepy = train
+
+
+def asks_that_of_an_earlier_block(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Starts one for a later block in any case."""
+    print("was helped" if ask_the_daemon() else "was alone", flush=True)  # noqa: T201
+    start_a_daemon()
+    return honest(word_counts, num_merges)
 
 
 def helped(word_counts: WordCounts, num_merges: int) -> list[Merge]:

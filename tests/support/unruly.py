@@ -252,21 +252,22 @@ def learns_while_its_answer_is_written(word_counts: WordCounts, num_merges: int)
 
 AFTER_ITS_CALL = r"0\.\d+ s of CPU time after its call; at most 0\.\d+ s is allowed"
 works_behind_its_call = first(lambda: when(json, "dumps", lambda: work(0.3)), ends=rejected(AFTER_ITS_CALL, slow=True))
-ORPHAN = """
-import os, subprocess, sys
-busy = "import time\\nwhile time.process_time() < 0.25: pass\\nprint(flush=True)"
-subprocess.Popen([sys.executable, "-c", busy], env={}, start_new_session=True)
-os._exit(0)
+BUSY = "import time\nwhile time.process_time() < 0.25: pass\nprint(flush=True)"
+ORPHANING = """
+import subprocess, sys
+subprocess.Popen([sys.executable, "-c", *sys.argv[1:]], env={}, start_new_session=True)
 """
 
 
-@trick(ok(cpu_seconds=0.2))
-@first
-def lets_an_orphan_work() -> None:
-    """Its child has lost its parent, its session and its environment, and is not waited for."""
-    with subprocess.Popen([sys.executable, "-c", ORPHAN], env={}, stdout=subprocess.PIPE) as between:
+def orphan(program: str, *arguments: str) -> str:
+    """Start a program without parent, session and environment, for which nobody waits; return its first line."""
+    command = [sys.executable, "-c", ORPHANING, program, *arguments]
+    with subprocess.Popen(command, env={}, stdout=subprocess.PIPE, text=True) as between:
         assert between.stdout is not None
-        between.stdout.readline()
+        return between.stdout.readline()
+
+
+lets_an_orphan_work = first(lambda: orphan(BUSY), ends=ok(cpu_seconds=0.2))
 
 
 @trick(ok(peak_rss_bytes=100 << 20, slow=True))
