@@ -145,8 +145,6 @@ Advance = Callable[..., None]
 """Called with how much is done, and with the total where it becomes known late."""
 Report = Callable[[int, int, str], None]
 """Called with how much is done, of how much, and the unit of both; a total of 0 means unknown."""
-Show = Callable[[str, str, int, int], None]
-"""Called with the stage, its detail, how many things in it are done, and of how many; 0 of 0 means unknown."""
 
 
 class Display:
@@ -236,22 +234,3 @@ def _logged(label: str) -> Report:
         say(f"{label}: {text(done)}{of}{unit} after {duration_text(passed)}{left}")
 
     return report
-
-
-def stage_lines() -> Show:
-    """A function that prints what a gate is doing: a line for each stage, and now and then one with the time left."""
-    started = began = logged = time.monotonic()
-    current = ""
-
-    def show(stage: str, detail: str, done: int, of: int) -> None:
-        nonlocal current, began, logged
-        now = time.monotonic()
-        if stage != current:
-            began = now
-        left = f", about {duration_text((now - began) * (of - done) / done)} left" if done else ""
-        position = f" ({done + 1} of {of}{left})" if of > 1 else ""
-        if stage != current or now - logged >= FIRST_LINE_SECONDS:
-            current, logged = stage, now
-            say(f"[{now - started:4.0f} s] {stage}{f': {detail}' if detail else ''}{position}")
-
-    return show

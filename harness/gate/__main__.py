@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from harness.common import errors, registry
-from harness.common.console import Parser, stage_lines, tell
+from harness.common.console import Parser, tell
 from harness.common.errors import Refusal, guarded
 from harness.common.files import temporary_folder, write_whole
 from harness.common.registry import VariantCard
@@ -92,7 +92,7 @@ def observe(options: argparse.Namespace) -> Evidence:
         started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         question = store.Question(msgspec.to_builtins(card), 1, started, head.described, environment())
         evidence = store.new_evidence(options.output / store.FILE_NAME, question)
-        sampler = Sampler(card, folder, evidence, stage_lines())
+        sampler = Sampler(card, folder, evidence)
         with base_for(sampler, head, options, against, targets) as base:
             if {"identity", "work"} & set(card.tiers):
                 observe_counts(sampler, head, variants)
@@ -136,7 +136,6 @@ def base_for(
         evidence.add(store.BaseChosen(base.described))
         yield base
     else:
-        sampler.show("the base", "", 0, 0)
         try:
             with temporary_folder() as folder, base_side(targets, sampler.card.base, folder) as base:
                 sampler.freeze(folder)

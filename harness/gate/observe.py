@@ -18,7 +18,7 @@ from typing import Any
 
 from harness.common import registry
 from harness.common.comparison import sample_of
-from harness.common.console import Show
+from harness.common.console import bar
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
 from harness.common.registry import VariantCard
@@ -111,7 +111,6 @@ class Sampler:
     card: Card
     folder: Path
     evidence: Evidence
-    show: Show
     tasks: dict[tuple[str, ...], Task] = field(default_factory=dict)
     order: random.Random = field(default_factory=lambda: random.Random(0))
     frozen: dict[Path, dict[str, int]] = field(default_factory=dict)
@@ -168,10 +167,10 @@ class Sampler:
         """Yield what `do` returns of each, on all processors, for no time is taken; after a failure none starts."""
         threads = ThreadPoolExecutor(usable_cores())
         try:
-            running = threads.map(do, things)
-            for place, thing in enumerate(things):
-                self.show(stage, thing.name, place, len(things))
-                yield next(running)
+            with bar(stage, len(things), "variants") as show:
+                for done, result in enumerate(threads.map(do, things), 1):
+                    yield result
+                    show(done)
         finally:
             threads.shutdown(cancel_futures=True)
 
@@ -269,7 +268,6 @@ def observe_times(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
 def observe_time(sampler: Sampler, comparison: Comparison) -> None:
     """Choose the size, then measure the blocks of triage, and of confirmation if they are requested."""
     rule, name = sampler.card.time, comparison.name
-    sampler.show(f"{name}: choosing a size", "", 0, 0)
     task, of_base = sized_task(sampler, comparison.base)
     timed = Timed(
         comparison=name,
@@ -311,8 +309,7 @@ def sample_blocks(
     sampler: Sampler, comparison: Comparison, timed: Timed, task: Task, stage: str, number: int
 ) -> Iterator[Sample]:
     """Measure these blocks, up to a sample that fails or has other merges."""
-    for block in range(number):
-        sampler.show(f"{timed.comparison}: blocks of {stage}", "", block, number)
+    for block in blocks_shown(f"{timed.comparison}: {stage}", number):
         arms = [(BASE, comparison.base), (HEAD, comparison.head)]
         if block % sampler.card.time.control.every == 0:
             arms.append((store.AGAIN, comparison.base))
@@ -325,6 +322,13 @@ def sample_blocks(
             if sample.status != "ok" or sample.merges_sha256 != timed.merges_sha256:
                 return
             yield sample
+
+
+def blocks_shown(label: str, number: int) -> Iterator[int]:
+    with bar(label, number, "blocks") as show:
+        for block in range(number):
+            yield block
+            show(block + 1)
 
 
 def figures_of(result: Result, threads: int) -> dict[str, Any]:

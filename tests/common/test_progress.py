@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness.common.console import bar, stage_lines
+from harness.common.console import bar
 from harness.common.units import BytesRead
 
 
@@ -35,20 +35,3 @@ def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
             on_progress(done)
     assert "of [red]" in drawn.getvalue()
     assert "50%" in drawn.getvalue()
-
-
-def test_log_reports_the_start_of_a_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter([0, 0, 1, 2, 3, 15])
-    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
-    show = stage_lines()
-    show("the base", "", 0, 0)
-    show("identity", "heap", 0, 2)
-    show("identity", "flat", 1, 2)
-    show("blocks", "", 0, 9)
-    show("blocks", "", 3, 9)
-    assert capsys.readouterr().err.splitlines() == [
-        "[   0 s] the base",
-        "[   1 s] identity: heap (1 of 2)",
-        "[   3 s] blocks (1 of 9)",
-        "[  15 s] blocks (4 of 9, about 24 s left)",
-    ]

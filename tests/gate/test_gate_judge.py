@@ -253,7 +253,7 @@ def test_instructions_are_counted_in_other_layouts_while_head_takes_more(
 ) -> None:
     card = read_card("usual", ["work.instructions.layouts=3"])
     evidence = Evidence(Question(msgspec.to_builtins(Card(tiers=("work",)))))
-    sampler = FakeSampler(card, Path(), evidence, lambda *_: None)
+    sampler = FakeSampler(card, Path(), evidence)
     sampler.counts, sampler.layouts = {"base": base, "head": head}, set()
     observe_instructions(sampler, [comparison("first"), comparison("second")])
     verdict = judge(sampler.evidence)
