@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.common import files, registry
@@ -47,25 +47,17 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-
-    def command(name: str, do: Callable[[argparse.Namespace], int], about: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+    for do in (list_all, fetch_all, info, verify, path, cache, counts):
+        name = do.__name__.removesuffix("_all")
+        added = commands.add_parser(name, help=do.__doc__, description=do.__doc__)
         added.set_defaults(do=do)
-        return added
-
-    command("list", list_all, "every data set: what it is, its licence and size, whether it is here")
-    added = command("fetch", fetch_all, "download what is not here yet, check it, and put it in its place")
-    added.add_argument("names", metavar="NAME", nargs="+")
-    for name, do, about in (
-        ("info", info, "everything that a data set's card says"),
-        ("verify", verify, "read the whole file, and compare its size and sha256 with the card"),
-        ("path", path, "only where the file is that a run would read, for scripts"),
-    ):
-        command(name, do, about).add_argument("name", metavar="NAME")
-    added = command("cache", show_cache, "what is kept between runs, and how much room it takes; --clear removes it")
+        if name in ("info", "verify", "path"):
+            added.add_argument("name", metavar="NAME")
+    commands.choices["fetch"].add_argument("names", metavar="NAME", nargs="+")
     about = "remove all, or these: %(choices)s; what a run needs is made again"
-    added.add_argument("--clear", nargs="+", choices=["all", *files.KINDS], metavar="KIND", help=about)
-    added = command("counts", export, "the words of a data set with their counts as Parquet; counted first if missing")
+    kinds = ["all", *files.KINDS]
+    commands.choices["cache"].add_argument("--clear", nargs="+", choices=kinds, metavar="KIND", help=about)
+    added = commands.choices["counts"]
     added.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
     added.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
     about = "without words that occur less often (default: %(default)s)"
@@ -76,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def list_all(_: argparse.Namespace) -> int:
-    """Print a line for each data set."""
+    """Every data set: what it is, its licence and size, whether it is here."""
     rows = [["name", "language", "bytes", "here", "licence", "what it is"]]
     for card in cards().values():
         size = bytes_text(card["facts"]["bytes"]) if "bytes" in card["facts"] else ""
@@ -89,6 +81,7 @@ def list_all(_: argparse.Namespace) -> int:
 
 
 def info(arguments: argparse.Namespace) -> int:
+    """Everything that a data set's card says."""
     card = card_of(arguments.name)
     text, here = (registry.conf_folder() / "data" / f"{arguments.name}.yaml").read_text(), state(card)
     place = "data.path=FILE" if here == "yours" else f"python -m harness.corpora path {card['name']} prints its place"
@@ -97,22 +90,24 @@ def info(arguments: argparse.Namespace) -> int:
 
 
 def fetch_all(arguments: argparse.Namespace) -> int:
+    """Download what is not here yet, check it, and put it in its place."""
     for card in [card_of(name) for name in arguments.names]:
         fetch(card)
     return OK
 
 
 def path(arguments: argparse.Namespace) -> int:
+    """Only where the file is that a run would read, for scripts."""
     card = card_of(arguments.name)
     tell(str(prepare(card, card["special_tokens"]).path))
     return OK
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Read a data set's file and compare it with its card. Raises Refusal if they differ."""
+    """Read the whole file, and compare its size and sha256 with the card."""
     card = card_of(arguments.name)
     corpus = prepare({**card, "bytes": None}, card["special_tokens"])
-    if fresh_digest_of(corpus.path) != corpus.sha256:
+    if not corpus.table and fresh_digest_of(corpus.path) != corpus.sha256:  # tables are always read to their end
         raise Refusal(f"{corpus.path} is damaged, though its times are unchanged; remove it", UNMEASURED)
     tell(f"{card['name']}: {corpus.path}")
     for fact, value in {"bytes": corpus.bytes, "sha256": corpus.sha256}.items():
@@ -120,8 +115,8 @@ def verify(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def show_cache(arguments: argparse.Namespace) -> int:
-    """List the cache, or clear it."""
+def cache(arguments: argparse.Namespace) -> int:
+    """What is kept between runs, and how much room it takes; --clear removes it."""
     if arguments.clear:
         removed = files.clear(list(files.KINDS) if "all" in arguments.clear else arguments.clear)
         tell(f"removed {bytes_text(sum(removed.values()))} in {len(removed)} entries")
@@ -134,8 +129,8 @@ def show_cache(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def export(arguments: argparse.Namespace) -> int:
-    """Write the words of a data set as Parquet, whole or not at all, and report what is in the file."""
+def counts(arguments: argparse.Namespace) -> int:
+    """The words of a data set with their counts as Parquet; counted first if missing."""
     from harness.runs.blocks import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import only_cell
 
@@ -144,8 +139,8 @@ def export(arguments: argparse.Namespace) -> int:
     if arguments.least > 1:
         words = WordCounts.from_items(item for item in words.items() if item[1] >= arguments.least)
         manifest = exchange.facts(words)
-    offsets, data, counts = map(pa.py_buffer, (words.offsets, words.data, words.counts))
-    buffers = {"word": (pa.large_binary(), [None, offsets, data]), "count": (pa.uint64(), [None, counts])}
+    offsets, data, numbers = map(pa.py_buffer, (words.offsets, words.data, words.counts))
+    buffers = {"word": (pa.large_binary(), [None, offsets, data]), "count": (pa.uint64(), [None, numbers])}
     columns = [pa.Array.from_buffers(kind, len(words), held) for kind, held in buffers.values()]
     fields = [pa.field(name, kind, nullable=False) for name, (kind, _) in buffers.items()]
     table = pa.table(columns, pa.schema(fields, metadata={"sha256": manifest["sha256"]}))
