@@ -23,6 +23,8 @@ from typing import Any
 from harness.measure.process import Answer, Limits, OnProgress, measure
 
 MARKED_FUNCTION = "ctermid"
+OPTIONS = ("--tool=callgrind", "--quiet", f"--dump-before={MARKED_FUNCTION}", "--compress-pos=yes", "--dump-line=no")
+"""Without a model of a cache."""
 OF_THE_CALL = 2
 """The number of the call's account: the first is of everything before it."""
 ONE_THREAD = "callgrind runs one thread at a time, so instructions are counted with threads=1 only"
@@ -55,7 +57,7 @@ def measure_instructions(
     `layout`, from 0 to MOST_LAYOUTS - 1, moves what the process keeps in memory.
     """
     valgrind = shutil.which("valgrind")
-    if job["threads"] > 1 or valgrind is None:
+    if valgrind is None or job["threads"] > 1:
         output.mkdir(parents=True)
         return {"status": "skipped", "reason": NOT_INSTALLED if valgrind is None else ONE_THREAD}
     answer = measure(
@@ -63,7 +65,7 @@ def measure_instructions(
         output,
         limits,
         on_progress,
-        under=command(valgrind, output),
+        under=[valgrind, *OPTIONS, f"--callgrind-out-file={str(output).replace('%', '%%')}/callgrind.%p"],
         variables={**variables, **SETTINGS, PADDING: "x" * (layout * STEP)},
         **options,
     )
@@ -72,25 +74,15 @@ def measure_instructions(
     answer.update(seconds={}, memory_is_sampled=False)
     if answer["status"] == "ok":
         try:
-            answer["instructions"] = {"count": count_of_call(output), **circumstances(valgrind)}
+            version = subprocess.run([valgrind, "--version"], capture_output=True, text=True, check=False).stdout
+            path = f"{platform.machine()}, {' '.join(platform.libc_ver())}"
+            tool = f"callgrind of {version.strip() or 'an unknown valgrind'}"
+            answer["instructions"] = {"count": count_of_call(output), "path": path, "tool": tool}
         except ValueError as error:
             answer.update(status="error", reason=str(error))
     elif answer["status"] == "out_of_memory":
         answer["reason"] += ", callgrind's own memory included"
     return answer
-
-
-def command(valgrind: str, output: Path) -> list[str]:
-    """Return the command of callgrind, without a model of a cache."""
-    return [
-        valgrind,
-        "--tool=callgrind",
-        "--quiet",
-        f"--callgrind-out-file={str(output).replace('%', '%%')}/callgrind.%p",
-        f"--dump-before={MARKED_FUNCTION}",
-        "--compress-pos=yes",
-        "--dump-line=no",
-    ]
 
 
 def count_of_call(output: Path) -> int:
@@ -100,18 +92,10 @@ def count_of_call(output: Path) -> int:
         raise ValueError("it ran in several processes, and instructions are counted of one")
     parts = {int(part[0]): process for process, *part in accounts if part}
     if max(parts, default=0) != OF_THE_CALL:
-        raise ValueError(
-            f"callgrind has not seen the call begin once and end once; a trainer cannot call {MARKED_FUNCTION}"
-        )
+        message = "callgrind has not seen the call begin once and end once"
+        raise ValueError(f"{message}; a trainer cannot call {MARKED_FUNCTION}")
     account = output / f"callgrind.{parts[OF_THE_CALL]}.{OF_THE_CALL}"
     total = re.search(r"^totals: (\d+)$", account.read_text(errors="replace"), re.MULTILINE)
     if total is None:
         raise ValueError(f"{account.name} is not an account of callgrind's")
     return int(total[1])
-
-
-def circumstances(valgrind: str) -> dict[str, str]:
-    """Return what counted, and for which machine and C library."""
-    version = subprocess.run([valgrind, "--version"], capture_output=True, text=True, check=False).stdout.strip()
-    path = f"{platform.machine()}, {' '.join(platform.libc_ver())}"
-    return {"path": path, "tool": f"callgrind of {version or 'an unknown valgrind'}"}
