@@ -6,16 +6,14 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from checked import passing, quick_ones, slow_ones
+from checked import passing, quick_ones
 
 from harness.conformance import check_conformance, trainer_checks
-from harness.proof.checks import Check
 
 REPOSITORY = Path(__file__).parent.parent
 TEXT = REPOSITORY / "notebooks/series.md"
@@ -49,10 +47,10 @@ def test_what_the_exercise_begins_with_conforms() -> None:
     check_conformance(module(begun.partition("\n")[2]).train)
 
 
-@pytest.mark.parametrize("choose", [quick_ones, pytest.param(slow_ones, marks=pytest.mark.slow)])
-def test_the_solution_of_the_exercise_conforms(choose: Callable[[list[Check]], list[Check]]) -> None:
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_the_solution_of_the_exercise_conforms(quick: bool) -> None:
     (solution,) = re.findall(r"<summary>One solution</summary>\n\n```\n(.*?)^```", TEXT.read_text(), re.M | re.S)
-    passing(choose(trainer_checks()), module(solution).train)
+    passing(quick_ones(trainer_checks(), quick), module(solution).train)
 
 
 def needs(package: str) -> None:

@@ -21,11 +21,6 @@ from harness.runs.run import exit_code
 from harness.worker.calling import OWN
 from variants.contract import Merge, TieBreak, WordCounts
 
-try:
-    from harness.proof.native import _replay
-except ImportError:
-    _replay = None  # type: ignore[assignment]
-
 pytestmark = pytest.mark.usefixtures("measured_once")
 
 WORDS = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 2), (b"gh", 1)])
@@ -44,8 +39,8 @@ RIGHT = pairs("ef", "cd", "ab", "gh")
 def either_replay(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "in Python":
         monkeypatch.setattr(prove, "_replay", None)
-    elif _replay is None:
-        pytest.skip("the compiled part is not built")
+    else:
+        pytest.importorskip("harness.proof.native._replay", reason="the compiled part is not built")
 
 
 def identity(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,8 @@ from harness.proof.checks import TrainerCall
 from harness.proof.trainer_checks import random_words, two_letter_word
 from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, TrueCounts, replay
 from harness.replay import differences, main
-from variants.contract import Merge, TieBreak, WordCounts
+from variants.contract import NULL_METER, Merge, Pair, TieBreak, WordCounts
+from variants.words import count_pairs, merge_pair
 
 Words = dict[bytes, int]
 AB, CD, EF, GH = ((text[:1], text[1:]) for text in (b"ab", b"cd", b"ef", b"gh"))
@@ -24,42 +25,27 @@ AB, CD, EF, GH = ((text[:1], text[1:]) for text in (b"ab", b"cd", b"ef", b"gh"))
 
 def recounted(words: Words, merges: Sequence[Merge]) -> tuple[list[tuple[int, Best]], Best, int]:
     """The plain reference: before every merge all pairs of all words are counted again."""
-    texts = [([bytes((byte,)) for byte in word], weight) for word, weight in words.items()]
+    texts, weights = [list(word) for word in words], list(words.values())
     ids = {bytes((byte,)): byte for byte in range(256)}
     steps = []
-    for merge in merges:
-        counts = counted(texts)
-        steps.append((counts.get(merge, 0), best_of(counts, ids)))
-        ids.setdefault(merge[0] + merge[1], len(ids))
-        texts = [(merged(tokens, merge), weight) for tokens, weight in texts]
-    return steps, best_of(counted(texts), ids), sum(len(tokens) * weight for tokens, weight in texts)
+    for left, right in merges:
+        pair, counts = (ids.get(left, -1), ids.get(right, -1)), count_pairs(texts, weights, NULL_METER)
+        steps.append((counts.get(pair, 0), best_of(counts, list(ids))))
+        new = ids.setdefault(left + right, len(ids))
+        texts = [merge_pair(text, pair, new) for text in texts]
+    tokens = sum(len(text) * weight for text, weight in zip(texts, weights, strict=True))
+    return steps, best_of(count_pairs(texts, weights, NULL_METER), list(ids)), tokens
 
 
-def counted(texts: Sequence[tuple[list[bytes], int]]) -> dict[Merge, int]:
-    counts: dict[Merge, int] = {}
-    for tokens, weight in texts:
-        for pair in zip(tokens, tokens[1:], strict=False):
-            counts[pair] = counts.get(pair, 0) + weight
-    return counts
-
-
-def best_of(counts: dict[Merge, int], ids: dict[bytes, int]) -> Best:
+def best_of(counts: Mapping[Pair, int], tokens: Sequence[bytes]) -> Best:
     most = max(counts.values(), default=0)
     tied = [pair for pair in counts if counts[pair] == most]
 
     def choice(tie_break: TieBreak) -> Merge:
-        return max(tied, key=lambda pair: [tie_break.key(ids[token], token) for token in pair])
+        left, right = max(tied, key=lambda pair: [tie_break.key(token, tokens[token]) for token in pair])
+        return tokens[left], tokens[right]
 
     return Best(most, len(tied), {tie_break: choice(tie_break) for tie_break in TieBreak} if tied else {})
-
-
-def merged(tokens: list[bytes], merge: Merge) -> list[bytes]:
-    result, place = [], 0
-    while place < len(tokens):
-        step = 2 if tuple(tokens[place : place + 2]) == merge else 1
-        result.append(b"".join(tokens[place : place + step]))
-        place += step
-    return result
 
 
 def trained(words: Words, tie_break: TieBreak = TieBreak.GREATEST_BYTES) -> list[Merge]:

@@ -21,13 +21,9 @@ def together(check: Check) -> list[pytest.MarkDecorator]:
     return [pytest.mark.xdist_group(check.group)] if check.group == "large inputs" else []
 
 
-def quick_ones(checks: list[Check]) -> list[Check]:
-    """Those that take a moment, of random words a sample."""
-    return [check for check in checks if is_quick(check)]
-
-
-def slow_ones(checks: list[Check]) -> list[Check]:
-    return [check for check in checks if not is_quick(check)]
+def quick_ones(checks: list[Check], quick: bool = True) -> list[Check]:
+    """Those that take a moment, of random words a sample; or the others."""
+    return [check for check in checks if is_quick(check) == quick]
 
 
 def is_quick(check: Check) -> bool:
@@ -40,3 +36,15 @@ def passing(checks: list[Check], subject: Callable[..., Any]) -> list[str]:
     outcomes = [outcome_of(check, subject) for check in checks]
     assert not [outcome for outcome in outcomes if outcome.status == "failed"]
     return [outcome.check for outcome in outcomes if outcome.status == "skipped"]
+
+
+def error_of(test: str, *arguments: Any) -> type[BaseException] | None:
+    """What a pasted test raises; None if it passes."""
+    module: dict[str, Any] = {}
+    exec(test, module)
+    (function,) = [value for name, value in module.items() if name.startswith("test_")]
+    try:
+        function(*arguments)
+    except Exception as error:
+        return type(error)
+    return None
