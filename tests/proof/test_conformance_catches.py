@@ -1,7 +1,6 @@
 """The suite itself under test: every mistake that we know of is made here, and the check meant for it sees it.
 
-The wrong trainers and word counters are in sabotaged.py, ill_mannered.py, sabotaged_extenders.py and
-sabotaged_counters.py.
+The wrong trainers and word counters are in sabotaged.py, ill_mannered.py and sabotaged_counters.py.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import ill_mannered
 import pytest
 import sabotaged
 import sabotaged_counters
-import sabotaged_extenders
 from checked import passing, quick_ones, together
 
 from harness.conformance import check_conformance, counter_checks, trainer_checks
@@ -139,7 +137,7 @@ def cases(caught: Mapping[str, str], example: str, checks: Mapping[str, Check], 
 
 TRAINERS = cases(CAUGHT_TRAINERS, "check_worked_example", TRAINER_CHECKS, sabotaged, ill_mannered)
 COUNTERS = cases(CAUGHT_COUNTERS, "check_worked_file", COUNTER_CHECKS, sabotaged_counters)
-EXTENDERS = cases(CAUGHT_EXTENDERS, "check_extends", EXTENSION_CHECKS, sabotaged_extenders)
+EXTENDERS = cases(CAUGHT_EXTENDERS, "check_extends", EXTENSION_CHECKS, sabotaged)
 
 
 @functools.cache
@@ -157,7 +155,7 @@ def test_sabotage_is_caught_by_the_check_meant_for_it(subject: Callable[..., Any
 def test_honest_subjects_pass() -> None:
     passing(quick_ones(trainer_checks()), sabotaged.honest)
     passing(quick_ones(counter_checks()), sabotaged_counters.honest)
-    assert passing(list(EXTENSION_CHECKS.values()), sabotaged_extenders.honest) == ["check_extends_at_any_width"]
+    assert passing(list(EXTENSION_CHECKS.values()), sabotaged.honest_extender) == ["check_extends_at_any_width"]
 
 
 @pytest.mark.slow

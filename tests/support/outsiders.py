@@ -9,7 +9,6 @@ from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak, Unavai
 from variants.counting.pretokenize import serial
 from variants.feeding import Feeding
 from variants.heap import train as train_on_words
-from variants.words import Vocabulary, count_pairs, merge_pair
 
 
 def takes_raw_bytes(
@@ -34,24 +33,11 @@ def takes_the_first(
 
 
 def takes_the_rarest(
-    corpus: Corpus,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak | None = None,
-    rarest: bool = True,
+    corpus: Corpus, num_merges: int, *, tie_break: TieBreak | None = None, rarest: bool = True
 ) -> list[Merge]:
-    """Its card says that it means to, if it sets `rarest`."""
-    assert tie_break is None
-    assert rarest
-    vocabulary = Vocabulary(TieBreak.RAW_BYTES.key)
-    word_counts = serial(corpus, meter)
-    words, weights = [list(word) for word in word_counts], list(word_counts.values())
-    while len(vocabulary.merges) < num_merges and (counts := count_pairs(words, weights, meter)):
-        pair = min(counts, key=counts.__getitem__)
-        new_token = vocabulary.add(pair)
-        words = [merge_pair(word, pair, new_token) for word in words]
-    return vocabulary.merges
+    """Takes those first that others take last. Its card says that it means to, if it sets `rarest`."""
+    assert (tie_break, rarest) == (None, True)
+    return minbpe.train(corpus, num_merges)[::-1]
 
 
 def feeding(corpus: Corpus, **parameters: Any) -> Feeding:

@@ -14,17 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
-from variants import fine_grained, heap, naive, pair_queue
-from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts, inverted
+from variants import extending, fine_grained, heap, naive, pair_queue
+from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts, inverted
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
 Train = Callable[..., list[Merge]]
 Words = Sequence[Sequence[int]]
 
 
-def replacing(train: Train, module: str = __name__, **steps: Any) -> Train:
-    """A trainer in which some of the functions that it calls are others, as a function of `module`."""
-    functions = {**train.__globals__, **steps, "__name__": module}
+def replacing(train: Train, **steps: Any) -> Train:
+    """A trainer of this module in which some of the functions that it calls are others."""
+    functions = {**train.__globals__, **steps, "__name__": __name__}
     replaced = FunctionType(train.__code__, functions, train.__name__, train.__defaults__)
     replaced.__kwdefaults__, replaced.__qualname__ = train.__kwdefaults__, "replacing.<locals>.train"
     return replaced
@@ -47,9 +47,9 @@ honest = replacing(naive.train)
 # Ties. A rank is made from a pair's count, its tokens' bytes and its tokens' ids.
 
 
-def ranking(rank: Callable[[int, bytes, bytes, Pair], Any]) -> Train:
+def ranking(rank: Callable[[int, bytes, bytes, Pair], Any], best: Callable[..., Pair] = max) -> Train:
     def choose(counts: PairCounts, tokens: Sequence[bytes], _: Meter) -> Pair:
-        return max(counts, key=lambda pair: rank(counts[pair], tokens[pair[0]], tokens[pair[1]], pair))
+        return best(counts, key=lambda pair: rank(counts[pair], tokens[pair[0]], tokens[pair[1]], pair))
 
     return replacing(naive.train, most_frequent_pair=choose)
 
@@ -70,31 +70,23 @@ def remapped(token: bytes) -> list[int]:
 
 ties_by_signed_bytes = ranking(lambda count, left, right, _: (count, signed(left), signed(right)))
 ties_by_remapped_characters = ranking(lambda count, left, right, _: (count, remapped(left), remapped(right)))
+inverted_key_without_terminator = ranking(
+    lambda count, left, right, _: (-count, inverted(left)[:-1], inverted(right)[:-1]), min
+)
 
 
-def choose_by_unterminated_keys(counts: PairCounts, tokens: Sequence[bytes], _: Meter) -> Pair:
-    keys = [inverted(token)[:-1] for token in tokens]
-    return min(counts, key=lambda pair: (-counts[pair], keys[pair[0]], keys[pair[1]]))
-
-
-inverted_key_without_terminator = replacing(naive.train, most_frequent_pair=choose_by_unterminated_keys)
-
-
-def instead_of(requested: TieBreak, used: TieBreak) -> Train:
+def taking(used: Callable[[TieBreak], TieBreak]) -> Train:
     """The definition, taking one tie-break for another."""
 
     def train(*arguments: Any, tie_break: TieBreak = GREATEST_BYTES, **options: Any) -> list[Merge]:
-        return honest(*arguments, tie_break=used if tie_break is requested else tie_break, **options)
+        return honest(*arguments, tie_break=used(tie_break), **options)
 
     return train
 
 
-def ignores_tie_break(*arguments: Any, tie_break: TieBreak = GREATEST_BYTES, **options: Any) -> list[Merge]:  # noqa: ARG001 - the fault
-    return honest(*arguments, **options)
-
-
-huggingface_with_raw_byte_ids = instead_of(TieBreak.HUGGINGFACE, TieBreak.RAW_BYTES)
-raw_ids_compared_as_bytes = instead_of(TieBreak.RAW_BYTES, TieBreak.SMALLEST_BYTES)
+ignores_tie_break = taking(lambda _: GREATEST_BYTES)
+huggingface_with_raw_byte_ids = taking(lambda each: TieBreak.RAW_BYTES if each is TieBreak.HUGGINGFACE else each)
+raw_ids_compared_as_bytes = taking(lambda each: TieBreak.SMALLEST_BYTES if each is TieBreak.RAW_BYTES else each)
 
 
 # Counts.
@@ -123,13 +115,9 @@ def counting_in(convert: Callable[[int], Any]) -> Train:
 counts_in_int32 = counting_in(lambda count: ctypes.c_int32(count).value)
 counts_in_uint32 = counting_in(lambda count: ctypes.c_uint32(count).value)
 counts_in_float = counting_in(float)
-
-
-def count_without_rare_pairs(words: Words, weights: Sequence[int], meter: Meter) -> PairCounts:
-    return {pair: count for pair, count in count_pairs(words, weights, meter).items() if count > 1}
-
-
-leaves_out_pairs_that_occur_once = replacing(naive.train, count_pairs=count_without_rare_pairs)
+leaves_out_pairs_that_occur_once = replacing(
+    naive.train, count_pairs=lambda *words: {pair: count for pair, count in count_pairs(*words).items() if count > 1}
+)
 
 
 # The maximum.
@@ -159,26 +147,13 @@ heap_dropping_stale_entries = with_queue("elif count:", "elif False:")
 # Replacing.
 
 
-def merge_from_the_right(word: Sequence[int], pair: Pair, token: int) -> list[int]:
-    return merge_pair(word[::-1], (pair[1], pair[0]), token)[::-1]
-
-
-right_to_left = replacing(naive.train, merge_pair=merge_from_the_right)
-
-
-def merge_where_tokens_are_true(word: Sequence[int], pair: Pair, token: int) -> list[int]:
-    return merge_pair(word, pair, token) if pair[0] and pair[1] else list(word)
-
-
-nul_as_truth_value = replacing(naive.train, merge_pair=merge_where_tokens_are_true)
-
-
-def choose_below_256_bytes(counts: PairCounts, tokens: Sequence[bytes], meter: Meter) -> Pair:
-    short = {pair: counts[pair] for pair in counts if sum(len(tokens[token]) for token in pair) < 256}
-    return most_frequent_pair(short or counts, tokens, meter)
-
-
-token_length_in_one_byte = replacing(naive.train, most_frequent_pair=choose_below_256_bytes)
+right_to_left = replacing(
+    naive.train, merge_pair=lambda word, pair, token: merge_pair(word[::-1], pair[::-1], token)[::-1]
+)
+nul_as_truth_value = replacing(
+    naive.train, merge_pair=lambda word, pair, token: merge_pair(word, pair, token) if all(pair) else list(word)
+)
+token_length_in_one_byte = ranking(lambda count, left, right, _: (len(left + right) < 256, count, left, right))
 
 
 def dead_neighbour(
@@ -217,3 +192,45 @@ window_dropped = mutated(fine_grained, {" or pair in remaining:": ":", "self.ind
 index_dropped_too_early = replacing(window_dropped["train"])
 first_dropped = mutated(fine_grained, {"if self.counts_occurrences and holders[number] > 1:": "if False:"})
 index_dropped_at_the_first_of_two = functools.partial(replacing(first_dropped["train"]), index="occurrences")
+
+
+# Going on from inherited merges.
+
+extending_with = functools.partial(replacing, extending.train)
+honest_extender = extending_with()
+
+
+def mutant(name: str, right: str, wrong: str) -> Train:
+    """The definition with a step of extending.py in which one text is another."""
+    return extending_with(**{name: mutated(extending, {right: wrong})[name]})
+
+
+veto_forgotten_for_the_second_occurrence = mutant(
+    "Refused", "        return self.answers[pair]\n", "            return self.answers[pair]\n        return False\n"
+)
+no_veto = mutant("Refused", "(self.veto is not None and bool(self.veto(left, right))) or", "")
+spells_a_token_twice = mutant("Refused", "{left + right for left, right in vocabulary.merges}", "set()")
+dropped_merge_kept = mutant("inherit", ' or (inheriting == "met" and (ids[left], ids[right]) not in met):', ":")
+used_up_merge_dropped = mutant(
+    "inherit", "met.update(merge(pair, ids[left + right]))", "met = {*merge(pair, ids[left + right])}"
+)
+kept_merge_dropped = extending_with(inherit=lambda inherited, _, *how: extending.inherit(inherited, "met", *how))
+inherited_in_another_order = extending_with(inherit=lambda inherited, *how: extending.inherit(inherited[::-1], *how))
+runs_counted_without_overlap = extending_with(count_pairs=count_without_overlap)
+
+
+def veto_applied_to_inherited(
+    *arguments: Any, inherited: Sequence[Merge] = (), veto: Veto | None = None, **options: Any
+) -> list[Merge]:
+    left = [merge for merge in inherited if veto is None or not veto(*merge)]
+    return honest_extender(*arguments, inherited=left, veto=veto, **options)
+
+
+def refuses_nothing(*_: Any, inherited: Sequence[Merge] = (), **__: Any) -> list[Merge]:
+    return list(inherited)
+
+
+def inherits_in_one_thread_only(
+    *arguments: Any, threads: int = 1, inherited: Sequence[Merge] = (), **options: Any
+) -> list[Merge]:
+    return honest_extender(*arguments, inherited=inherited if threads == 1 else (), **options)

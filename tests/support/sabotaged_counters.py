@@ -31,10 +31,10 @@ def decode(content: bytes, corpus: Corpus) -> str:
         raise InvalidText(corpus.path, error.start) from None
 
 
-def split(text: str, special_tokens: Sequence[str]) -> list[str]:
+def split(text: str, special_tokens: Sequence[str], longest_first: bool = True) -> list[str]:
     if not special_tokens:
         return [text]
-    return regex.split("|".join(map(regex.escape, sorted(special_tokens, key=len, reverse=True))), text)
+    return regex.split("|".join(map(regex.escape, sorted(special_tokens, key=len, reverse=longest_first))), text)
 
 
 def pre_tokens(document: str, pattern: str) -> Iterable[str]:
@@ -112,11 +112,7 @@ def split_on_an_empty_expression(text: str, special_tokens: Sequence[str]) -> li
 
 no_special_tokens_split_everywhere = reading(split=split_on_an_empty_expression)
 
-shortest_special_token_wins = reading(
-    split=lambda text, tokens: (
-        regex.split("|".join(map(regex.escape, sorted(tokens, key=len))), text) if tokens else [text]
-    )
-)
+shortest_special_token_wins = reading(split=lambda text, tokens: split(text, tokens, longest_first=False))
 special_tokens_are_patterns = reading(
     split=lambda text, tokens: regex.split("|".join(sorted(tokens, key=len, reverse=True)), text) if tokens else [text]
 )
@@ -128,12 +124,16 @@ joins_documents = reading(split=lambda text, tokens: ["".join(split(text, tokens
 
 # The pattern.
 
-knows_ascii_blanks_only = reading(
-    pre_tokens=lambda text, pattern: pre_tokens(text, pattern.replace(r"\s", r"[ \t\r\n]"))
-)
-contractions_in_either_case = reading(pre_tokens=lambda text, pattern: pre_tokens(text, "(?i)" + pattern))
-knows_ascii_digits_only = reading(pre_tokens=lambda text, pattern: pre_tokens(text, pattern.replace(r"\p{N}", "0-9")))
-always_takes_the_same_pattern = reading(pre_tokens=lambda text, _: pre_tokens(text, Corpus("").pattern or ""))
+
+def splitting_by(change: Callable[[str], str]) -> Count:
+    """The definition with another pattern in place of the one that is given."""
+    return reading(pre_tokens=lambda text, pattern: pre_tokens(text, change(pattern)))
+
+
+knows_ascii_blanks_only = splitting_by(lambda pattern: pattern.replace(r"\s", r"[ \t\r\n]"))
+contractions_in_either_case = splitting_by(lambda pattern: "(?i)" + pattern)
+knows_ascii_digits_only = splitting_by(lambda pattern: pattern.replace(r"\p{N}", "0-9"))
+always_takes_the_same_pattern = splitting_by(lambda _: Corpus("").pattern or "")
 
 
 # Sharing a file out.
