@@ -22,19 +22,10 @@ from harness.common import files, registry
 from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal, extra, wrong_value
 from harness.common.units import one_line
+from harness.corpora import language
 from harness.corpora.cards import GENERATOR, Card, difference
 from harness.corpora.files import CorpusFile, check_readable, digest_of, entry
-from harness.corpora.language import (
-    Bytes,
-    Choice,
-    Integers,
-    Numbers,
-    Pieces,
-    Unsigned,
-    distinct,
-    random_words,
-    zipf_counts,
-)
+from harness.corpora.language import Bytes, Choice, Integers, Numbers, Pieces, Unsigned
 from harness.corpora.local import members_of, name_of
 from harness.worker import exchange
 from variants.contract import WordCounts
@@ -148,9 +139,9 @@ def zipf_words(
     *, seed: Seed, words: Number, exponent_numerator: Number, exponent_denominator: PowerOfTwo, shift: Number
 ) -> Iterator[WordBlock]:
     """So many words that share parts, with counts by the law of Zipf and Mandelbrot: see `language`."""
-    counts = zipf_counts(words, exponent_numerator, exponent_denominator, shift)
+    counts = language.zipf_counts(words, exponent_numerator, exponent_denominator, shift)
     made = 0
-    for data, lengths, _ in distinct(random_words(seed), words):
+    for data, lengths, _ in language.distinct(language.random_words(seed), words):
         yield WordBlock(data, lengths, counts[made : made + len(lengths)])
         made += len(lengths)
 
@@ -167,7 +158,7 @@ def strange_words(*, seed: Seed, words: Number, longest: Number, most: Number) -
             lengths = numbers.below(longest, WORDS_AT_ONCE) + 1
             yield symbols[numbers.below(len(symbols), int(lengths.sum()))], lengths
 
-    for data, lengths, new in distinct(random_blocks(), words):
+    for data, lengths, new in language.distinct(random_blocks(), words):
         counts = (numbers.below(most, WORDS_AT_ONCE) + 1).astype(np.uint64)
         yield WordBlock(data, lengths, counts[new])
 

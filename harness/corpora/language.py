@@ -190,8 +190,6 @@ def morphemes(numbers: Numbers, *kinds: str) -> list[str]:
 
 def word_hashes(data: Bytes, lengths: Integers) -> Unsigned:
     """A 64-bit hash of each word: the sum of its bytes, each times a random odd number of its place."""
-    if not len(lengths):
-        return np.empty(0, dtype=np.uint64)
     starts = np.cumsum(lengths) - lengths
     within = np.arange(len(data)) - np.repeat(starts, lengths)
     factors = Numbers(0).take(int(lengths.max())) | np.uint64(1)
