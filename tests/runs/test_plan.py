@@ -54,16 +54,14 @@ def test_variants_are_selected_with_the_parameters_they_take(
 
 def test_a_trainer_of_ones_own_has_the_parameters_of_the_command_line(book: str) -> None:
     given = ["variant.params.push=all", "variant.params.tree.leaf=2"]
-    for arguments, params in (([], {}), (given, {"push": "all", "tree": {"leaf": 2}})):
-        (cell,) = cells(book, "variant._target_=mine:train", *arguments)
-        assert (cell.variant.name, dict(cell.variant.params)) == ("mine:train", params)
+    (cell,) = cells(book, "variant._target_=mine:train", *given)
+    assert (cell.variant.name, dict(cell.variant.params)) == ("mine:train", {"push": "all", "tree": {"leaf": 2}})
 
 
 @pytest.mark.parametrize(
     ("arguments", "counter", "chosen", "params"),
     [
         (["variant=naive"], "native", False, {}),
-        (["variant=multiprocess"], "processes", False, {}),
         (["variant=naive", "counting=processes"], "processes", True, {}),
         (["variant=multiprocess", "counting.params.smallest_range=7"], "processes", False, {"smallest_range": 7}),
         (["counting=processes", "counting.params.smallest_range=7"], "processes", True, {"smallest_range": 7}),
@@ -83,28 +81,21 @@ def test_the_counter_is_the_variants_own_unless_one_is_chosen(
 
 
 def test_vocab_size_is_the_final_size_and_by_default_the_cards(book: str) -> None:
-    (smallest,) = cells(book, "vocab_size=258", "special_tokens=[a,b]")
-    assert smallest.num_merges == 0
-    (default,) = cells(book, "special_tokens=[]")
-    assert default.num_merges == 10_000 - 256
+    smallest, default = cells(book, "vocab_size=258", "special_tokens=[a,b]"), cells(book, "special_tokens=[]")
+    assert [cell.num_merges for cell in (*smallest, *default)] == [0, 10_000 - 256]
+    bounded = cells("-m", book, "vocab_size=270,280,400", "vocab_size_at_most={file: 280}", "threads=1,all")
+    assert {cell.vocab_size for cell in bounded} == {270, 280}
 
 
-@pytest.mark.parametrize(
-    ("composed", "named"),
-    [
-        ({"name": "gpt2", "regex": GPT2_PATTERN}, "gpt2"),
-        ({"name": "gpt2", "regex": None}, "bytes"),
-        ({"name": "gpt2", "regex": r"(?s:.+)"}, "document"),
-        ({"name": "gpt2", "regex": r"\w+"}, r"\w+"),
-        ({"name": "words", "regex": r"\w+"}, "words"),
-    ],
-)
-def test_a_pattern_is_named_by_its_card_or_by_itself(composed: dict[str, Any], named: str) -> None:
-    assert pattern_of(composed) == (named, composed["regex"])
-
-
-def test_the_default_pattern_is_the_contracts() -> None:
+def test_a_pattern_is_named_by_its_card_or_by_itself() -> None:
     assert registry.cards("pattern")["gpt2"]["regex"] == GPT2_PATTERN
+    for name, expression, named in [
+        ("gpt2", GPT2_PATTERN, "gpt2"),
+        ("gpt2", None, "bytes"),
+        ("gpt2", r"\w+", r"\w+"),
+        ("words", r"\w+", "words"),
+    ]:
+        assert pattern_of({"name": name, "regex": expression}) == (named, expression)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +169,6 @@ def test_variants_are_in_the_order_of_the_series() -> None:
     cards = [card for card in registry.variants().values() if card.part is not None]
     parts = [card.part or 0 for card in cards if not {"cython", "cpp"} & set(card.tags)]
     assert parts == sorted(parts)
-    assert len(parts) > 5
     assert [card.name for card in cards][:2] == ["naive", "incremental"]
 
 
@@ -208,12 +198,9 @@ def test_a_target_that_is_no_function_is_refused(
     ("text", "size"),
     [
         (4_000_000, 4_000_000),
-        ("4_000", 4_000),
         ("64 mb", 64 * 10**6),
         (" 1.5GiB ", 3 * 2**29),
-        ("1K", 1000),
         ("0.001MB", 1000),
-        ("1000000.0", 1_000_000),
         ("9007199254740993", 9007199254740993),
     ],
 )
@@ -221,40 +208,25 @@ def test_sizes_as_people_write_them(text: str | int, size: int) -> None:
     assert parse_bytes(text, "data.bytes") == size
 
 
-@pytest.mark.parametrize("text", ["", "MB", "-1", "1,000", "0x10", "1 000", "1TBB", "nan", "9" * 5000])
+@pytest.mark.parametrize("text", ["", "-1", "1,000", "1TBB", "nan", "9" * 5000])
 def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(Refusal, match="is not a size; write a number"):
         parse_bytes(text, "data.bytes")
 
 
-def test_a_bound_on_one_data_set_makes_its_larger_vocabularies_one(book: str) -> None:
-    overrides = ["-m", book, "vocab_size=270,280,400", "vocab_size_at_most={file: 280}", "threads=1,all"]
-    assert {cell.vocab_size for cell in cells(*overrides)} == {270, 280}
-
-
 # ---- plan=true
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (
-            ["-m", "variant=heap,naive", "vocab_size=270,280", "counting=serial"],
-            [
-                "heap on book.txt (17 bytes), 13 merges, counting=serial, threads=1",
-                "4 cells in 2 tasks, 1 block; nothing was run (plan=true)",
-            ],
-        ),
-        (["measure=paired", "repeat=2"], ["2 blocks after 1 of warm-up; nothing"]),
-        (["measure=precise"], ["6 to 20 blocks after 1 of warm-up"]),
-    ],
-)
-def test_a_plan_has_a_line_for_each_trainer(
-    book: str, arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([book, "plan=true", *arguments]) == OK
-    printed = capsys.readouterr().out
-    assert [part for part in parts if part not in printed] == []
+def test_a_plan_has_a_line_for_each_trainer(book: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sweep = ["-m", "variant=heap,naive", "vocab_size=270,280", "counting=serial"]
+    for arguments, part in (
+        (sweep, "heap on book.txt (17 bytes), 13 merges, counting=serial, threads=1"),
+        (sweep, "4 cells in 2 tasks, 1 block; nothing was run (plan=true)"),
+        (["measure=paired", "repeat=2"], "2 blocks after 1 of warm-up; nothing"),
+        (["measure=precise"], "6 to 20 blocks after 1 of warm-up"),
+    ):
+        assert main([book, "plan=true", *arguments]) == OK
+        assert part in capsys.readouterr().out
 
 
 def test_folders_of_tokenizers_have_names_of_their_own(tmp_path: Path) -> None:

@@ -131,24 +131,21 @@ def pretend_to_train(
 
 
 def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -> None:
-    """Let limits on time wait `until` it is true of the merges (or bytes) that were seen done, on any machine."""
-    attend = Supervision.attend
+    """Let every limit on time wait `until` it is true of the merges (or bytes) that were seen done."""
+    hear = Supervision.hear
 
-    def patiently(supervision: Supervision, on_progress: OnProgress) -> None:
-        limits, merges = supervision.limits, [0]
-
-        class Waiting:
-            memory_bytes = limits.memory_bytes
-            wall_seconds = property(lambda _: limits.wall_seconds if until(merges[-1]) else None)
+    def patiently(supervision: Supervision, block: bytes, on_progress: OnProgress) -> None:
+        waiting = vars(supervision).setdefault("waiting", {"limits": supervision.limits, "done": 0})
 
         def seen(done: int) -> None:
-            merges.append(done)
+            waiting["done"] = done
             on_progress(done)
 
-        vars(supervision)["limits"] = Waiting()
-        attend(supervision, seen)
+        hear(supervision, block, seen)
+        limits: Limits = waiting["limits"]
+        supervision.limits = limits if until(waiting["done"]) else limits._replace(wall_seconds=None)
 
-    monkeypatch.setattr(Supervision, "attend", patiently)
+    monkeypatch.setattr(Supervision, "hear", patiently)
 
 
 def wait_until(true: Callable[[], bool], what: str) -> None:
