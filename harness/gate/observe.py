@@ -151,7 +151,7 @@ class Sampler:
         job = train_job(task.cell, arm.variant, task.words)
         with temporary_folder() as folder:
             output = folder / "output"
-            answer = do(job, output, task.cell.limits, places=arm.side.places, variables=variables, **options)
+            answer = do(job, output, task.cell.count.limits, places=arm.side.places, variables=variables, **options)
             reason = without_paths(answer["reason"], task.cell.reading)
             return Result(answer, read_merges(output, answer), reason or "no reason was given")
 

@@ -29,18 +29,9 @@ from harness.measure.process import Answer, measure
 from harness.measure.quiet import timing
 from harness.proof import BY_DESIGN, WRONG
 from harness.records.file import Record, RunLog
+from harness.runs import jobs
 from harness.runs.cells import Block, CountCell, Manifest, Plan, Reading, Settings, Task, TrainCell, counters_of
-from harness.runs.estimate import estimate_total
-from harness.runs.jobs import (
-    Counted,
-    Trained,
-    count_job,
-    count_record,
-    read_merges,
-    reads_corpus,
-    train_job,
-    train_record,
-)
+from harness.runs.jobs import Counted, Trained
 from harness.runs.resume import STOPPED, open_log, pending, reference_of
 from harness.worker import exchange
 from harness.worker.calling import OWN
@@ -68,22 +59,17 @@ class Session:
     display: Display = field(default_factory=Display)
     processes: int = 0
     sources: dict[str, str | None] = field(default_factory=dict)
-    right_words: dict[str, str | None] = field(default_factory=dict)
+    right_words: dict[str, Manifest] = field(default_factory=dict)
     judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.timed = self.settings.kind == "time"
-        self.several = len(self.settings.blocks()) > 1
 
     @functools.cached_property
     def facts(self) -> Record:
         """What all records of the run share; read for the first, because looking at every module takes a while."""
-        return {
-            "repeat": self.settings.repeat,
-            "measure": self.settings.measure,
-            "host": host(machine()),
-            "environment": environment(),
-        }
+        preset = {"repeat": self.settings.repeat, "measure": self.settings.measure}
+        return {**preset, "host": host(machine()), "environment": environment()}
 
     def next_folder(self) -> Path:
         self.processes += 1
@@ -132,12 +118,12 @@ def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: S
         prove_merges(trained, session)
         if block == Block(0) and cell.key in session.outputs and trained.answer["status"] == "ok":
             session.notes += save_tokenizer(trained, session)
-        record = {**train_record(trained), "place": task.cells.index(cell)}
+        record = {**jobs.train_record(trained), "place": task.cells.index(cell)}
         if settings.precision is not None:
             reference = reference_of(cell, task.cells).variant.name
             record["precision"] = {"asked": settings.precision, "most": settings.most, "reference": reference}
         # A single block that an earlier attempt began was not measured whole by this one.
-        closes = cell is cells[-1] and (session.several or len(due) == len(task.cells))
+        closes = cell is cells[-1] and (len(settings.blocks()) > 1 or len(due) == len(task.cells))
         session.add(record, cell.variant, task, block if closes else None)
         trained.merges = None  # no later trainer can find them in this process
 
@@ -155,7 +141,7 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
             return Counted({"status": "error", "reason": "its cached words were damaged; run the same again"})
     started = now()
     counted = run_counter(cell.label, cell, session)
-    session.add(count_record(cell, counted, block, started), cell.counter, task)
+    session.add(jobs.count_record(cell, counted, block, started), cell.counter, task)
     return counted
 
 
@@ -163,7 +149,7 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
     """Run a counter, shown as `label`; its words go into the cache if nothing contradicts them."""
     file, output = cell.reading.file, session.next_folder()
     with session.display.showing(label, file.bytes, "bytes") as on_progress:
-        answer = measure(count_job(cell), output, cell.limits, on_progress)
+        answer = measure(jobs.count_job(cell), output, cell.limits, on_progress)
     if "offset" in answer:
         answer["reason"] = file.located(answer["reason"], answer["offset"])
     words = checked_words(cell, answer, output / "words", session) if answer["status"] == "ok" else None
@@ -178,11 +164,9 @@ def checked_words(cell: CountCell, answer: Answer, folder: Path, session: Sessio
     if not file.is_unchanged():
         wrong = f"{file.name} was changed while it was read; run the same again"
     elif wrong is None and (right := right_words(cell, manifest["sha256"], session)) != manifest["sha256"]:
-        checker = f"counting={registry.default_counter().name}"
-        wrong = f"its words could not be checked, for {checker} failed"
-        if right is not None:
-            status, wrong = "mismatch", f"its words are not those of {checker}; check it with python -m "
-            wrong += f"harness.conformance {cell.counter.target}"
+        status, what = ("error", "could not be checked by") if right is None else ("mismatch", "are not those of")
+        wrong = f"its words {what} counting={registry.default_counter().name}; check it with python -m "
+        wrong += f"harness.conformance {cell.counter.target}"
     if wrong is not None:
         answer.update(status=status, reason=wrong)
         return None
@@ -204,9 +188,8 @@ def right_words(cell: CountCell, sha256: str, session: Session) -> str | None:
         if cached is None or cached["sha256"] == sha256:
             return sha256
     if cell.reading.key not in session.right_words:
-        words = default_words(cell, "checking the words", session)
-        session.right_words[cell.reading.key] = None if words is None else words["sha256"]
-    return session.right_words[cell.reading.key]
+        session.right_words[cell.reading.key] = default_words(cell, "checking the words", session) or {}
+    return session.right_words[cell.reading.key].get("sha256")
 
 
 def default_words(cell: CountCell, purpose: str, session: Session) -> Manifest | None:
@@ -256,10 +239,10 @@ def run_trainer(cell: TrainCell, counted: Counted, session: Session) -> tuple[An
         from harness.measure.callgrind import measure_instructions  # late, as few runs count them
 
         run_job = measure_instructions
-    job = train_job(cell, cell.variant, cell.reading.folder)
+    job = jobs.train_job(cell, cell.variant, cell.reading.folder)
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
-        answer = run_job(job, output, cell.limits, on_progress)
-    merges = read_merges(output, answer)
+        answer = run_job(job, output, cell.count.limits, on_progress)
+    merges = jobs.read_merges(output, answer)
     shutil.rmtree(output)
     if session.timed and answer["status"] == "timeout":
         estimate(cell, answer, job, counted, session)
@@ -268,19 +251,19 @@ def run_trainer(cell: TrainCell, counted: Counted, session: Session) -> tuple[An
 
 def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], counted: Counted, session: Session) -> None:
     """Estimate the total of a trainer that was stopped at the limit, from runs on parts of its input."""
-    wall, reads_text = cell.limits.wall_seconds, reads_corpus(cell, answer)
+    wall, reads_text = cell.count.limits.wall_seconds, jobs.reads_corpus(cell, answer)
     assert wall is not None, "without a limit nothing is stopped"
 
     def run_part(part: Path, num_merges: int, seconds: float) -> Answer:
         other = {"corpus": {**job["corpus"], "path": str(part)}} if reads_text else {"corpus": None, "words": str(part)}
-        output, limits = session.next_folder(), cell.limits._replace(wall_seconds=seconds)
+        output, limits = session.next_folder(), cell.count.limits._replace(wall_seconds=seconds)
         with bar(f"estimating {cell.variant.name}", 0, "merges") as on_progress:
             part_answer = measure({**job, **other, "num_merges": num_merges}, output, limits, on_progress)
         shutil.rmtree(output)
         return part_answer
 
     source = Path(job["corpus"]["path"] if reads_text else job["words"])
-    total = estimate_total(source, cell.num_merges, wall, run_part)
+    total = jobs.estimate_total(source, cell.num_merges, wall, run_part)
     if total is not None:
         before = 0.0 if reads_text else counted.answer.get("total") or 0.0
         bounds = total.beyond(answer.get("total") or wall, before)._asdict()

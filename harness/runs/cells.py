@@ -125,15 +125,11 @@ class Extension:
 
     def record(self) -> dict[str, Any]:
         """What a record says of it."""
-        extends = self.name is not None
-        return {
-            "extend": self.sha256,
-            "extend_name": self.name,
-            "extend_merges": len(self.merges) if extends else None,
-            "inherited": self.inheriting if extends else None,
-            "seeds": self.seeds,
-            "veto": self.veto if self.veto != "none" else None,
-        }
+        veto = {} if self.veto == "none" else {"veto": self.veto}
+        if self.name is None:
+            return veto
+        merges = {"extend": self.sha256, "extend_name": self.name, "extend_merges": len(self.merges)}
+        return {**merges, "inherited": self.inheriting, "seeds": self.seeds, **veto}
 
 
 @dataclass(frozen=True)
@@ -150,7 +146,6 @@ class TrainCell:
     extension: Extension | None = None
     """The merges that it continues from, and those that it may not make; None for training from bytes alone."""
     reading: Reading = field(init=False)
-    limits: Limits = field(init=False)
     num_merges: int = field(init=False)
     label: str = field(init=False)
     key: str = field(init=False)
@@ -159,19 +154,17 @@ class TrainCell:
     """Names the task: cells of one task must make the same merges."""
 
     def __post_init__(self) -> None:
-        count, variant, extension = self.count, self.variant, self.extension
-        reading, limits = count.reading, count.limits
-        size, tie_break, min_count = self.vocab_size, self.tie_break, self.min_count
-        extending = [] if extension is None else [extension.sha256, extension.inheriting, extension.veto]
-        work = [size, tie_break, min_count, self.interpreter, *extending]
-        trainer = [variant.name, variant.target, dict(variant.params)]
+        count, variant, own = self.count, self.variant, self.extension
+        reading, trainer = count.reading, [variant.name, variant.target, dict(variant.params)]
+        task = [self.vocab_size, self.tie_break, self.min_count]
+        extending = [] if own is None else [own.sha256, own.inheriting, own.veto]
+        work = [*task, self.interpreter, *extending]
         vars(self).update(
             reading=reading,
-            limits=limits,
             label=f"{variant.name} on {reading.file.name}",
-            num_merges=size - 256 - len(reading.corpus.special_tokens),
-            key=digest([trainer, reading.key, count.key, work, [limits.wall_seconds]]),
-            task_key=digest([reading.key, size, tie_break, min_count, *extending]),
+            num_merges=self.vocab_size - 256 - len(reading.corpus.special_tokens),
+            key=digest([trainer, reading.key, count.key, work, [count.limits.wall_seconds]]),
+            task_key=digest([reading.key, *task, *extending]),
         )
 
     def extending(self) -> dict[str, Any]:
@@ -312,10 +305,8 @@ def veto_of(config: Mapping[str, Any]) -> str:
         names = [each for each in names if each not in ("", "none", "protected:")]
         name = f"[{','.join(names)}]" if len(names) > 1 else "".join(names) or "none"
         vetoes.named(name)
-    except ValueError as error:
-        raise Refusal(str(error)) from error
-    except (ImportError, AttributeError) as error:
-        raise Refusal(f"veto={name}: {error}") from error
+    except (ValueError, ImportError, AttributeError) as error:
+        raise Refusal(f"{error}" if isinstance(error, ValueError) else f"veto={name}: {error}") from error
     return name
 
 
@@ -334,8 +325,7 @@ def tokens_in(setting: str, value: str) -> list[bytes]:
     tokens = []
     for line in filter(str.strip, written):
         try:
-            token = json.loads(line, strict=False)
-            tokens.append(token.encode())
+            tokens.append(json.loads(line, strict=False).encode())
         except (ValueError, AttributeError) as error:
             raise Refusal(f'{place}{line} is not a JSON string such as "mov"; write \\\\ for a backslash') from error
     return tokens

@@ -116,12 +116,10 @@ def with_own_pattern(value: str) -> str:
 def prepared_value(argument: str) -> str:
     """An override as Hydra's grammar needs it: literal text quoted, a list in brackets, a size in digits."""
     key, _, value = argument.partition("=")
-    if key in LITERAL and value != "null":
+    if (key in LITERAL and value != "null") or (key == "veto" and value.startswith("[")):
         return f"{key}={quoted(value)}"
     if key == "special_tokens":
         return f"{key}=[{','.join(map(quoted, split_list(value, key)))}]"
-    if key == "veto" and value.startswith("["):
-        return f"{key}={quoted(value)}"
     if key == "variants" and value != "null" and not re.search(r"[(\[{]", value):
         return f"{key}=[{value}]"
     if key in ("vocab_size", "first_stage.vocab_size"):

@@ -90,8 +90,7 @@ def redact_paths(text: str, *, relative: bool = False) -> str:
 
     def last_name(match: re.Match[str]) -> str:
         path = match[0]
-        absolute = path.startswith("/") and path.rfind("/") > 0
-        if "://" in path or not (relative or absolute):
+        if "://" in path or not (relative or re.match("/.*/", path)):
             return path
         return path.rstrip("/").rpartition("/")[2]
 
@@ -199,11 +198,9 @@ def limits_of(limits: Mapping[str, Any]) -> Limits:
     wall, memory = limits["wall"], limits["memory"]
     if wall is not None and not 0 < wall < math.inf:
         raise Refusal(f"limits.wall={wall:g} must be a number of seconds, more than 0")
-    if memory is not None:
-        return Limits(wall, parse_bytes(memory, "limits.memory"))
-    free = available_memory()
-    # Rounded, so that runs of one afternoon have equal limits in their records.
-    return Limits(wall, int(free * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9 or None)
+    # What is free is rounded, so that runs of one afternoon have equal limits in their records.
+    free = int(available_memory() * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9
+    return Limits(wall, (free or None) if memory is None else parse_bytes(memory, "limits.memory"))
 
 
 # Corpora.

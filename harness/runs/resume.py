@@ -13,7 +13,6 @@ A cell that takes over 20 times as long as its reference is measured three times
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,8 @@ from harness import worker
 from harness.common.comparison import Sample, compare, interval, sample_of
 from harness.common.console import say
 from harness.measure.machine import source_sha256
-from harness.records.file import Record, RecordFile, RunLog, read_lines, unwritable
+from harness.measure.process import lock
+from harness.records.file import Record, RecordFile, RunLog, read_lines
 from harness.records.schema import End, Line, Run
 from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
 
@@ -60,15 +60,10 @@ def unfinished(path: Path, plan: str) -> list[Line]:
 
 def hold(path: Path, opened: contextlib.ExitStack) -> bool:
     """Lock a file while this process works on a plan; False if another process does."""
-    try:
-        file = opened.enter_context(path.open("a"))
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        raise unwritable(path.parent, error) from error
-    opened.callback(path.unlink, missing_ok=True)
-    return True
+    is_alone = lock(opened.enter_context(path.open("ab", buffering=0)))
+    if is_alone:
+        opened.callback(path.unlink, missing_ok=True)
+    return is_alone
 
 
 def plan_key(plan: Plan, machine: str) -> str:

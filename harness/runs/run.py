@@ -90,13 +90,13 @@ def notes(records: Sequence[Record]) -> list[str]:
                 "which takes some fifty times as long"
             )
     wide = {record["counting"] for record in records if record["cell"] == "count" and record["takes_threads"]}
-    narrow = [
+    narrow = dict.fromkeys(
         record["variant"]
         for record in trained(records)
         if (record["threads"] or 1) > 1 and record["takes_threads"] is False and record["counting"] not in wide
-    ]
+    )
     if narrow:
-        names = ", ".join(dict.fromkeys(narrow))
+        names = ", ".join(narrow)
         lines.append(f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any")
     return list(dict.fromkeys(lines))
 

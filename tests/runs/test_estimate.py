@@ -12,10 +12,9 @@ from harness.common import registry
 from harness.common.registry import VariantCard
 from harness.measure.process import Answer, Limits, measure
 from harness.records.file import Joined
-from harness.runs import estimate
+from harness.runs import jobs
 from harness.runs.cells import TrainCell
-from harness.runs.estimate import estimate_total, make_part, power_law, write_beginning
-from harness.runs.jobs import train_job
+from harness.runs.jobs import estimate_total, make_part, power_law, train_job, write_beginning
 from harness.runs.run import exit_code
 from harness.worker import exchange
 from variants.contract import WordCounts
@@ -129,7 +128,7 @@ def test_the_interval_holds_the_measured_total_nine_times_in_ten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stages that do end, by their CPU time, as if limits.wall had stopped them at a half down to a 32nd of it."""
-    monkeypatch.setattr(estimate, "SECONDS_TO_START", 0.0)
+    monkeypatch.setattr(jobs, "SECONDS_TO_START", 0.0)
     numbers = itertools.count()
     held = []
     for stage, data in itertools.product(STAGES, ("stdlib data.bytes=250kB", "one_word data.source.bytes=20000")):
