@@ -21,7 +21,7 @@ from harness import worker
 from harness.common.comparison import Sample, compare, interval, sample_of
 from harness.common.console import say
 from harness.measure.machine import source_sha256
-from harness.measure.process import lock
+from harness.measure.quiet import lock
 from harness.records.file import Record, RecordFile, RunLog, read_lines
 from harness.records.schema import End, Line, Run
 from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
