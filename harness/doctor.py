@@ -23,11 +23,11 @@ from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.registry import at_least
 from harness.common.units import ratio_text, share_text
-from harness.measure.quiet import DISTURBS, UNKNOWN, findings
+from harness.measure.quiet import findings
 
 USUAL = ("data=stdlib", "data.bytes=600kB", "vocab_size=1000", "limits.wall=60")
 """A sample takes some 100 ms: long enough for a clock, and short enough for many pairs."""
-SIGNS = {DISTURBS: "!", UNKNOWN: "?"}
+SIGNS = {True: "!", False: " ", None: "?"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,10 +40,10 @@ def command(options: argparse.Namespace) -> int:
     at_least("--repeat", options.repeat, FEWEST_BLOCKS)
     found = findings()
     for finding in found:
-        tell(f"{SIGNS.get(finding.state, ' ')} {finding.name:<19}{finding.what}")
+        tell(f"{SIGNS[finding.disturbs]} {finding.name:<19}{finding.what}")
         if finding.advice:
             tell(f"  {'':<19}-> {finding.advice}")
-    bad = sum(finding.state == DISTURBS for finding in found)
+    bad = sum(bool(finding.disturbs) for finding in found)
     tell(f"{bad} of {len(found)} disturb timing (!); ? means unavailable")
     if not options.no_run:
         tell(f"\n{resolution(options.repeat)}")

@@ -10,8 +10,6 @@ import importlib
 import sys
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console
-
 from harness.common.console import Parser
 from harness.common.errors import OK, UNCHANGED, Refusal, guarded
 from harness.common.registry import at_least, one_of, parse_vocab_size
@@ -123,7 +121,7 @@ def _show(languages: list[str], tables: Tables, dev: Tables, merges: Sequence[Me
     if len(set(lines)) > 1:
         of = "lines, so they are not parallel; give every language the same sentences"
         notes.append(f"the dev texts have {', '.join(map(count_text, lines))} {of}")
-    print_sheets([Sheet([f"{count_text(len(merges))} merges"], columns, [""] * len(languages), notes)], Console())
+    print_sheets([Sheet([f"{count_text(len(merges))} merges"], columns, [""] * len(languages), notes)])
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ def _deliver(sheets: Sequence[Sheet], options: argparse.Namespace) -> None:
     if options.format == "markdown":
         _write(markdown(sheets), options)
     elif options.output is None:
-        print_sheets(sheets, Console())
+        print_sheets(sheets)
     else:
         page = io.StringIO()
         print_sheets(sheets, Console(file=page, force_terminal=False))

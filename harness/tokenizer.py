@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from harness.common.console import Parser, bar, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
 from harness.common.registry import parse_bytes, parse_vocab_size
@@ -235,7 +233,7 @@ def _check(options: argparse.Namespace) -> int:
     with bar(f"checking {options.given}", sum(text.bytes for text in texts) or size, "bytes") as show:
         verdicts, notes = check.check(tokenizer, Path(options.given), parts, check.ENGINES, show)
     caption = f"{options.given}: {count_text(len(tokenizer))} tokens"
-    print_sheets([check.verdicts_sheet(verdicts, caption, notes)], Console())
+    print_sheets([check.verdicts_sheet(verdicts, caption, notes)])
     if any(verdict.differing for verdict in verdicts):
         return MISMATCH
     if any(verdict.gave_up for verdict in verdicts):
@@ -258,7 +256,7 @@ def _report(options: argparse.Namespace, records: list[dict[str, Any]], sheets: 
     if options.format == "json":
         tell(json.dumps(records, indent=1))
     else:
-        print_sheets(sheets, Console())
+        print_sheets(sheets)
 
 
 def _data(data: str, overrides: Sequence[str]) -> CorpusFile:

@@ -34,8 +34,9 @@ class Sheet(NamedTuple):
     notes: Sequence[str]
 
 
-def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
+def print_sheets(sheets: Sequence[Sheet], console: Console | None = None) -> None:
     """Print one below the other, at full width if the console is not a terminal, else within its width."""
+    console = console or PatientConsole()
     for place, sheet in enumerate(sheets):
         _print_lines([""] if place else [], console)
         _print_lines([*sheet.caption, ""] if sheet.caption else [], console)

@@ -21,7 +21,6 @@ from harness.measure import guard
 from harness.measure.machine import content
 from harness.worker import CHANNEL
 
-SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_TO_END = 10.0
 STDERR_TAIL_BYTES = 2000
 MOST_STDERR_BYTES = 16 << 20
@@ -54,7 +53,6 @@ class GuardedProcess:
         self.peak_bytes = 0
         self.is_sampled = sys.platform != "linux"
         """Whether the peak of memory is of looks, and not the kernel's."""
-        self.looked_at, self.is_over_memory = time.perf_counter(), False
         self.heard_at, self.late = time.perf_counter(), 0.0
         """When the harness listened last, and for how long something may have waited to be heard."""
         self._shares_again_at = 0.0
@@ -106,14 +104,6 @@ class GuardedProcess:
             self.is_guard_gone = True
             self.kill_members()
             self.exit_code = -signal.SIGKILL
-
-    def watch(self, memory_bytes: int | None) -> bytes:
-        """Return what the process writes until the next look at all processes is due, and look then."""
-        block = self.listen(self.looked_at + SECONDS_BETWEEN_LOOKS - time.perf_counter())
-        if (now := time.perf_counter()) - self.looked_at >= SECONDS_BETWEEN_LOOKS:
-            self.looked_at = now
-            self.is_over_memory = self.look(memory_bytes)
-        return block
 
     def listen(self, seconds: float) -> bytes:
         """Return what the process writes within so many seconds; take what the guard reports."""

@@ -40,7 +40,7 @@ from harness.worker import JOB, JOB_FOLDER, STOP, WORK, exchange
 
 __all__ = ["Answer", "Limits", "OnProgress", "measure"]
 
-SECONDS_TO_STOP = 3.0
+SECONDS_BETWEEN_LOOKS, SECONDS_TO_STOP = 0.1, 3.0
 MOST_IN_A_LINE = 200
 # The worker, as by -m, but nothing that lies in the current folder can replace what it imports.
 START = (
@@ -187,18 +187,20 @@ class Supervision:
 
     def attend(self, on_progress: OnProgress) -> None:
         """Wait until the process has ended, or return if it is over a limit and does not stop."""
-        started = time.perf_counter()
+        started = looked_at = now = time.perf_counter()
         stop_at: float | None = None
         while self.process.exit_code is None:
-            self.hear(self.process.watch(self.limits.memory_bytes), on_progress)
+            self.hear(self.process.listen(looked_at + SECONDS_BETWEEN_LOOKS - now), on_progress)
             now = time.perf_counter()
             if end_signals:  # only the main thread gets a signal, and this may be another
                 raise KeyboardInterrupt
             wall, memory = self.limits.wall_seconds, self.limits.memory_bytes
-            if self.process.is_over_memory and memory is not None:
-                reason = f"its processes held more than limits.memory={memory} ({bytes_text(memory)})"
-                self.over = {"status": "out_of_memory", "reason": f"{reason}; raise limits.memory"}
-                return
+            if now - looked_at >= SECONDS_BETWEEN_LOOKS:
+                looked_at = now
+                if self.process.look(memory):
+                    reason = f"its processes held more than limits.memory={memory} ({bytes_text(memory or 0)})"
+                    self.over = {"status": "out_of_memory", "reason": f"{reason}; raise limits.memory"}
+                    return
             if stop_at is None and wall is not None and now - started > wall:
                 self.over = {"status": "timeout", "reason": f"over limits.wall={wall:g} s"}
                 stop_at = now + SECONDS_TO_STOP

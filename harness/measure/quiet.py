@@ -33,7 +33,6 @@ SECONDS_BETWEEN_TRIES = 0.2
 WAITING = "another benchmark is running here; waiting (concurrent=true runs anyway)"
 LEAST_TOUCHED, TOUCHED_FOR_A_BYTE, MOST_TOUCHED = 64 << 20, 48, 1 << 30
 SHARE_OF_ROOM = 0.25
-GOOD, DISTURBS, UNKNOWN = "good", "disturbs", "unknown"
 SECONDS_OF_STEAL = 0.5
 BYTES_TO_TOUCH = 256 << 20
 TIMES_AS_LONG = 3.0
@@ -127,11 +126,11 @@ def touch(size: int) -> None:
 
 
 class Finding(NamedTuple):
-    """One property of the machine: `state` is good, disturbs or unknown; `advice` is empty if it does not disturb."""
+    """One property of the machine, and whether it disturbs timing: None if it cannot be seen; else without advice."""
 
     name: str
-    state: str
     what: str
+    disturbs: bool | None
     advice: str = ""
 
 
@@ -140,8 +139,7 @@ def findings() -> list[Finding]:
     facts, found = machine.machine(), []
     for name, (read, advice) in CHECKS.items():
         what, disturbs = read(facts) or ("cannot be seen here", None)
-        state = UNKNOWN if disturbs is None else DISTURBS if disturbs else GOOD
-        found.append(Finding(name, state, what, advice if disturbs else ""))
+        found.append(Finding(name, what, disturbs, advice if disturbs else ""))
     return found
 
 

@@ -14,7 +14,7 @@ import pytest
 from harness import doctor
 from harness.common.errors import OK, UNMEASURED
 from harness.measure import machine, quiet
-from harness.measure.quiet import DISTURBS, GOOD, UNKNOWN, Finding, findings
+from harness.measure.quiet import Finding, findings
 
 CPU = "sys/devices/system/cpu"
 QUIET = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1"
@@ -54,11 +54,11 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_calm_machine_has_no_disturbance_and_an_empty_one_is_unknown(examined: Any) -> None:
-    unknown = {name for name, finding in examined({}).items() if finding.state != UNKNOWN}
+    unknown = {name for name, finding in examined({}).items() if finding.disturbs is not None}
     assert unknown <= OF_THIS_MACHINE | {"container's limits"}
     found = examined(CALM)
-    assert {name for name, finding in found.items() if finding.state != GOOD} <= OF_THIS_MACHINE
-    assert all(not finding.advice for finding in found.values() if finding.state == GOOD)
+    assert {name for name, finding in found.items() if finding.disturbs is not False} <= OF_THIS_MACHINE
+    assert all(not finding.advice for finding in found.values() if not finding.disturbs)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_disturbance_comes_with_advice(
     examined: Any, name: str, file: str, content: str, what: str, advice: str
 ) -> None:
     finding = examined({**CALM, file: content})[name]
-    assert finding.state == DISTURBS
+    assert finding.disturbs
     assert what in finding.what
     assert advice in finding.advice
 
@@ -97,7 +97,7 @@ def test_what_the_system_reports_elsewhere_disturbs_too(examined: Any, monkeypat
         "free memory": "1.91 s to touch a gigabyte, 0.10 s when it has just been freed",
     }
     assert {name for name, what in expected.items() if what in found[name].what} == expected.keys()
-    assert {found[name].state for name in expected} == {DISTURBS}
+    assert all(found[name].disturbs for name in expected)
 
 
 # The command
