@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unruly import PLACE, TRICKS, Outcome, answer_text, error, ok, rejected
-from workbench import BRIEF, CHECKOUT, SUPPORT, is_running, limits_wait, wait_until
+from unruly import PLACE, TRICKS, WITHOUT_AN_ANSWER, Outcome, answer_text, error, ok, rejected
+from workbench import BRIEF, CHECKOUT, SUPPORT, first_fast, is_running, limits_wait, wait_until
 
 from harness.common.errors import guarded
 from harness.measure import process
@@ -66,6 +66,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
 
 BEFORE_ITS_CALL = r"0\.\d+ s of CPU time between receiving the job and starting the call; at most 0\.\d+ s is allowed"
 OTHERS = {
+    **TRICKS,
     "unruly:nothing": error("AttributeError: module 'unruly' has no attribute 'nothing'", slow=True),
     "not_there:train": error("ModuleNotFoundError: No module named 'not_there'"),
     "early_learners:helped": ok(cpu_seconds=0.2, slow=True),
@@ -73,15 +74,12 @@ OTHERS = {
     "early_learners:impatient": rejected(BEFORE_ITS_CALL, slow=True),
     "early_learners:described": rejected(BEFORE_ITS_CALL),
 }
-JOBS: list[tuple[dict[str, Any], Outcome]] = [
-    ({"interpreter": "none"}, error("cannot start none")),
-    ({"interpreter": shutil.which("true")}, error("its process ended without an answer, exit status 0", slow=True)),
-    ({"tie_break": "raw_bytes"}, error("unruly:takes_two takes no tie_break, so .*")),
-    ({"min_count": 2}, error("unruly:takes_two takes no min_count, so .*", slow=True)),
-]
-ROWS = [
-    *((target, {}, outcome) for target, outcome in {**TRICKS, **OTHERS}.items()),
-    *(("takes_two", *j) for j in JOBS),
+ROWS: list[tuple[str, dict[str, Any], Outcome]] = [
+    *((target, {}, outcome) for target, outcome in OTHERS.items()),
+    ("raises", {"interpreter": "none"}, error("cannot start none")),
+    ("raises", {"interpreter": shutil.which("true")}, error(WITHOUT_AN_ANSWER + "0", slow=True)),
+    ("takes_two", {"tie_break": "raw_bytes"}, error("unruly:takes_two takes no tie_break, so .*")),
+    ("takes_two", {"min_count": 2}, error("unruly:takes_two takes no min_count, so .*", slow=True)),
 ]
 
 
@@ -180,13 +178,7 @@ def put(path: Path, content: Any) -> None:
 # Limits
 
 
-@pytest.mark.parametrize(
-    ("trainer", "made"),
-    [
-        ("hangs_after_some_merges", 5),
-        ("stops_on_request", 3),
-    ],
-)
+@pytest.mark.parametrize(("trainer", "made"), [("hangs_after_some_merges", 5), ("stops_on_request", 3)])
 def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
     measured: Measure, monkeypatch: pytest.MonkeyPatch, trainer: str, made: int
 ) -> None:
@@ -197,17 +189,13 @@ def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
     assert unpacked((output / "merges").read_bytes()) == MERGES[:made]
 
 
-@pytest.mark.parametrize(
-    ("trainer", "seconds"),
-    [
-        ("early_learners:sleepy", 0.001),
-        pytest.param("hangs_and_will_not_be_ended", 0.4, marks=slow),
-        pytest.param("hangs_with_every_descriptor_closed", 0.8, marks=slow),
-        pytest.param("prints_without_end", 0.8, marks=slow),
-        pytest.param("talks_without_end", 0.8, marks=slow),
-    ],
-)
-def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, trainer: str, seconds: float) -> None:
+NEVER_END = "hangs_and_will_not_be_ended", "hangs_with_every_descriptor_closed"
+ENDLESS = (*NEVER_END, "prints_without_end", "talks_without_end")
+
+
+@pytest.mark.parametrize("trainer", first_fast(["early_learners:sleepy", *ENDLESS]))
+def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, trainer: str) -> None:
+    seconds = 0.001 if trainer == "early_learners:sleepy" else 0.8
     answer, output = measured(trainer, Limits(wall_seconds=seconds))
     assert answer["status"] == "timeout" or (answer["status"], trainer) == ("rejected", "talks_without_end")
     assert answer["status"] == "rejected" or answer["reason"] == f"over limits.wall={seconds:g} s"
@@ -238,14 +226,10 @@ def started_in(folder: Path) -> list[int]:
     return [int(line) for line in numbers.read_text().split()] if numbers.exists() else []
 
 
-@pytest.mark.parametrize(
-    ("trainer", "processes"),
-    [
-        ("leaves_a_child_in_a_session_of_its_own", 1),
-        ("leaves_a_child_and_hangs", 1),
-        pytest.param("multiplies", 20, marks=slow),
-    ],
-)
+LEFT = ("leaves_a_child_in_a_session_of_its_own", 1), ("leaves_a_child_and_hangs", 1), ("multiplies", 20)
+
+
+@pytest.mark.parametrize(("trainer", "processes"), first_fast(LEFT, 2))
 def test_no_process_is_left_behind(
     measured: Measure, trainer: str, processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,7 +260,7 @@ def test_an_interruption_ends_measurements_in_every_thread(
 @pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(
     ("trainer", "processes"),
-    [("hangs_with_every_descriptor_closed", 1), pytest.param("holds_the_lock_beside_a_stranger", 2, marks=slow)],
+    first_fast([("hangs_with_every_descriptor_closed", 1), ("holds_the_lock_beside_a_stranger", 2)]),
 )
 def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
     tmp_path: Path, trainer: str, processes: int
