@@ -131,7 +131,7 @@ def _params_texts(rows: Sequence[Row]) -> list[str]:
 
 def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
     """Each row's corpus; if several have one name also its size, or its digest if their sizes do not differ."""
-    corpora = {row.corpus.get("sha256"): row.corpus for row in rows}
+    corpora = {(row.corpus.get("name"), row.corpus.get("sha256")): row.corpus for row in rows}
     sizes = together([(each.get("name"), bytes_text(each.get("bytes") or 0)) for each in corpora.values()])
 
     def text(corpus: Mapping[str, Any]) -> str:
