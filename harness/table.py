@@ -26,7 +26,7 @@ from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
 from harness.results.frame import frame_of
 from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
-from harness.results.tables import TableOptions, comparison_sheet, pivot_sheet, side_by_side, tables
+from harness.results.tables import TableOptions, compared, pivot_sheet, tables
 
 if TYPE_CHECKING:
     pass
@@ -115,9 +115,9 @@ def _require_compatible(parser: argparse.ArgumentParser, options: argparse.Names
 def _command(options: argparse.Namespace) -> int:
     if options.compare is not None:
         left, right = (records_of([path], options.all) for path in options.compare)
-        sets = side_by_side(left, right, options.compare, options.unlike)
-        _deliver([comparison_sheet(sets)], options)
-        return MISMATCH if sets.wrong else OK
+        sheet, is_bad = compared(left, right, options.compare, options.unlike)
+        _deliver([sheet], options)
+        return MISMATCH if is_bad else OK
     ordered = in_order(chosen_rows(options), options.sort)
     if options.format == CSV:
         _write(frame_to_csv(frame_of(ordered)), options)

@@ -12,6 +12,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from harness.common.console import html_text, html_texts
 from harness.common.errors import Refusal
@@ -26,43 +27,6 @@ from harness.results.tables import TableOptions, by_task, table_of
 
 MOST_CHARTS = 4
 COMMAND = ("python", "-m", "harness")
-SCRIPT = """
-const table = document.querySelector("table");
-const body = table.tBodies[0];
-const key = cell => {
-  const number = parseFloat(cell.dataset.key || cell.textContent.replace(/[~>×,\\s]/g, ""));
-  return Number.isNaN(number) ? cell.textContent.toLowerCase() : number;
-};
-table.tHead.addEventListener("click", event => {
-  const heading = event.target.closest("th");
-  if (!heading) return;
-  const down = heading.getAttribute("aria-sort") === "ascending";
-  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-  heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-  const place = heading.cellIndex, sign = down ? -1 : 1;
-  const compare = (a, b) => typeof a === typeof b ? (a < b ? -1 : a > b ? 1 : 0) : typeof a === "number" ? -1 : 1;
-  const rows = [...body.rows].sort((a, b) => sign * compare(key(a.cells[place]), key(b.cells[place])));
-  body.append(...rows);
-});
-document.querySelector("#filter").addEventListener("input", event => {
-  const words = event.target.value.toLowerCase().split(/\\s+/);
-  for (const row of body.rows) row.hidden = !words.every(word => row.textContent.toLowerCase().includes(word));
-});
-"""
-_STYLE = """
-.bpe-harness { font-size: 1rem; margin: 0 auto; max-width: 66rem; }
-.bpe-harness h1 { font-size: 1.4rem; line-height: 1.3; margin: 0.5rem 0; overflow-wrap: anywhere; }
-.bpe-harness p { color: var(--faint); font-size: 0.9rem; margin: 0.2rem 0; overflow-wrap: anywhere; }
-.bpe-harness svg { display: block; width: 100%; max-width: 40rem; height: auto; margin: 1rem 0; }
-.bpe-harness table { font-size: 0.9rem; }
-.bpe-harness thead th { cursor: pointer; }
-.bpe-harness th[aria-sort="ascending"]::after { content: " ↑"; }
-.bpe-harness th[aria-sort="descending"]::after { content: " ↓"; }
-.bpe-harness input { font: inherit; padding: 0.3rem; width: 100%; max-width: 20rem; margin: 0.5rem 0; color: inherit;
-  background: inherit; border: 1px solid var(--faint); border-radius: 4px; box-sizing: border-box; }
-.bpe-harness details { margin: 0.75rem 0; }
-.bpe-harness pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.8rem; }
-"""
 
 
 def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
@@ -142,7 +106,8 @@ def _paragraphs(lines: Sequence[str]) -> list[str]:
 
 
 def _whole(title: str, parts: Sequence[str]) -> str:
-    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+    script, style = (Path(__file__).with_suffix(suffix).read_text() for suffix in (".js", ".css"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'; "
         "form-action 'none'"
@@ -151,9 +116,9 @@ def _whole(title: str, parts: Sequence[str]) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{html_text(title)}</title>\n<style>\n{STYLE}{_STYLE}</style>\n</head>\n<body>",
+        f"<title>{html_text(title)}</title>\n<style>\n{STYLE}\n{style}</style>\n</head>\n<body>",
         f'<main class="bpe-harness">\n<h1>{html_text(title)}</h1>',
         *parts,
-        f"</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        f"</main>\n<script>{script}</script>\n</body>\n</html>\n",
     ]
     return "\n".join(lines)

@@ -58,7 +58,11 @@ def tables(rows: Sequence[Row], options: TableOptions | None = None) -> list[She
         sheets += [work_sheet(task)] if options.work else []
     if options.notes and is_outside_table(rows):
         sheets.append(given_sheet(rows))
-    return _without_repeats(sheets)
+    above: set[str] = set()  # lines of captions, each of which is shown once
+    for place, sheet in enumerate(sheets):
+        sheets[place] = sheet._replace(caption=[line for line in sheet.caption if line not in above])
+        above.update(sheet.caption)
+    return sheets
 
 
 def by_task(rows: Sequence[Row]) -> list[list[Row]]:
@@ -66,16 +70,6 @@ def by_task(rows: Sequence[Row]) -> list[list[Row]]:
     if len({row.configured for row in rows}) < 2:
         return [list(rows)]
     return list(together([(row.question, row) for row in rows]).values())
-
-
-def _without_repeats(sheets: Sequence[Sheet]) -> list[Sheet]:
-    """The sheets without lines of a caption that an earlier one has."""
-    above: set[str] = set()
-    made = []
-    for sheet in sheets:
-        made.append(sheet._replace(caption=[line for line in sheet.caption if line not in above]))
-        above.update(sheet.caption)
-    return made
 
 
 def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = ()) -> Sheet:
@@ -146,10 +140,12 @@ def _ratio_column(baseline: Baseline, figure: str = "total") -> Column:
     return Column(RATIO if baseline.variant is None else f"{figure} / {baseline.variant}", texts)
 
 
-def _style(row: Row) -> str:
-    if row.status == "mismatch":
+def _style(*rows: Row) -> str:
+    if any(row.status == "mismatch" for row in rows):
         return "red"
-    return "dim" if row.status != "ok" else "" if row.confirmed else "yellow"
+    if any(row.status != "ok" for row in rows):
+        return "dim"
+    return "" if all(row.confirmed for row in rows) else "yellow"
 
 
 def work_sheet(rows: Sequence[Row]) -> Sheet:
@@ -193,7 +189,14 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, relative_
     # Rows of one variant are named by the parameters in which they differ.
     fields["variant"] = legend.names
     keys = list(zip(zip(*(fields[name] for name in down), strict=True), fields[across], strict=True))
-    cells = dict(zip(keys, _pivot_texts(rows, value, baseline), strict=True))
+    if baseline is None:
+        texts = [_cell(row, row.time.text if value == "total" else row.text(value)) for row in rows]
+    else:
+        ratios = zip(rows, baseline.ratios(value), baseline.refused, strict=True)
+        texts = [
+            NOT_COMPARABLE if why else _cell(row, times_of(ratio, "", interval=False)) for row, ratio, why in ratios
+        ]
+    cells = dict(zip(keys, texts, strict=True))
     lines = _in_order(line for line, _ in keys)
     columns = [
         Column(name, list(map(value_text, values)), figures=all(map(_is_number, values)))
@@ -248,17 +251,6 @@ def _is_number(value: Any) -> bool:
     return type(value) is int
 
 
-def _pivot_texts(rows: Sequence[Row], value: str, baseline: Baseline | None) -> list[str]:
-    """The cell of each row: its figure, how many times the baseline's that is, or why there is none."""
-    if baseline is None:
-        return [_cell(row, row.time.text if value == "total" else row.text(value)) for row in rows]
-    texts = [times_of(ratio, "", interval=False) for ratio in baseline.ratios(value)]
-    return [
-        _cell(row, text) if refusal is None else NOT_COMPARABLE
-        for row, text, refusal in zip(rows, texts, baseline.refused, strict=True)
-    ]
-
-
 def _cell(row: Row, text: str | None) -> str:
     """The text with the row's mark, or why there is none."""
     if row.status == "mismatch":
@@ -297,47 +289,55 @@ class Match(NamedTuple):
         return None if self.merges_differ else ratio_of(self.right, self.left)
 
 
-class SideBySide(NamedTuple):
-    """Two sets of rows by their names: the rows that belong together, and those that only one set has."""
+def compared(
+    left: Sequence[Record], right: Sequence[Record], names: Sequence[str], unlike: bool = False
+) -> tuple[Sheet, bool]:
+    """Rows of two sets that differ in nothing but circumstances, side by side; and whether any merges are wrong.
 
-    names: Sequence[str]
-    matches: Sequence[Match]
-    alone: tuple[Sequence[Row], Sequence[Row]]
-
-    @property
-    def wrong(self) -> bool:
-        """Whether any merges are wrong, or any two rows of one task learned different merges."""
-        paired = [row for match in self.matches for row in (match.left, match.right)]
-        return any(match.merges_differ for match in self.matches) or is_wrong([*paired, *self.alone[0], *self.alone[1]])
-
-    @property
-    def unlike(self) -> str:
-        """Each circumstance that differs, with both sides; empty if all are alike."""
-        return _differences_text([difference for match in self.matches for difference in match.differences])
-
-
-def side_by_side(left: Sequence[Record], right: Sequence[Record], names: Sequence[str], unlike: bool) -> SideBySide:
-    """Put rows that differ in nothing but circumstances side by side.
-
-    Raises Refusal if the sets have no cell in common, or differ and may not be `unlike`.
+    Below them is what only one set has. Raises Refusal if no cell is in both, or if they are unlike and may not be.
     """
-    others = together([(_cell_of(row), row) for row in rows(right)])
+    both, between = (rows(left), rows(right)), " and ".join(names)
+    matches, alone = _matched(*both)
+    if not matches:
+        first, second = alone[0][0], alone[1][0]
+        why = _differences_text(differences(first.record, second.record)) or f"{first.name} and {second.name}"
+        raise Refusal(f"{between} have no cell in common to compare: their first rows differ in {why}", UNMEASURED)
+    differing = _differences_text([each for match in matches for each in match.differences])
+    if differing and not unlike:
+        raise Refusal(f"{between} differ in {differing}; --unlike compares them all the same")
+    sides = {"left": [match.left for match in matches], "right": [match.right for match in matches]}
+    legends = {side: Legend(own) for side, own in sides.items()}
+    ratios = [DIFFERENT if match.merges_differ else times_of(match.ratio, "") for match in matches]
+    columns = [
+        Column("counter" if matches[0].left.counting_only else "variant", legends["left"].names, figures=False),
+        *legends["left"].columns.values(),
+        *(Column(f"total {side}", [_cell(row, row.time.text) for row in own]) for side, own in sides.items()),
+        Column("right / left", [text or NOT_MEASURED for text in ratios]),
+        *(Column(f"memory {side}", [memory_text(row) or NOT_MEASURED for row in own]) for side, own in sides.items()),
+        Column("merges", [match.merges for match in matches], figures=False),
+    ]
+    named = zip(legends.items(), names, strict=True)
+    caption = [f"{side}: {name}: {'; '.join(legend.caption())}" for (side, legend), name in named]
+    styles = ["red" if match.merges_differ else _style(match.left, match.right) for match in matches]
+    notes = [*_notes_of_two(matches, legends, differing)]
+    notes += [
+        f"Only {side}: {join_names(Legend(own).labels)}." for side, own in zip(legends, alone, strict=True) if own
+    ]
+    is_bad = any(match.merges_differ for match in matches) or is_wrong([*both[0], *both[1]])
+    return Sheet(caption, columns, styles, notes), is_bad
+
+
+def _matched(left: Sequence[Row], right: Sequence[Row]) -> tuple[list[Match], tuple[list[Row], list[Row]]]:
+    """The rows of one cell together, and those that are alone in either set."""
+    others = together([(_cell_of(row), row) for row in right])
     matches, alone = list[Match](), list[Row]()
-    for row in rows(left):
+    for row in left:
         if own := others.get(_cell_of(row)):
             other = own.pop(0)
             matches.append(Match(row, other, differences(row.record, other.record)))
         else:
             alone.append(row)
-    sets = SideBySide(names, matches, (alone, [row for own in others.values() for row in own]))
-    between = " and ".join(names)
-    if not matches:
-        first, second = sets.alone[0][0], sets.alone[1][0]
-        why = _differences_text(differences(first.record, second.record)) or f"{first.name} and {second.name}"
-        raise Refusal(f"{between} have no cell in common to compare: their first rows differ in {why}", UNMEASURED)
-    if sets.unlike and not unlike:
-        raise Refusal(f"{between} differ in {sets.unlike}; --unlike compares them all the same")
-    return sets
+    return matches, (alone, [row for own in others.values() for row in own])
 
 
 def _cell_of(row: Row) -> Key:
@@ -348,52 +348,20 @@ def _cell_of(row: Row) -> Key:
 
 def _differences_text(unlike: Sequence[Difference]) -> str:
     """Each condition with both sides; the first few of one that differs in many ways."""
-    sides: dict[str, dict[str, None]] = {}
-    for each in unlike:
-        sides.setdefault(each.field.unlike, {})[f"{each.left} / {each.right}"] = None
-    return " and in ".join(f"{condition} ({join_names(list(pairs))})" for condition, pairs in sides.items())
+    sides = together([(each.field.unlike, f"{each.left} / {each.right}") for each in unlike])
+    return " and in ".join(f"{condition} ({join_names([*dict.fromkeys(own)])})" for condition, own in sides.items())
 
 
-def comparison_sheet(sets: SideBySide) -> Sheet:
-    """A line for each match; below it what only one set has, and in what the two are unlike."""
-    matches = sets.matches
-    sides = {"left": [match.left for match in matches], "right": [match.right for match in matches]}
-    legends = {side: Legend(own) for side, own in sides.items()}
-    ratios = [DIFFERENT if each.merges_differ else times_of(each.ratio, "") for each in matches]
-    columns = [
-        Column("counter" if matches[0].left.counting_only else "variant", legends["left"].names, figures=False),
-        *legends["left"].columns.values(),
-        *(Column(f"total {side}", [_cell(row, row.time.text) for row in own]) for side, own in sides.items()),
-        Column("right / left", [text or NOT_MEASURED for text in ratios]),
-        *(Column(f"memory {side}", [memory_text(row) or NOT_MEASURED for row in own]) for side, own in sides.items()),
-        Column("merges", [match.merges for match in matches], figures=False),
-    ]
-    named = zip(legends.items(), sets.names, strict=True)
-    caption = [f"{side}: {name}: {'; '.join(legend.caption())}" for (side, legend), name in named]
-    return Sheet(caption, columns, list(map(_style_of_two, matches)), list(_notes_of_two(sets, legends)))
-
-
-def _style_of_two(match: Match) -> str:
-    if match.merges_differ or "mismatch" in (match.left.status, match.right.status):
-        return "red"
-    if match.ratio is None:
-        return "dim"
-    return "" if match.left.confirmed and match.right.confirmed else "yellow"
-
-
-def _notes_of_two(sets: SideBySide, legends: Mapping[str, Legend]) -> Iterator[str]:
-    labelled = list(zip(sets.matches, legends["left"].labels, strict=True))
+def _notes_of_two(matches: Sequence[Match], legends: Mapping[str, Legend], differing: str) -> Iterator[str]:
+    labelled = list(zip(matches, legends["left"].labels, strict=True))
     if wrong := [label for match, label in labelled if match.merges_differ]:
         yield f"{DIFFERENT} left and right learned different merges, so no ratio: {join_names(wrong)}."
     for side, legend in legends.items():
         yield from (f"{side}: {note}" for note in failures(legend))
-    if sets.unlike:
-        yield f"Compared although they differ in {sets.unlike}."
-    compared = [(label, ratio.low, ratio.high) for match, label in labelled if (ratio := match.ratio) is not None]
-    if same := [label for label, low, high in compared if low and high and not differ(low, high)]:
+    if differing:
+        yield f"Compared although they differ in {differing}."
+    ratios = [(label, ratio.low, ratio.high) for match, label in labelled if (ratio := match.ratio) is not None]
+    if same := [label for label, low, high in ratios if low and high and not differ(low, high)]:
         yield f"No difference: {join_names(same)}."
-    if unsure := [label for label, low, _ in compared if low is None]:
+    if unsure := [label for label, low, _ in ratios if low is None]:
         yield f"Not measured in the same blocks, or in too few, so without an interval: {join_names(unsure)}."
-    for side, alone in zip(legends, sets.alone, strict=True):
-        if alone:
-            yield f"Only {side}: {join_names(Legend(alone).labels)}."

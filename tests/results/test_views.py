@@ -11,7 +11,7 @@ from measured import stored
 from harness.common.errors import MISMATCH, USAGE, Refusal
 from harness.records.file import Record, read_records
 from harness.results.rows import rows
-from harness.results.tables import comparison_sheet, pivot_sheet, side_by_side
+from harness.results.tables import compared, pivot_sheet
 from harness.table import main
 
 FORMS = read_records([Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"])
@@ -114,20 +114,20 @@ TEXT = f"stdlib, 3,999,812 bytes, sha256 {HEAP['data']['sha256'][:8]}"
 @pytest.mark.parametrize(
     ("left", "right", "matches", "alone"),
     [
-        ([{}, {"variant": "naive"}, {"threads": 2}], [{"threads": 2}, {}], ["", ""], 1),
-        ([{}, ELSEWHERE], [{}], [""], 1),
-        ([{}, {"vocab_size": 2000}], [{}, {"vocab_size": 4000}, OTHER_TEXT], [""], 3),
-        ([{}, {"vocab_size": 2000}], [{"vocab_size": 2000, **ELSEWHERE}, ELSEWHERE], ["host cpu", "host cpu"], 0),
+        ([{}, {"variant": "naive"}, {"threads": 2}], [{"threads": 2}, {}], 2, ["Only left: naive."]),
+        ([{}, ELSEWHERE], [{}], 1, ["Only left: heap."]),
+        ([{}, {"vocab_size": 2000}], [{}, {"vocab_size": 4000}, OTHER_TEXT], 1, ["Only left: heap.", "Only right: "]),
+        ([{}, {"vocab_size": 2000}], [{"vocab_size": 2000, **ELSEWHERE}, ELSEWHERE], 2, ["Compared although they dif"]),
     ],
 )
 def test_rows_of_one_cell_are_a_match_and_others_are_alone(
-    left: list[Record], right: list[Record], matches: list[str], alone: int
+    left: list[Record], right: list[Record], matches: int, alone: list[str]
 ) -> None:
     old, new = ([changed(HEAP, **change) for change in changes] for changes in (left, right))
-    sets = side_by_side(old, new, ("old", "new"), unlike=True)
-    assert [" ".join(each.field.unlike for each in match.differences) for match in sets.matches] == matches
-    assert sum(map(len, sets.alone)) == alone
-    assert all(match.left.record["vocab_size"] == match.right.record["vocab_size"] for match in sets.matches)
+    sheet, _ = compared(old, new, ("old", "new"), unlike=True)
+    assert len(sheet.columns[0].cells) == matches
+    notes = [note for note in sheet.notes if note.startswith(("Only", "Compared"))]
+    assert [note.startswith(start) for note, start in zip(notes, alone, strict=True)] == [True] * len(alone)
 
 
 NOTHING = "have no cell in common to compare: their first rows"
@@ -152,12 +152,12 @@ def test_sets_that_differ_are_refused_with_both_sides_and_circumstances_may(
 ) -> None:
     here, there = changed(HEAP, concurrent=False), changed(HEAP, **{"concurrent": False, **change})
     with pytest.raises(Refusal) as refused:
-        side_by_side([here], [there], ("old", "new"), unlike=bool(between))
+        compared([here], [there], ("old", "new"), unlike=bool(between))
     assert str(refused.value).startswith(" ".join(filter(None, ["old and new", between, "differ in", text])))
     if not between:
         assert refused.value.exit_code == USAGE
         assert str(refused.value).endswith("; --unlike compares them all the same")
-        sheet = comparison_sheet(side_by_side([here], [there], ("old", "new"), unlike=True))
+        sheet, _ = compared([here], [there], ("old", "new"), unlike=True)
         assert sheet.notes[0].startswith(f"Compared although they differ in {text}")
 
 
@@ -175,9 +175,11 @@ def times(record: Record, factor: float, run: str, blocks: int = 1, **changes: o
     return made
 
 
-def compared(left: Sequence[Record], right: Sequence[Record], unlike: bool = False) -> tuple[dict[str, str], list[str]]:
+def first_line(
+    left: Sequence[Record], right: Sequence[Record], unlike: bool = False
+) -> tuple[dict[str, str], list[str]]:
     """The first line of the table by its headings, and the notes."""
-    sheet = comparison_sheet(side_by_side(left, right, ("old", "new"), unlike))
+    sheet, _ = compared(left, right, ("old", "new"), unlike)
     return {column.heading: column.cells[0] for column in sheet.columns}, list(sheet.notes)
 
 
@@ -192,7 +194,7 @@ def compared(left: Sequence[Record], right: Sequence[Record], unlike: bool = Fal
 def test_a_ratio_has_an_interval_if_both_ran_in_the_same_blocks(
     runs: str, factor: float, ratio: str, notes: list[str]
 ) -> None:
-    line, below = compared(times(HEAP, 1, runs[0], 8), times(HEAP, factor, runs[1], 8))
+    line, below = first_line(times(HEAP, 1, runs[0], 8), times(HEAP, factor, runs[1], 8))
     assert (line["right / left"], below) == (ratio, notes)
 
 
@@ -203,15 +205,15 @@ def test_merges_that_differ_have_no_ratio_and_set_the_exit_code(
     paths = [str(stored(tmp_path / f"{name}.jsonl", own)) for name, own in (("l", left), ("r", right))]
     assert main(["--compare", *paths]) == MISMATCH
     assert "≠ left and right learned different merges, so no ratio: heap." in capsys.readouterr().out
-    line, _ = compared(left, right)
+    line, _ = first_line(left, right)
     assert (line["right / left"], line["merges"]) == ("≠", "≠ 3f2a91bc, 77777777")
     other = times(HEAP, 1, "b", merges_sha256="77" * 32, data=OTHER_BYTES["data"])  # of other bytes they may differ
-    assert compared(left, other, unlike=True)[0]["merges"] == "-"
+    assert first_line(left, other, unlike=True)[0]["merges"] == "-"
 
 
 def test_failures_and_rows_of_one_set_alone_are_named() -> None:
     right = [*times(HEAP, 1, "b"), SLOW, *times(HEAP, 2, "b", threads=2)]
-    _, notes = compared([*times(HEAP, 1, "a"), *times(NAIVE, 1, "a"), SLOW], right)
+    _, notes = first_line([*times(HEAP, 1, "a"), *times(NAIVE, 1, "a"), SLOW], right)
     assert "left: slow: timeout: over limits.wall=20 s, after 311 of 743 merges." in notes
     assert "right: slow: timeout: over limits.wall=20 s, after 311 of 743 merges." in notes
     assert {"Only left: naive.", "Only right: heap."} <= set(notes)
