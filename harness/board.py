@@ -19,6 +19,7 @@ from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
+from harness.records.fields import together
 from harness.results.charts import dots
 from harness.results.drawing import same_picture, save
 from harness.results.legend import Legend, failures
@@ -28,34 +29,9 @@ from harness.results.tables import given_sheet
 
 PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
-ABOUT = """\
-## How it was measured
-
-Made by `python -m harness.board {folder}` from the records in this folder. Each trainer gets the file in the fastest
-way that its authors document, in a process of its own. Trainers run in interleaved blocks, until the ratio to the first
-one is precise. Why this does not bias the result: [docs/explanation/measuring.md](../../docs/explanation/measuring.md).
-What could favour us: [results/fairness/README.md](../../results/fairness/README.md).
-
-- Times cover everything from the file to the merges, counting included.
-- × N (LOW to HIGH): N times the time of the first trainer on the fewest threads, with its 95 % interval.
-- `~`: stopped at the limit; the total is estimated from small parts of the text. `>`: it takes at least that long.
-- `identical (RULE)`: the same merges as ours under that tie-break. `identical up to ties`: each merge was of a pair as
-  frequent as any other.
-- Not ranked: wrong merges, merges that nobody has proved, and other merges on purpose, unless they are identical on the
-  words that the trainer cuts by its own rules. A star marks these: the work is not the same.
-
-## What each was given
-
-{given}
-
-## One table again
-
-```sh
-python -m harness experiment=board data={corpus} vocab_size={vocab_size} results=results/again
-```
-
-A trainer of yours beside them: [docs/how-to/board.md](../../docs/how-to/board.md).
-"""
+ABOUT = Path(__file__).with_suffix(".txt")
+"""The end of the page: how it was measured, and how to do it again."""
+MISLEADS = "A single ratio misleads: it depends on the corpus and on the vocabulary. A star: other merges, on purpose."
 
 
 class Place(NamedTuple):
@@ -98,33 +74,28 @@ class Section(NamedTuple):
         """How many times the first one's time a trainer takes, the same number here, in the chart and in README."""
         row, reference = place.first, self.places[0].first
         ratio = ratio_of(row, reference)
-        if ratio is None or row is reference:
-            return NOT_MEASURED if ratio is None else "× 1"
-        return times_of(ratio, interval=interval) + row.mark
+        if ratio is None:
+            return NOT_MEASURED
+        return "× 1" if row is reference else times_of(ratio, interval=interval) + row.mark
 
 
 def sections(board: Sequence[Row]) -> list[Section]:
     """The tables of a board: corpora in their order, vocabularies from the smallest up."""
-    groups: dict[Any, dict[int, list[Row]]] = {}
-    for row in board:
-        if not row.counting_only and row.record.get("vocab_size") is not None:
-            groups.setdefault(row.corpus.get("sha256"), {}).setdefault(row.record["vocab_size"], []).append(row)
-    return [
-        Section(str(own[0].corpus.get("name")), size, own, _places(own))
-        for sizes in groups.values()
-        for size, own in sorted(sizes.items())
-    ]
+    trained = [row for row in board if not row.counting_only and row.record.get("vocab_size") is not None]
+    found = []
+    for corpus in together([(row.corpus.get("sha256"), row) for row in trained]).values():
+        for size, own in sorted(together([(row.record["vocab_size"], row) for row in corpus]).items()):
+            places = [_place(rows) for rows in together([(row.name, row) for row in own]).values()]
+            places.sort(key=lambda place: place.order)
+            found.append(Section(str(own[0].corpus.get("name")), size, own, places))
+    return found
 
 
-def _places(rows: Sequence[Row]) -> list[Place]:
-    by_name: dict[str, dict[int, Row]] = {}
-    for row in rows:
-        by_name.setdefault(row.name, {})[row.threads] = row
-    places = []
-    for own in by_name.values():
-        first, timed = own[min(own)], [row for row in own.values() if row.total is not None]
-        places.append(Place(own, first, min(timed, key=lambda row: row.total or 0.0, default=first)))
-    return sorted(places, key=lambda place: place.order)
+def _place(rows: Sequence[Row]) -> Place:
+    own = {row.threads: row for row in rows}
+    first = own[min(own)]
+    timed = [row for row in own.values() if row.total is not None]
+    return Place(own, first, min(timed, key=lambda row: row.total or 0.0, default=first))
 
 
 def is_right_on_its_words(row: Row) -> bool:
@@ -145,10 +116,10 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
                 f"the records of {section.title} in {folder} differ in {', '.join(names)}, and a ratio is "
                 "of one machine and one question; remove older records, or keep each in its own folder"
             )
-    parts = ["# The board", headline(board), sheet_to_markdown(ratios_sheet(board))]
-    parts += [
+    misleads = (
         "A single ratio misleads: it depends on the corpus and on the vocabulary. A star: other merges, on purpose."
-    ]
+    )
+    parts = ["# The board", headline(board), sheet_to_markdown(ratios_sheet(board)), misleads]
     for section in board:
         chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
         parts += [f"## {section.title}", chart, sheet_to_markdown(sheet_of(section))]
@@ -157,7 +128,7 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
         parts += ["## Not measured", reasons]
     first, given = board[0], given_sheet([row for section in board for row in section.rows])
     about = {"folder": folder.as_posix(), "corpus": first.corpus, "vocab_size": first.vocab_size}
-    parts.append(ABOUT.format(given=sheet_to_markdown(given).strip(), **about))
+    parts.append(ABOUT.read_text().format(given=sheet_to_markdown(given).strip(), **about))
     return "\n\n".join(part.strip() for part in parts if part) + "\n", board
 
 
@@ -242,12 +213,11 @@ def stale_files(records: Records, folder: Path) -> list[Path]:
     """The files in the folder that are not what its records say."""
     with tempfile.TemporaryDirectory() as temporary:
         pairs = [(folder / path.name, path) for path in write(records, folder, Path(temporary))]
-        return [
-            old
-            for old, new in pairs
-            if not old.exists()
-            or not (same_picture(old, new) if new.suffix == ".svg" else old.read_bytes() == new.read_bytes())
-        ]
+        return [old for old, new in pairs if not (old.exists() and _is_same(old, new))]
+
+
+def _is_same(old: Path, new: Path) -> bool:
+    return same_picture(old, new) if new.suffix == ".svg" else old.read_bytes() == new.read_bytes()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
 
     def command() -> int:
-        if arguments.output.suffix.lower() not in (".html", ".htm"):
+        if arguments.output.suffix != ".html":
             raise Refusal(f"cannot write a page into {arguments.output}; pass a file that ends in .html")
         shown = chosen_rows(arguments)
         write_whole(arguments.output, page(shown, arguments.relative_to).encode())

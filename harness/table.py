@@ -1,9 +1,4 @@
-"""Records as a table: on the terminal, as Markdown, and as CSV for other programs.
-
-    python -m harness.table                        the latest run in results/local; --all shows every run
-    python -m harness.table a.jsonl b --phases     joined from a file and a folder, with the seconds of each phase
-    python -m harness.table --pivot variant data   one figure of every row, laid out by two fields
-    python -m harness.table --compare old new      two sets side by side
+"""python -m harness.table: records as a table on the terminal, as Markdown, and as CSV for other programs.
 
 A time is shown only if the merges were right; a dash means "not measured".
 """
@@ -15,7 +10,6 @@ import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -28,25 +22,21 @@ from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
 from harness.results.tables import TableOptions, compared, pivot_sheet, tables
 
-if TYPE_CHECKING:
-    pass
-
 CSV = "csv"
 """The format in which each row has every field and figure, unrounded."""
 FORMATS = {".txt": "terminal", ".md": "markdown", ".csv": CSV}
 _EXCLUSIVE = {
-    "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases"),
-    "pivot": ("work", "columns", "phases"),
-    "columns": ("phases",),
-    "relative_to": (),
+    "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases", CSV),
+    "pivot": ("work", "columns", "phases", CSV),
+    "columns": ("phases", CSV),
+    "relative_to": (CSV,),
 }
+_NEEDED = {"value": "pivot", "unlike": "compare"}
 _EPILOG = """\
 examples:
   python -m harness.table                            the latest run; --all: every run
   python -m harness.table mine.jsonl yours/ --phases joined, with the seconds of phases
   python -m harness.table --format csv > times.csv   raw seconds and bytes
-  python -m harness.table --output times.md          for a page of Markdown
-  python -m harness.table --relative-to NAME         ratios to that variant
   python -m harness.table --where variant='heap,flat*' --sort total
   python -m harness.table --columns variant,total,CPU,spread,MB/s,merges/s
   python -m harness.table --pivot variant data --value MB/s
@@ -93,23 +83,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         if ending not in FORMATS:
             parser.error(f"cannot tell a format from {options.output}; end it with one of {', '.join(FORMATS)}")
         options.format = FORMATS[ending]
-    _require_compatible(parser, options)
-    return guarded(lambda: _command(options), UNCHANGED)
-
-
-def _require_compatible(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """End with a sentence about options that exclude or need each other."""
     given = {name for name, value in vars(options).items() if value not in (None, False, [], "")}
+    given |= {CSV} if options.format == CSV else set()
     for name, others in _EXCLUSIVE.items():
         if name in given and (used := [other for other in others if other in given]):
-            parser.error(f"--{name} does not go with --{used[0].replace('_', '-')}")
-        if name in given and options.format == CSV:
-            parser.error(f"--{name.replace('_', '-')} does not go with --format csv, which has every row and column")
-    for name, needed in (("value", "pivot"), ("unlike", "compare")):
+            conflict = f"--{name} does not go with --{used[0]}".replace("_", "-")
+            parser.error(conflict.replace("--csv", "--format csv, which has every row and column"))
+    for name, needed in _NEEDED.items():
         if name in given and needed not in given:
             parser.error(f"--{name} goes with --{needed}")
-    if "compare" in given and options.paths != NO_PATHS:
+    if options.compare is not None and options.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
+    return guarded(lambda: _command(options), UNCHANGED)
 
 
 def _command(options: argparse.Namespace) -> int:
@@ -118,41 +103,42 @@ def _command(options: argparse.Namespace) -> int:
         sheet, is_bad = compared(left, right, options.compare, options.unlike)
         _deliver([sheet], options)
         return MISMATCH if is_bad else OK
-    ordered = in_order(chosen_rows(options), options.sort)
+    shown = chosen_rows(options)
+    if options.sort == "total":
+        shown.sort(key=by_total)
     if options.format == CSV:
-        _write(frame_to_csv(frame_of(ordered)), options)
+        _write(frame_to_csv(frame_of(shown)), options.output)
     elif options.pivot is not None:
-        _deliver([pivot_sheet(ordered, options.pivot, options.value or "total", options.relative_to)], options)
+        _deliver([pivot_sheet(shown, options.pivot, options.value or "total", options.relative_to)], options)
     else:
         columns = options.columns.split(",") if options.columns else ()
-        shown = TableOptions(columns, options.phases, options.work, options.notes, options.relative_to)
-        _deliver(tables(ordered, shown), options)
-    return MISMATCH if is_wrong(ordered) else OK
+        what = TableOptions(columns, options.phases, options.work, options.notes, options.relative_to)
+        _deliver(tables(shown, what), options)
+    return MISMATCH if is_wrong(shown) else OK
 
 
-def in_order(rows: list[Row], sort: str | None) -> list[Row]:
-    if sort == "total":
-        return sorted(rows, key=lambda row: (row.total is None, row.other_merges, row.total or 0.0))
-    return rows
+def by_total(row: Row) -> tuple[bool, bool, float]:
+    """The order of rows by their totals: those of other merges, and then those without a total, come last."""
+    return row.total is None, row.other_merges, row.total or 0.0
 
 
 def _deliver(sheets: Sequence[Sheet], options: argparse.Namespace) -> None:
     if options.format == "markdown":
-        _write(markdown(sheets), options)
+        _write(markdown(sheets), options.output)
     elif options.output is None:
         print_sheets(sheets)
     else:
         page = io.StringIO()
         print_sheets(sheets, Console(file=page, force_terminal=False))
-        _write(page.getvalue(), options)
+        _write(page.getvalue(), options.output)
 
 
-def _write(text: str, options: argparse.Namespace) -> None:
+def _write(text: str, output: Path | None) -> None:
     """Print what was requested, or write it to a file, whole or not at all."""
-    if options.output is None:
+    if output is None:
         sys.stdout.write(text)
     else:
-        write_whole(options.output, text.encode(errors="replace"))
+        write_whole(output, text.encode(errors="replace"))
 
 
 def markdown(sheets: Sequence[Sheet]) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from harness.common.console import well_formed
 from harness.common.sheet import print_sheets, sheets_to_html_part
 from harness.proof import UNPROVED, WRONG
 from harness.records.fields import Record, value_at
@@ -28,21 +27,15 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
     """
     import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
 
-    def part(lines: list[dict[str, Any]], kind: Any) -> pd.DataFrame:
-        return pd.DataFrame(lines, dtype="object").astype(kind)
-
-    tallies = dict.fromkeys([*TALLIES, *(name for row in rows for name in row.tallies)])
-    parts = [
-        part([{name: _encodable(value) for name, value in _texts(row).items()} for row in rows], "string"),
-        part([{**_counts(row), **{name: row.tallies.get(name) for name in tallies}} for row in rows], "Int64"),
-        part([_seconds(row) for row in rows], "float64"),
-        part([{"memory_is_sampled": row.memory_is_sampled} for row in rows], "bool"),
-    ]
+    names = dict.fromkeys([*TALLIES, *(name for row in rows for name in row.tallies)])
+    kinds: dict[Any, Callable[[Row], dict[str, Any]]] = {
+        "string": _texts,
+        "Int64": lambda row: {**_counts(row), **{name: row.tallies.get(name) for name in names}},
+        "float64": _seconds,
+        "bool": lambda row: {"memory_is_sampled": row.memory_is_sampled},
+    }
+    parts = [pd.DataFrame(list(map(values, rows)), dtype="object").astype(kind) for kind, values in kinds.items()]
     return pd.concat(parts, axis="columns")
-
-
-def _encodable(value: Any) -> Any:
-    return well_formed(value) if isinstance(value, str) else value
 
 
 def _recorded(record: Record, *keys: str) -> dict[str, Any]:

@@ -59,16 +59,10 @@ class Row:
     other records of the cell.
     """
 
-    def __init__(
-        self,
-        record: Record,
-        status: str,
-        reason: str,
-        runs: int,
-        right: Sequence[Record] = (),
-        lost: Sequence[str] = (),
-    ) -> None:
-        self.record, self.status, self.reason, self.lost = record, status, reason, lost
+    lost: Sequence[str] = ()
+
+    def __init__(self, record: Record, status: str, reason: str, runs: int, right: Sequence[Record] = ()) -> None:
+        self.record, self.status, self.reason = record, status, reason
         self.status_text = status.replace("_", " ")
         self._set_task()
         self._kinds = [_kind_of(each) for each in right]
@@ -162,10 +156,9 @@ class Row:
         self.seconds = {phase: statistics.median(columns[phase]) for phase in PHASES if phase in columns}
         self.total = math.fsum(self.seconds.values()) if self.seconds else None
         """The sum of the phases, so that every row adds up; None if no time may be shown."""
-        self.by_itself = self.record.get("counting") == BY_ITSELF
         cpu = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds is not None]
         self.cpu_seconds = statistics.median(cpu) if cpu else None
-        self.counted = "count" in self.seconds or self.by_itself
+        self.counted = "count" in self.seconds or self.record.get("counting") == BY_ITSELF
         """Whether its total is that of the whole way from the file: a table of words is not counted."""
         self.extrapolated = (self.record.get("extrapolated") or {}) if self.status == "extrapolated" else {}
         """The estimate for a row that a limit stopped; empty without one."""
@@ -256,7 +249,9 @@ def _row(cell: Sequence[Record]) -> Row:
     whole = [record for record in right if record.get("block_whole") is not False]
     lost += ["of a block that was cut short"] if 0 < len(whole) < len(right) else []
     right = whole or right
-    return Row(right[0], "ok", "", len(right), right, tuple(dict.fromkeys(lost)))
+    row = Row(right[0], "ok", "", len(right), right)
+    row.lost = tuple(dict.fromkeys(lost))
+    return row
 
 
 def _is_wrong(record: Record) -> bool:

@@ -41,4 +41,4 @@ def unescaped(text: str) -> str:
 
 
 def ordered(records: Records, sort: str) -> list[Row]:
-    return table.in_order(rows(records), sort)
+    return sorted(rows(records), key=table.by_total) if sort == "total" else rows(records)
