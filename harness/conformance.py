@@ -93,43 +93,31 @@ def _check_in_pytest(check: Check, subject: Callable[..., Any]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check one target in its own process, and print a line for each group of checks. Returns the exit code."""
-    return errors.guarded(lambda: _command(_parser().parse_args(arguments)), errors.UNCHANGED)
-
-
-def _command(options: argparse.Namespace) -> int:
-    target, parameters = _target(options.target, parameters_of(options.set))
-    tie_breaks = tuple(TieBreak) if options.tie_break == "all" else (TieBreak(options.tie_break),)
-    request = Request(target, parameters, tie_breaks, options.only)
-    with child_of(request) as child:
-        exit_code = report(child, options.target)
-        if printed := child.process.tail().strip():
-            say(f"it printed, at last: {printed}")
-        return exit_code
-
-
-def _parser() -> argparse.ArgumentParser:
+    tie_breaks = [tie_break.value for tie_break in TieBreak]
     parser = Parser(
         prog="python -m harness.conformance",
         description="Check that a trainer or a word counter computes what is defined.",
         epilog="Exit code 0: all passed; 21: a check failed; 22: the target cannot run here; 2: no such target.",
     )
-    tie_breaks = [tie_break.value for tie_break in TieBreak]
-    add = parser.add_argument
-    add(
-        "target",
-        help="package.module:function, importable from the current folder, or a name in conf/variant or conf/counting; "
-        "a word counter's first parameter is called corpus",
-    )
-    add("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="parameters to call it with")
-    add(
-        "--tie-break",
-        default="all",
-        choices=["all", *tie_breaks],
-        metavar="NAME",
-        help=f"{', '.join(tie_breaks)}, or all (default: all, the definition's first)",
-    )
-    add("--only", default="*", metavar="NAME", help="make only the checks of this name, with * for any letters")
-    return parser
+    target = "package.module:function, importable from the current folder, or a name in conf/variant or conf/counting; "
+    parser.add_argument("target", help=target + "a word counter's first parameter is called corpus")
+    parameters: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "KEY=VALUE"}
+    parser.add_argument("--set", **parameters, help="parameters to call it with")
+    ties = f"{', '.join(tie_breaks)}, or all (default: all, the definition's first)"
+    parser.add_argument("--tie-break", default="all", choices=["all", *tie_breaks], metavar="NAME", help=ties)
+    only = "make only the checks of this name, with * for any letters"
+    parser.add_argument("--only", default="*", metavar="NAME", help=only)
+    return errors.guarded(lambda: _command(parser.parse_args(arguments)), errors.UNCHANGED)
+
+
+def _command(options: argparse.Namespace) -> int:
+    target, parameters = _target(options.target, parameters_of(options.set))
+    tie_breaks = tuple(TieBreak) if options.tie_break == "all" else (TieBreak(options.tie_break),)
+    with child_of(Request(target, parameters, tie_breaks, options.only)) as child:
+        exit_code = report(child, options.target)
+        if printed := child.process.tail().strip():
+            say(f"it printed, at last: {printed}")
+        return exit_code
 
 
 def _target(target: str, parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from harness.common.console import Parser, bar, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
@@ -17,7 +16,7 @@ from harness.proof.true_counts import MAXIMUM, TEXTS, TIE, WRONG, Best, Replay, 
 from harness.runs.blocks import words_of
 from harness.runs.cells import TrainCell
 from harness.runs.plan import only_cell
-from harness.tokenizers.forms import FORMS, MergesFile, read_merges_file
+from harness.tokenizers.forms import FORMS, read_merges_file
 from harness.worker.calling import OWN
 from variants.contract import Merge, TieBreak, WordCounts
 
@@ -52,61 +51,43 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-class CorpusWords(NamedTuple):
-    """The words with their counts, the cell that trains on them, and the overrides that are set."""
-
-    word_counts: WordCounts
-    cell: TrainCell
-    keys: set[str]
-
-    def described(self) -> str:
-        """The data set in a line, for people."""
-        file, words = self.cell.reading.file, f"{count_text(len(self.word_counts))} words"
-        if file.table:
-            return f"{file.name}: {words}, given with their counts"
-        how = f"pattern {self.cell.reading.pattern_name}, special tokens "
-        how += " ".join(self.cell.reading.corpus.special_tokens) or "none"
-        return f"{file.name}: {bytes_text(file.bytes)}, {words}, {how}"
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     return guarded(lambda: command(parser().parse_intermixed_args(argv)), UNCHANGED)
 
 
 def command(options: argparse.Namespace) -> int:
-    file = read_merges_file(options.merges)
+    paths = [options.merges] if options.against is None else [options.merges, options.against]
+    files = [read_merges_file(path) for path in paths]
     cell, settings = only_cell(options.data, options.overrides)
-    keys = {override.lstrip("+").partition("=")[0] for override in options.overrides}
-    words = CorpusWords(words_of(cell, settings)[0], cell, keys)
-    if words.cell.tie_break == OWN:
+    if cell.tie_break == OWN:
         raise Refusal(f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none")
-    replayed = replay_with_bar(options.merges.name, file.merges, words)
-    if options.against is not None:
-        return compare(options, file, words, replayed)
-    problems = objections(replayed, words)
-    tell("\n".join([*report(options.merges, file, words, replayed), *problems, verdict(replayed, problems)]))
+    words = words_of(cell, settings)[0]
+    names = [f"{path}: {count_text(len(file.merges))} merges ({file.form})" for path, file in zip(paths, files)]
+    replays = [replay_with_bar(path.name, file.merges, words, cell) for path, file in zip(paths, files)]
+    if len(replays) > 1:
+        sides = [f"{side} {name}" for side, name in zip("AB", names)]
+        different = list(differences(replays[0], replays[1]))
+        tell("\n".join([*sides, described(words, cell), *(different or ["the lists are equal"]), *verdicts(replays)]))
+        return MISMATCH if different else OK
+    problems = objections(replays[0], cell, {override.lstrip("+").partition("=")[0] for override in options.overrides})
+    tell("\n".join([*names, described(words, cell), *report(replays[0]), *problems, verdict(replays[0], problems)]))
     return MISMATCH if problems else OK
 
 
-def replay_with_bar(name: str, merges: Sequence[Merge], words: CorpusWords) -> Replay:
-    extending = words.cell.extending()
-    with bar(f"replaying {name}", len(merges), "merges") as on_progress:
-        return replay(words.word_counts, merges, min_count=words.cell.min_count, on_progress=on_progress, **extending)
+def replay_with_bar(name: str, merges: Sequence[Merge], words: WordCounts, cell: TrainCell) -> Replay:
+    with bar(f"replaying {name}", len(merges), "merges") as shown:
+        return replay(words, merges, min_count=cell.min_count, on_progress=shown, **cell.extending())
 
 
-def compare(options: argparse.Namespace, file: MergesFile, words: CorpusWords, mine: Replay) -> int:
-    """Print where the merges differ from another list, and why."""
-    other = read_merges_file(options.against)
-    theirs = replay_with_bar(options.against.name, other.merges, words)
-    different = list(differences(mine, theirs))
-    lines = [f"A: {options.merges}, {count_text(len(file.merges))} merges ({file.form})"]
-    lines += [f"B: {options.against}, {count_text(len(other.merges))} merges ({other.form})", words.described()]
-    lines += different or ["the lists are equal"]
-    for side, replayed in (("A", mine), ("B", theirs)):
-        lines += [f"{side}: {text}" for text in faults(replayed) or [verdict(replayed, [])]]
-    tell("\n".join(lines))
-    return MISMATCH if different else OK
+def described(word_counts: WordCounts, cell: TrainCell) -> str:
+    """The data set in a line, for people."""
+    file, words = cell.reading.file, f"{count_text(len(word_counts))} words"
+    if file.table:
+        return f"{file.name}: {words}, given with their counts"
+    special = " ".join(cell.reading.corpus.special_tokens) or "none"
+    how = f"pattern {cell.reading.pattern_name}, special tokens {special}"
+    return f"{file.name}: {bytes_text(file.bytes)}, {words}, {how}"
 
 
 def differences(a: Replay, b: Replay) -> Iterator[str]:
@@ -135,18 +116,18 @@ def faults(replayed: Replay) -> list[str]:
     return [f"{number} not right, the first is merge {wrong[0].number}"] if wrong else []
 
 
-def objections(replayed: Replay, words: CorpusWords) -> list[str]:
+def objections(replayed: Replay, cell: TrainCell, keys: Container[str]) -> list[str]:
     """A sentence for each thing that a trainer with these options would have done otherwise; none if all is right."""
     problems = faults(replayed)
-    tie_break = TieBreak(words.cell.tie_break)
-    if "tie_break" in words.keys and (step := replayed.first_against(tie_break)) and step.judgement == TIE:
+    tie_break = TieBreak(cell.tie_break)
+    if "tie_break" in keys and (step := replayed.first_against(tie_break)) and step.judgement == TIE:
         problems.append(
             f"merge {step.number} is a tie that {tie_break.value} breaks otherwise: it takes "
             f"{merge_text(step.best.choices[tie_break])}, not {merge_text(step.merge)}"
         )
-    if "vocab_size" in words.keys:
-        requested, made = words.cell.num_merges, len(replayed.steps)
-        size = f"vocab_size={words.cell.vocab_size} requests {count_text(requested)} merges"
+    if "vocab_size" in keys:
+        requested, made = cell.num_merges, len(replayed.steps)
+        size = f"vocab_size={cell.vocab_size} requests {count_text(requested)} merges"
         if replayed.stops_too_early(requested):
             problems.append(f"they stop too early: {size}, and {rest_text(replayed.rest)}")
         elif made > requested:
@@ -154,24 +135,23 @@ def objections(replayed: Replay, words: CorpusWords) -> list[str]:
     return problems
 
 
-def report(path: Path, file: MergesFile, words: CorpusWords, replayed: Replay) -> Iterator[str]:
+def report(replayed: Replay) -> Iterator[str]:
     """The judged merges as lines for people."""
-    yield f"{path}: {count_text(len(file.merges))} merges ({file.form})"
-    yield words.described()
     for judgement, text in TEXTS.items():
         number = sum(step.judgement == judgement for step in replayed.steps)
         if number or judgement in (MAXIMUM, TIE, WRONG):
             yield f"{count_text(number):>9}  {text}"
-    ties = count_text(len(replayed.ties))
-    for tie_break in replayed.judges if replayed.ties else ():
-        others = [step for step in replayed.ties if tie_break not in step.right_under]
+    ties = replayed.ties
+    for tie_break in replayed.judges if ties else ():
+        others = [step for step in ties if tie_break not in step.right_under]
         first = f", not merge {others[0].number}" if others else ""
-        yield f"{'':>9}  {tie_break.value}: {count_text(len(replayed.ties) - len(others))} of {ties} ties{first}"
-    for name, steps in (("not right", replayed.faults), ("ties", replayed.ties)):
+        share = f"{count_text(len(ties) - len(others))} of {count_text(len(ties))} ties"
+        yield f"{'':>9}  {tie_break.value}: {share}{first}"
+    for name, steps in (("not right", replayed.faults), ("ties", ties)):
         if steps:
             yield name + (f", the first {IN_FULL} of {count_text(len(steps))}:" if len(steps) > IN_FULL else ":")
             yield from (f"  {describe(step)}" for step in steps[:IN_FULL])
-    if file.merges:
+    if replayed.steps:
         yield f"after the last merge {rest_text(replayed.rest)}"
     if replayed.bytes:
         yield f"tokens per byte of the words: {replayed.tokens / replayed.bytes:.4f}"
@@ -184,7 +164,12 @@ def rest_text(best: Best) -> str:
     return f"{merge_text(best.choices[TieBreak.GREATEST_BYTES])} is left with {times_text(best.count)}"
 
 
-def verdict(replayed: Replay, problems: Sequence[str]) -> str:
+def verdicts(replays: Sequence[Replay]) -> Iterator[str]:
+    for side, replayed in zip("AB", replays, strict=True):
+        yield from (f"{side}: {text}" for text in faults(replayed) or [verdict(replayed)])
+
+
+def verdict(replayed: Replay, problems: Sequence[str] = ()) -> str:
     if problems:
         return "WRONG"
     if not replayed.steps:
