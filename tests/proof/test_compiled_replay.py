@@ -79,24 +79,19 @@ def test_first_wrong_merge_is_the_one_that_all_counts_show(block: int) -> None:
     assert wrong > 20
 
 
-def random_words(number: int, longest: int) -> list[tuple[bytes, int]]:
-    """Words of all lengths and bytes, with weights of all sizes."""
-    dice = random.Random(number)
-    return [
-        (dice.randbytes(dice.randint(1, 3)) + b"-" * dice.randint(0, longest), 1 + int(dice.paretovariate(0.3)) % 2**40)
-        for _ in range(number)
-    ]
-
-
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize(
     "items",
     [
         *([(word, 3)] for word in (b"a" * 999, b"ab" * 700, b"aab" * 400, bytes(2000), b"\xff\x00" * 600 + b"\xff")),
-        random_words(10_000, 9),
-        random_words(60, 9),
+        # Words of all bytes, with weights of all sizes.
+        [
+            (dice.randbytes(dice.randint(1, 3)) + b"-" * dice.randint(0, 9), 1 + int(dice.paretovariate(0.3)) % 2**40)
+            for dice in [random.Random(0)]
+            for _ in range(10_000)
+        ],
     ],
-    ids=["run", "pairs", "threes", "zeros", "two bytes", "many words", "few words"],
+    ids=["run", "pairs", "threes", "zeros", "two bytes", "many words"],
 )
 def test_long_words_and_large_tables(items: list[tuple[bytes, int]], settings: dict[str, Any]) -> None:
     words = WordCounts.from_items(items)

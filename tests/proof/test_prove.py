@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import HEAP, NAIVE, SUPPORT, cell_of, first_fast, reading_of, run_of, unruly
+from workbench import HEAP, NAIVE, cell_of, first_fast, reading_of, run_of, unruly
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.common.registry import VariantCard
@@ -21,7 +21,7 @@ from harness.runs.run import exit_code
 from harness.worker.calling import OWN
 from variants.contract import Merge, TieBreak, WordCounts
 
-pytestmark = pytest.mark.usefixtures("measured_once")
+pytestmark = pytest.mark.usefixtures("measured_once", "unruly_trainers")
 
 WORDS = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 2), (b"gh", 1)])
 GREATEST = TieBreak.GREATEST_BYTES
@@ -110,11 +110,6 @@ def test_replays_that_disagree_prove_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 # In a run
-
-
-@pytest.fixture(autouse=True)
-def trainers_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
 
 
 def proved(folder: Path, *cells: TrainCell) -> tuple[int, dict[str, Record]]:
