@@ -1,7 +1,4 @@
-"""Train one tokenizer for several languages so that all come out alike: parity-aware BPE.
-
-python -m harness.parity en=en.txt hi=hi.txt --dev en=en_dev.txt hi=hi_dev.txt --vocab-size 32k --save shared
-"""
+"""Train one tokenizer for several languages so that all come out alike: parity-aware BPE."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m harness.parity", description=str(__doc__).partition("\n")[0], epilog=EPILOG)
+    parser = Parser(prog="python -m harness.parity", description=__doc__, epilog=EPILOG)
     parser.add_argument("texts", metavar="LANGUAGE=FILE", nargs="+", help="the text to train on, for each language")
     parser.add_argument("--dev", metavar="LANGUAGE=FILE", nargs="+", default=[], help="the text to compare them on")
     parser.add_argument("--ratio", metavar="LANGUAGE=NUMBER", nargs="+", default=[], help="instead of --dev")

@@ -142,15 +142,11 @@ class _SpecialToken(msgspec.Struct):
     id: Id
 
 
-class _Pattern(msgspec.Struct):
-    regex: str | None
-
-
 class _Manifest(msgspec.Struct):
     schema: Literal[1]
     files: dict[str, str]
     special_tokens: list[_SpecialToken]
-    pattern: _Pattern
+    pattern: dict[str, str | None]
     ignore_merges: bool = False
 
 
@@ -208,7 +204,7 @@ def _described(path: Path) -> tuple[Learned, Origin]:
             why = f"it is not the file that {MANIFEST} describes"
             raise Refusal(f"{path.parent / name} cannot be used: {why}; save the tokenizer again", UNMEASURED)
     special_tokens = {token.text: token.id for token in about.special_tokens}
-    learned = _completed(path.parent / names[0], about.pattern.regex, special_tokens, about.ignore_merges)
+    learned = _completed(path.parent / names[0], about.pattern["regex"], special_tokens, about.ignore_merges)
     origin = parse(path, msgspec.json.Decoder(dict[str, Any]).decode)
     return learned, {key: value for key, value in origin.items() if key in ORIGIN}
 
