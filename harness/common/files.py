@@ -22,6 +22,7 @@ from harness.common.units import bytes_text
 
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 ELSEWHERE = "choose another place with --output"
+ANOTHER_CACHE = f"set {CACHE_VARIABLE} to a folder that can be written and has room"
 JUST_STARTED_SECONDS = 60
 """How long a temporary folder is left alone: its command may not have locked it yet."""
 KINDS = {
@@ -45,35 +46,29 @@ def write_whole(path: Path, content: bytes, instead: str = ELSEWHERE, exit_code:
 
 @contextlib.contextmanager
 def whole_file(path: Path, instead: str = ELSEWHERE, exit_code: int = USAGE) -> Iterator[Path]:
-    """A name to write to, renamed to `path` if the block succeeds. Raises Refusal as `write_whole` does."""
+    """A name for a file or folder, renamed to `path` if the block succeeds. Raises Refusal as `write_whole` does.
+
+    The name is in a hidden folder beside `path`; one that stays there was left by a killed process.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _renamed_to(path) as part:
+        folder = Path(tempfile.mkdtemp(prefix=".", dir=path.parent))
+        try:
+            part = folder / path.name
             yield part
+            part.replace(path)
+        except OSError:
+            if not (part.is_dir() and path.is_dir()):  # else another run has made the same folder in the meantime
+                raise
+        finally:
+            shutil.rmtree(folder)
     except OSError as error:
         raise Refusal(f"cannot write {path} ({reason(error)}); {instead}", exit_code) from error
 
 
-@contextlib.contextmanager
-def placing(path: Path) -> Iterator[Path]:
-    """A name for a file or folder that will be an entry of the cache, renamed to `path` if the block succeeds."""
-    try:
-        with _renamed_to(path) as part:
-            yield part
-    except OSError as error:
-        if not path.is_dir():  # else another run has placed the same folder in the meantime
-            raise cache_unusable(path, error) from error
-
-
-@contextlib.contextmanager
-def _renamed_to(path: Path) -> Iterator[Path]:
-    """A name in a hidden folder beside `path`; one that stays there was left by a killed process."""
-    folder = Path(tempfile.mkdtemp(prefix=".", dir=path.parent))
-    try:
-        yield folder / path.name
-        (folder / path.name).replace(path)
-    finally:
-        shutil.rmtree(folder)
+def placing(path: Path) -> contextlib.AbstractContextManager[Path]:
+    """A name for a file or folder that will be an entry of the cache, as `whole_file`."""
+    return whole_file(path, ANOTHER_CACHE, UNMEASURED)
 
 
 def make_results_folder(folder: Path) -> None:
@@ -111,11 +106,7 @@ def cache_folder(*parts: str) -> Path:
 
 
 def cache_unusable(path: Path, error: OSError) -> Refusal:
-    return Refusal(
-        f"cannot use the cache {path} ({reason(error)}); set {CACHE_VARIABLE} to a folder that can be written and has "
-        "room",
-        UNMEASURED,
-    )
+    return Refusal(f"cannot use the cache {path} ({reason(error)}); {ANOTHER_CACHE}", UNMEASURED)
 
 
 @functools.cache

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.common.comparison import (
-    CONFIDENCE,
     FEWEST_BLOCKS,
     Comparison,
     Sample,
     compare,
-    interval,
     sample_of,
 )
 
@@ -61,26 +58,6 @@ def test_what_disturbs_both_samples_of_a_block_cancels(seconds: list[float], fac
     slower = compared(samples([factor * second for second in seconds]), samples(seconds))
     assert slower.ratio == pytest.approx(factor)
     assert slower.different is True
-
-
-@pytest.mark.parametrize("blocks", [6, 10, 20, 30])
-@pytest.mark.parametrize("noise", ["normal", "heavy", "skewed"])
-def test_interval_holds_the_truth_as_often_as_it_says(blocks: int, noise: str) -> None:
-    """Coverage is at least the confidence whatever the noise, less five standard errors of that many draws."""
-    draw = random.Random(f"{blocks} {noise}")
-    noises: dict[str, Callable[[], float]] = {
-        "normal": lambda: draw.gauss(0, 0.03),
-        "heavy": lambda: 0.03 * math.tan(math.pi * (draw.random() - 0.5)),
-        "skewed": lambda: 0.03 * (draw.expovariate(1) - math.log(2)),
-    }
-    draws = held = 0
-    while draws < 2000:
-        low, high = interval([noises[noise]() for _ in range(blocks)])
-        assert low is not None
-        assert high is not None
-        held += low <= 0 <= high
-        draws += 1
-    assert held / draws > CONFIDENCE - 5 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / draws)
 
 
 def test_only_samples_of_the_same_block_of_the_same_run_are_paired() -> None:

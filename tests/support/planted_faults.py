@@ -40,7 +40,11 @@ FAULTS = (
     # What every room needs.
     Fault("a ratio is upside down", "[math.log(clock(ours) / clock(theirs))", "[math.log(clock(theirs) / clock(ours))"),
     Fault("half an interval within the margin is enough", "low >= 1 / (1 + MARGIN) and", "low >= 1 / (1 + MARGIN) or"),
-    Fault("half a file is left behind", "    finally:\n        shutil.rmtree(folder)", "    finally:\n        pass"),
+    Fault(
+        "half a file is left behind",
+        "        finally:\n            shutil.rmtree(folder)",
+        "        finally:\n            pass",
+    ),
     # One measurement.
     Fault("phases may claim more than the whole", "if phases > total + CLOCK_TOLERANCE_SECONDS:", "if False:"),
     Fault("an answer may lack a figure", "Measured if has_figures else Failed", "dict if has_figures else Failed"),
