@@ -145,12 +145,12 @@ def without_answer(exit_code: int) -> Answer:
 
 
 class Moment(NamedTuple):
-    """The harness's clock, how long the process had waited for a processor, its CPU time, and the interference."""
+    """A process's CPU time, the interference, how long the process had waited for a processor, the harness's clock."""
 
-    at: float
-    waited: float
     cpu: Cpu
     interference: Totals
+    waited: float
+    at: float
 
 
 @dataclass
@@ -167,14 +167,14 @@ class ProcessAccount:
 
     def begin(self) -> None:
         """Note that the call starts as soon as the process is answered; the clock is read last."""
-        if self.begun is None:
-            cpu, interfered, waited = self.process.cpu(), interference(), self.process.waited()
-            self.begun = Moment(time.perf_counter(), waited, cpu, interfered)
+        self.begun = self.begun or Moment(
+            self.process.cpu(), interference(), self.process.waited(), time.perf_counter()
+        )
 
     def end(self) -> None:
         """Note that the call has ended."""
         self.late = self.process.late
-        self.ended = Moment(self.process.heard_at, self.process.waited(), self.process.cpu(), interference())
+        self.ended = Moment(self.process.cpu(), interference(), self.process.waited(), self.process.heard_at)
         self.process.weigh(None)
 
     def record(self) -> dict[str, Any]:
