@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import inspect
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
@@ -60,15 +61,11 @@ ties_by_concatenation = ranking(lambda count, left, right, _: (count, left + rig
 ties_to_the_first_seen = ranking(lambda count, _left, _right, _: count)
 
 
-def signed(token: bytes) -> list[int]:
-    return [ctypes.c_int8(byte).value for byte in token]
-
-
 def remapped(token: bytes) -> list[int]:
     return [byte if 33 <= byte < 127 else 256 + byte for byte in token]
 
 
-ties_by_signed_bytes = ranking(lambda count, left, right, _: (count, signed(left), signed(right)))
+ties_by_signed_bytes = ranking(lambda count, left, right, _: (count, array("b", left), array("b", right)))
 ties_by_remapped_characters = ranking(lambda count, left, right, _: (count, remapped(left), remapped(right)))
 inverted_key_without_terminator = ranking(
     lambda count, left, right, _: (-count, inverted(left)[:-1], inverted(right)[:-1]), min
@@ -105,16 +102,9 @@ def count_without_overlap(words: Words, weights: Sequence[int], _: Meter) -> Pai
 
 
 non_overlapping_count = replacing(naive.train, count_pairs=count_without_overlap)
-
-
-def counting_in(convert: Callable[[int], Any]) -> Train:
-    """The definition with its pair counts in another type."""
-    return ranking(lambda count, left, right, _: (convert(count), left, right))
-
-
-counts_in_int32 = counting_in(lambda count: ctypes.c_int32(count).value)
-counts_in_uint32 = counting_in(lambda count: ctypes.c_uint32(count).value)
-counts_in_float = counting_in(float)
+counts_in_int32 = ranking(lambda count, left, right, _: (ctypes.c_int32(count).value, left, right))
+counts_in_uint32 = ranking(lambda count, left, right, _: (ctypes.c_uint32(count).value, left, right))
+counts_in_float = ranking(lambda count, left, right, _: (float(count), left, right))
 leaves_out_pairs_that_occur_once = replacing(
     naive.train, count_pairs=lambda *words: {pair: count for pair, count in count_pairs(*words).items() if count > 1}
 )
