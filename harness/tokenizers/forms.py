@@ -10,6 +10,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -55,18 +56,14 @@ def _pairs(content: bytes, read: Callable[[str, str], Value], wrong: str, first:
             raise ValueError(f"line {number} {wrong}: {line[:80].decode(errors='replace')!r}") from error
 
 
-def _merges_of(decode: Callable[[str], bytes], wrong: str) -> Callable[[bytes], list[Merge]]:
-    """A reader of lines of two tokens, of which `decode` makes bytes; a line `#version` before them is a header."""
-
-    def read(content: bytes) -> list[Merge]:
-        first = 2 if content.startswith(b"#version") else 1
-        return list(_pairs(content, lambda left, right: (decode(left), decode(right)), wrong, first))
-
-    return read
+def _merges(decode: Callable[[str], bytes], wrong: str, content: bytes) -> list[Merge]:
+    """Lines of two tokens, of which `decode` makes bytes; a line `#version` before them is a header."""
+    first = 2 if content.startswith(b"#version") else 1
+    return list(_pairs(content, lambda left, right: (decode(left), decode(right)), wrong, first))
 
 
-read_merges = _merges_of(read_spelling, "is not a merge")
-from_hexadecimal = _merges_of(bytes.fromhex, "is not two tokens in hexadecimal digits")
+read_merges = partial(_merges, read_spelling, "is not a merge")
+from_hexadecimal = partial(_merges, bytes.fromhex, "is not two tokens in hexadecimal digits")
 
 
 def from_minbpe(content: bytes) -> list[Merge]:
@@ -97,11 +94,9 @@ def from_ranks(content: bytes) -> list[Merge]:
 
 def read_ranks(content: bytes) -> dict[bytes, int]:
     """The rank of every token. Raises ValueError for a broken line, or if a byte has no rank."""
-
-    def read(token: str, rank: str) -> tuple[bytes, int]:
-        return base64.b64decode(token, validate=True), int(rank)
-
-    entries = list(_pairs(content, read, "is not a token in base64 and its rank"))
+    decode = partial(base64.b64decode, validate=True)
+    wrong = "is not a token in base64 and its rank"
+    entries = list(_pairs(content, lambda token, rank: (decode(token), int(rank)), wrong))
     ranks = dict(entries)
     if len({*ranks.values()}) < len(entries):
         raise ValueError("two lines have the same token or the same rank")

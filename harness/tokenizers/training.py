@@ -153,17 +153,17 @@ def paths_in(source: Any) -> list[str] | None:
     if isinstance(source, str | os.PathLike):
         return [os.fspath(source)]
     first = source[0] if isinstance(source, list | tuple) and source else None
-    if isinstance(first, os.PathLike) and all(isinstance(item, os.PathLike) for item in source):
-        return [os.fspath(item) for item in source]
+    if isinstance(first, os.PathLike):
+        return list(map(os.fspath, source))
     if isinstance(first, str) and len(first) < 256 and os.path.isfile(first):  # noqa: PTH113
         raise Refusal(f"{first!r} is a file, but strings in a list are documents; pass pathlib.Path objects")
     return None
 
 
 def counted_file(paths: list[str], corpus: Corpus, threads: int, progress: bool) -> Counted:
-    name = paths[0] if len(paths) == 1 else None
-    is_card = name is not None and name in registry.cards("data") and not Path(name).exists()
-    card = card_of(name) if is_card and name is not None else {**card_of("file"), "path": name or paths}
+    path = paths[0] if len(paths) == 1 else paths
+    is_card = isinstance(path, str) and path in registry.cards("data") and not Path(path).exists()
+    card = card_of(paths[0]) if is_card else {**card_of("file"), "path": path}
     file = corpora.prepare(card, corpus.special_tokens)
     if file.table:
         raise Refusal(f"{file.name} is a table of words; pass its counts as a mapping")

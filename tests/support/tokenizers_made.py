@@ -15,7 +15,8 @@ import regex
 from harness.common import registry
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import Learned, trained
-from variants.contract import Merge, WordCounts
+from harness.tokenizers.model import Tokenizer
+from variants.contract import Merge, WordCounts, vocab_of
 
 PATTERNS: dict[str, Any] = {name: card["regex"] for name, card in registry.cards("pattern").items()}
 SPECIALS = ("<|endoftext|>", "<|e|>", "<|e|>x")
@@ -36,6 +37,12 @@ def learned(pattern: str = "gpt2", special_tokens: Sequence[str] = (), merges: i
     words = [word for part in parts for word in ([part] if expression is None else regex.findall(expression, part))]
     counts = WordCounts.from_items(Counter(map(str.encode, words)).items())
     return trained(registry.definition()(counts, merges), list(special_tokens), expression)
+
+
+def of_merges(*merges: tuple[str, str], **options: Any) -> Tokenizer:
+    pairs = [(left.encode("latin-1"), right.encode("latin-1")) for left, right in merges]
+    vocab = dict(enumerate(dict.fromkeys(vocab_of(pairs).values())))
+    return Tokenizer(Learned(vocab, pairs, {}, PATTERNS["gpt2"], **options))
 
 
 def sequence(*steps: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Other engines give the same ids, or the first difference is shown; an engine that fails is reported."""
+"""Other engines give our ids, or the first difference is shown; unused tokens and figures of texts are found."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, of_merges
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers import check as checking
-from harness.tokenizers.check import check, mixed_parts
+from harness.tokenizers.check import check, figures_of, figures_sheet, mixed_parts, unused
 from harness.tokenizers.folder import save
+from harness.tokenizers.learned import trained
 
 
 def put(folder: Path, pattern: str = "gpt2", specials: Sequence[str] = SPECIALS) -> Path:
@@ -138,3 +139,39 @@ def test_mixed_text_has_the_same_ids_everywhere(
     assert main(["check", str(put(tmp_path, pattern, specials)), "--size", "1MB", "--seed", "7"]) == OK, (
         capsys.readouterr().out
     )
+
+
+# Unused tokens, and figures of a text
+
+
+@pytest.mark.parametrize(
+    ("merges", "dead"),
+    [
+        ([("b", "b"), ("b", "bb")], ["bbb"]),
+        ([("a", "b"), ("b", "c"), ("a", "bc")], ["abc"]),
+        ([("b", "c"), ("a", "bc"), ("a", "b")], []),
+        ([("a", "a"), ("aa", "aa"), ("a", "aa")], ["aaa"]),
+    ],
+)
+def test_dead_tokens_are_found(merges: list[tuple[str, str]], dead: list[str]) -> None:
+    found = unused(of_merges(*merges))
+    assert [(finding.token.decode(), finding.kind) for finding in found] == [(token, "dead") for token in dead]
+    assert unused(of_merges(*merges, ignore_merges=True)) == []  # as whole pre-tokens they are met
+
+
+def test_tokens_are_classed_the_worst_first() -> None:
+    merges = ("t", "h"), ("th", "e"), ("x", "y"), ("a", " "), ("\xe4", "\xb8"), ("a", "b"), ("b", "c"), ("a", "bc")
+    tokenizer = of_merges(*merges)
+    found = unused(tokenizer, [b"the ", b"the ab", " 中".encode()])
+    assert [finding.token for finding in found] == [b"abc", b"a ", b"\xe4\xb8", b"th", b"xy", b"bc"]
+    assert [finding.kind for finding in found] == ["dead", "cut", "part", "unused", "unused", "unused"]
+    assert [finding.kind for finding in unused(tokenizer)] == ["dead", "cut", "part"]
+
+
+def test_the_figures_are_those_of_the_text() -> None:
+    one = Tokenizer(trained([(b" ", b"t"), (b"h", b"e"), (b" t", b"he")], ["<|e|>"], PATTERNS["gpt2"]))
+    # a, " the" twice, the special token, the line end, t, he, " ", c, a, t
+    figures = figures_of("mine", one, "tale", [b"a the th", b"e<|e|>\n", b"", b"the cat"])
+    assert figures == ("mine", "tale", 22, 5, 11, 8, 260, b" the".hex())
+    sheet = figures_sheet([figures_of("mine", one, "nothing", [])])
+    assert [column.cells[0] for column in sheet.columns[4:6]] == ["-", "-"]
