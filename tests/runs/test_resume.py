@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ from workbench import (
     NAIVE,
     SUPPORT,
     cell_of,
-    pretend_to_train,
     reading_of,
     recorded_run,
+    run_of,
     settings_for,
     unruly,
     wait_until,
@@ -233,14 +233,7 @@ def test_pending_cells_follow_from_the_records(tmp_path: Path, repeat: int, warm
 
 # measure.precision.
 
-NOISY = {"heap": 0.001, "naive": 0.001, "heap_again": 0.06}
-SAME = dict.fromkeys(NOISY, 1.0)
-PRECISE: dict[str, Any] = {"measure": "precise", "precision": 0.05, "repeat": 6}
 TRUTH = math.log(1.5)
-
-
-def often_disturbed(order: random.Random) -> float:
-    return order.gauss(0, 0.01) + (order.choice((-1, 1)) * 0.2 if order.random() < 0.1 else 0.0)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +243,7 @@ def often_disturbed(order: random.Random) -> float:
         lambda order: order.gauss(0, 0.1),
         lambda order: 0.03 * math.tan(math.pi * (order.random() - 0.5)),
         lambda order: order.uniform(-0.1, 0.1),
-        often_disturbed,
+        lambda order: order.gauss(0, 0.01) + order.choice((-0.2, 0.2)) * (order.random() < 0.1),
     ],
     ids=["little", "much", "heavy tails", "even", "often disturbed"],
 )
@@ -272,45 +265,31 @@ def test_intervals_hold_and_ratios_have_no_bias_if_the_spread_decides_the_blocks
     assert abs(statistics.fmean(ratios) - TRUTH) < 4 * error
 
 
-def precise(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None, seconds: Mapping[str, float] = SAME
-) -> list[Record]:
-    """The records of three trainers, heap the reference, which take so long with NOISY's noise without being run."""
+def test_the_spread_of_the_first_blocks_says_how_often_each_cell_is_measured(tmp_path: Path) -> None:
+    """Cell a is the reference: it is measured as often as any of the others needs it."""
+    cells, settings = three(tmp_path), settings_for(tmp_path, precision=0.05, repeat=6)
 
-    def noisy(variant: str, block: int) -> float:
-        return seconds[variant] * math.exp(random.Random(f"{variant} {block}").gauss(0, NOISY[variant]))
+    def left(blocks: int, times_of_b: float, spread_of_c: float) -> str:
+        """How often each cell is still measured, if b and c took so long and so differently."""
+        records = history(cells, " ".join(f"{block}{name}!" for block in range(blocks) for name in "abc"))
+        order = random.Random(0)
+        for record, name in zip(records, "abc" * blocks, strict=True):
+            spread = math.exp(order.gauss(0, spread_of_c)) if name == "c" else 1.0
+            record["seconds"] = {"total": spread * (times_of_b if name == "b" else 1.0)}
+        due = Counter("abc"[cells.index(cell)] for _, found in pending(cells, settings, records) for cell in found)
+        return " ".join(f"{number}{name}" for name, number in sorted(due.items()))
 
-    with monkeypatch.context() as patched:
-        pretend_to_train(patched, noisy, stop_after)
-        recorded_run(folder, three(folder), **PRECISE)
-    return stored(folder)
-
-
-def test_precise_cells_are_not_run_again_and_an_interrupted_run_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    records = precise(tmp_path, monkeypatch)
-    numbers = Counter(record["variant"] for record in records)
-    assert numbers["naive"] == 6
-    assert 6 < numbers["heap"] == numbers["heap_again"] <= 20
-    assert all(record["precision"] == {"asked": 0.05, "most": 20, "reference": "heap"} for record in records)
-    other = tmp_path / "other"
-    other.mkdir()
-    with pytest.raises(KeyboardInterrupt):
-        precise(other, monkeypatch, stop_after=20)  # in a block without the cell that is precise
-    again = [(record["variant"], record["block"]) for record in precise(other, monkeypatch) if record["block_whole"]]
-    assert sorted(again) == sorted((record["variant"], record["block"]) for record in records if record["block_whole"])
+    assert left(0, 1.0, 0.0) == "6a 6b 6c"
+    assert left(6, 1.0, 0.0) == ""
+    assert left(6, 1.0, 0.06) == "7a 7c"
+    assert left(6, 1.0, 1.0) == "14a 14c"
+    assert left(1, 30.0, 0.0) == "5a 2b 5c"  # what is far slower is measured three times
 
 
-def test_far_cells_are_measured_three_times_and_expected_so_from_the_first_block(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    records = precise(tmp_path, monkeypatch, seconds={"heap": 1, "naive": 30, "heap_again": 19})
-    first = [record for record in records if record["block"] == 0]
-    todo = pending(three(tmp_path), settings_for(tmp_path, **PRECISE), first)
-    left = Counter(cell.variant.name for _, cells in todo for cell in cells)
-    assert left == {"heap": 5, "naive": 2, "heap_again": 5}
-    assert sum(record["variant"] == "naive" for record in records) == 3
+def test_the_wanted_precision_is_recorded(tmp_path: Path) -> None:
+    records = run_of(tmp_path, three(tmp_path), precision=0.05, repeat=6).records()
+    found = [record["precision"] for record in records if record["cell"] == "train"]
+    assert found == [{"asked": 0.05, "most": 20, "reference": "heap"}] * 18
 
 
 # What is the same plan.

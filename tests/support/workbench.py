@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +18,7 @@ import pytest
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import Answer, Limits, OnProgress, Supervision
-from harness.records.file import Record, RunLog
+from harness.records.file import RunLog
 from harness.runs import blocks
 from harness.runs.blocks import Session, measure_task, now, session_of
 from harness.runs.cells import Block, CountCell, Plan, Reading, Settings, TrainCell, make_tasks
@@ -86,44 +86,30 @@ def settings_for(folder: Path, **others: Any) -> Settings:
     return Settings(folder / "results", **others)
 
 
-class Measured(NamedTuple):
-    """The plan of one task, and the session that has measured it."""
-
-    plan: Plan
-    session: Session
-
-    def records(self) -> list[Record]:
-        return self.session.log.records()
-
-
-def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Measured:
+def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> RunLog:
     """One task, measured and proved, and nowhere recorded."""
-    plan = Plan(make_tasks(cells), settings_for(folder, **settings))
-    measured = Measured(plan, Session(plan.settings, RunLog(None, now()), Path(tempfile.mkdtemp(dir=folder))))
-    measure_task(plan.tasks[0], measured.session)
-    return measured
+    session = Session(settings_for(folder, **settings), RunLog(None, now()), Path(tempfile.mkdtemp(dir=folder)))
+    measure_task(make_tasks(cells)[0], session)
+    return session.log
 
 
-def recorded_run(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> Measured:
+def recorded_run(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> RunLog:
     """One task, measured, proved and recorded as a command does it."""
     plan = Plan(make_tasks(cells), settings_for(folder, **settings))
     with session_of(plan, Path(tempfile.mkdtemp(dir=folder))) as session:
         measure_task(plan.tasks[0], session)
         session.log.finish()
-    return Measured(plan, session)
+    return session.log
 
 
-def pretend_to_train(
-    patch: pytest.MonkeyPatch, seconds: Callable[[str, int], float] = lambda *_: 1.0, stop_after: int | None = None
-) -> None:
-    """Let a run take as long as `seconds` says of a variant and a block, and be interrupted at trainer `stop_after`."""
+def pretend_to_train(patch: pytest.MonkeyPatch, stop_after: int | None = None) -> None:
+    """Let every trainer take a second, without being run, and a run be interrupted at trainer `stop_after`."""
     started = itertools.count()
 
     def train(cell: TrainCell, block: Block, counted: Counted, *_: Any) -> Trained:
         if next(started) == stop_after:
             raise KeyboardInterrupt
-        took = seconds(cell.variant.name, block.number)
-        answer: Answer = {"status": "ok", "reason": None, "total": took, "cpu_seconds": took, "seconds": {}}
+        answer: Answer = {"status": "ok", "reason": None, "total": 1.0, "cpu_seconds": 1.0, "seconds": {}}
         return Trained(cell, block, now(), answer, counted, [])
 
     patch.setattr(blocks, "train", train)
