@@ -175,15 +175,11 @@ class Trainer(Protocol):
 
 
 class Extender(Protocol):
-    """A trainer that can also go on from merges which are already made, and be kept from some pairs.
+    """A trainer that can also go on from merges which are already made, and be kept from some pairs: see extending.py.
 
-    `inherited` are those merges, in the order in which they were learned. They are made first and come first among the
-    merges returned, which are up to `num_merges` with them. `inheriting` is `kept`, so that all of them stay, or `met`,
-    so that those never met are dropped; extending.py has the definition. `veto` refuses pairs that it did not inherit;
-    vetoes.py has some. `min_count` and ties are as ever. Raises ValueError for a list that cannot be inherited.
-
-    So SuperBPE is trained (arXiv 2503.13423), and a tokenizer is extended by what new text needs. A trainer without
-    these keywords cannot extend.
+    So SuperBPE is trained (arXiv 2503.13423), and a tokenizer is extended by what new text needs. `inherited` are those
+    merges, in the order in which they were learned; they count among `num_merges`. `veto` refuses others; vetoes.py has
+    some. Raises ValueError for a list that cannot be inherited.
     """
 
     def __call__(

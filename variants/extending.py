@@ -81,16 +81,17 @@ def check_inherited(inherited: Sequence[Merge], inheriting: str, num_merges: int
         raise ValueError(
             f"num_merges={num_merges} is below the {len(inherited)} merges that are inherited; they count among it"
         )
-    if inheriting == "kept":
-        inherit(inherited, inheriting, Vocabulary(lambda *_: None), (), lambda *_: ())
-    spelled: dict[bytes, Merge] = {}
-    for number, (left, right) in enumerate(inherited, 1):
-        if spelled.setdefault(left + right, (left, right)) != (left, right):
-            raise ValueError(spelled_twice(number, left + right))
-
-
-def spelled_twice(number: int, token: bytes) -> str:
-    return f"inherited merge {number} spells the token {token!r} a second time; leave one out"
+    made: dict[bytes, Merge | None] = {bytes((byte,)): None for byte in range(256)}
+    for number, merge in enumerate(inherited, 1):
+        token, missing = b"".join(merge), [half for half in merge if half not in made]
+        if missing and inheriting == "kept":
+            raise ValueError(
+                f"inherited merge {number} needs the token {missing[0]!r}, which no merge before it makes; put the "
+                "merges in the order in which they were learned, or inherit those that are met"
+            )
+        if token in made and (inheriting == "kept" or made[token] != merge):
+            raise ValueError(f"inherited merge {number} spells the token {token!r} a second time; leave one out")
+        made[token] = merge
 
 
 def inherit(
@@ -103,22 +104,14 @@ def inherit(
     """Make the inherited merges one after the other; those that are not dropped are added to the vocabulary.
 
     `standing` are the pairs that occur before. `merge` gets a pair and its new token, makes the merge everywhere, and
-    returns pairs that occur after it, the new ones among them. Raises ValueError for a list that cannot be inherited.
+    returns pairs that occur after it, the new ones among them.
     """
     met = set(standing)
     ids = {token: number for number, token in enumerate(vocabulary.tokens)}
-    for number, (left, right) in enumerate(inherited, 1):
-        missing = [half for half in (left, right) if half not in ids]
-        if missing and inheriting == "kept":
-            raise ValueError(
-                f"inherited merge {number} needs the token {missing[0]!r}, which no merge before it makes; put the "
-                "merges in the order in which they were learned, or inherit those that are met"
-            )
-        if missing or (inheriting == "met" and (ids[left], ids[right]) not in met):
+    for left, right in inherited:
+        pair = ids.get(left, -1), ids.get(right, -1)
+        if inheriting == "met" and pair not in met:
             continue
-        if left + right in ids:
-            raise ValueError(spelled_twice(number, left + right))
-        pair = ids[left], ids[right]
         met.discard(pair)
         ids[left + right] = vocabulary.add(pair)
         met.update(merge(pair, ids[left + right]))

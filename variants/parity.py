@@ -32,6 +32,7 @@ from typing import Any, Optional, Union
 from variants.contract import GPT2_CHARACTERS, GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
+Tables = Sequence[WordCounts]
 Served = tuple[Merge, Optional[int]]
 """A merge and the place of the language that it was chosen for; None if by the sum of all."""
 BestPair = tuple[Optional[Pair], int]
@@ -55,22 +56,21 @@ TIE_BREAKS: dict[str, Order] = {**{rule.value: rule for rule in TieBreak}, "grea
 class Choice:
     """Which language goes next. Raises ValueError for what cannot be meant."""
 
-    tables: Sequence[WordCounts]
-    dev: Sequence[WordCounts] = ()
+    tables: Tables
+    dev: Tables = ()
     ratio: Sequence[float] = ()
     window: int = 0
     alpha: float = 2.0
 
     def __post_init__(self) -> None:
-        if not self.tables:
+        languages = len(self.tables)
+        if not languages:
             raise ValueError("no languages; pass one or more")
         if self.dev and self.ratio:
             raise ValueError("dev and ratio exclude each other; leave one out")
         for name, given in (("dev", self.dev), ("ratio", self.ratio)):
-            if given and len(given) != len(self.tables):
-                raise ValueError(
-                    f"{name} is for {len(given)} of {len(self.tables)} languages; give one for each or none"
-                )
+            if given and len(given) != languages:
+                raise ValueError(f"{name} is for {len(given)} of {languages} languages; give one for each or none")
         if not all(0 < ratio < float("inf") for ratio in self.ratio):
             raise ValueError(f"ratio={list(self.ratio)} must be numbers above 0")
         if self.window < 0 or not self.alpha > 0:
@@ -94,11 +94,11 @@ class Choice:
 
 
 def train(
-    tables: Sequence[WordCounts],
+    tables: Tables,
     num_merges: int,
     meter: Meter = NULL_METER,
     *,
-    dev: Sequence[WordCounts] = (),
+    dev: Tables = (),
     ratio: Sequence[float] = (),
     window: int = 0,
     alpha: float = 2.0,
@@ -144,9 +144,7 @@ naive = functools.partial(train, recounting=True)
 class Recounted:
     """Each table separately, counted again at each question."""
 
-    def __init__(
-        self, tables: Sequence[WordCounts], dev: Sequence[WordCounts], vocabulary: Vocabulary, meter: Meter
-    ) -> None:
+    def __init__(self, tables: Tables, dev: Tables, vocabulary: Vocabulary, meter: Meter) -> None:
         self.keys, self.meter, self.languages = vocabulary.keys, meter, len(tables)
         self.tables = [list(map(list, table)) for table in (*tables, *dev)]
         self.weights = [list(table.values()) for table in (*tables, *dev)]
@@ -168,9 +166,7 @@ class Recounted:
 class Indexed:
     """Each distinct word once. The sums of all languages are kept like the counts of one more."""
 
-    def __init__(
-        self, tables: Sequence[WordCounts], dev: Sequence[WordCounts], vocabulary: Vocabulary, meter: Meter
-    ) -> None:
+    def __init__(self, tables: Tables, dev: Tables, vocabulary: Vocabulary, meter: Meter) -> None:
         self.keys, self.meter, self.all = vocabulary.keys, meter, len(tables)
         weights: dict[bytes, dict[int, int]] = {}
         measured: dict[bytes, dict[int, int]] = {}

@@ -200,7 +200,7 @@ veto_forgotten_for_the_second_occurrence = mutant(
 )
 no_veto = mutant("Refused", "(self.veto is not None and bool(self.veto(left, right))) or", "")
 spells_a_token_twice = mutant("Refused", "{left + right for left, right in vocabulary.merges}", "set()")
-dropped_merge_kept = mutant("inherit", ' or (inheriting == "met" and (ids[left], ids[right]) not in met):', ":")
+dropped_merge_kept = mutant("inherit", 'inheriting == "met" and pair not in met', "-1 in pair")
 used_up_merge_dropped = mutant(
     "inherit", "met.update(merge(pair, ids[left + right]))", "met = {*merge(pair, ids[left + right])}"
 )
