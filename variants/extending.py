@@ -19,6 +19,7 @@ where merges were learned in their order, a token's bytes are always encoded to 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Callable
 
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts
@@ -45,30 +46,40 @@ def train(
     """
     check_inherited(inherited, inheriting, num_merges)
     vocabulary = Vocabulary(tie_break.key)
+    tokens = vocabulary.tokens
     meter.follow(vocabulary.merges)
     words = [list(word) for word in word_counts]
     weights = list(word_counts.values())
 
-    def merge_everywhere(pair: Pair, new_token: int) -> None:
+    def make(pair: Pair) -> PairCounts:
+        """Make a merge everywhere; returns the counts of the pairs that then occur."""
+        new_token = vocabulary.add(pair)
         words[:] = [merge_pair(word, pair, new_token) for word in words]
         meter.tally("words_rewritten", len(words))
-
-    def make_inherited(pair: Pair, new_token: int) -> Iterable[Pair]:
-        merge_everywhere(pair, new_token)
         return count_pairs(words, weights, meter)
 
+    def make_inherited(merge: Merge) -> list[Merge]:
+        return spelled(make((tokens.index(merge[0]), tokens.index(merge[1]))))
+
+    def spelled(pairs: Iterable[Pair]) -> list[Merge]:
+        return [(tokens[left], tokens[right]) for left, right in pairs]
+
     if inherited:
-        inherit(inherited, inheriting, vocabulary, count_pairs(words, weights, meter), make_inherited)
-    refused = Refused(vocabulary, veto)
-    pair_counts = refused.taken_from(count_pairs(words, weights, meter))
+        inherit(inherited, inheriting, spelled(count_pairs(words, weights, meter)), make_inherited)
+    refused = cache(Refused(vocabulary.merges, veto))
+    pair_counts = count_pairs(words, weights, meter)
     meter.lap("init")
-    while pair_counts and len(vocabulary.merges) < num_merges:
+    while len(vocabulary.merges) < num_merges:
+        if inherited or veto is not None:
+            spellings = zip(pair_counts.items(), spelled(pair_counts))
+            pair_counts = {pair: count for (pair, count), halves in spellings if not refused(*halves)}
+        if not pair_counts:
+            break
         pair = most_frequent_pair(pair_counts, vocabulary.keys, meter)
         meter.lap("max")
         if pair_counts[pair] < min_count:
             break
-        merge_everywhere(pair, vocabulary.add(pair))
-        pair_counts = refused.taken_from(count_pairs(words, weights, meter))
+        pair_counts = make(pair)
         meter.lap("update")
     return vocabulary.merges
 
@@ -97,46 +108,28 @@ def check_inherited(inherited: Sequence[Merge], inheriting: str, num_merges: int
 def inherit(
     inherited: Sequence[Merge],
     inheriting: str,
-    vocabulary: Vocabulary,
-    standing: Iterable[Pair],
-    merge: Callable[[Pair, int], Iterable[Pair]],
+    standing: Iterable[Merge],
+    make: Callable[[Merge], Iterable[Merge]],
 ) -> None:
-    """Make the inherited merges one after the other; those that are not dropped are added to the vocabulary.
+    """Make those of the inherited merges that are not dropped, one after the other.
 
-    `standing` are the pairs that occur before. `merge` gets a pair and its new token, makes the merge everywhere, and
+    `standing` are the pairs that occur before. `make` makes a merge everywhere, whether its pair occurs or not, and
     returns pairs that occur after it, the new ones among them.
     """
     met = set(standing)
-    ids = {token: number for number, token in enumerate(vocabulary.tokens)}
-    for left, right in inherited:
-        pair = ids.get(left, -1), ids.get(right, -1)
+    for pair in inherited:
         if inheriting == "met" and pair not in met:
             continue
         met.discard(pair)
-        ids[left + right] = vocabulary.add(pair)
-        met.update(merge(pair, ids[left + right]))
+        met.update(make(pair))
 
 
 class Refused:
-    """The pairs that may not be merged: under the veto, or spelling an inherited token again; each decided once."""
+    """Whether a pair may not be merged: it is under the veto, or spells an inherited token again."""
 
-    def __init__(self, vocabulary: Vocabulary, veto: Veto | None) -> None:
-        self.tokens = vocabulary.tokens
+    def __init__(self, inherited: Sequence[Merge], veto: Veto | None) -> None:
         self.veto = veto
-        self.spelled = {left + right for left, right in vocabulary.merges}
-        self.answers: dict[Pair, bool] = {}
+        self.spelled = {left + right for left, right in inherited}
 
-    def __call__(self, pair: Pair) -> bool:
-        if pair not in self.answers:
-            self.answers[pair] = self.spelled_so(self.tokens[pair[0]], self.tokens[pair[1]])
-        return self.answers[pair]
-
-    def spelled_so(self, left: bytes, right: bytes) -> bool:
-        """Whether a pair of tokens with these bytes may not be merged."""
+    def __call__(self, left: bytes, right: bytes) -> bool:
         return (self.veto is not None and bool(self.veto(left, right))) or left + right in self.spelled
-
-    def taken_from(self, pair_counts: PairCounts) -> PairCounts:
-        """The counts without those that are refused."""
-        if self.veto is None and not self.spelled:
-            return pair_counts
-        return {pair: count for pair, count in pair_counts.items() if not self(pair)}

@@ -77,10 +77,8 @@ def train_file(
     `vocab_size` is the final size, the 256 bytes and the special tokens included; the vocabulary is smaller if no pair
     is left before. `special_tokens` may be a single token, or None for none. `pattern` is a regular expression for
     pre-tokens, None takes the raw bytes between special tokens. `errors="replace"` reads bytes that are not UTF-8 as
-    U+FFFD.
-    Raises ValueError for a size that is too small, other `errors`, or special tokens that are empty or repeated,
-    InvalidText with the offset of the first bad byte, LeftOut where the pattern leaves text out unless it may be
-    `partial`, OSError if the file cannot be read, and what `train` raises.
+    U+FFFD. Raises ValueError for what cannot be meant, InvalidText with the offset of the first bad byte, LeftOut where
+    the pattern leaves text out unless it may be `partial`, OSError if the file cannot be read, and what `train` raises.
     """
     tokens = (special_tokens,) if isinstance(special_tokens, str) else tuple(special_tokens or ())
     if not all(isinstance(token, str) for token in tokens):

@@ -23,15 +23,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts
+from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, Veto, WordCounts
 from variants.extending import Refused, check_inherited, inherit
 from variants.pair_queue import PairQueue, heap_functions
-from variants.words import Vocabulary
-
-TokenPair = tuple[bytes, bytes]
 
 
 def train(
@@ -55,17 +52,22 @@ def train(
     if not 0 <= compress_threshold <= 1:
         raise ValueError(f"compress_threshold is {compress_threshold}; it is a share from 0 to 1")
     check_inherited(inherited, inheriting, num_merges)
-    vocabulary = Vocabulary(tie_break.reversed_key)
-    merges = vocabulary.merges
+    merges: list[Merge] = []
     meter.follow(merges)
-    text = SegmentedText(word_counts)
+    keys = {bytes((byte,)): tie_break.reversed_key(byte, bytes((byte,))) for byte in range(256)}
     # While merges are inherited a pair may be as rare as it likes, and under a veto.
-    pairs = PositionedPairs(text, 1 if inherited else min_count, meter)
-    if inherited:
-        make_inherited(pairs, vocabulary, inherited, inheriting, meter)
-    keys = dict(zip(vocabulary.tokens, vocabulary.keys))
+    pairs = PositionedPairs(SegmentedText(word_counts), 1 if inherited else min_count, meter)
+
+    def make(pair: Merge) -> Sequence[Merge]:
+        """Make a merge at the positions of its pair, which may stand nowhere; returns the pairs born of it."""
+        token = pair[0] + pair[1]
+        keys[token] = tie_break.reversed_key(256 + len(merges), token)
+        merges.append(pair)
+        return pairs.merge(pair, meter) if pair in pairs.counts else ()
+
+    inherit(inherited, inheriting, pairs.counts, make)
     if inherited or veto is not None:
-        pairs.keep_only(min_count, Refused(vocabulary, veto))
+        pairs.keep_only(min_count, Refused(merges, veto))
     queue = PairQueue(heap_functions("c"), pairs.counts, keys, meter)
     meter.lap("init")
     while len(merges) < num_merges:
@@ -73,29 +75,9 @@ def train(
         meter.lap("max")
         if pair is None:
             break
-        token = pair[0] + pair[1]
-        keys[token] = tie_break.reversed_key(256 + len(merges), token)
-        merges.append(pair)
-        queue.push(pairs.merge(pair, meter), meter)
+        queue.push(make(pair), meter)
         meter.lap("update")
     return merges
-
-
-def make_inherited(
-    pairs: PositionedPairs, vocabulary: Vocabulary, inherited: Sequence[Merge], inheriting: str, meter: Meter
-) -> None:
-    """Make the inherited merges at the positions of their pairs, of which some may stand nowhere."""
-    tokens, ids = vocabulary.tokens, {token: number for number, token in enumerate(vocabulary.tokens)}
-
-    def numbered(come: Iterable[TokenPair]) -> Iterable[Pair]:
-        return [(ids[left], ids[right]) for left, right in come]
-
-    def make(pair: Pair, token: int) -> Iterable[Pair]:
-        ids[tokens[token]] = token
-        standing = tokens[pair[0]], tokens[pair[1]]
-        return numbered(pairs.merge(standing, meter)) if pairs.counts.get(standing) else ()
-
-    inherit(inherited, inheriting, vocabulary, numbered(pairs.counts), make)
 
 
 class SegmentedText:
@@ -136,10 +118,10 @@ class PositionedPairs:
         self.text = text
         self.min_count = min_count
         self.refused: Refused | None = None
-        self.counts: dict[TokenPair, int] = {}
-        self.positions: dict[TokenPair, Any] = {}
-        self.counts_when_listed: dict[TokenPair, int] = {}
-        self.born: list[TokenPair] = []
+        self.counts: dict[Merge, int] = {}
+        self.positions: dict[Merge, Any] = {}
+        self.counts_when_listed: dict[Merge, int] = {}
+        self.born: list[Merge] = []
         content, seg_status = text.text, text.seg_status
         weight = weight_ends = updates = 0
         for position in range(1, len(content) - 1):
@@ -155,10 +137,10 @@ class PositionedPairs:
     def keep_only(self, min_count: int, refused: Refused) -> None:
         """From now on keep no pair that is rarer or refused, and forget those that are."""
         self.min_count, self.refused = min_count, refused
-        for pair in [pair for pair, count in self.counts.items() if count < min_count or refused.spelled_so(*pair)]:
+        for pair in [pair for pair, count in self.counts.items() if count < min_count or refused(*pair)]:
             self.forget(pair)
 
-    def merge(self, pair: TokenPair, meter: Meter) -> list[TokenPair]:
+    def merge(self, pair: Merge, meter: Meter) -> list[Merge]:
         """Join `pair` wherever it still occurs, left to right; returns the pairs born of it that can be chosen."""
         left, right = pair
         token = left + right
@@ -190,7 +172,7 @@ class PositionedPairs:
         meter.tally("pair_updates", updates)
         return self.settle()
 
-    def add(self, pair: TokenPair, position: int, weight: int) -> None:
+    def add(self, pair: Merge, position: int, weight: int) -> None:
         """Note one more occurrence of a pair that is being born."""
         if pair in self.counts:
             self.counts[pair] += weight
@@ -200,18 +182,18 @@ class PositionedPairs:
             self.positions[pair] = array(self.text.position_typecode, (position,))
             self.born.append(pair)
 
-    def subtract(self, pair: TokenPair, weight: int) -> None:
+    def subtract(self, pair: Merge, weight: int) -> None:
         """Take an occurrence away; an old pair that can no longer be chosen is forgotten, with its list."""
         if pair in self.counts:
             self.counts[pair] -= weight
             if self.counts[pair] < self.min_count and pair in self.counts_when_listed:
                 self.forget(pair)
 
-    def settle(self) -> list[TokenPair]:
+    def settle(self) -> list[Merge]:
         """Keep those of the pairs just born that can still be chosen. A merge's own pairs may be gone already."""
         kept = []
         for pair in self.born:
-            may_be_chosen = self.refused is None or not self.refused.spelled_so(*pair)
+            may_be_chosen = self.refused is None or not self.refused(*pair)
             if self.counts[pair] >= self.min_count and may_be_chosen:
                 kept.append(pair)
                 self.counts_when_listed[pair] = self.counts[pair]
@@ -220,10 +202,10 @@ class PositionedPairs:
         self.born = []
         return kept
 
-    def forget(self, pair: TokenPair) -> None:
+    def forget(self, pair: Merge) -> None:
         del self.positions[pair], self.counts[pair], self.counts_when_listed[pair]
 
-    def compress(self, pair: TokenPair, threshold: float, meter: Meter) -> None:
+    def compress(self, pair: Merge, threshold: float, meter: Meter) -> None:
         """Rebuild the pair's list without stale positions if too little of its first count is left."""
         if self.counts[pair] >= threshold * self.counts_when_listed[pair]:
             return

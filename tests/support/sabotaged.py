@@ -195,15 +195,16 @@ def mutant(name: str, right: str, wrong: str) -> Train:
     return extending_with(**{name: mutated(extending, {right: wrong})[name]})
 
 
-veto_forgotten_for_the_second_occurrence = mutant(
-    "Refused", "        return self.answers[pair]\n", "            return self.answers[pair]\n        return False\n"
-)
+def only_once(refused: Callable[..., bool]) -> Callable[..., bool]:
+    asked: set[Any] = set()
+    return lambda *pair: pair not in asked and not asked.add(pair) and refused(*pair)  # type: ignore[func-returns-value]
+
+
+veto_forgotten_for_the_second_occurrence = extending_with(cache=only_once)
 no_veto = mutant("Refused", "(self.veto is not None and bool(self.veto(left, right))) or", "")
-spells_a_token_twice = mutant("Refused", "{left + right for left, right in vocabulary.merges}", "set()")
-dropped_merge_kept = mutant("inherit", 'inheriting == "met" and pair not in met', "-1 in pair")
-used_up_merge_dropped = mutant(
-    "inherit", "met.update(merge(pair, ids[left + right]))", "met = {*merge(pair, ids[left + right])}"
-)
+spells_a_token_twice = mutant("Refused", "{left + right for left, right in inherited}", "set()")
+dropped_merge_kept = extending_with(inherit=lambda inherited, _, *how: extending.inherit(inherited, "kept", *how))
+used_up_merge_dropped = mutant("inherit", "met.update(make(pair))", "met = {*make(pair)}")
 kept_merge_dropped = extending_with(inherit=lambda inherited, _, *how: extending.inherit(inherited, "met", *how))
 inherited_in_another_order = extending_with(inherit=lambda inherited, *how: extending.inherit(inherited[::-1], *how))
 runs_counted_without_overlap = extending_with(count_pairs=count_without_overlap)

@@ -20,8 +20,8 @@ from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, train, train_new_from_iterator
 from harness.tokenizers.learned import Learned, cut
 from variants.contract import GPT2_PATTERN, Corpus, TieBreak, WordCounts, vocab_of
-from variants.counting import documents
-from variants.counting.documents import DIVIDERS, count_documents
+from variants.counting import parts
+from variants.counting.parts import DIVIDERS, count_documents
 from variants.counting.pretokenize import split_documents
 
 OWN = r"\w+|\W"
@@ -46,7 +46,7 @@ some_texts = st.lists(st.lists(st.sampled_from(PARTS), max_size=8).map("".join),
 def test_documents_are_counted_one_by_one(
     texts: list[str], pattern: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "PIECE_BYTES", 20)
+    monkeypatch.setattr(parts, "PIECE_BYTES", 20)
     expression = PATTERNS.get(pattern, pattern)
     corpus = Corpus("documents", SPECIALS, expression)
     batches = [[text.encode() for text in texts[:3]], [text.encode() for text in texts[3:]]]

@@ -14,6 +14,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from variants.contract import NULL_METER, Corpus, InvalidText, Meter, Unavailable, WordCounts
@@ -86,31 +87,26 @@ def before_the_clock() -> None:
     character_classes()
 
 
+@dataclass
 class Scan:
-    """One corpus being counted, and how."""
+    """One corpus being counted, and how. Words go to `taker`, if there is one: see `in_parts`."""
 
-    def __init__(
-        self,
-        corpus: Corpus,
-        meter: Meter,
-        pattern: bytes,
-        instructions: str = "",
-        buffer: int | None = None,
-        memory: int | None = None,
-        taker: Any = None,
-    ) -> None:
+    corpus: Corpus
+    meter: Meter
+    pattern: bytes
+    instructions: str = ""
+    buffer: int = 0
+    memory: int | None = None
+    taker: Any = None
+
+    def __post_init__(self) -> None:
         self.scanner = built("_scanner")
-        self.corpus = corpus
-        self.meter = meter
-        self.pattern = pattern
-        self.specials = [token.encode() for token in corpus.special_tokens]
+        self.specials = [token.encode() for token in self.corpus.special_tokens]
         if not all(self.specials):
             raise ValueError("a special token of no bytes matches everywhere; leave it out")
         self.tables = character_classes()
-        self.instructions = instructions or self.scanner.supported_paths()[-1]
-        self.buffer = buffer or BUFFER_BYTES
-        self.memory = memory
-        self.taker = taker
+        self.instructions = self.instructions or self.scanner.supported_paths()[-1]
+        self.buffer = self.buffer or BUFFER_BYTES
 
     def count_file(self, threads: int, smallest_range: int) -> WordCounts:
         with open(self.corpus.path, "rb", buffering=0) as file:  # noqa: PTH123 - a job names its files by strings
@@ -166,7 +162,8 @@ class Scan:
         self.meter.add("count" if self.taker is None else "convert", seconds * handing_over)
         self.meter.add("count", seconds * (1 - reading - handing_over))
         after = os.fstat(descriptor)
-        if cut_off or (stat.S_ISREG(before.st_mode) and changed(before, after)):
+        is_changed = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
+        if cut_off or (stat.S_ISREG(before.st_mode) and is_changed):
             raise OSError(f"{self.corpus.path} was changed while it was being counted; count it again")
         if columns is None:
             raise InvalidText(self.corpus.path, invalid)
@@ -186,16 +183,13 @@ class Scan:
             ranges = processes.cut(self.corpus, facts.st_size, width)
             return [0, *(stop for _, stop in ranges)] if len(ranges) > 1 else []
         targets = [facts.st_size * part // width for part in range(width)] + [facts.st_size]
-
-        def read(start: int, length: int) -> bytes:
-            return os.pread(file.fileno(), length, start)
-
-        cuts = (self.safe_place(read, target, limit) for target, limit in zip(targets[1:], targets[2:]))
+        cuts = [self.safe_place(file, target, limit) for target, limit in zip(targets[1:], targets[2:])]
+        file.seek(0)
         inner = [place for place in cuts if place is not None]
         return [0, *inner, facts.st_size] if inner else []
 
-    def safe_place(self, read: Callable[[int, int], bytes], target: int, limit: int) -> int | None:
-        """The first safe place for a cut between `target` and `limit`; `read(start, length)` reads of the text.
+    def safe_place(self, file: BinaryIO, target: int, limit: int) -> int | None:
+        """The first safe place for a cut between `target` and `limit`.
 
         It depends on the text and on `target` alone, so equal questions get equal answers.
         """
@@ -203,7 +197,8 @@ class Scan:
         position = target
         while position < limit:
             begin = max(0, position - around)
-            window = read(begin, position - begin + self.buffer + around)
+            file.seek(begin)
+            window = file.read(position - begin + self.buffer + around)
             place = self.scanner.first_cut(window, position - begin, self.pattern, self.specials, self.tables)
             if place < len(window):
                 return begin + place if begin + place < limit else None
@@ -228,7 +223,3 @@ def piped(write: Callable[[BinaryIO], object]) -> Iterator[BinaryIO]:
                 yield file
         finally:
             feeding.result()
-
-
-def changed(before: os.stat_result, after: os.stat_result) -> bool:
-    return (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)

@@ -1,27 +1,39 @@
-"""Counting one part of a text alone: where a text may be cut, the words of a stream, and sorted runs of words.
+"""Counting what is no whole file: parts of a text, streams, runs to be merged, and documents that come one by one.
 
 A text is cut where neither a pre-token nor a special token can span the cut, so the words of all parts together are
-those of the text.
+those of the text. Documents are never joined, so no word and no special token spans two of them: if the pattern is
+compiled in, they go through a pipe to the scanner, divided by a character that none of them has; the rare one that has
+it, and every document with another pattern, is matched in Python. Tables spill when they are full: see spilling.py.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import BinaryIO
 
-from variants.contract import NULL_METER, Corpus, WordCounts
+from variants.contract import NULL_METER, Corpus, Meter, WordCounts
 from variants.counting import processes
 from variants.counting.native import Scan, piped
 from variants.counting.patterns import compiled, splits_documents
-from variants.counting.pretokenize import serial
+from variants.counting.pretokenize import WordTable, serial, split_documents
+from variants.counting.spilling import Overflow, Spill, run_in, spill_folder, unnamed_files, write_run
 from variants.counting.spilling import merge as merge_runs
-from variants.counting.spilling import run_in, spill_folder, unnamed_files, write_run
 
-__all__ = ["count_stream", "ends_a_part", "merge_runs", "run_in", "safe_place", "sorted_run", "spill_folder"]
+__all__ = [
+    "count_documents", "count_stream", "ends_a_part", "merge_runs", "run_in", "safe_place", "sorted_run",
+    "spill_folder",
+]  # fmt: skip
 
 REPLACEMENT = "\ufffd"
+DIVIDERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
+"""Unicode keeps these free for the private use of a program."""
+PIECE_BYTES, PIECE_DOCUMENTS = 1 << 20, 1 << 16
 
 
 def ends_a_part(token: str, special_tokens: Sequence[str]) -> bool:
@@ -43,13 +55,8 @@ def safe_place(corpus: Corpus, file: BinaryIO, size: int, target: int) -> int:
     if target <= 0 or target >= size:
         return max(0, min(target, size))
     if scanned(corpus):
-
-        def read(start: int, length: int) -> bytes:
-            file.seek(start)
-            return file.read(length)
-
         scan = Scan(corpus, NULL_METER, compiled(corpus.pattern) or b"")
-        place = scan.safe_place(read, target, size)
+        place = scan.safe_place(file, target, size)
     else:
         tokens = processes.safe_to_cut([token.encode() for token in corpus.special_tokens])
         if not tokens:
@@ -90,3 +97,109 @@ def sorted_run(word_counts: WordCounts) -> bytes:
         write_run(word_counts, file)
         file.seek(0)
         return file.read()
+
+
+def count_documents(
+    batches: Iterable[Sequence[bytes]], corpus: Corpus, memory: int, meter: Meter = NULL_METER, *, threads: int = 1
+) -> WordCounts:
+    """Count the words of batches of documents, which are valid UTF-8 unless the corpus's pattern is None.
+
+    `corpus` says how to read them; its path is unused. `memory` limits the tables; `meter.progress` gets the bytes.
+    Raises Unavailable without the compiled scanner, LeftOut if the pattern leaves text out, and what `batches` raises.
+    """
+    matcher = Matcher(corpus, memory)
+    pattern = None if corpus.pattern is None else compiled(corpus.pattern)
+    if pattern is None:
+        for batch in batches:
+            for document in batch:
+                matcher.add(document)
+            meter.progress(matcher.bytes)
+        return matcher.overflow.word_counts(meter)
+    divider = next(divider for divider in DIVIDERS if divider not in "".join(corpus.special_tokens)).encode()
+    scanners = [Scanner(corpus, pattern, divider, memory // threads) for _ in range(threads)]
+    done = 0
+    try:
+        for number, some in enumerate(pieces(batches)):
+            piece = divider.join([*some, b""])
+            done += len(piece) - len(some) * len(divider)
+            if piece.count(divider) > len(some):
+                for document in some:
+                    if divider in document:
+                        matcher.add(document)
+                piece = divider.join([*(document for document in some if divider not in document), b""])
+            scanners[number % threads].write(piece)
+            meter.progress(done)
+    finally:
+        for scanner in scanners:
+            scanner.close()
+    tables = [*(scanner.counting.result() for scanner in scanners), matcher.overflow.word_counts(meter)]
+    return sum_of([table for table in tables if len(table)])
+
+
+def pieces(batches: Iterable[Sequence[bytes]]) -> Iterator[list[bytes]]:
+    """As many documents at a time as have the size of a piece together."""
+    some, size = list[bytes](), 0
+    for batch in batches:
+        some += batch
+        size += sum(map(len, batch))
+        if size >= PIECE_BYTES or len(some) >= PIECE_DOCUMENTS:
+            yield some
+            some, size = [], 0
+    yield some
+
+
+def sum_of(tables: Sequence[WordCounts]) -> WordCounts:
+    if len(tables) == 1:
+        return tables[0]
+    spill = Spill()
+    for table in tables:
+        spill.add(table)
+    return spill.merged() if tables else WordCounts.from_items([])
+
+
+class Scanner:
+    """The compiled scanner at the other end of a pipe, in a thread of its own."""
+
+    def __init__(self, corpus: Corpus, pattern: bytes, divider: bytes, memory: int) -> None:
+        scan = Scan(corpus, NULL_METER, pattern, memory=memory)
+        scan.specials.append(divider)
+        reading, writing = os.pipe()
+
+        def count() -> WordCounts:
+            with open(reading, "rb", buffering=0) as text:  # noqa: PTH123
+                return scan.count(text, [])
+
+        self.pipe = open(writing, "wb")  # noqa: PTH123, SIM115 - closed in `close`
+        self.executor = ThreadPoolExecutor(1)
+        self.counting = self.executor.submit(count)
+
+    def write(self, piece: bytes) -> None:
+        try:
+            self.pipe.write(piece)
+        except BrokenPipeError:
+            self.counting.result()  # raises what the scanner raised
+            raise
+
+    def close(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self.pipe.close()
+        self.executor.shutdown()
+
+
+class Matcher:
+    """Words counted in Python, by any pattern or none."""
+
+    def __init__(self, corpus: Corpus, memory: int) -> None:
+        self.table = WordTable(corpus)
+        self.words: Counter[bytes] = Counter()
+        self.bytes = 0
+        self.overflow = Overflow(
+            self.words, memory, lambda: WordCounts.from_columns(self.words.keys(), self.words.values())
+        )
+
+    def add(self, document: bytes) -> None:
+        for stretch, offset in split_documents([document], self.table.corpus.special_tokens):
+            self.words.update(self.table.pre_tokens(stretch, offset))
+        self.bytes += len(document)
+        if self.overflow.is_full():
+            self.overflow.empty()
