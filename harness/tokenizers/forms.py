@@ -24,8 +24,6 @@ from variants.contract import Merge
 
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 TOKENIZER_JSON, RANKS = "tokenizer.json", "ranks.tiktoken"
-ANYTHING = "(?s:.+)"
-"""Stands for no pattern, because tiktoken must have one."""
 Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 Value = TypeVar("Value")
 
@@ -279,7 +277,7 @@ def as_tiktoken(ranks: Mapping[bytes, int], learned: Learned) -> Any:
     """The `tiktoken.Encoding` of ranks, with a tokenizer's pattern and special tokens."""
     return extra("tiktoken", RANKS, "engines").Encoding(
         "ours",
-        pat_str=ANYTHING if learned.pattern is None else learned.pattern,
+        pat_str="(?s:.+)" if learned.pattern is None else learned.pattern,  # it must have one
         mergeable_ranks=dict(ranks),
         special_tokens=learned.special_tokens,
     )

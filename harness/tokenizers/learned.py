@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, takewhile
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -160,10 +160,8 @@ def read_spelling(spelling: str) -> bytes:
 # Merging: of all neighbours the pair that was learned first, the leftmost of equals, until no pair is left.
 # For merges from training this is the same as making every merge in turn. Lists from elsewhere may differ.
 
-Token = TypeVar("Token")
 
-
-def join(tokens: Sequence[Token], rank_of: Callable[[Any], int | None], made: Any) -> list[Token]:
+def join(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any) -> list[Any]:
     """The tokens after merging by rank, in a linked list; the pair of rank n makes the token `made[n]`.
 
     An entry of the heap is out of date if the pair that begins at its place has another rank, or none.
@@ -171,7 +169,7 @@ def join(tokens: Sequence[Token], rank_of: Callable[[Any], int | None], made: An
     >>> join([b"a", b"a", b"b"], {(b"a", b"b"): 0, (b"a", b"ab"): 1}.get, [b"ab", b"aab"])
     [b'aab']
     """
-    merged: list[Any] = list(tokens)
+    merged = list(tokens)
     ranks = enumerate(map(rank_of, pairwise(merged)))
     heap = [(rank, place) for place, rank in ranks if rank is not None]
     heapq.heapify(heap)

@@ -114,10 +114,7 @@ class Reporting(Meter):
 
 @contextmanager
 def showing(label: str, total: int, unit: str, progress: bool) -> Iterator[Meter]:
-    """A meter, with a progress bar if `progress` is true; a total of 0 is unknown.
-
-    Turns what counters and trainers raise into a Refusal.
-    """
+    """A meter, with a progress bar if `progress` is true. What counters and trainers raise becomes a Refusal."""
     with bar(label, total, unit) if progress else nullcontext(lambda _: None) as show:
         try:
             yield Reporting(show)
