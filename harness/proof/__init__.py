@@ -7,4 +7,3 @@ smallest input that shows it; for merges, which of them were the most frequent p
 IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG, UNPROVED = (
     "identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"
 )  # fmt: skip
-IDENTITIES = (IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG, UNPROVED)

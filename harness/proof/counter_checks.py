@@ -273,12 +273,7 @@ first_of_two_invalid: ok<|e|>ok<|e|>ok<|e|>ok<|e|>ok<|e|>\xff<|e|>ok<|e|>ok<|e|>
 """,
         counting,
     ),
-    Case(
-        "F14",
-        CounterCall(b"a" * 600, ()),
-        {b"a" * 600: 1},
-        "one word of 600 bytes, however many share the file",
-    ),
+    Case("F14", CounterCall(b"a" * 600, ()), {b"a" * 600: 1}, "one word of 600 bytes, however many share the file"),
     Case(
         "special_across_4096",
         CounterCall(b"a" * 4090 + b"<|endoftext|>b", ("<|endoftext|>",)),
