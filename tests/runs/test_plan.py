@@ -33,7 +33,6 @@ def book(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        (["variant=heap"], {"heap": {}}),
         (["variant=heap", "variants=[naive]"], {"naive": {}}),
         (["variants=[definition,heap,naive]"], {"naive": {}, "naive_extending": {}, "heap": {}}),
         # A parameter goes to those that take it, also if it is another's default; any goes to other packages' trainers.
@@ -98,19 +97,15 @@ def test_a_pattern_is_named_by_its_card_or_by_itself() -> None:
         assert pattern_of({"name": name, "regex": expression}) == (named, expression)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "how"),
-    [
+def test_a_preset_says_how_often_unless_the_command_does() -> None:
+    for arguments, how in (
         ([], ("quick", "time", 0, 1)),
         (["measure=careful", "repeat=40"], ("careful", "time", 1, 40)),
         (["measure=proof"], ("proof", "proof", 0, 1)),
         (["measure=paired", "measure.warm_up=0"], ("paired", "time", 0, 10)),
-    ],
-)
-def test_a_preset_says_how_often_unless_the_command_does(arguments: list[str], how: tuple[Any, ...]) -> None:
-    (only,) = compose(arguments)
-    settings = settings_of(only.values)
-    assert (settings.measure, settings.kind, settings.warm_up, settings.repeat) == how
+    ):
+        settings = settings_of(compose(arguments)[0].values)
+        assert (settings.measure, settings.kind, settings.warm_up, settings.repeat) == how
 
 
 def test_memory_is_limited_by_what_is_free_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,53 +160,30 @@ def test_a_broken_card_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         registry.variants.__wrapped__()
 
 
-def test_variants_are_in_the_order_of_the_series() -> None:
-    cards = [card for card in registry.variants().values() if card.part is not None]
-    parts = [card.part or 0 for card in cards if not {"cython", "cpp"} & set(card.tags)]
-    assert parts == sorted(parts)
-    assert [card.name for card in cards][:2] == ["naive", "incremental"]
-
-
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ("nonesuch:train", "cannot import 'nonesuch:train'"),
-        ("variants.naive:Vocabulary.nonesuch", "cannot import"),
-        ("not a target", "package.module:function"),
-        ("broken_on_import:train", "ZeroDivisionError"),
-        ("variants.contract:GPT2_PATTERN", "is str, not a function"),
-    ],
-)
-def test_a_target_that_is_no_function_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, message: str
-) -> None:
+def test_a_target_that_is_no_function_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_on_import.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(Refusal, match=message):
-        registry.resolve(target)
+    for target, message in {
+        "nonesuch:train": "cannot import 'nonesuch:train'",
+        "variants.naive:Vocabulary.nonesuch": "cannot import",
+        "not a target": "package.module:function",
+        "broken_on_import:train": "ZeroDivisionError",
+        "variants.contract:GPT2_PATTERN": "is str, not a function",
+    }.items():
+        with pytest.raises(Refusal, match=message):
+            registry.resolve(target)
 
 
 # ---- sizes
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        (4_000_000, 4_000_000),
-        ("64 mb", 64 * 10**6),
-        (" 1.5GiB ", 3 * 2**29),
-        ("0.001MB", 1000),
-        ("9007199254740993", 9007199254740993),
-    ],
-)
-def test_sizes_as_people_write_them(text: str | int, size: int) -> None:
-    assert parse_bytes(text, "data.bytes") == size
-
-
-@pytest.mark.parametrize("text", ["", "-1", "1,000", "1TBB", "nan", "9" * 5000])
-def test_an_invalid_size_is_refused(text: str) -> None:
-    with pytest.raises(Refusal, match="is not a size; write a number"):
-        parse_bytes(text, "data.bytes")
+def test_sizes_as_people_write_them() -> None:
+    sizes = {"64 mb": 64 * 10**6, " 1.5GiB ": 3 * 2**29, "0.001MB": 1000, "9007199254740993": 9007199254740993}
+    for text, size in sizes.items():
+        assert parse_bytes(text, "data.bytes") == size
+    for wrong in ("", "-1", "1,000", "1TBB", "nan", "9" * 5000):
+        with pytest.raises(Refusal, match="is not a size; write a number"):
+            parse_bytes(wrong, "data.bytes")
 
 
 # ---- plan=true
