@@ -27,14 +27,13 @@ from variants.words import count_pairs
 OPENMP = ("openmp_lock", "openmp_critical", "openmp_slots", "openmp_region")
 SCHEDULES = ("static", "dynamic", "guided", "auto")
 PUSHES, PASSED_AS = ("all", "grown"), ("columns", "objects", "indexed")
-BUILD = "python -m pip install -e . builds it"
 MISSING = {
-    "absl": f"Abseil was not here when this was built; apt-get install libabsl-dev, then {BUILD}",
+    "absl": "Abseil was not here when this was built; apt-get install libabsl-dev, then pip install -e . builds it",
     "boost": (
-        f"Boost 1.81 or later was not here when this was built; apt-get install libboost1.81-dev, then {BUILD} "
-        "(elsewhere than Debian: pip install boost-headers, and CPLUS_INCLUDE_PATH naming its headers while building)"
+        "Boost 1.81 or later was not here when this was built; apt-get install libboost1.81-dev (or pip install "
+        "boost-headers, and CPLUS_INCLUDE_PATH naming its headers), then pip install -e . builds it"
     ),
-    "openmp": f"the compiler had no OpenMP when this was built; with g++ and its libgomp, {BUILD}",
+    "openmp": "the compiler had no OpenMP when this was built; with g++ and its libgomp, pip install -e . builds it",
 }
 # By whole names, so that the digest of what a variant runs can follow them.
 MODULES = {

@@ -60,7 +60,8 @@ def train(
         options = {"tie_break": tie_break.value, "min_count": min_count, "threads": threads}
         arguments = arguments_of(command, values, options)
         begun = time.perf_counter()
-        write_words(words, word_counts)
+        with words.open("w", encoding="ascii") as file:
+            file.writelines(f"{count} {word.hex()}\n" for word, count in word_counts.items())
         meter.add("convert", time.perf_counter() - begun)
         whole = run(arguments, merges, meter)
         begun = time.perf_counter()
@@ -92,11 +93,6 @@ def arguments_of(command: str, values: Mapping[str, Any], options: Mapping[str, 
     elif missing := [name for name in IN_ANY_CASE[:2] if name not in places]:
         raise ValueError(f"the command has no place for {{{missing[0]}}}; use all of them, or none")
     return [PLACE.sub(lambda found: str(known[found[1]]), argument) for argument in arguments]
-
-
-def write_words(path: Path, word_counts: WordCounts) -> None:
-    with path.open("w", encoding="ascii") as file:
-        file.writelines(f"{count} {word.hex()}\n" for word, count in word_counts.items())
 
 
 def run(arguments: list[str], merges: Path, meter: Meter) -> bool:

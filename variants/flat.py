@@ -94,7 +94,8 @@ def train_on(
         if not limits.whole_characters or built("_flat").are_whole(*columns):
             return train_compiled(columns, num_merges, meter, veto=limits, **how)
     pieces = built("_flat").Pieces(ids_of(inherited))
-    return extend(pieces, columns, num_merges, meter, inheriting=inheriting, veto=veto, **how)
+    how.update(pieces=pieces, dropping=inheriting == "met", veto=limits_of(veto))
+    return train_compiled(columns, num_merges, meter, **how)
 
 
 def ids_of(inherited: Sequence[Merge]) -> tuple[array[int], array[int]]:
@@ -111,21 +112,6 @@ def ids_of(inherited: Sequence[Merge]) -> tuple[array[int], array[int]]:
             rights.append(ids[right])
             ids[left + right] = FIRST_BYTE + len(ids)
     return lefts, rights
-
-
-def extend(
-    pieces: Any,
-    columns: list[memoryview],
-    num_merges: int,
-    meter: Meter,
-    *,
-    inheriting: str,
-    veto: Veto | None,
-    **how: Any,
-) -> Sequence[Merge]:
-    """Go on from the merges that the pieces are encoded by; they take the words in the columns first."""
-    how |= {"pieces": pieces, "dropping": inheriting == "met", "veto": limits_of(veto)}
-    return train_compiled(columns, num_merges, meter, **how)
 
 
 def train_compiled(

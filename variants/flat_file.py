@@ -14,6 +14,7 @@ from variants.contract import GPT2_PATTERN, GREATEST_BYTES, NULL_METER, Corpus, 
 from variants.extending import check_inherited
 from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
 from variants.native import built, loading
+from variants.vetoes import limits_of
 
 try:
     from variants.counting.native import before_the_clock as make_tables
@@ -49,7 +50,8 @@ def train(
     if inherited or not flat.is_bounded(veto):  # pieces are encoded as they are read: never all of the text is here
         pieces = built("_flat").Pieces(flat.ids_of(inherited))
         in_parts(corpus, pieces, meter, threads=threads)
-        return flat.extend(pieces, [], num_merges, meter, inheriting=inheriting, veto=veto, **how)
+        how.update(pieces=pieces, dropping=inheriting == "met", veto=limits_of(veto))
+        return flat.train_compiled([], num_merges, meter, **how)
     word_counts = native(corpus, meter, threads=threads)
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     del word_counts  # so that the words' memory goes to the lists as soon as the text is laid out

@@ -141,17 +141,13 @@ def named(name: str) -> Veto | None:
     if kind == "protected" and re.fullmatch(r"([0-9a-f]{2})+(\.([0-9a-f]{2})+)*", value):
         return protected(map(bytes.fromhex, value.split(".")))
     if not (kind and colon and value) or kind in ("bytes", "characters", "protected"):
-        raise ValueError(unknown(name))
+        import difflib  # late: only a mistake needs it
+
+        close = difflib.get_close_matches(name, NAMES, 1)
+        meant = f" did you mean {close[0]}?" if close else ""
+        own = "package.module:function for one of your own"
+        raise ValueError(f"unknown veto {name!r};{meant} there are: {', '.join(NAMES)}, and {own}")
     veto: Veto = getattr(importlib.import_module(kind), value)
     if not callable(veto):
         raise ValueError(f"veto={name} is not a function of two halves' bytes")
     return veto
-
-
-def unknown(name: str) -> str:
-    import difflib  # late: only a mistake needs it
-
-    close = difflib.get_close_matches(name, NAMES, 1)
-    meant = f" did you mean {close[0]}?" if close else ""
-    names = ", ".join(NAMES)
-    return f"unknown veto {name!r};{meant} there are: {names}, and package.module:function for one of your own"

@@ -23,12 +23,12 @@ from sanitizers import case_text, printed_merges, sanitized, veto_numbers
 from workbench import first_fast
 
 from harness.common import registry
+from harness.proof.true_counts import TrueCounts
 from variants import extending as naive_extending
 from variants import flat, flat_file, heap, naive, seg_status, vetoes
 from variants.contract import Corpus, Merge, Merges, Meter, TieBreak, WordCounts
 from variants.counting import native
 from variants.extending import check_inherited
-from variants.words import merge_pair
 
 flat_native = pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
 
@@ -151,13 +151,6 @@ def test_guess_that_was_too_high_is_noticed_and_fixed(inherits: bool) -> None:
     assert meter.tallies["rescans"] > 0
 
 
-def test_repeated_words_break_the_certain_bound_but_not_the_merges() -> None:
-    # Ten times the same two words: ten are finished by one merge, which the bound on the last count leaves out.
-    words = [b"ab", b"cd"] * 10 + [b"xyz", b"xyw"]
-    table = WordCounts.from_columns(words, [9] * 20 + [1, 1])
-    assert flat.train(table, 6) == naive.train(table, 6)
-
-
 @pytest.mark.parametrize("tie_break", TieBreak, ids=lambda tie: tie.value)
 def test_a_token_that_grows_to_the_end_of_a_long_word_needs_little_memory(tie_break: TieBreak) -> None:
     """Spelled at every stage it would take gigabytes; sorted in, its neighbours would take minutes."""
@@ -193,22 +186,16 @@ def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
 
 
 def test_phases_and_tallies_are_reported() -> None:
-    words, meter, unpruned = chain_of_letters(20_000), Meter(), Meter()
+    words, meter = chain_of_letters(20_000), Meter()
     merges = flat.train(words, 300, meter)
     assert set(meter.seconds) == {"convert", "init", "max", "update"}
     assert meter.followed == merges
-    token, ids = 256, list(bytes(words.data))
-    numbers = {bytes((byte,)): byte for byte in range(256)}
-    for left, right in merges:
-        ids = merge_pair(ids, (numbers[left], numbers[right]), token)
-        numbers[left + right], token = token, token + 1
-    assert meter.tallies["occurrences_merged"] == 20_000 - len(ids)
-    words = WordCounts.from_items((b"%06o" % (number * 7), number) for number in range(1, 2000))
-    for one, pruning in ((meter, True), (unpruned, False)):
-        one.tallies.clear()
-        flat.train(words, 100, one, pruning=pruning)
-    assert meter.tallies["rescans"] == unpruned.tallies["rescans"] == 0
-    assert meter.tallies["pairs_kept"] < unpruned.tallies["pairs_kept"]
+    assert meter.tallies["occurrences_merged"] == 20_000 - TrueCounts(words, inherited=merges).text.tokens
+    words, meters = WordCounts.from_items((b"%06o" % (each * 7), each) for each in range(1, 2000)), (Meter(), Meter())
+    for meter, pruning in zip(meters, (True, False), strict=True):
+        flat.train(words, 100, meter, pruning=pruning)
+    assert meters[0].tallies["rescans"] == meters[1].tallies["rescans"] == 0
+    assert meters[0].tallies["pairs_kept"] < meters[1].tallies["pairs_kept"]
 
 
 # ---- extending
@@ -241,19 +228,14 @@ def test_characters_are_encoded_by_themselves_only_where_it_makes_no_difference(
 
 
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="threads is 0; it is 1 or more"):
-        flat.train(WordCounts.from_items([(b"ab", 1)]), 1, threads=0)
     for lefts, rights in (([99, 2**31], [100, 100]), ([99, 100], [100, 259]), ([1], [100]), ([99], [0])):
         with pytest.raises(ValueError, match=f"merge {len(lefts)} has a half that no merge before it makes"):
             flat_native.Pieces((array("I", lefts), array("I", rights)))
-    with pytest.raises(ValueError, match="2 left halves need as many right halves, not 1"):
-        flat_native.Pieces((array("I", [99, 100]), array("I", [100])))
-    words, ids = WordCounts.from_items([(b"ab", 1)]), (array("I", [99]), array("I", [100]))
-    how: dict[str, Any] = {"tie_break": 0, "min_count": 1, "threads": 1}
+    with pytest.raises(ValueError, match="threads is 0; it is 1 or more"):
+        flat.train(WordCounts.from_items([(b"ab", 1)]), 1, threads=0)
+    pieces, how = flat_native.Pieces((array("I"), array("I"))), {"tie_break": 0, "min_count": 1, "threads": 1}
     with pytest.raises(ValueError, match=r"call Pieces\.begin"):
-        flat_native.Pieces(ids).take(0, words.data, words.offsets, words.counts)
-    with pytest.raises(ValueError, match=r"call Pieces\.begin"):
-        flat_native.train([], 9, Meter(), pieces=flat_native.Pieces(ids), **how)
+        flat_native.train([], 9, Meter(), pieces=pieces, **how)
 
 
 def test_exception_of_a_veto_is_raised() -> None:

@@ -15,8 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -27,7 +26,7 @@ from sanitizers import compiled, sanitized
 
 from harness.__main__ import main
 from harness.records.file import read_records
-from variants.contract import GPT2_PATTERN, Corpus, InvalidText, Meter, Unavailable, WordCounts
+from variants.contract import GPT2_PATTERN, Corpus, InvalidText, Meter, Unavailable
 from variants.counting import character_classes, native
 from variants.counting.patterns import FAMILY, SUPERBPE, slots_of
 from variants.counting.pretokenize import serial
@@ -213,53 +212,17 @@ def test_file_that_changes_while_it_is_counted_is_refused(file: Path, monkeypatc
         native.native(Corpus(str(file)))
 
 
-class Summing:
-    """Takes words in parts, and keeps their sum."""
-
-    def __init__(self, happens: Callable[[], object] = lambda: None) -> None:
-        self.counts: Counter[bytes] = Counter()
-        self.parts: set[int] = set()
-        self.happens = happens
-
-    def begin(self, parts: int) -> None:
-        self.counts.clear()
-        self.parts = set(range(parts))
-
-    def take(self, part: int, data: memoryview, offsets: memoryview, counts: memoryview) -> None:
-        assert part in self.parts
-        self.happens()
-        self.counts.update(dict(WordCounts(data, offsets, counts)))
-
-
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 4])
+def test_receiver_of_parts_may_raise_and_meter_may_stop(
+    file: Path, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in (("BUFFER_BYTES", 64), ("SMALLEST_RANGE", 1), ("PART_BYTES", 1)):
         monkeypatch.setattr(native, name, value)
-
-
-@pytest.mark.usefixtures("small_parts")
-def test_words_in_parts_have_the_same_sum_though_a_text_is_read_again(file: Path) -> None:
-    texts = (b"", b"x", b"low lower the end\n" * 40, b"low lower " * 40 + b"\xff")
-    for content, threads in itertools.product(texts, (1, 5)):
-        file.write_bytes(content)
-        corpus, summing = Corpus(str(file), errors="replace"), Summing()
-        native.in_parts(corpus, summing, threads=threads)
-        assert summing.counts == dict(native.native(corpus).items())
-    with pytest.raises(InvalidText, match="400"):
-        native.in_parts(Corpus(str(file)), summing)
-
-
-@pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("threads", [1, 4])
-def test_receiver_of_parts_may_raise_and_meter_may_stop(file: Path, threads: int) -> None:
-    def fails() -> None:
-        raise LookupError("no more")
-
     file.write_bytes(b"low lower " * 400)
     with pytest.raises(LookupError, match="no more"):
-        native.in_parts(Corpus(str(file)), Summing(fails), threads=threads)
+        native.in_parts(Corpus(str(file)), Mock(take=Mock(side_effect=LookupError("no more"))), threads=threads)
     with pytest.raises(RuntimeError, match="stopped"):
-        native.in_parts(Corpus(str(file)), Summing(lambda: time.sleep(0.15)), Impatient(), threads=threads)
+        native.in_parts(Corpus(str(file)), Mock(take=lambda *_: time.sleep(0.15)), Impatient(), threads=threads)
 
 
 def test_invalid_arguments_are_refused(tmp_path: Path) -> None:

@@ -155,16 +155,6 @@ def test_a_least_count_ends_hugging_faces_merges_where_it_ends_ours(tmp_path: Pa
 # Ties broken by no rule of ours.
 
 
-@few
-@given(documents=st.lists(st.text("ab 1\n'", max_size=12), max_size=4))
-def test_the_baseline_takes_the_pairs_that_tiktoken_takes(tmp_path: Path, documents: list[str]) -> None:
-    train, path = trainer("peer_tiktoken"), tmp_path / "text.txt"
-    path.write_bytes("<|e|>".join(documents).encode())
-    corpus = Corpus(str(path), ("<|e|>",))
-    want = minbpe.train(corpus, 20)
-    assert not want or train(corpus, len(want)) == want
-
-
 def test_ties_go_to_the_pair_that_comes_first_in_the_text(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("zbacab")

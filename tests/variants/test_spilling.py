@@ -208,10 +208,6 @@ def test_counting_memory_reaches_the_counter(tmp_path: Path, counting: str) -> N
     assert cell.count.counter.params["memory"] == 2_000_000_000
     (same,) = cells(f"data.path={path}", f"counting={counting}", "counting.params.memory=2GB")
     assert same.key == cell.key
-
-
-def test_invalid_memory_is_refused(tmp_path: Path) -> None:
-    path = reading_of(tmp_path).file.path
     for memory, message in (("1MB", "1000000 is not possible; it is a number of 16000000"), ("much", "much is not a")):
         with pytest.raises(Refusal, match=f"counting.memory={message}"):
-            cells(f"data.path={path}", f"counting.memory={memory}")
+            cells(f"data.path={path}", f"counting={counting}", f"counting.memory={memory}")

@@ -103,26 +103,19 @@ def test_the_tallies_of_a_run_small_enough_to_follow() -> None:
     word_counts = WordCounts.from_items([(b"abab", 2), (b"cab", 1)])
     # Seven positions and five pairs at first (ab, ba, ca distinct); (a, b), five times, is merged in both words, which
     # are then two tokens each and hold one pair each.
-    assert tallies_of(naive.train, word_counts, 1) == {
-        "positions_visited": 7 + 4,
-        "pair_updates": 5 + 2,
-        "pairs_scanned": 3,
-        "words_rewritten": 2,
-    }
-    assert tallies_of(incremental.train, word_counts, 1) == {
-        "positions_visited": 7 + (4 + 2) + (3 + 2),
-        "pair_updates": 5 + (3 + 1) + (2 + 1),
-        "pairs_scanned": 3,
-        "words_rewritten": 2,
-    }
-    assert tallies_of(heap.train, word_counts, 1) == {
-        "positions_visited": 7 + (4 + 4) + (3 + 3),
-        "pair_updates": 5 + (3 + 1) + (2 + 1),
-        "words_rewritten": 2,
-        "heap_pushes": 3 + 2,
-        "heap_pops": 1,
-        "stale_pops": 0,
-    }
+    expected: dict[Train, dict[str, int]] = {
+        naive.train: {"positions_visited": 7 + 4, "pair_updates": 5 + 2, "pairs_scanned": 3, "words_rewritten": 2},
+        incremental.train: {
+            "positions_visited": 7 + (4 + 2) + (3 + 2), "pair_updates": 5 + (3 + 1) + (2 + 1), "pairs_scanned": 3,
+            "words_rewritten": 2,
+        },
+        heap.train: {
+            "positions_visited": 7 + (4 + 4) + (3 + 3), "pair_updates": 5 + (3 + 1) + (2 + 1), "words_rewritten": 2,
+            "heap_pushes": 3 + 2, "heap_pops": 1, "stale_pops": 0,
+        },
+    }  # fmt: skip
+    for train, tallies in expected.items():
+        assert tallies_of(train, word_counts, 1) == tallies
     # Positions: the text with its three barriers, then the three places of (a, b).
     positional = tallies_of(seg_status.train, word_counts, 1)
     assert positional["positions_visited"] == 10 + 3

@@ -50,10 +50,8 @@ def character_classes() -> tuple[bytes, bytes]:
 
 def cache_folder() -> Path:
     """The folder that the harness keeps its cache in, moved by the same variable."""
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "bpe-harness")
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "bpe-harness")
+    return Path(os.environ.get(CACHE_VARIABLE) or usual)
 
 
 def classes_of_all() -> bytearray:

@@ -193,9 +193,7 @@ class Matcher:
         self.table = WordTable(corpus)
         self.words: Counter[bytes] = Counter()
         self.bytes = 0
-        self.overflow = Overflow(
-            self.words, memory, lambda: WordCounts.from_columns(self.words.keys(), self.words.values())
-        )
+        self.overflow = Overflow(self.words, memory)
 
     def add(self, document: bytes) -> None:
         for stretch, offset in split_documents([document], self.table.corpus.special_tokens):

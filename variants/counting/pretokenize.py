@@ -48,12 +48,9 @@ class WordTable:
     def __init__(self, corpus: Corpus, memory: int | None = None) -> None:
         self.corpus = corpus
         self.pattern = None if corpus.pattern is None else regex.compile(corpus.pattern)
-        self.words: Counter[str] = Counter()
-        self.raw_words: Counter[bytes] = Counter()
-        self.documents = 0
-        self.characters = self.matched = 0
-        words: dict[Any, int] = self.raw_words if self.pattern is None else self.words
-        self.overflow = Overflow(words, memory, self.word_counts)
+        self.words: Counter[Any] = Counter()
+        self.documents = self.characters = self.matched = 0
+        self.overflow = Overflow(self.words, memory, self.word_counts)
 
     def count_range(self, start: int, length: int | None, meter: Meter) -> int:
         """Count `length` bytes of the file from byte `start` on (None: all); returns where they end."""
@@ -76,7 +73,8 @@ class WordTable:
         """Count every document in `chunks`, which begin at byte `start` of the file."""
         for document, offset in split_documents(chunks, self.corpus.special_tokens):
             if self.pattern is None:
-                self.raw_words[document] += 1
+                self.words[document] += 1
+                self.characters += len(document)
             else:
                 text = decoded(document, self.corpus.path, start + offset)
                 if not self.characters and not self.corpus.partial:
@@ -130,9 +128,8 @@ class WordTable:
 
     def word_counts(self) -> WordCounts:
         self.words.pop("", None)  # a pattern of one's own may match nothing at all
-        if self.pattern is None:
-            return WordCounts.from_columns(self.raw_words.keys(), self.raw_words.values())
-        return WordCounts.from_columns((word.encode() for word in self.words), self.words.values())
+        words = self.words if self.pattern is None else (word.encode() for word in self.words)
+        return WordCounts.from_columns(words, self.words.values())
 
 
 def pre_tokens(corpus: Corpus, meter: Meter = NULL_METER) -> Iterator[bytes]:

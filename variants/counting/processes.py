@@ -63,8 +63,7 @@ def processes(
     # process could take with it when it is killed.
     scanned = context.RawArray("q", len(ranges) + 1)
     summed: dict[bytes, int] = {}
-    most = None if memory is None else memory // 2
-    overflow = Overflow(summed, most, lambda: WordCounts.from_columns(summed.keys(), summed.values()))
+    overflow = Overflow(summed, None if memory is None else memory // 2)
     most_in_work = len(ranges) if memory is None else 2 * width
     submitted: deque[Future[Table]] = deque()
     coming = enumerate(ranges)

@@ -73,12 +73,14 @@ def unnamed_files(number: int) -> Iterator[list[BinaryIO]]:
 class Overflow:
     """A dictionary of words that is emptied into a run whenever it has grown to its share of `memory` (None: never)."""
 
-    def __init__(self, words: dict[Any, int], memory: int | None, columns: Callable[[], WordCounts]) -> None:
-        """`columns` makes word counts of what is in `words` at the moment."""
+    def __init__(
+        self, words: dict[Any, int], memory: int | None, columns: Callable[[], WordCounts] | None = None
+    ) -> None:
+        """`columns` makes word counts of what is in `words` at the moment, where these are not bytes."""
         if memory is not None and memory < 1:
             raise ValueError(f"memory is {memory}; it is a number of bytes of 1 or more")
         self.words = words
-        self.columns = columns
+        self.columns = columns or (lambda: WordCounts.from_columns(words.keys(), words.values()))
         self.largest = None if memory is None else int(memory * SHARE_OF_A_TABLE)
         self.spill = Spill()
         self.known = self.bytes_of_words = 0

@@ -18,8 +18,8 @@ import io
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, AnyStr
 
 import regex
@@ -42,6 +42,7 @@ def installed(package: str) -> Any:
         return None
 
 
+@dataclass
 class Peer:
     """An outside trainer, its package (None where that is not installed), and what it supports.
 
@@ -49,30 +50,21 @@ class Peer:
     `patterns` are those that it knows, by name, if it knows only some.
     """
 
-    def __init__(
-        self,
-        name: str,
-        package: str,
-        way_in: str,
-        ties: str,
-        own: Iterable[TieBreak] = (),
-        *,
-        patterns: Mapping[str, str] = MappingProxyType({}),
-        pre_tokens: str = BY_THE_PATTERN,
-        special_tokens: str = CUT_OUT,
-        has_minimum: bool = False,
-        has_threads: bool = True,
-        reads_file: bool = False,
-    ) -> None:
-        self.name = name
-        self.distribution = package.partition(".")[0].replace("_", "-")
-        self.package = installed(package)
-        self.own = list(own)
-        self.patterns = patterns
-        self.has_minimum = has_minimum
-        self.has_threads = has_threads
-        self.reads_file = reads_file
-        self.ways = way_in, pre_tokens, special_tokens, ties
+    name: str
+    module: str
+    way_in: str
+    ties: str
+    own: Collection[TieBreak] = ()
+    _: KW_ONLY
+    patterns: Mapping[str, str] = field(default_factory=dict)
+    pre_tokens: str = BY_THE_PATTERN
+    special_tokens: str = CUT_OUT
+    has_minimum: bool = False
+    has_threads: bool = True
+    reads_file: bool = False
+
+    def __post_init__(self) -> None:
+        self.package = installed(self.module)
 
     def trainer(self, learn: Callable[..., list[Merge]]) -> Callable[..., list[Merge]]:
         """`learn` as a trainer: it gets the corpus, the number of merges, and what it names of the keywords.
@@ -106,7 +98,7 @@ class Peer:
         if self.package is None:
             reason = "is not installed; python -m pip install -e '.[peers]' installs it"
         elif not self.own and tie_break is not None:
-            reason = f"breaks ties by no rule of tie_break's: it takes {self.ways[3]}; set tie_break=own"
+            reason = f"breaks ties by no rule of tie_break's: it takes {self.ties}; set tie_break=own"
         elif self.own and tie_break not in self.own:
             names = " or ".join(each.value for each in self.own)
             reason = f"does not break ties by {tie_break and tie_break.value}; set tie_break={names}"
@@ -123,11 +115,10 @@ class Peer:
 
     def feeding(self, corpus: Corpus, **_: Any) -> Feeding:  # noqa: ARG002
         """How it is fed; a module's own `feeding`, unless that has more to say."""
-        try:
-            program = f"{self.distribution} {importlib.metadata.version(self.distribution)}"
-        except importlib.metadata.PackageNotFoundError:
-            program = self.distribution
-        return Feeding(program, *self.ways)
+        program = self.module.partition(".")[0].replace("_", "-")
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            program = f"{program} {importlib.metadata.version(program)}"
+        return Feeding(program, self.way_in, self.pre_tokens, self.special_tokens, self.ties)
 
 
 def use_threads(threads: int) -> None:
