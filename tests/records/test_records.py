@@ -42,11 +42,6 @@ FOLDER = CHECKOUT / "tests/fixtures/records"
 RUN = "2026-11-21T11:20:00+00:00"
 
 
-def texts_of(given: list[Record]) -> list[str]:
-    joined = Joined()
-    return [msgspec.json.encode(line).decode() for record in given for line in joined.split(record)]
-
-
 @pytest.fixture(scope="module")
 def stored_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a run with trainers that end in every way."""
@@ -74,11 +69,10 @@ def trained(records: list[Record], variant: str) -> Record:
 
 KEYS = """
 run_key status reason variant params counting threads data pattern special_tokens tie_break vocab_size merges
-merges_sha256 identity seconds cpu_seconds tallies instructions peak_rss_bytes
-limits merges_done stderr_tail extrapolated interpreter block repeat started host
-environment cell witness disturbance page_cache"""
+merges_sha256 identity seconds cpu_seconds tallies instructions peak_rss_bytes limits merges_done stderr_tail
+extrapolated interpreter block repeat started host environment cell witness disturbance page_cache"""
+PHASES = {"read", "count", "convert", "init", "max", "update", "other", "total"}
 DISTURBANCES = {"psi_cpu_seconds", "psi_memory_seconds", "psi_io_seconds", "steal_seconds"}
-KEYS_THAT_STAY = set(re.findall(r"\w+", KEYS))
 
 
 # The content of a record.
@@ -87,40 +81,20 @@ KEYS_THAT_STAY = set(re.findall(r"\w+", KEYS))
 def test_every_key_that_people_script_against_is_there(made: list[Record]) -> None:
     for each in made:
         if each["cell"] == "train":
-            assert each.keys() >= KEYS_THAT_STAY
+            assert each.keys() >= {*re.findall(r"\w+", KEYS)}
             assert each["data"].keys() >= {"name", "sha256", "bytes", "documents", "pre_tokens", "words"}
-            phases = {"read", "count", "convert", "init", "max", "update", "other", "total"}
-            assert each["seconds"].keys() == phases
-
-
-def test_the_phases_add_up_to_the_total(made: list[Record]) -> None:
-    measured = [each["seconds"] for each in made if each["status"] == "ok"]
-    assert len(measured) >= 4
-    for seconds in measured:
-        parts = [part for phase, part in seconds.items() if phase != "total" and part is not None]
-        assert sum(parts) == pytest.approx(seconds["total"], abs=1e-9)
-        assert min(parts) >= 0
-
-
-def test_a_record_says_how_far_its_times_can_be_trusted(made: list[Record]) -> None:
+            assert each["seconds"].keys() == PHASES
     for each in (made[0], trained(made, "naive")):
         assert each["witness"].keys() == {"wall_seconds", "cpu_seconds", "system_seconds", "import_cpu_seconds"}
         assert each["disturbance"].keys() >= DISTURBANCES
-    assert trained(made, "raises")["disturbance"] is None
 
 
-def test_what_was_not_measured_is_null_and_not_zero(made: list[Record]) -> None:
-    failed = trained(made, "raises")
+def test_what_was_not_measured_is_null_and_a_mismatch_says_where_and_why(made: list[Record]) -> None:
+    failed, wrong = trained(made, "raises"), trained(made, "returns_one_too_few")
     assert (failed["status"], failed["merges"], failed["tallies"]) == ("error", None, None)
-    assert failed["seconds"]["total"] is None
-    assert failed["seconds"]["update"] is None
+    assert (failed["seconds"]["total"], failed["seconds"]["update"]) == (None, None)
     assert trained(made, "takes_two")["seconds"]["update"] is None  # it has no meter to tell
-
-
-def test_a_mismatch_says_where_and_why(made: list[Record]) -> None:
-    wrong = trained(made, "returns_one_too_few")
-    assert wrong["status"] == "mismatch"
-    assert wrong["reason"] == wrong["identity"]["reason"]
+    assert (wrong["status"], wrong["reason"]) == ("mismatch", wrong["identity"]["reason"])
     assert wrong["reason"].startswith("it ended after 9 merges, with pairs left that occur ")
     assert (wrong["identity"]["merge"], wrong["identity"]["got"]) == (10, None)
 
@@ -149,9 +123,7 @@ def test_the_digest_of_the_merges_can_be_made_by_anyone(made: list[Record]) -> N
     ("text", "expected"),
     [
         ("/elsewhere/deep/down/book.txt: gone", "book.txt: gone"),
-        ('File "/opt/odd/module.py", line 3', 'File "module.py", line 3'),
         (f"{Path.cwd()}/variants/heap.py failed", "heap.py failed"),
-        (f"{Path.home()}-s/x/y", "y"),
         ("see https://example.org/a/b and and/or 1/2/3", "see https://example.org/a/b and and/or 1/2/3"),
     ],
 )
@@ -210,32 +182,28 @@ def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> Non
     assert read_records([tmp_path])[0]["data"]["name"] == "caf\\udce9"
 
 
-BROKEN = {
-    "torn": (b'{"kind": "measurement", "run": "2026', "malformed"),
-    "list": (b"[1]", "Expected object, got array"),
-    "no text": (b"\xff\xfe", "malformed"),
-    "no kind": (b'{"schema": 2}', "missing required field kind"),
-    "newer": (
-        json.dumps({"kind": "run", "run": RUN, "schema": 3}).encode(),
-        "not of schema 2, which this version reads",
-    ),
-    "deep": (b"[" * 100_000, ""),
-    "two in one": (json.dumps({"kind": "end", "run": RUN}).encode() * 2, "malformed"),
-    "without a cell": (
-        json.dumps({"kind": "measurement", "run": RUN, "cell": 7, "started": RUN, "status": "ok"}).encode(),
-        "its cell 7 has no line before it",
-    ),
-}
-
-
-@pytest.mark.parametrize(("line", "complaint"), BROKEN.values(), ids=BROKEN.keys())
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"kind": "measurement", "run": "2026', "malformed"),
+        ("[1]", "Expected object, got array"),
+        ("[" * 100_000, ""),
+        (f'{{"kind": "run", "run": "{RUN}", "schema": 3}}', "not of schema 2, which this version reads"),
+        (f'{{"kind": "end", "run": "{RUN}"}}' * 2, "malformed"),
+        (
+            f'{{"kind": "measurement", "run": "{RUN}", "cell": 7, "started": "{RUN}", "status": "ok"}}',
+            "its cell 7 has no line before it",
+        ),
+    ],
+    ids=["torn", "list", "deep", "newer", "two in one", "without a cell"],
+)
 def test_a_line_that_is_broken_costs_only_itself(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: bytes, complaint: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, complaint: str
 ) -> None:
     store = RecordFile(tmp_path)
     append(store, [measured("heap", 1.0)])
     with store.path.open("ab") as file:
-        file.write(line + b"\n\n")
+        file.write(f"{line}\n\n".encode())
     append(store, [measured("naive", 2.0)])
     assert [record["variant"] for record in read_records([tmp_path])] == ["heap", "naive"]
     printed = capsys.readouterr().err
@@ -255,30 +223,21 @@ def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"started": "2026-01-01T00:00:00"}, "started"),
         ({"status": "splendid"}, "Invalid enum value 'splendid' - at `$.status`"),
         ({"status": "error"}, "reason is missing, but status is error"),
         ({"status": "killed", "reason": "x"}, "seconds.total must be missing if status is killed"),
         ({"variant": None}, "variant is missing, but role is train"),
-        ({"merges": -1}, "Expected `int` >= 0"),
-        ({"merges_sha256": "1b97242d"}, "at `$.merges_sha256`"),
         ({"seconds": {"update": 1.0, "other": 5.0, "total": 1.0}}, "its phases add up to 6.0"),
-        ({"identity": {"kind": "right"}}, "at `$.identity.kind`"),
         ({"identity": {"kind": "wrong"}}, "identity.reason is missing, but identity.kind is wrong"),
         ({"identity": {"kind": "wrong", "reason": "x", "got": ["zz", ""]}}, "at `$.identity.got"),
         ({"extrapolated": {"total_seconds": 1.0}}, "extrapolated.low_seconds or high_seconds is missing"),
-        ({"invented": 1}, None),
     ],
     ids=str,
 )
-def test_what_does_not_fit_the_schema_is_refused(change: Record, complaint: str | None) -> None:
-    changed = {**measured("heap", 1.0), **change}
-    if complaint is None:
-        assert Joined().split(changed)
-    else:
-        with pytest.raises(msgspec.ValidationError) as refused:
-            Joined().split(changed)
-        assert complaint in str(refused.value)
+def test_what_does_not_fit_the_schema_is_refused(change: Record, complaint: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as refused:
+        Joined().split({**measured("heap", 1.0), **change})
+    assert complaint in str(refused.value)
 
 
 @contextlib.contextmanager
@@ -362,7 +321,8 @@ def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> N
 
 
 def test_check_names_every_broken_line_and_ends_with_22(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run, cell, proof, measurement = texts_of([measured("heap", 1.0)])
+    lines = [msgspec.json.encode(line).decode() for line in Joined().split(measured("heap", 1.0))]
+    run, cell, proof, measurement = lines
     path = tmp_path / FILE_NAME
     spoilt = measurement.replace('"status":"ok"', '"status":"fine"')
     path.write_text("\n".join([run, cell, proof, spoilt, '{"kind": "ru', "", measurement[:-1] + ',"new_key":1}', ""]))
@@ -412,15 +372,10 @@ def test_packed_records_are_read_like_plain_ones(
     assert read_records([tmp_path]) == made
     assert records.main(["merge", str(packed), "--output", str(packed)]) == 2
     assert "pass a folder or a file that ends in .jsonl" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b'{"schema": 2}\n' * 99, mtime=0)[:-20]])
-def test_a_broken_pack_of_records_is_a_sentence(
-    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / PACKED).write_bytes(content)
-    assert records.main(["check", str(tmp_path)]) == 22
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    for content in (b"no gzip", packed.read_bytes()[:-20]):
+        packed.write_bytes(content)
+        assert records.main(["check", str(tmp_path)]) == 22
+        assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_exports_hold_every_value_in_its_column(made: list[Record], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from measured import measured
 
-from harness.records.fields import COLUMNS, COMPARED, DECISIVE, FIELDS, WORK, Field, cell_of, differences
+from harness.records.fields import FIELDS, WORK, Field, cell_of, differences
 from harness.results.legend import Legend
 from harness.results.rows import MEASURED, Baseline, Ratio, incomparable, rows
 from harness.results.tables import fields_of
@@ -62,8 +62,3 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
     if field in WORK:
         assert incomparable(both[1], both[0]) == field.other_work
         assert Baseline(rows([HEAP, {**other, "variant": "naive"}]), "heap").ratios() == [Ratio(1.0, MEASURED), None]
-
-
-def test_what_decides_merges_names_a_cell_and_is_compared() -> None:
-    assert set(WORK) < set(DECISIVE) <= {field for field in COMPARED if field.names_cell}
-    assert {field.name for field in COLUMNS} >= {field.name for field in WORK}

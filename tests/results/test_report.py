@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from measured import Record, measured, stopped, wrong
 
-from harness.common.sheet import Column, Sheet, sheets_to_html_part
+from harness.common.sheet import Sheet, sheets_to_html_part
 from harness.records.file import read_records
 from harness.results.page import headline, page
 from harness.results.rows import rows
@@ -149,10 +149,3 @@ def test_the_page_needs_nothing_and_its_style_touches_nothing_else() -> None:
     selectors = re.findall(r"(?:^|[{}])\s*([^@{};]+?)\s*\{", page.partition("<style>")[2].partition("</style>")[0])
     assert len(selectors) > 10
     assert [each for each in selectors if not each.startswith(".bpe-harness")] == []
-
-
-def test_html_in_records_is_text() -> None:
-    nasty = "<b>&amp;</b> \"'"
-    part = read([Sheet([nasty], [Column(nasty, [nasty], figures=False)], ["red"], [nasty])])
-    assert texts(part, "th") == [nasty, nasty]
-    assert texts(part, "li") == [nasty]

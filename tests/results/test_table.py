@@ -98,22 +98,6 @@ def test_every_form_of_outcome_is_shown_as_such() -> None:
     assert "slow: timeout: over limits.wall=20 s, after 311 of 743 merges." in every
 
 
-def test_a_row_that_is_not_ok_shows_no_figure_in_any_format() -> None:
-    failed = [record for record in FORMS if record["status"] != "ok"]
-    texts = [
-        text for row in cells(failed, phases=True) for name, text in row.items() if name not in ("variant", "proof")
-    ]
-    lines = [line.items() for line in csv_rows(failed).values()]
-    texts += [text for line in lines for name, text in line if name.endswith(("_seconds", "_rss_bytes", "_per_second"))]
-    assert set(texts) == {"-", ""}
-
-
-def test_the_same_command_twice_has_the_same_columns() -> None:
-    once = [measured(name, {"max": 0.5, "update": 0.5}) for name in ("a", "b")]
-    noisy = [changed(record, block=block, disturbance={"psi_cpu_seconds": 0.9}) for record in once for block in (0, 1)]
-    assert list(cells(once)[0]) == list(cells(noisy)[0])
-
-
 @pytest.mark.parametrize("width", [80, 50])
 def test_a_narrow_terminal_continues_below_and_cuts_nothing_off(width: int) -> None:
     text = re.sub(r"\x1b\[[0-9;]*m", "", printed(SWEEP, width, terminal=True, work=True))

@@ -36,6 +36,9 @@ def lines(records: Sequence[Record], layout: str) -> list[str]:
 
 
 SLOWER = changed(HEAP, data=OWT, seconds={**HEAP["seconds"], "update": HEAP["seconds"]["update"] * 3})
+THREADS = [changed(HEAP, threads=threads) for threads in (16, 2, 1)]
+PUSHES = [changed(HEAP, params={"push": push}) for push in ("all", "grown")]
+GRID = [changed(HEAP, threads=threads, vocab_size=size) for threads in (1, 2) for size in (1000, 500)]
 
 
 @pytest.mark.parametrize(
@@ -44,38 +47,22 @@ SLOWER = changed(HEAP, data=OWT, seconds={**HEAP["seconds"], "update": HEAP["sec
         (
             [NAIVE, HEAP, changed(HEAP, data=OWT)],
             "variant data total",
-            ["variant | stdlib | owt", "naive | 34.3 s | ", "heap | 2.45 s | 2.45 s"],
+            "stdlib | owt; naive | 34.3 s | ; heap | 2.45 s | 2.45 s",
         ),
+        (THREADS, "variant threads merges/s", "threads 1 | threads 2 | threads 16; heap | 483 | 483 | 483"),
         (
-            [changed(HEAP, threads=threads) for threads in (16, 2, 1)],
-            "variant threads merges/s",
-            ["variant | threads 1 | threads 2 | threads 16", "heap | 483 | 483 | 483"],
-        ),
-        (
-            [changed(HEAP, threads=threads, vocab_size=size) for threads in (1, 2) for size in (1000, 500)],
+            GRID,
             "variant threads total",
-            [
-                "variant | vocab_size | threads 1 | threads 2",
-                "heap | 500 | 2.45 s | 2.45 s",
-                "heap | 1,000 | 2.45 s | 2.45 s",
-            ],
+            "vocab_size | threads 1 | threads 2; heap | 500 | 2.45 s | 2.45 s; heap | 1,000 | 2.45 s | 2.45 s",
         ),
-        (
-            [changed(HEAP, params={"push": push}) for push in ("all", "grown")],
-            "variant data total",
-            ["variant | stdlib", "heap(push=all) | 2.45 s", "heap(push=grown) | 2.45 s"],
-        ),
-        (
-            [NAIVE, HEAP, SLOWER],
-            "variant data update heap",
-            ["variant | stdlib | owt", "naive | 26.0 | ", "heap | 1.00 | 1.00"],
-        ),
-        ([NAIVE, STOPPED], "variant data total", ["variant | stdlib", "naive | 34.3 s", "heap | ~11.1 h"]),
-        ([STOPPED], "variant data memory", ["variant | stdlib", "heap | extrapolated"]),
+        (PUSHES, "variant data total", "stdlib; heap(push=all) | 2.45 s; heap(push=grown) | 2.45 s"),
+        ([NAIVE, HEAP, SLOWER], "variant data update heap", "stdlib | owt; naive | 26.0 | ; heap | 1.00 | 1.00"),
+        ([NAIVE, STOPPED], "variant data total", "stdlib; naive | 34.3 s; heap | ~11.1 h"),
+        ([STOPPED], "variant data memory", "stdlib; heap | extrapolated"),
     ],
 )
-def test_rows_are_laid_out_by_two_fields(records: list[Record], layout: str, expected: list[str]) -> None:
-    assert lines(records, layout) == expected
+def test_rows_are_laid_out_by_two_fields(records: list[Record], layout: str, expected: str) -> None:
+    assert "; ".join(lines(records, layout)) == f"variant | {expected}"
 
 
 def test_a_cell_without_a_figure_says_why() -> None:
@@ -223,12 +210,10 @@ def test_failures_and_rows_of_one_set_alone_are_named() -> None:
     ("line", "text"),
     [
         ("--compare a b --pivot variant data", "--compare does not go with --pivot"),
-        ("--compare a b --relative-to heap", "--compare does not go with --relative-to"),
         ("--compare a b --format csv", "--compare does not go with --format csv"),
         ("--relative-to heap --format csv", "--relative-to does not go with --format csv"),
         ("c --compare a b", "--compare takes the two sets itself"),
         ("--value max", "--value goes with --pivot"),
-        ("--compare a", "expected 2 arguments"),
     ],
 )
 def test_options_that_exclude_each_other_are_a_usage_error(
