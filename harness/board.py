@@ -116,10 +116,7 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
                 f"the records of {section.title} in {folder} differ in {', '.join(names)}, and a ratio is "
                 "of one machine and one question; remove older records, or keep each in its own folder"
             )
-    misleads = (
-        "A single ratio misleads: it depends on the corpus and on the vocabulary. A star: other merges, on purpose."
-    )
-    parts = ["# The board", headline(board), sheet_to_markdown(ratios_sheet(board)), misleads]
+    parts = ["# The board", headline(board), sheet_to_markdown(ratios_sheet(board)), MISLEADS]
     for section in board:
         chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
         parts += [f"## {section.title}", chart, sheet_to_markdown(sheet_of(section))]
@@ -212,12 +209,11 @@ def write(records: Records, folder: Path, output: Path) -> list[Path]:
 def stale_files(records: Records, folder: Path) -> list[Path]:
     """The files in the folder that are not what its records say."""
     with tempfile.TemporaryDirectory() as temporary:
-        pairs = [(folder / path.name, path) for path in write(records, folder, Path(temporary))]
-        return [old for old, new in pairs if not (old.exists() and _is_same(old, new))]
-
-
-def _is_same(old: Path, new: Path) -> bool:
-    return same_picture(old, new) if new.suffix == ".svg" else old.read_bytes() == new.read_bytes()
+        page, *charts = write(records, folder, Path(temporary))
+        stale = [chart for chart in charts if not same_picture(folder / chart.name, chart)]
+        if not (folder / PAGE).exists() or (folder / PAGE).read_bytes() != page.read_bytes():
+            stale.append(page)
+        return [folder / path.name for path in stale]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -22,10 +22,7 @@ _EPILOG = f"""\
 kinds:
 {chr(10).join(f"  {name:<11} {shows}" for name, (shows, _) in KINDS.items())}
 
-examples:
-  python -m harness.plot                                       the latest run
-  python -m harness.plot mine.jsonl yours/ --output both.png   joined, as a PNG
-  python -m harness.plot --kind ladder --where data=stdlib --where 'variant=naive,heap*'
+example: python -m harness.plot mine.jsonl yours/ --kind ladder --where 'variant=naive,heap*' --output both.png
 
 --where NAME=VALUE can be about {", ".join(CONDITIONS)}.
 A VALUE may have wildcards and commas. An SVG is light or dark like its reader's system; a PNG is light.

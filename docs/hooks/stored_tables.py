@@ -82,7 +82,7 @@ def charts(page: Path, content: str) -> list[tuple[list[str], Path]]:
 
 def is_stale(words: Sequence[str], path: Path, drawn: Path) -> bool:
     output_of([str(drawn) if word == str(path) else word for word in words])
-    return not path.exists() or not same_picture(path, drawn)
+    return not same_picture(path, drawn)
 
 
 def output_of(words: Sequence[str]) -> str:

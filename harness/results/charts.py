@@ -174,8 +174,7 @@ class Chart(NamedTuple):
 
 def race(rows: Sequence[Row]) -> Chart:
     """Total seconds of each trainer on a linear axis, from the fastest down, times the fastest."""
-    trainers = one_task(rows, "race")
-    drawn = _ranked(trainers, "race")
+    trainers, drawn = _ranked(rows, "race", without=("tie_break",))
     first = next((row for row in drawn if not row.doubt), drawn[0])
     ours = [place for place, row in enumerate(drawn) if is_ours(row.name)][:1]
     factors = ["" if row is first else f", {times_of(ratio_of(row, first), interval=False)}" for row in drawn]
@@ -204,9 +203,8 @@ def phases(rows: Sequence[Row]) -> Chart:
 
 
 def _phases_panel(group: Sequence[Row], title: str) -> Panel:
-    marks: list[Mark] = []
-    labels = Legend(group).labels
-    for place, (row, label) in enumerate(zip(group, labels, strict=True)):
+    marks, labelled = list[Mark](), Legend(group).labelled()
+    for place, (row, label) in enumerate(labelled):
         start = 0.0
         for phase, seconds in row.seconds.items():
             hover = f"{label}: {phase} {seconds_text(seconds)} of {row.time.text}"
@@ -217,7 +215,7 @@ def _phases_panel(group: Sequence[Row], title: str) -> Panel:
         else:
             marks.append(Text(place, row.time.text + row.doubt, start, weight="bold"))
     longest = max((row.total for row in group if row.total), default=1.0)
-    return Panel(Axis("seconds", 0, 1.2 * longest), labels, marks, title)
+    return Panel(Axis("seconds", 0, 1.2 * longest), [label for _, label in labelled], marks, title)
 
 
 def ladder(rows: Sequence[Row]) -> Chart:
@@ -264,8 +262,7 @@ def _bars(rows: Sequence[Row], after: Sequence[str], title: str, ours: Sequence[
 
 def dots(rows: Sequence[Row]) -> Chart:
     """Total seconds of each trainer as dots on a log axis, from the fastest down, times the fastest of ours."""
-    trainers = one_task(rows, "dots", without=("tie_break", "counting"))
-    drawn = _ranked(trainers, "dots")
+    trainers, drawn = _ranked(rows, "dots", without=("tie_break", "counting"))
     widths = sorted({row.threads for row in drawn})
     by_name = together([(row.name, row) for row in sorted(drawn, key=lambda row: bool(row.doubt))])
     firsts = [min(own, key=lambda row: row.threads) for own in by_name.values()]
@@ -301,8 +298,8 @@ def _marker(threads: int) -> str:
 
 def claim(rows: Sequence[Row]) -> str:
     """The result, such as "flat: 0.0102 s, 44 times as fast as heap"; empty without a time, or for several tasks."""
-    pairs = zip(rows, Legend(rows).labels, strict=True)
-    timed = sorted([pair for pair in pairs if pair[0].total and not pair[0].other_merges], key=lambda p: _seconds(p[0]))
+    timed = [pair for pair in Legend(rows).labelled() if pair[0].total and not pair[0].other_merges]
+    timed.sort(key=lambda pair: _seconds(pair[0]))
     ranked = [pair for pair in timed if not pair[0].doubt] or timed
     if not ranked or len({row.question for row in rows}) > 1:
         return ""
@@ -334,12 +331,16 @@ def log_range(values: Sequence[float | None], left: float = 1.3, right: float = 
     return min(positive) / left, max(positive) * right
 
 
-def _ranked(trainers: Sequence[Row], kind: str) -> list[Row]:
-    """Those with a total or an estimate, from the fastest down. Raises Refusal if none finished."""
+def _ranked(rows: Sequence[Row], kind: str, without: Sequence[str]) -> tuple[list[Row], list[Row]]:
+    """The trainers of one task, and those with a total or an estimate, from the fastest down.
+
+    Raises Refusal if they are of several tasks, or none finished.
+    """
+    trainers = one_task(rows, kind, without)
     drawn = sorted([row for row in trainers if row.time.number is not None], key=_seconds)
     if not any(row.time.form == MEASURED for row in drawn):
         raise Refusal(f"{kind}: no trainer has a total; python -m harness measures some", UNMEASURED)
-    return drawn
+    return trainers, drawn
 
 
 def _seconds(row: Row) -> float:

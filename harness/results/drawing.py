@@ -96,7 +96,9 @@ def svg_of(chart: Chart) -> str:
 
 
 def same_picture(one: Path, other: Path) -> bool:
-    """Whether two SVGs have the same words, and marks within half a point of each other."""
+    """Whether two SVGs exist and have the same words, and marks within half a point of each other."""
+    if not (one.exists() and other.exists()):
+        return False
     words, places = zip(*(_content(path.read_text()) for path in (one, other)), strict=True)
     if words[0] != words[1] or len(places[0]) != len(places[1]):
         return False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from harness.common.sheet import Column
@@ -131,17 +132,16 @@ def _params_texts(rows: Sequence[Row]) -> list[str]:
 
 def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
     """Each row's corpus; if several have one name also its size, or its digest if their sizes do not differ."""
-    corpora = {(row.corpus.get("name"), row.corpus.get("sha256")): row.corpus for row in rows}
-    sizes = together([(each.get("name"), bytes_text(each.get("bytes") or 0)) for each in corpora.values()])
+    corpora = {(row.corpus.get("name"), row.corpus.get("sha256")): row.corpus.get("bytes") or 0 for row in rows}
 
-    def text(corpus: Mapping[str, Any]) -> str:
-        name, alike = str(corpus.get("name")), sizes[corpus.get("name")]
-        if len(alike) == 1:
-            return name
-        size = bytes_text(corpus.get("bytes") or 0)
-        return f"{name} {size if len({*alike}) == len(alike) else str(corpus.get('sha256'))[:8]}"
+    def text(name: str, digest: str | None) -> str:
+        sizes = [bytes_text(size) for (other, _), size in corpora.items() if other == name]
+        own = bytes_text(corpora[name, digest])
+        return f"{name} {own if sizes.count(own) == 1 else str(digest)[:8]}"
 
-    return [text(row.corpus) if row.corpus else None for row in rows]
+    names = Counter(name for name, _ in corpora)
+    facts = [(row.corpus.get("name"), row.corpus.get("sha256")) for row in rows]
+    return [None if name is None else name if names[name] == 1 else text(name, digest) for name, digest in facts]
 
 
 def _number_of_merges(rows: Sequence[Row]) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from statistics import median, median_low
 from typing import Any, NamedTuple
 
 from harness.common.comparison import compare, sample_of, spread
@@ -40,6 +41,7 @@ TALLIES = (
     "pairs_scanned", "pair_updates", "heap_pushes", "heap_pops", "stale_pops", "words_rewritten", "positions_visited",
 )  # fmt: skip
 """Those that every variant may have, in the order in which they are shown."""
+MEASURES = ("instructions", "peak_rss_bytes", "system_seconds")
 
 
 class Time(NamedTuple):
@@ -68,13 +70,16 @@ class Row:
         self._kinds = [_kind_of(each) for each in right]
         self.set_verdict()
         self._set_seconds(right)
-        instructions = [record["instructions"]["count"] for record in right if record.get("instructions")]
-        self.instructions = statistics.median_low(instructions) if instructions else None
-        self.runs = max(len(self.samples), len(instructions), 1) if right else runs
-        self.peak_rss_bytes = _median_of(right, "peak_rss_bytes")
+        counted = [{**record, "instructions": (record.get("instructions") or {}).get("count")} for record in right]
+        medians = {name: _median([record.get(name) for record in counted]) for name in MEASURES}
+        self.instructions: int | None = medians.get("instructions")
+        self.peak_rss_bytes: int | None = medians.get("peak_rss_bytes")
+        self.system_seconds: float | None = medians.get("system_seconds")
+        tallies = [record.get("tallies") or {} for record in right]
+        self.tallies = {name: _median([own.get(name) for own in tallies]) for name in dict.fromkeys(chain(*tallies))}
         self.memory_is_sampled = any(record.get("memory_is_sampled") for record in right)
-        tallies = _columns([record.get("tallies") or {} for record in right])
-        self.tallies = {name: statistics.median_low(column) for name, column in tallies.items()}
+        instructed = sum(bool(record.get("instructions")) for record in right)
+        self.runs = max(len(self.samples), instructed, 1) if right else runs
         self._written = self._figures(right)
         self.figures = {name: number for name, (number, _) in self._written.items()}
         """Every figure by its name in `--columns` and `--value`; None if it is unknown."""
@@ -143,21 +148,19 @@ class Row:
             return BY_DESIGN.replace("_", " ") if self.other_merges else "identical on its own words"
         if not self.proved:
             return UNPROVED
-        tie_break = identity.get("tie_break") or GREATEST_BYTES.value
-        return str(identity["kind"]).replace("_", " ") + (
-            f" ({tie_break})" if tie_break != GREATEST_BYTES.value else ""
-        )
+        kind, tie_break = str(identity["kind"]).replace("_", " "), identity.get("tie_break")
+        return kind if tie_break in (None, GREATEST_BYTES.value) else f"{kind} ({tie_break})"
 
     def _set_seconds(self, right: Sequence[Record]) -> None:
         """The medians over the runs, and the times that may be shown."""
         timed = [(sample, record["seconds"]) for record in right if (sample := sample_of(record)) is not None]
         self.samples = tuple(sample for sample, _ in timed)
-        columns = _columns([record.get("seconds") or {} for record in right])
-        self.seconds = {phase: statistics.median(columns[phase]) for phase in PHASES if phase in columns}
+        spent = [record.get("seconds") or {} for record in right]
+        medians = {phase: _median([own.get(phase) for own in spent], median) for phase in PHASES}
+        self.seconds: dict[str, float] = {phase: known for phase, known in medians.items() if known is not None}
         self.total = math.fsum(self.seconds.values()) if self.seconds else None
         """The sum of the phases, so that every row adds up; None if no time may be shown."""
-        cpu = [sample.cpu_seconds for sample in self.samples if sample.cpu_seconds is not None]
-        self.cpu_seconds = statistics.median(cpu) if cpu else None
+        self.cpu_seconds: float | None = _median([sample.cpu_seconds for sample in self.samples], median)
         self.counted = "count" in self.seconds or self.record.get("counting") == BY_ITSELF
         """Whether its total is that of the whole way from the file: a table of words is not counted."""
         self.extrapolated = (self.record.get("extrapolated") or {}) if self.status == "extrapolated" else {}
@@ -189,7 +192,7 @@ class Row:
             "total": (self.total, seconds_text),
             "spread": (spread([sample.wall_seconds for sample in self.samples]), share_text),
             "CPU": (self.cpu_seconds, seconds_text),
-            "system": (_median_of(right, "system_seconds"), seconds_text),
+            "system": (self.system_seconds, seconds_text),
             **{phase: (self.seconds.get(phase), seconds_text) for phase in PHASES},
             "merge": (merging, seconds_text),
             "memory": (self.peak_rss_bytes, bytes_text),
@@ -267,19 +270,10 @@ def _at_least(seconds: float) -> Time:
     return Time(AT_LEAST, seconds, text=text)
 
 
-def _columns(mappings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The measured values of mappings by their names; null is not a value."""
-    columns: dict[str, list[Any]] = {}
-    for values in mappings:
-        for name, value in values.items():
-            if value is not None:
-                columns.setdefault(name, []).append(value)
-    return columns
-
-
-def _median_of(records: Sequence[Record], key: str) -> Any:
-    values = [record[key] for record in records if record.get(key) is not None]
-    return statistics.median_low(values) if values else None
+def _median(values: Sequence[Any], middle: Callable[[list[Any]], Any] = median_low) -> Any:
+    """The median of the known ones."""
+    known = [value for value in values if value is not None]
+    return middle(known) if known else None
 
 
 def _sum_without(seconds: Mapping[str, float | None], left_out: Sequence[str]) -> float:
@@ -355,47 +349,44 @@ def incomparable(row: Row, base: Row) -> str | None:
     return f"{count_text(row.merges or 0)} merges, not {count_text(base.merges or 0)}"
 
 
-class Baseline:
-    """The rows of `variant` that others are compared with, the first for each task; without a name the first row.
+class Against(NamedTuple):
+    """A row with its baseline; or the name of the baseline of its corpus, and why their times cannot be compared."""
 
-    Raises Refusal if a named variant has no figure.
-    """
+    row: Row
+    base: Row | None = None
+    refused: tuple[str, str] | None = None
 
-    def __init__(self, rows: Sequence[Row], variant: str | None = None) -> None:
-        self.variant = variant
-        measured = [row for row in rows if row.total is not None or row.instructions is not None]
-        chosen = [row for row in measured if variant is None or row.name == variant]
-        if not chosen and variant is not None:
-            names = ", ".join(dict.fromkeys(row.name for row in measured)) or "none"
-            raise Refusal(f"no time of {variant!r} to compare with; there are: {names}")
-        bases = {row.question: row for row in reversed(chosen)}.values()
-        found = [_base_of(row, bases) for row in rows]
-        self.pairs = [(row, base) for row, (base, _) in zip(rows, found, strict=True)]
-        """Each row with its baseline; None if there is none of the same work."""
-        self.refused = [refused for _, refused in found]
-        """The name of the baseline of each row's corpus and why their times cannot be compared; None if one can."""
-
-    def ratios(self, figure: str = "total") -> list[Ratio | None]:
-        """How many times the baseline's figure each row has; None if unknown or of other work."""
+    def ratio(self, figure: str = "total") -> Ratio | None:
+        """How many times the baseline's figure the row has; None if unknown or of other work."""
+        if self.base is None:
+            return None
         if figure == "total":
-            return [ratio_of(row, base) if base is not None else None for row, base in self.pairs]
-        pairs = [(row.figures.get(figure), base.figures.get(figure) if base else None) for row, base in self.pairs]
-        return [Ratio(ours / theirs) if ours is not None and theirs else None for ours, theirs in pairs]
-
-    def refusals(self, labels: Sequence[str]) -> list[str]:
-        """Why rows have no ratio; rows with the same reason are named together."""
-        named = together([pair for pair in zip(self.refused, labels, strict=True) if pair[0] is not None])
-        return [
-            f"Not comparable with {base} ({why}): {'; '.join(dict.fromkeys(rows))}."
-            for (base, why), rows in named.items()
-        ]
+            return ratio_of(self.row, self.base)
+        ours, theirs = self.row.figures.get(figure), self.base.figures.get(figure)
+        return Ratio(ours / theirs) if ours is not None and theirs else None
 
 
-def _base_of(row: Row, bases: Iterable[Row]) -> tuple[Row | None, tuple[str, str] | None]:
-    """The base of the same work on the row's corpus; else the name of the first one there, and why it is none."""
-    corpus = row.corpus.get("sha256")
-    rivals = [(base, incomparable(row, base)) for base in bases if base.corpus.get("sha256") == corpus]
-    for base, why in rivals:
-        if why is None:
-            return base, None
-    return None, (rivals[0][0].name, str(rivals[0][1])) if rivals and row.total is not None else None
+def against(rows: Sequence[Row], variant: str | None = None) -> list[Against]:
+    """Each row with the first row of its task, or with that of `variant`. Raises Refusal if `variant` has no figure."""
+    measured = [row for row in rows if row.total is not None or row.instructions is not None]
+    chosen = [row for row in measured if variant is None or row.name == variant]
+    if not chosen and variant is not None:
+        names = ", ".join(dict.fromkeys(row.name for row in measured)) or "none"
+        raise Refusal(f"no time of {variant!r} to compare with; there are: {names}")
+    firsts = {row.question: row for row in reversed(chosen)}.values()
+    bases = together([(row.corpus.get("sha256"), row) for row in firsts])
+    return [_against(row, bases.get(row.corpus.get("sha256"), [])) for row in rows]
+
+
+def _against(row: Row, rivals: Sequence[Row]) -> Against:
+    reasons = [incomparable(row, base) for base in rivals]
+    if None in reasons:
+        return Against(row, rivals[reasons.index(None)])
+    return Against(row, refused=(rivals[0].name, str(reasons[0])) if rivals and row.total is not None else None)
+
+
+def refusals(compared: Sequence[Against], labels: Sequence[str]) -> list[str]:
+    """Why rows have no ratio; rows with the same reason are named together."""
+    pairs = [(each.refused, label) for each, label in zip(compared, labels, strict=True) if each.refused is not None]
+    named = together(pairs).items()
+    return [f"Not comparable with {base} ({why}): {'; '.join(dict.fromkeys(own))}." for (base, why), own in named]

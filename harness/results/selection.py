@@ -108,7 +108,7 @@ def tasks_of(rows: Sequence[Row], without: Sequence[str] = ("tie_break",)) -> li
     return list(together(list(zip(keys, rows, strict=True))).values())
 
 
-def one_task(rows: Sequence[Row], kind: str, without: Sequence[str] = ("tie_break",)) -> list[Row]:
+def one_task(rows: Sequence[Row], kind: str, without: Sequence[str]) -> list[Row]:
     """The trainers among rows, if all are of one task on one machine. Raises Refusal if not."""
     trainers = [row for row in rows if not row.counting_only]
     if not trainers:
@@ -122,7 +122,7 @@ def one_task(rows: Sequence[Row], kind: str, without: Sequence[str] = ("tie_brea
     return trainers
 
 
-def unlike(rows: Sequence[Row], without: Sequence[str] = ()) -> list[str]:
+def unlike(rows: Sequence[Row], without: Sequence[str]) -> list[str]:
     """In what the tasks of rows differ, by the names of conditions."""
     differing = [
         name for name in ("data", *TASK) if len({row.values[name] for row in rows}) > 1 and name not in without

@@ -19,12 +19,14 @@ from harness.results.rows import (
     NOT_MEASURED,
     SAMPLED,
     TALLIES,
-    Baseline,
+    Against,
     Ratio,
     Row,
+    against,
     is_wrong,
     measured_phases,
     ratio_of,
+    refusals,
     rows,
     times_of,
 )
@@ -49,7 +51,7 @@ def tables(rows: Sequence[Row], options: TableOptions | None = None) -> list[She
     """A table for each task, with `work` a second one. Raises Refusal if no task has the baseline that was named."""
     options = options or TableOptions()
     if options.relative_to is not None:
-        Baseline(rows, options.relative_to)  # refuses a name that no row has
+        against(rows, options.relative_to)  # refuses a name that no row has
     sheets: list[Sheet] = []
     for task in by_task(rows):
         measured = {row.name for row in task if row.total is not None or row.instructions is not None}
@@ -74,11 +76,11 @@ def by_task(rows: Sequence[Row]) -> list[list[Row]]:
 
 def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = ()) -> Sheet:
     """The table of some rows; `among` are all that the command shows. Raises Refusal for an unknown column."""
-    legend, baseline = Legend(task, among), Baseline(task, options.relative_to)
+    legend, compared = Legend(task, among), against(task, options.relative_to)
     first = Column("counter" if all(row.counting_only for row in task) else "variant", legend.names, figures=False)
     names = options.columns or [first.heading, *legend.titles(), *_default_columns(task, legend, options)]
-    below = [*all_notes(legend), *baseline.refusals(legend.labels)] if options.notes else notes(legend)
-    special = _special(legend, baseline, first)
+    below = [*all_notes(legend), *refusals(compared, legend.labels)] if options.notes else notes(legend)
+    special = _special(legend, first, compared, options.relative_to)
     known = dict.fromkeys([*special, *(name for row in task for name in row.figures), *legend.columns])
     if missing := [name for name in names if name not in known]:
         raise Refusal(f"the table has no column {missing[0]!r}; it has {', '.join(known)}")
@@ -104,19 +106,19 @@ def _default_columns(rows: Sequence[Row], legend: Legend, options: TableOptions)
     return [*merges, "total", RATIO, *clocks, *usual, *tokens, "memory", *counted, "proof"]
 
 
-def _special(legend: Legend, baseline: Baseline, first: Column) -> dict[str, Column]:
+def _special(legend: Legend, first: Column, compared: Sequence[Against], base: str | None) -> dict[str, Column]:
     """The columns that are no figures of the rows, or are written in their own way."""
-    rows = legend.rows
+    rows, counted = legend.rows, any(row.instructions is not None for row in legend.rows)
     return {
         first.heading: first,
         "total": Column("total", [_marked(row, row.time.text) for row in rows]),
-        RATIO: _ratio_column(baseline),
+        RATIO: _ratio_column(compared, base),
         "memory": Column("memory", [memory_text(row) for row in rows]),
         "threads": Column("threads", [f"{row.threads:,}" for row in rows]),
         "data": Column("data", [str(row.corpus.get("name")) for row in rows], figures=False),
-        "instructions ratio": _ratio_column(baseline, "instructions"),
         "status": Column("status", [row.status_text for row in rows], figures=False),
         "proof": Column("proof", [row.proof for row in rows], figures=False),
+        **({"instructions ratio": _ratio_column(compared, base, "instructions")} if counted else {}),
     }
 
 
@@ -130,14 +132,15 @@ def memory_text(row: Row) -> str:
     return (SAMPLED if row.memory_is_sampled else "") + str(row.text("memory"))
 
 
-def _ratio_column(baseline: Baseline, figure: str = "total") -> Column:
+def _ratio_column(compared: Sequence[Against], base: str | None, figure: str = "total") -> Column:
     """How many times the baseline's figure each row has, with the interval if there are enough blocks."""
-    sign = "" if baseline.variant else "× "
     texts = [
-        NOT_COMPARABLE if refused and figure == "total" else _marked(row, times_of(ratio, sign))
-        for (row, _), ratio, refused in zip(baseline.pairs, baseline.ratios(figure), baseline.refused, strict=True)
+        _marked(each.row, times_of(each.ratio(figure), "" if base else "× "))
+        if each.refused is None or figure != "total"
+        else NOT_COMPARABLE
+        for each in compared
     ]
-    return Column(RATIO if baseline.variant is None else f"{figure} / {baseline.variant}", texts)
+    return Column(f"{figure} / {base}" if base else RATIO, texts)
 
 
 def _style(*rows: Row) -> str:
@@ -185,17 +188,16 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, relative_
     """
     legend, fields = Legend(rows), fields_of(rows)
     down, across = _layout(rows, fields, named, value)
-    baseline = Baseline(rows, relative_to) if relative_to is not None else None
+    compared = against(rows, relative_to) if relative_to is not None else []
     # Rows of one variant are named by the parameters in which they differ.
     fields["variant"] = legend.names
     keys = list(zip(zip(*(fields[name] for name in down), strict=True), fields[across], strict=True))
-    if baseline is None:
+    if relative_to is None:
         texts = [_cell(row, row.time.text if value == "total" else row.text(value)) for row in rows]
     else:
-        ratios = zip(rows, baseline.ratios(value), baseline.refused, strict=True)
-        texts = [
-            NOT_COMPARABLE if why else _cell(row, times_of(ratio, "", interval=False)) for row, ratio, why in ratios
-        ]
+        ratios = [times_of(each.ratio(value), "", interval=False) for each in compared]
+        known = zip(compared, ratios, strict=True)
+        texts = [NOT_COMPARABLE if each.refused else _cell(each.row, ratio) for each, ratio in known]
     cells = dict(zip(keys, texts, strict=True))
     lines = _in_order(line for line, _ in keys)
     columns = [
@@ -205,10 +207,10 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str, relative_
     for (place,) in _in_order((place,) for _, place in keys):
         heading = f"{across} {value_text(place)}" if _is_number(place) else value_text(place)
         columns.append(Column(heading, [cells.get((line, place), "") for line in lines]))
-    heading = value if baseline is None else f"{value} / {baseline.variant}"
+    heading = value if relative_to is None else f"{value} / {relative_to}"
     caption = [f"{heading} by {', '.join(down)} and {across}", *legend.caption()]
-    refusals = baseline.refusals(legend.labels) if baseline is not None else []
-    return Sheet(caption, columns, ["" for _ in lines], [*notes(legend), *refusals])
+    below = [*notes(legend), *(refusals(compared, legend.labels) if compared else [])]
+    return Sheet(caption, columns, ["" for _ in lines], below)
 
 
 def fields_of(rows: Sequence[Row]) -> Fields:
