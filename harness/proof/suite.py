@@ -155,7 +155,7 @@ class Child:
     def __init__(self, request: Request, folder: str, process: GuardedProcess) -> None:
         self.request, self.process = request, process
         self.line = Connection(os.dup(process.line.fileno()))
-        self.line.send((request, folder, import_from()))
+        self.send((request, folder, import_from()))
         self.shown: tuple[str, str] | None = None
         """A check that failed, and a test that shows it."""
         try:
@@ -198,8 +198,7 @@ class Child:
             seed = secrets.randbits(64)
             words = replace(random_call(seed, self.request.tie_breaks[0]), min_count=1)  # which any trainer takes
             fresh: Call = random_file(seed) if self.is_counter else words
-            with contextlib.suppress(OSError):  # the child is gone, which `receive` reports
-                self.line.send(fresh)
+            self.send(fresh)
             returned, want = str(self.receive()["returned"]), repr(fresh.defined())
             if returned != want:
                 module, _, name = self.request.target.partition(":")
@@ -207,6 +206,10 @@ class Child:
                 self.shown = FRESH[0], fresh.as_test([f"from {module} import {name.partition('.')[0]}"], name, bound)
                 return Outcome(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
         return Outcome(*FRESH, PASSED)
+
+    def send(self, request: object) -> None:
+        with contextlib.suppress(OSError):  # the child is gone, which `receive` reports
+            self.line.send(request)
 
     def receive(self, seconds: float | None = None) -> dict[str, Any]:
         """Return what the child sends next. Raises ChildFailed if it ends before, or exceeds a limit."""
