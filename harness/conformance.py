@@ -20,17 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.common import errors, registry
 from harness.common.console import Parser, say
 from harness.common.errors import Refusal
-from harness.proof.checks import (
-    FAILED,
-    SKIPPED,
-    Check,
-    CheckFailed,
-    Outcome,
-    call_of,
-    is_word_counter,
-    outcome_of,
-    smallest_test,
-)
+from harness.proof.checks import Check, CheckFailed, Outcome, call_of, is_word_counter, outcome_of, smallest_test
 from harness.proof.counter_checks import counter_checks as counter_checks
 from harness.proof.suite import Request, checks_for, child_of, report
 from harness.proof.trainer_checks import trainer_checks as trainer_checks
@@ -55,7 +45,7 @@ def _outcome(check: Check, subject: Callable[..., Any]) -> Outcome:
     """The outcome of a check; a failure is raised, with a test to paste."""
     __tracebackhide__ = True  # pytest shows the message, not this
     outcome = outcome_of(check, subject)
-    if outcome.status == FAILED:
+    if outcome.status == "failed":
         test = smallest_test(outcome, subject)
         raise CheckFailed(f"{check.name}: {outcome.message}" + (f"\n\nto keep it as a test:\n\n{test}" if test else ""))
     return outcome
@@ -87,7 +77,7 @@ def _check_in_pytest(check: Check, subject: Callable[..., Any]) -> None:
 
     __tracebackhide__ = True
     outcome = _outcome(check, subject)
-    if outcome.status == SKIPPED:
+    if outcome.status == "skipped":
         pytest.skip(outcome.message)
 
 

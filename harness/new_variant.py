@@ -49,43 +49,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _new_variant(name: str) -> int:
-    root = registry.conf_folder().parent
+    root, cards = registry.conf_folder().parent, registry.variants().values()
     if not (root / "tests" / "conftest.py").is_file():
         raise Refusal(
             "this is an installed package, not a checkout; a trainer of your own needs no place in it: "
             "python -m harness variants=package.module:function",
             UNMEASURED,
         )
-    places = [root / place.format(name) for place in TEMPLATES]
-    _check_name(name, [*places, places[0].with_suffix("")])
-    for path, content in zip(places, _contents(name), strict=True):
-        write_whole(path, content.encode(), "make its folder writable", UNMEASURED)
-    tell("\n".join([*map(os.path.relpath, places), NEXT.format(name=name)]))
-    return OK
-
-
-def _check_name(name: str, places: Sequence[Path]) -> None:
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise Refusal(f"{name!r} cannot be a module's name; use small letters, digits and underscores, a letter first")
-    cards = registry.variants()
-    if name in {*cards, "all"}.union(*(card.tags for card in cards.values())):
+    if name in {"all"}.union(*((card.name, *card.tags) for card in cards)):
         raise Refusal(f"{name!r} is a variant or a tag already; choose another name")
-    for path in places:
+    places = [root / place.format(name) for place in TEMPLATES]
+    for path in [*places, root / "variants" / name]:
         if path.exists():
             raise Refusal(f"{path} exists already; choose another name")
-
-
-def _contents(name: str) -> list[str]:
-    """The content of each file; the stage's body is that of the definition."""
-    definition = next(card for card in registry.variants().values() if {"definition", "series"} <= set(card.tags))
-    values = {
-        "name": name,
-        "title": name.replace("_", " ").capitalize(),
-        "family": definition.family,
-        "body": inspect.getsource(sys.modules[registry.resolve(definition.target).__module__]).partition('"""\n')[2],
-    }
-    folder = Path(__file__).parent / "templates"
-    return [Template((folder / name).read_text("utf-8")).substitute(values) for name in TEMPLATES.values()]
+    definition = next(card for card in cards if {"definition", "series"} <= set(card.tags))
+    source = inspect.getsource(sys.modules[registry.resolve(definition.target).__module__])
+    values = {"name": name, "title": name.replace("_", " ").capitalize(), "family": definition.family}
+    values["body"] = source.partition('"""\n')[2]  # the definition's, from the end of its docstring on
+    for path, template in zip(places, TEMPLATES.values(), strict=True):
+        text = (Path(__file__).parent / "templates" / template).read_text("utf-8")
+        write_whole(path, Template(text).substitute(values).encode(), "make its folder writable", UNMEASURED)
+    tell("\n".join([*map(os.path.relpath, places), NEXT.format(name=name)]))
+    return OK
 
 
 if __name__ == "__main__":

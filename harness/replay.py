@@ -38,22 +38,18 @@ min_count=N means the same as in training.
 
 exit code: 0 if every merge is right, with --against if the lists are equal; 21 if not, or if
 they stop too early or go on too long; 2 for a file that cannot be read as merges."""
-IN_FULL = 10
-"""So many faults and ties are shown in full."""
-
-
-def parser() -> argparse.ArgumentParser:
-    made = Parser(prog="python -m harness.replay", description=DESCRIPTION, epilog=EPILOG)
-    made.add_argument("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
-    made.add_argument("--against", metavar="OTHER", type=Path, help="another file of merges, to find where they differ")
-    made.add_argument("overrides", metavar="NAME=VALUE", nargs="*", help="as for python -m harness: pattern=gpt4 ...")
-    made.add_argument("--data", metavar="NAME|FILE", help="a data set or a file (default: that of python -m harness)")
-    return made
+IN_FULL = 10  # faults and ties
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    return guarded(lambda: command(parser().parse_intermixed_args(argv)), UNCHANGED)
+    parser = Parser(prog="python -m harness.replay", description=DESCRIPTION, epilog=EPILOG)
+    add = parser.add_argument
+    add("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
+    add("--against", metavar="OTHER", type=Path, help="another file of merges, to find where they differ")
+    add("overrides", metavar="NAME=VALUE", nargs="*", help="as for python -m harness: pattern=gpt4 ...")
+    add("--data", metavar="NAME|FILE", help="a data set or a file (default: that of python -m harness)")
+    return guarded(lambda: command(parser.parse_intermixed_args(argv)), UNCHANGED)
 
 
 def command(options: argparse.Namespace) -> int:
@@ -66,9 +62,10 @@ def command(options: argparse.Namespace) -> int:
     names = [f"{path}: {count_text(len(file.merges))} merges ({file.form})" for path, file in zip(paths, files)]
     replays = [replay_with_bar(path.name, file.merges, words, cell) for path, file in zip(paths, files)]
     if len(replays) > 1:
-        sides = [f"{side} {name}" for side, name in zip("AB", names)]
         different = list(differences(replays[0], replays[1]))
-        tell("\n".join([*sides, described(words, cell), *(different or ["the lists are equal"]), *verdicts(replays)]))
+        lines = [*map(" ".join, zip("AB", names)), described(words, cell), *(different or ["the lists are equal"])]
+        lines += [f"{side}: {text}" for side, each in zip("AB", replays) for text in faults(each) or [verdict(each)]]
+        tell("\n".join(lines))
         return MISMATCH if different else OK
     problems = objections(replays[0], cell, {override.lstrip("+").partition("=")[0] for override in options.overrides})
     tell("\n".join([*names, described(words, cell), *report(replays[0]), *problems, verdict(replays[0], problems)]))
@@ -162,11 +159,6 @@ def rest_text(best: Best) -> str:
     if not best.count:
         return "no pair is left"
     return f"{merge_text(best.choices[TieBreak.GREATEST_BYTES])} is left with {times_text(best.count)}"
-
-
-def verdicts(replays: Sequence[Replay]) -> Iterator[str]:
-    for side, replayed in zip("AB", replays, strict=True):
-        yield from (f"{side}: {text}" for text in faults(replayed) or [verdict(replayed)])
 
 
 def verdict(replayed: Replay, problems: Sequence[str] = ()) -> str:
