@@ -69,10 +69,7 @@ def compose(arguments: Sequence[str]) -> list[Config]:
 
 
 def register(overrides: Sequence[str]) -> None:
-    """Register the schema with Hydra, and the variants without a file: presets of families, and those of packages.
-
-    Only variants that the overrides may name are registered: all of them take longer than composing.
-    """
+    """Register the schema with Hydra, and those variants without a file that the overrides may name: all take long."""
     store = ConfigStore.instance()
     if "schema.yaml" not in store.repo:
         store.store(name="schema", node=configuration.HarnessConfig)

@@ -30,32 +30,27 @@ if TYPE_CHECKING:
 CPU_SECONDS = ("cpu_seconds", "system_seconds")
 
 
-def count_job(cell: CountCell) -> dict[str, Any]:
-    """The job of a process that counts."""
-    return _job("count", cell.counter, cell)
-
-
-def train_job(cell: TrainCell, variant: VariantCard, words: Path) -> dict[str, Any]:
-    """The job of a process that trains: where the words with their counts are, and which merges are wanted."""
-    return {
-        **_job("train", variant, cell.count),
-        "interpreter": cell.interpreter,
-        "words": str(words),
-        "num_merges": cell.num_merges,
-        "tie_break": cell.tie_break,
-        "min_count": cell.min_count,
-        "extending": None if cell.extension is None else cell.extension.job(),
-    }
-
-
-def _job(kind: str, card: CounterCard | VariantCard, cell: CountCell) -> dict[str, Any]:
-    """The corpus is for whatever reads the text; there is none if the words came with their counts."""
+def job(kind: str, card: CounterCard, cell: CountCell) -> dict[str, Any]:
+    """The job of a process; the corpus is for whatever reads the text, and none if the words came with their counts."""
     return {
         "kind": kind,
         "target": card.target,
         "params": dict(card.params),
         "threads": cell.threads,
         "corpus": None if cell.reading.file.table else asdict(cell.reading.corpus),
+    }
+
+
+def train_job(cell: TrainCell, variant: VariantCard, words: Path) -> dict[str, Any]:
+    """The job of a process that trains: where the words with their counts are, and which merges are wanted."""
+    return {
+        **job("train", variant, cell.count),
+        "interpreter": cell.interpreter,
+        "words": str(words),
+        "num_merges": cell.num_merges,
+        "tie_break": cell.tie_break,
+        "min_count": cell.min_count,
+        "extending": None if cell.extension is None else cell.extension.job(),
     }
 
 

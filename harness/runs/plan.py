@@ -97,9 +97,6 @@ def redact_paths(text: str, *, relative: bool = False) -> str:
     return PATH.sub(last_name, text)
 
 
-# Settings of the whole command.
-
-
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """The command's settings. Raises Refusal for impossible ones."""
     measure = config["measure"]
@@ -298,9 +295,6 @@ def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
         return CounterCard(composed["_target_"], composed["_target_"], params=given)
     check_parameters(f"counting={card.name}", given, card.params)
     return with_params(card, "counting.params", given)
-
-
-# plan=true.
 
 
 def show_plan(plan: Plan) -> None:
