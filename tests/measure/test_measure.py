@@ -142,6 +142,7 @@ def test_a_merge_is_a_plain_pair_of_plain_bytes(wrong: Any) -> None:
         (b"\xff\x00 garbage", "Expecting value"),
         (b'{"status": "ok", "reason": null}', "missing required field"),
         (answer_text().replace("0.001", "NaN"), "Expected `float`.*total`"),
+        (answer_text().replace('"tallies": {}', '"tallies": {"pops": -3}'), "Expected `int` >= 0.*tallies"),
         (answer_text().replace('"merges_done": 8', f'"merges_done": {10**400}'), "merges_done`"),
         (lambda path: path.symlink_to("/dev/zero"), "answer.json is not a plain file"),
     ],
