@@ -11,6 +11,7 @@ import functools
 import itertools
 import math
 import pprint
+import reprlib
 import sys
 import textwrap
 import time
@@ -30,6 +31,8 @@ Subject = Callable[..., Any]
 """A trainer or a word counter."""
 SHRINKING_SECONDS = 20.0
 LONGEST_TEST = 20_000
+SHOWN = reprlib.Repr()
+SHOWN.maxdict, SHOWN.maxother = 60, 200
 CLOCK_ERROR = 1e-4
 """Seconds by which the clocks of a trainer and of a check may differ."""
 WIDTHS = (1, 2, 3, 7, 16)
@@ -326,19 +329,8 @@ def smaller_tables(items: list[tuple[bytes, int]]) -> Iterator[list[tuple[bytes,
 
 
 def words_text(words: Words) -> str:
-    """The word counts as Python writes them, in one line; long words and long tables are cut short.
-
-    >>> words_text({b"low": 5, b"a" * 600: 1})
-    "word counts: {b'low': 5, b'aaaaaaaaaa' and 590 bytes more: 1}"
-    """
-    items = [f"{bytes_text(word)}: {count}" for word, count in words.items()]
-    if len(items) > 60:
-        items[60:] = [f"and {len(items) - 60} words more"]
-    return f"word counts: {{{', '.join(items)}}}"
-
-
-def bytes_text(content: bytes) -> str:
-    return repr(content) if len(content) <= 200 else f"{content[:10]!r} and {len(content) - 10} bytes more"
+    """The word counts as Python writes them, in one line; long words and long tables are cut short."""
+    return f"word counts: {SHOWN.repr(dict(words))}"
 
 
 def smallest_test(outcome: Outcome, subject: Subject) -> str:

@@ -13,13 +13,13 @@ from pathlib import Path
 from harness.common import registry
 from harness.proof.cases import Case, read_cases, token_from, words_from
 from harness.proof.checks import (
+    SHOWN,
     WIDTHS,
     Call,
     Check,
     CheckSkipped,
     Subject,
     accepts,
-    bytes_text,
     cuts,
     expect_phases,
     function_text,
@@ -72,7 +72,7 @@ class CounterCall(Call):
         """The file and how it was read."""
         threads = "" if self.width is None else f", threads={self.width}"
         how = f"special tokens {list(self.special_tokens)}, errors={self.errors}{threads}"
-        return f"file: {bytes_text(self.content)}\n{how}, pattern {self.pattern or 'none'}"
+        return f"file: {SHOWN.repr(self.content)}\n{how}, pattern {self.pattern or 'none'}"
 
     def at_widths_of(self, count: Subject) -> list[CounterCall]:
         """The call at each width that the counter takes."""
@@ -99,7 +99,7 @@ class CounterCall(Call):
             mine, theirs = (f"byte {it} as invalid" if isinstance(it, int) else words_text(it) for it in (got, want))
             return f"got {mine}, want {theirs}"
         word = min(word for word in {*got, *want} if got.get(word, 0) != want.get(word, 0))
-        return f"first difference at word {bytes_text(word)}: got {got.get(word, 0)}, want {want.get(word, 0)}"
+        return f"first difference at word {SHOWN.repr(word)}: got {got.get(word, 0)}, want {want.get(word, 0)}"
 
     def smaller(self) -> Iterator[CounterCall]:
         """A shorter file, cut anywhere, also within a character; then fewer special tokens."""

@@ -233,7 +233,7 @@ class TrueCounts:
         self._ordered_count = 0
         self._ordered: dict[TieBreak, list[tuple[Any, Any, Code]]] = {}
         for code, count in self.text.counts.items():
-            self._regroup(code, 0, count)
+            self.regroup(code, 0, count)
 
     def _inherit(self, inherited: Sequence[Merge], inheriting: str) -> list[Merge]:
         met, made = set(self.text.counts) if inherited else set(), []
@@ -258,11 +258,6 @@ class TrueCounts:
         if new == len(self.made):
             self.made.append(token)
         return self.text.merge(*divmod(code, IDS), new) if code >= 0 else []
-
-    def follow(self, merge: Merge) -> None:
-        """Make a merge and regroup the pairs whose counts changed."""
-        for code, old, new in self.make(merge):
-            self._regroup(code, old, new)
 
     def refuses(self, code: Code) -> bool:
         """Whether a pair may not be merged: it is vetoed, or spells an inherited token again."""
@@ -298,7 +293,7 @@ class TrueCounts:
         left, right = divmod(code, IDS)
         return self.made[left], self.made[right]
 
-    def _regroup(self, code: Code, old: int, new: int) -> None:
+    def regroup(self, code: Code, old: int, new: int) -> None:
         """Move a pair from the group of its old count to that of its new one; no group has the count 0."""
         if self.refuses(code):
             return
@@ -366,6 +361,7 @@ def replay(
         steps.append(Step(number, merge, judgement, count, best))
         if until_wrong and (judgement not in RIGHT or (len(tie_breaks) == 1 and not steps[-1].right_under)):
             break
-        true.follow(merge)
+        for changed in true.make(merge):
+            true.regroup(*changed)
         on_progress(number)
     return Replay(steps, true.best(), tuple(tie_breaks), min_count, true.text.tokens, true.text.bytes)

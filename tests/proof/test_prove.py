@@ -112,12 +112,12 @@ def test_replays_that_disagree_prove_nothing(monkeypatch: pytest.MonkeyPatch) ->
 # In a run
 
 
-def proved(folder: Path, *cells: TrainCell) -> tuple[int, dict[str, Record]]:
-    """Measure and prove; returns the exit code, and the trainers' records by variant."""
-    records = run_of(folder, cells).records()
-    by_variant = {record["variant"]: record for record in records if record["cell"] == "train"}
-    assert all(Joined().split(record) for record in by_variant.values())
-    return exit_code(records), by_variant
+def proved(folder: Path, cell: TrainCell) -> tuple[int, Record]:
+    """Measure and prove; returns the exit code, and the trainer's record."""
+    records = run_of(folder, [cell]).records()
+    (record,) = [record for record in records if record["cell"] == "train"]
+    assert Joined().split(record)
+    return exit_code(records), record
 
 
 def outsider(name: str, **params: Any) -> VariantCard:
@@ -144,8 +144,7 @@ def test_run_judges_each_trainer_under_its_rules(
     tmp_path: Path, card: VariantCard, rules: dict[str, Any], own: str, status: str, kind: str | None, under: str | None
 ) -> None:
     cell = cell_of(reading_of(tmp_path, "cd\nab\nef\n" * 3 + "xy"), card, 6, **rules)
-    code, records = proved(tmp_path, cell)
-    record = records[card.name]
+    code, record = proved(tmp_path, cell)
     identity = record["identity"] or {"kind": None, "tie_break": None}
     assert (record["tie_break"], record["status"]) == (own, status)
     assert (identity["kind"], identity["tie_break"]) == (kind, under)
@@ -157,8 +156,7 @@ def test_run_judges_each_trainer_under_its_rules(
 @pytest.mark.parametrize("trainer", first_fast(["stops_on_request", "hangs_after_some_merges"]))
 def test_merges_of_a_stopped_run_are_proved(tmp_path: Path, trainer: str) -> None:
     cell = cell_of(reading_of(tmp_path), unruly(trainer), limits=Limits(wall_seconds=0.6))
-    code, records = proved(tmp_path, cell)
-    record = records[trainer]
+    code, record = proved(tmp_path, cell)
     assert (code, record["identity"]["kind"]) == (UNMEASURED, IDENTICAL)
     assert record["status"] in ("timeout", "extrapolated")
     assert 0 < record["merges_done"] < 10
@@ -169,6 +167,5 @@ def test_merges_of_other_words_are_judged_on_those(tmp_path: Path) -> None:
     pytest.importorskip("gigabpe")
     gigabpe = VariantCard("peer_gigabpe", "variants.peers.gigabpe:train", tags=("peer", "from_file"))
     cell = replace(cell_of(reading_of(tmp_path, "a  \n\n  b \n\n\n  c\n" * 9), gigabpe, 6), tie_break=OWN)
-    _, records = proved(tmp_path, cell)
-    identity = records["peer_gigabpe"]["identity"]
+    identity = proved(tmp_path, cell)[1]["identity"]
     assert (identity["kind"], identity["of_own_words"]) == (BY_DESIGN, "identical (huggingface)")

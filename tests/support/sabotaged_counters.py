@@ -76,21 +76,14 @@ translates_line_ends = reading(read=lambda corpus: read_bytes(corpus).replace(b"
 takes_a_byte_order_mark_off = reading(decode=lambda content, corpus: decode(content, corpus).removeprefix("\ufeff"))
 normalises = reading(decode=lambda content, corpus: unicodedata.normalize("NFC", decode(content, corpus)))
 drops_invalid_bytes = reading(decode=lambda content, _: content.decode("utf-8", "ignore"))
-
-
-def decode_by_document(content: bytes, corpus: Corpus) -> str:
-    return "<|e|>".join(decode(document, corpus) for document in content.split(b"<|e|>"))
-
-
-names_the_offset_in_the_document = reading(decode=decode_by_document)
-
-
-def decode_by_blocks(content: bytes, corpus: Corpus) -> str:
-    blocks = [content[start : start + (1 << 20)] for start in range(0, len(content), 1 << 20)]
-    return "".join(decode(block, corpus) for block in blocks)
-
-
-names_the_offset_in_the_block = reading(decode=decode_by_blocks)
+names_the_offset_in_the_document = reading(
+    decode=lambda content, corpus: "<|e|>".join(decode(part, corpus) for part in content.split(b"<|e|>"))
+)
+names_the_offset_in_the_block = reading(
+    decode=lambda content, corpus: "".join(
+        decode(content[start : start + (1 << 20)], corpus) for start in range(0, len(content), 1 << 20)
+    )
+)
 
 
 def decode_replacing_bytes(content: bytes, corpus: Corpus) -> str:
@@ -106,12 +99,7 @@ replaces_every_bad_byte = reading(decode=decode_replacing_bytes)
 # Special tokens.
 
 
-def split_on_an_empty_expression(text: str, special_tokens: Sequence[str]) -> list[str]:
-    return split(text, special_tokens) if special_tokens else list(text)
-
-
-no_special_tokens_split_everywhere = reading(split=split_on_an_empty_expression)
-
+no_special_tokens_split_everywhere = reading(split=lambda text, tokens: split(text, tokens) if tokens else list(text))
 shortest_special_token_wins = reading(split=lambda text, tokens: split(text, tokens, longest_first=False))
 special_tokens_are_patterns = reading(
     split=lambda text, tokens: regex.split("|".join(sorted(tokens, key=len, reverse=True)), text) if tokens else [text]
