@@ -121,6 +121,14 @@ def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def book(tmp_path: Path) -> str:
+    """The override that names a short text."""
+    path = tmp_path / "book.txt"
+    path.write_text("hello hello world")
+    return f"data.path={path}"
+
+
+@pytest.fixture
 def server() -> Iterator[Server]:
     """A web server on this machine that has one file."""
     with serving(CONTENT) as server:

@@ -26,7 +26,6 @@ from workbench import (
     cell_of,
     reading_of,
     recorded_run,
-    run_of,
     settings_for,
     unruly,
     wait_until,
@@ -287,7 +286,7 @@ def test_the_spread_of_the_first_blocks_says_how_often_each_cell_is_measured(tmp
 
 
 def test_the_wanted_precision_is_recorded(tmp_path: Path) -> None:
-    records = run_of(tmp_path, three(tmp_path), precision=0.05, repeat=6).records()
+    records = recorded_run(tmp_path, three(tmp_path), precision=0.05, repeat=6).records()
     found = [record["precision"] for record in records if record["cell"] == "train"]
     assert found == [{"asked": 0.05, "most": 20, "reference": "heap"}] * 18
 
