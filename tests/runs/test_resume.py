@@ -18,18 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import (
-    CHECKOUT,
-    HEAP,
-    NAIVE,
-    SUPPORT,
-    cell_of,
-    reading_of,
-    recorded_run,
-    settings_for,
-    unruly,
-    wait_until,
-)
+from workbench import HEAP, NAIVE, SUPPORT, cell_of, reading_of, recorded_run, settings_for, unruly, wait_until
 
 from harness import report, table
 from harness.common.comparison import interval
@@ -337,7 +326,11 @@ def test_a_run_that_is_killed_from_outside_is_continued(tmp_path: Path) -> None:
     """Killed when so many measurements are on disk, and again after continuing; then it is left to finish."""
     reading_of(tmp_path)
     path = tmp_path / "results" / FILE_NAME
-    environment = {**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{SUPPORT}", "UNRULY_RECORDS": str(path)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{SUPPORT.parents[1]}{os.pathsep}{SUPPORT}",
+        "UNRULY_RECORDS": str(path),
+    }
     trainers = "variant._target_=unruly:waits_to_be_ended,variants.naive:train,variants.incremental:train"
     data = [f"data.path={tmp_path}/text.txt", f"results={tmp_path}/results"]
     arguments = [sys.executable, "-m", "harness", *data, "-m", trainers, "vocab_size=270", "repeat=2"]
