@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Iterable
 from typing import Any, Callable, NamedTuple
 
-from variants import python_heap
 from variants.contract import Meter, Unavailable
 
 
@@ -24,7 +23,7 @@ def heap_functions(heap: str) -> HeapFunctions:
     if heap == "c":
         return HeapFunctions(-1, heapq.heapify, heapq.heappush, heapq.heappop)
     if heap == "python":
-        return HeapFunctions(1, python_heap.heapify, python_heap.push, python_heap.pop)
+        return HeapFunctions(1, python_heapify, python_push, python_pop)
     if heap == "max":
         if not hasattr(heapq, "heappush_max"):
             raise Unavailable("heapq's max functions are public from Python 3.14 on; run it with that Python")
@@ -75,3 +74,48 @@ class PairQueue:
         meter.tally("stale_pops", pops - (found is not None))
         meter.tally("heap_pushes", returned)
         return found
+
+
+def python_push(heap: list[Any], item: Any) -> None:
+    """Add `item`, sifting it up while it is greater than its parent.
+
+    This binary max-heap in plain Python is what the series used before it reached for the C one (part 9, v6).
+    """
+    heap.append(item)
+    place = len(heap) - 1
+    while place and heap[(place - 1) // 2] < item:
+        heap[place] = heap[(place - 1) // 2]
+        place = (place - 1) // 2
+    heap[place] = item
+
+
+def python_pop(heap: list[Any]) -> Any:
+    """Take the greatest item, sifting the last one down from the root.
+
+    >>> heap = []
+    >>> for item in [3, 1, 2]: python_push(heap, item)
+    >>> [python_pop(heap) for _ in range(3)]
+    [3, 2, 1]
+    """
+    item = heap.pop()
+    if not heap:
+        return item
+    greatest, heap[0] = heap[0], item
+    place, child = 0, 1
+    while child < len(heap):
+        if child + 1 < len(heap) and heap[child] < heap[child + 1]:
+            child += 1
+        if not item < heap[child]:
+            break
+        heap[place] = heap[child]
+        place, child = child, 2 * child + 1
+    heap[place] = item
+    return greatest
+
+
+def python_heapify(items: list[Any]) -> None:
+    """Order `items` as a heap, in place."""
+    heap: list[Any] = []
+    for item in items:
+        python_push(heap, item)
+    items[:] = heap

@@ -22,14 +22,14 @@ price is that a merge visits the words of all languages.
 from __future__ import annotations
 
 import functools
-import heapq
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
 from variants.contract import GPT2_CHARACTERS, GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts
+from variants.pair_queue import PairQueue, heap_functions
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
 Tables = Sequence[WordCounts]
@@ -188,15 +188,11 @@ class Indexed:
             self.change(zip(word, word[1:]), place, 1)
             for pair in zip(word, word[1:]):
                 self.places.setdefault(pair, set()).add(place)
-        self.heaps = [[self.entry(pair, counts) for pair in counts] for counts in self.counts]
-        for heap in self.heaps:
-            heapq.heapify(heap)
+        heap = heap_functions("c")
+        self.queues = [PairQueue(heap, counts, self.keys, meter) for counts in self.counts]
 
     def lengths(self) -> list[int]:
         return list(self.tokens)
-
-    def entry(self, pair: Pair, counts: PairCounts) -> Any:
-        return -counts[pair], self.keys[pair[0]], self.keys[pair[1]], pair
 
     def lengthen(self, place: int, tokens: int) -> None:
         for language, weight in self.measured[place]:
@@ -215,17 +211,8 @@ class Indexed:
 
     def best(self, language: int | None) -> BestPair:
         place = self.all if language is None else language
-        heap, counts = self.heaps[place], self.counts[place]
-        while heap:
-            claimed, _, _, pair = heap[0]
-            count = counts.get(pair, 0)
-            if count == -claimed:
-                return pair, count
-            if count:
-                heapq.heapreplace(heap, self.entry(pair, counts))
-            else:
-                heapq.heappop(heap)
-        return None, 0
+        pair = self.queues[place].most_frequent_pair(self.meter)
+        return pair, self.counts[place].get(pair, 0)
 
     def merge(self, pair: Pair, new_token: int) -> None:
         affected = self.places.pop(pair)
@@ -242,8 +229,6 @@ class Indexed:
             for come in {*after} - {*before}:
                 self.places.setdefault(come, set()).add(place)
                 born.add(come)
-        for counts, heap in zip(self.counts, self.heaps):
-            for come in born:
-                if come in counts:
-                    heapq.heappush(heap, self.entry(come, counts))
+        for queue in self.queues:
+            queue.push(born, self.meter)
         self.meter.tally("words_rewritten", len(affected))

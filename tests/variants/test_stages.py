@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from variants import fine_grained, heap, incremental, multiprocess, naive, python_heap, seg_status
+from variants import fine_grained, heap, incremental, multiprocess, naive, pair_queue, seg_status
 from variants.contract import Merge, Meter, TieBreak, Unavailable, WordCounts
 
 Train = Callable[..., "list[Merge]"]
@@ -87,7 +87,7 @@ def test_every_heap_gives_the_same_merges_and_tallies(monkeypatch: pytest.Monkey
     if not hasattr(heapq, "heappush_max"):  # before 3.14: functions of the same names and meaning
         for name in ("heapify", "push", "pop"):
             attribute = f"{name if name == 'heapify' else 'heap' + name}_max"
-            monkeypatch.setattr(heapq, attribute, getattr(python_heap, name), raising=False)
+            monkeypatch.setattr(heapq, attribute, getattr(pair_queue, f"python_{name}"), raising=False)
     for push in ("all", "grown"):
         runs = []
         for kind in ("c", "python", "max"):

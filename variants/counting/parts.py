@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,7 +21,7 @@ from variants.counting import processes
 from variants.counting.native import Scan, piped
 from variants.counting.patterns import compiled, splits_documents
 from variants.counting.pretokenize import WordTable, serial, split_documents
-from variants.counting.spilling import Overflow, Spill, run_in, spill_folder, unnamed_files, write_run
+from variants.counting.spilling import Spill, run_in, spill_folder, unnamed_files, write_run
 from variants.counting.spilling import merge as merge_runs
 
 __all__ = [
@@ -107,17 +106,23 @@ def count_documents(
     `corpus` says how to read them; its path is unused. `memory` limits the tables; `meter.progress` gets the bytes.
     Raises Unavailable without the compiled scanner, LeftOut if the pattern leaves text out, and what `batches` raises.
     """
-    matcher = Matcher(corpus, memory)
+    table, done = WordTable(corpus, memory), 0
+
+    def match(document: bytes) -> None:
+        for stretch, offset in split_documents([document], corpus.special_tokens):
+            table.words.update(table.pre_tokens(stretch, offset))
+        table.spill_if_full()
+
     pattern = None if corpus.pattern is None else compiled(corpus.pattern)
     if pattern is None:
         for batch in batches:
             for document in batch:
-                matcher.add(document)
-            meter.progress(matcher.bytes)
-        return matcher.overflow.word_counts(meter)
+                match(document)
+                done += len(document)
+            meter.progress(done)
+        return table.overflow.word_counts(meter)
     divider = next(divider for divider in DIVIDERS if divider not in "".join(corpus.special_tokens)).encode()
     scanners = [Scanner(corpus, pattern, divider, memory // threads) for _ in range(threads)]
-    done = 0
     try:
         for number, some in enumerate(pieces(batches)):
             piece = divider.join([*some, b""])
@@ -125,15 +130,21 @@ def count_documents(
             if piece.count(divider) > len(some):
                 for document in some:
                     if divider in document:
-                        matcher.add(document)
+                        match(document)
                 piece = divider.join([*(document for document in some if divider not in document), b""])
             scanners[number % threads].write(piece)
             meter.progress(done)
     finally:
         for scanner in scanners:
             scanner.close()
-    tables = [*(scanner.counting.result() for scanner in scanners), matcher.overflow.word_counts(meter)]
-    return sum_of([table for table in tables if len(table)])
+    tables = [*(scanner.counting.result() for scanner in scanners), table.overflow.word_counts(meter)]
+    tables = [each for each in tables if len(each)]
+    if len(tables) < 2:
+        return tables[0] if tables else WordCounts.from_items([])
+    spill = Spill()
+    for each in tables:
+        spill.add(each)
+    return spill.merged()
 
 
 def pieces(batches: Iterable[Sequence[bytes]]) -> Iterator[list[bytes]]:
@@ -146,15 +157,6 @@ def pieces(batches: Iterable[Sequence[bytes]]) -> Iterator[list[bytes]]:
             yield some
             some, size = [], 0
     yield some
-
-
-def sum_of(tables: Sequence[WordCounts]) -> WordCounts:
-    if len(tables) == 1:
-        return tables[0]
-    spill = Spill()
-    for table in tables:
-        spill.add(table)
-    return spill.merged() if tables else WordCounts.from_items([])
 
 
 class Scanner:
@@ -184,20 +186,3 @@ class Scanner:
         with contextlib.suppress(BrokenPipeError):
             self.pipe.close()
         self.executor.shutdown()
-
-
-class Matcher:
-    """Words counted in Python, by any pattern or none."""
-
-    def __init__(self, corpus: Corpus, memory: int) -> None:
-        self.table = WordTable(corpus)
-        self.words: Counter[bytes] = Counter()
-        self.bytes = 0
-        self.overflow = Overflow(self.words, memory)
-
-    def add(self, document: bytes) -> None:
-        for stretch, offset in split_documents([document], self.table.corpus.special_tokens):
-            self.words.update(self.table.pre_tokens(stretch, offset))
-        self.bytes += len(document)
-        if self.overflow.is_full():
-            self.overflow.empty()

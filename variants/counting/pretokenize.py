@@ -101,15 +101,18 @@ class WordTable:
         """Add the lengths of all matches in the table: just before it is emptied, and at the end."""
         self.matched += sum(len(word) * count for word, count in self.words.items())
 
-    def pre_tokens(self, document: bytes, offset: int) -> list[bytes]:
-        """All pre-tokens of a document that begins at byte `offset`, in order. Raises what counting it would raise."""
+    def pre_tokens(self, document: bytes, offset: int) -> list[Any]:
+        """All pre-tokens of a document that begins at byte `offset`, in order: texts, or bytes without a pattern.
+
+        Raises what counting it would raise.
+        """
         if self.pattern is None:
             return [document]
         text = decoded(document, self.corpus.path, offset)
         matches = [found.group() for found in self.pattern.finditer(text)]
         if sum(map(len, matches)) != len(text) and not self.corpus.partial:
             self.check_nothing_left_out(text, offset)
-        return [match.encode() for match in matches if match]
+        return list(filter(None, matches))
 
     def check_nothing_left_out(self, text: str, offset: int, looked_at: int | None = None) -> None:
         """Raise LeftOut if the matches in a document that begins at byte `offset` leave text out.
@@ -138,7 +141,8 @@ def pre_tokens(corpus: Corpus, meter: Meter = NULL_METER) -> Iterator[bytes]:
     with open(corpus.path, "rb") as file:  # noqa: PTH123 - a job names its files by strings
         chunks = read_chunks(file, None, corpus.replaces_errors, meter)
         for document, offset in split_documents(chunks, corpus.special_tokens):
-            yield from table.pre_tokens(document, offset)
+            pre_tokens = table.pre_tokens(document, offset)
+            yield from pre_tokens if corpus.pattern is None else map(str.encode, pre_tokens)
 
 
 def decoded(document: bytes, path: str, offset: int) -> str:

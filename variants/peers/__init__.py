@@ -84,7 +84,7 @@ class Peer:
             given.apply_defaults()
             values = given.arguments
             self.check(values["corpus"], values["tie_break"], values["min_count"])
-            use_threads(values.get("threads", 1))
+            os.environ["RAYON_NUM_THREADS"] = str(values.get("threads", 1))  # of a pool's first use
             merges = learn(**{name: values[name] for name in named})
             values["meter"].follow(merges)
             return merges
@@ -119,11 +119,6 @@ class Peer:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             program = f"{program} {importlib.metadata.version(program)}"
         return Feeding(program, self.way_in, self.pre_tokens, self.special_tokens, self.ties)
-
-
-def use_threads(threads: int) -> None:
-    """Give a package's pool of threads its width; to be called before the pool is first used."""
-    os.environ["RAYON_NUM_THREADS"] = str(threads)
 
 
 def wait_for_other_threads() -> None:
