@@ -1,17 +1,20 @@
-"""A pivot shows every row's figure in its place or says why it has none; two sets are one table if they compare."""
+"""One figure by two fields, two sets side by side, and the one table of fields that everything reads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from measured import stored
+from measured import measured, stored
 
 from harness.common.errors import MISMATCH, USAGE, Refusal
+from harness.records.fields import FIELDS, WORK, Field, cell_of, differences
 from harness.records.file import Record, read_records
-from harness.results.rows import rows
-from harness.results.tables import compared, pivot_sheet
+from harness.results.legend import Legend
+from harness.results.rows import MEASURED, Ratio, against, incomparable, rows
+from harness.results.tables import compared, fields_of, pivot_sheet
 from harness.table import main
 
 FORMS = read_records([Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"])
@@ -223,3 +226,59 @@ def test_options_that_exclude_each_other_are_a_usage_error(
         main(line.split())
     assert ended.value.code == USAGE
     assert text in capsys.readouterr().err
+
+
+# The fields
+
+
+ANOTHER: dict[str, Any] = {
+    "cell": "count",
+    "variant": "naive",
+    "data.sha256": "cd" * 32,
+    "vocab_size": 2000,
+    "pattern": "line",
+    "special_tokens": ["<s>"],
+    "errors": "replace",
+    "tie_break": "raw_bytes",
+    "min_count": 7,
+    "extend": "ef" * 32,
+    "inherited": "met",
+    "seeds": "[mov]",
+    "veto": "superbpe",
+    "counting": "native",
+    "threads": 8,
+    "page_cache": "cold",
+    "params": {"push": "grown"},
+    "interpreter": "PyPy 3.10.1",
+    "host": "11aa22bb",
+}
+PLAIN = measured("heap", 1.0)
+
+
+def another(name: str) -> dict[str, Any]:
+    """A record that is another in one field."""
+    outer, _, inner = name.partition(".")
+    value = ANOTHER[name]
+    return {**PLAIN, outer: {**PLAIN[outer], inner: value} if inner else value}
+
+
+@pytest.mark.parametrize("field", [field for field in FIELDS if field.names_cell], ids=lambda field: field.name)
+def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field) -> None:
+    other = another(field.name)
+    assert cell_of(other) != cell_of(PLAIN)
+    if field.name == "cell":
+        return
+    both = rows([PLAIN, other])
+    assert len(both) == 2
+    contradicting = rows([PLAIN, {**other, "merges_sha256": "77" * 32}])
+    assert bool(contradicting[0].disputed) != field.decides_merges
+    assert (both[0].question != both[1].question) == (field in WORK or field.name == "data.sha256")
+    assert field.name in ("params", *fields_of(both))
+    if field.unlike:
+        assert [difference.field for difference in differences(PLAIN, other)] == [field]
+    if field.title:
+        assert both[1].words[field.name].text in Legend(both).columns[field.title].cells
+    if field in WORK:
+        assert incomparable(both[1], both[0]) == field.other_work
+        pair = against(rows([PLAIN, {**other, "variant": "naive"}]), "heap")
+        assert [each.ratio() for each in pair] == [Ratio(1.0, MEASURED), None]
