@@ -136,9 +136,7 @@ FIELDS: tuple[Field, ...] = (
     Field("variant", lambda record: record.get("counting" if counts_only(record) else "variant"), names_cell=True),
     _field("family"),
     _field("data", "data.name", title="data"),
-    _field(
-        "data.sha256", decides_merges=True, names_cell=True, unlike="corpus", usual="not recorded", written=_corpus,
-    ),
+    _field("data.sha256", decides_merges=True, names_cell=True, unlike="corpus", usual="not recorded", written=_corpus),
     *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
     _decisive("vocab_size", title="vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
     _decisive(

@@ -16,17 +16,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import counted_text, ratio_text, seconds_text
 from harness.records.fields import together
 from harness.results.legend import Legend, doubtful, failures, join_names
-from harness.results.rows import (
-    AT_LEAST,
-    ESTIMATED,
-    MEASURED,
-    Row,
-    Time,
-    is_slower,
-    measured_phases,
-    ratio_of,
-    times_of,
-)
+from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, Time, is_slower, phases_of, ratio_of, times_of
 from harness.results.selection import one_task, panel_title, tasks_of
 
 CARD, INK, FAINT, LINE = "#ffffff", "#1f2328", "#59636e", "#d8dee4"
@@ -198,7 +188,7 @@ def phases(rows: Sequence[Row]) -> Chart:
         legend.caption(len(groups)),
         [*failures(legend), *doubtful(legend)],
         panels_of(groups, _phases_panel),
-        [Entry(phase, PHASES[phase]) for phase in measured_phases(rows)],
+        [Entry(phase, PHASES[phase]) for phase in phases_of(rows)],
     )
 
 

@@ -20,22 +20,7 @@ from harness.common.console import html_text, terminal_lines
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
 from harness.common.units import bytes_text
-from harness.results.charts import (
-    CARD,
-    FAINT,
-    INK,
-    LINE,
-    Axis,
-    Bar,
-    Chart,
-    Entry,
-    Label,
-    Line,
-    Mark,
-    Panel,
-    Point,
-    Text,
-)
+from harness.results.charts import CARD, FAINT, INK, LINE, Axis, Bar, Chart, Label, Line, Mark, Panel, Point, Text
 from harness.results.legend import at_most
 from harness.results.rows import AT_LEAST, ESTIMATED
 
@@ -72,19 +57,21 @@ def save(chart: Chart, path: Path) -> None:
     """Write the chart as its suffix says."""
     if path.suffix.lower() == ".svg":
         write_whole(path, svg_of(chart).encode())
-        return
+    else:
+        write_whole(path, _rendered(chart, format="png", dpi=160, metadata={"Software": None}))
+
+
+def _rendered(chart: Chart, **options: Any) -> bytes:
     content = io.BytesIO()
     with _styled():
-        draw_chart(chart).savefig(content, format="png", dpi=160, metadata={"Software": None})
-    write_whole(path, content.getvalue())
+        draw_chart(chart).savefig(content, **options)
+    return content.getvalue()
 
 
 def svg_of(chart: Chart) -> str:
     """The chart as an SVG whose marks have titles, in few bytes; it is dark if its reader prefers that."""
-    content = io.BytesIO()
-    with _styled():
-        draw_chart(chart).savefig(content, format="svg", metadata={"Date": None, "Creator": None})
-    svg = terminal_lines(content.getvalue().decode())  # whatever a record holds
+    content = _rendered(chart, format="svg", metadata={"Date": None, "Creator": None})
+    svg = terminal_lines(content.decode())  # whatever a record holds
     svg = re.sub(rf'<g id="{_HOVER}([^"]*)">', r"<g><title>\1</title>", svg)
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d{3})\d+", r"\1", tag[0]), svg)
     svg = re.sub(r' d="([^"]*)"', lambda path: f' d="{" ".join(path[1].split())}"', svg)
@@ -139,7 +126,7 @@ def draw_chart(chart: Chart) -> Figure:
     lefts, rights = zip(*map(_margins, panels), strict=True)
     left, width = max(lefts), WIDTH - 2 * EDGE - max(lefts) - chart.margin - max(rights)
     blocks = [_text([chart.title], TITLE, INK, 0.02), _text(chart.caption, SMALL, FAINT, 0.0)]
-    blocks += [_key(chart.key)] if chart.key else []
+    blocks += [_key(chart)] if chart.key else []
     for panel in panels:
         blocks += [_text([panel.title], LABEL, INK, 0.1), _axes(panel, left, width, chart)]
     blocks.append(_text(notes, SMALL, FAINT))
@@ -188,18 +175,18 @@ def _text(lines: Sequence[str], size: float, colour: str, above: float = 0.06) -
     return above + _LINE * size * (text.count("\n") + 1) if text else 0.0, draw
 
 
-def _key(entries: Sequence[Entry]) -> Block:
+def _key(chart: Chart) -> Block:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    columns = int((WIDTH - 2 * EDGE) / (0.5 + max(_width(entry.text, SMALL) for entry in entries)))
-    columns = min(max(1, columns), len(entries))
+    columns = int((WIDTH - 2 * EDGE) / (0.5 + max(_width(entry.text, SMALL) for entry in chart.key)))
+    columns = min(max(1, columns), len(chart.key))
     marker: Any = {"linestyle": "none", "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
     handles = [
         Patch(color=entry.colour, label=entry.text)
         if entry.marker is None
         else Line2D([], [], color=entry.colour, marker=entry.marker, label=entry.text, **marker)
-        for entry in entries
+        for entry in chart.key
     ]
 
     def draw(figure: Figure, top: float) -> None:
@@ -209,7 +196,7 @@ def _key(entries: Sequence[Entry]) -> Block:
             handletextpad=0.5, columnspacing=1.4, handlelength=1.4,
         )  # fmt: skip
 
-    return 0.1 + 0.17 * -(-len(entries) // columns), draw
+    return 0.1 + 0.17 * -(-len(chart.key) // columns), draw
 
 
 def _axes(panel: Panel, left: float, width: float, chart: Chart) -> Block:
@@ -230,10 +217,8 @@ def _axes(panel: Panel, left: float, width: float, chart: Chart) -> Block:
 def _draw_panel(axes: Axes, panel: Panel, inches: tuple[float, float]) -> None:
     axes.set_axisbelow(True)
     axes.tick_params(axis="both", color=FAINT, labelcolor=FAINT, labelsize=SMALL, width=0.6)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side == "bottom" or (side == "left" and isinstance(panel.y, Axis)))
-        spine.set_color(FAINT)
-        spine.set_linewidth(0.6)
+    axes.spines[:].set(color=FAINT, linewidth=0.6, visible=False)
+    axes.spines[["bottom", "left"] if isinstance(panel.y, Axis) else ["bottom"]].set_visible(True)
     _draw_axis(axes, "x", panel.x, inches[0])
     if isinstance(panel.y, Axis):
         _draw_axis(axes, "y", panel.y, inches[1])
@@ -324,21 +309,18 @@ def _apart(places: Sequence[float], step: float) -> list[float]:
 
 def _draw_axis(axes: Axes, side: str, axis: Axis, inches: float) -> None:
     """Limits, a scale, ticks on round numbers, and what the numbers are of."""
-    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, Locator, MaxNLocator, NullLocator
 
-    place, limit = (axes.xaxis, axes.set_xlim) if side == "x" else (axes.yaxis, axes.set_ylim)
+    place, scale = (axes.xaxis if side == "x" else axes.yaxis), "log" if axis.log else "linear"
+    axes.set(**{f"{side}scale": scale, f"{side}lim": (axis.low, axis.high)})
+    ticks: Locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
     if axis.log:
-        (axes.set_xscale if side == "x" else axes.set_yscale)("log")
-    limit(axis.low, axis.high)
-    most = max(3, int(inches / 0.7))
-    ticks = (
-        FixedLocator(_log_ticks(axis.low, axis.high, most)) if axis.log else MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
-    )
+        ticks = FixedLocator(_log_ticks(axis.low, axis.high, max(3, int(inches / 0.7))))
     place.set_major_locator(ticks)
     place.set_minor_locator(NullLocator())
     place.set_major_formatter(lambda number, _: _tick_text(number, axis.bytes))
-    scale = " (log scale)" if axis.log else ""
-    place.set_label_text(f"{axis.title}{scale}" if axis.title else "", color=FAINT, fontsize=SMALL)
+    title = f"{axis.title} (log scale)" if axis.title and axis.log else axis.title
+    place.set_label_text(title, color=FAINT, fontsize=SMALL)
 
 
 def _tick_text(number: float, is_size: bool) -> str:

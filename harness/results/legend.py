@@ -17,12 +17,7 @@ from variants.contract import GREATEST_BYTES
 
 MOST_NOTES, MOST_NAMED = 3, 4
 MUCH_STEAL, MUCH_IMPORT_CPU_SECONDS = 0.05, 1.0
-DEFAULTS = {
-    "pattern": "gpt2",
-    "special_tokens": ["<|endoftext|>"],
-    "tie_break": GREATEST_BYTES.value,
-    "min_count": 1,
-}
+DEFAULTS = {"pattern": "gpt2", "special_tokens": ["<|endoftext|>"], "tie_break": GREATEST_BYTES.value, "min_count": 1}
 """Those of the configuration, which a caption leaves out."""
 
 

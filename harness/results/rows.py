@@ -13,18 +13,9 @@ from itertools import chain
 from statistics import median, median_low
 from typing import Any, NamedTuple
 
+from harness.common import units
 from harness.common.comparison import compare, sample_of, spread
 from harness.common.errors import Refusal
-from harness.common.units import (
-    bytes_text,
-    count_text,
-    duration_text,
-    instructions_text,
-    rate_text,
-    ratio_text,
-    seconds_text,
-    share_text,
-)
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
 from harness.records.fields import DECISIVE, WORK, Record, cell_of, facts_of, together
 from harness.records.schema import BY_ITSELF, PHASES
@@ -83,6 +74,8 @@ class Row:
         self._written = self._figures(right)
         self.figures = {name: number for name, (number, _) in self._written.items()}
         """Every figure by its name in `--columns` and `--value`; None if it is unknown."""
+        memory = self.text("memory")
+        self.memory_text = self.missing if memory is None else SAMPLED * self.memory_is_sampled + memory
 
     def text(self, figure: str) -> str | None:
         """How a figure is written; None if it is unknown."""
@@ -139,7 +132,7 @@ class Row:
         """
         identity = self.identity
         if self.status == "mismatch":
-            return f"wrong at merge {count_text(identity['merge'])}" if identity.get("merge") else WRONG
+            return f"wrong at merge {units.count_text(identity['merge'])}" if identity.get("merge") else WRONG
         if self.status != "ok":
             return self.status_text
         if self.disputed:
@@ -172,7 +165,7 @@ class Row:
         """A stopped row has its estimate here, and nowhere another one, or the limit."""
         if self.total:
             low, high = (min(*runs, self.total), max(*runs, self.total)) if len(runs) > 1 else (None, None)
-            return Time(MEASURED, self.total, low, high, seconds_text(self.total))
+            return Time(MEASURED, self.total, low, high, units.seconds_text(self.total))
         if self.status not in ("timeout", "extrapolated"):
             return Time()
         if self.extrapolated.get("total_seconds") is None:
@@ -181,7 +174,7 @@ class Row:
         total, low, high = (self.extrapolated[f"{end}_seconds"] for end in ("total", "low", "high"))
         if high > MOST_UNSURE * low:
             return _at_least(low)
-        return Time(ESTIMATED, total, low, high, SIGNS[ESTIMATED] + duration_text(total))
+        return Time(ESTIMATED, total, low, high, SIGNS[ESTIMATED] + units.duration_text(total))
 
     def _figures(self, right: Sequence[Record]) -> dict[str, tuple[Any, Callable[[Any], str]]]:
         """Every number of the row, None if it is unknown, and how it is written."""
@@ -189,21 +182,21 @@ class Row:
         whole = self.total if self.counted else None
         size, tokens = self.corpus.get("bytes"), self.record.get("tokens")
         return {
-            "total": (self.total, seconds_text),
-            "spread": (spread([sample.wall_seconds for sample in self.samples]), share_text),
-            "CPU": (self.cpu_seconds, seconds_text),
-            "system": (self.system_seconds, seconds_text),
-            **{phase: (self.seconds.get(phase), seconds_text) for phase in PHASES},
-            "merge": (merging, seconds_text),
-            "memory": (self.peak_rss_bytes, bytes_text),
-            "MB/s": (_rate(size and size / 1e6, whole), rate_text),
-            "pre-tokens/s": (_rate(self.corpus.get("pre_tokens"), whole), rate_text),
-            "merges/s": (_rate(self.merges, merging), rate_text),
-            "merges": (self.merges, count_text),
-            "words": (self.corpus.get("words") if right else None, count_text),
+            "total": (self.total, units.seconds_text),
+            "spread": (spread([sample.wall_seconds for sample in self.samples]), units.share_text),
+            "CPU": (self.cpu_seconds, units.seconds_text),
+            "system": (self.system_seconds, units.seconds_text),
+            **{phase: (self.seconds.get(phase), units.seconds_text) for phase in PHASES},
+            "merge": (merging, units.seconds_text),
+            "memory": (self.peak_rss_bytes, units.bytes_text),
+            "MB/s": (_rate(size and size / 1e6, whole), units.rate_text),
+            "pre-tokens/s": (_rate(self.corpus.get("pre_tokens"), whole), units.rate_text),
+            "merges/s": (_rate(self.merges, merging), units.rate_text),
+            "merges": (self.merges, units.count_text),
+            "words": (self.corpus.get("words") if right else None, units.count_text),
             "bytes/token": (size / tokens if tokens and size else None, "{:.2f}".format),
-            "instructions": (self.instructions, instructions_text),
-            **{name: (self.tallies.get(name), count_text) for name in dict.fromkeys([*TALLIES, *self.tallies])},
+            "instructions": (self.instructions, units.instructions_text),
+            **{name: (self.tallies.get(name), units.count_text) for name in dict.fromkeys([*TALLIES, *self.tallies])},
         }
 
 
@@ -227,7 +220,7 @@ def rows(records: Sequence[Record]) -> list[Row]:
     return [row for row in made if not row.counting_only] or made
 
 
-def measured_phases(rows: Sequence[Row]) -> list[str]:
+def phases_of(rows: Sequence[Row]) -> list[str]:
     """The phases in which any row spent time."""
     return [phase for phase in PHASES if any(row.seconds.get(phase) for row in rows)]
 
@@ -266,7 +259,7 @@ def _kind_of(record: Record) -> str | None:
 
 
 def _at_least(seconds: float) -> Time:
-    text = SIGNS[AT_LEAST] + duration_text(seconds, at_least=True)
+    text = SIGNS[AT_LEAST] + units.duration_text(seconds, at_least=True)
     return Time(AT_LEAST, seconds, text=text)
 
 
@@ -317,10 +310,10 @@ def times_of(ratio: Ratio | None, sign: str = "× ", interval: bool = True) -> s
     """
     if ratio is None:
         return ""
-    text = f"{SIGNS.get(ratio.form, '')}{sign}{ratio_text(ratio.number)}"
+    text = f"{SIGNS.get(ratio.form, '')}{sign}{units.ratio_text(ratio.number)}"
     if ratio.low is None or ratio.high is None or not interval:
         return text
-    return f"{text} ({ratio_text(ratio.low)} to {ratio_text(ratio.high)})"
+    return f"{text} ({units.ratio_text(ratio.low)} to {units.ratio_text(ratio.high)})"
 
 
 def is_slower(slower: Row, row: Row) -> bool:
@@ -346,7 +339,7 @@ def incomparable(row: Row, base: Row) -> str | None:
         return None
     if row.exhausted and base.exhausted:
         return None
-    return f"{count_text(row.merges or 0)} merges, not {count_text(base.merges or 0)}"
+    return f"{units.count_text(row.merges or 0)} merges, not {units.count_text(base.merges or 0)}"
 
 
 class Against(NamedTuple):

@@ -17,14 +17,13 @@ from harness.records.fields import FIELDS, Difference, Key, Record, differences,
 from harness.results.legend import Legend, all_notes, failures, is_outside_table, join_names, notes
 from harness.results.rows import (
     NOT_MEASURED,
-    SAMPLED,
     TALLIES,
     Against,
     Ratio,
     Row,
     against,
     is_wrong,
-    measured_phases,
+    phases_of,
     ratio_of,
     refusals,
     rows,
@@ -98,7 +97,7 @@ def _default_columns(rows: Sequence[Row], legend: Legend, options: TableOptions)
     counted = ["instructions"] if any(row.instructions is not None for row in rows) else []
     if counted and not any(row.seconds for row in rows):
         return [*counted, "instructions ratio", "proof"]
-    usual = measured_phases(rows) if options.phases else [] if is_outside_table(rows) else ["max", "update"]
+    usual = phases_of(rows) if options.phases else [] if is_outside_table(rows) else ["max", "update"]
     several = len({row.merges for row in rows if row.merges is not None}) > 1
     merges = ["merges"] if several and "vocab size" not in legend.columns else []
     clocks = ["spread", "CPU"] if options.phases else []
@@ -113,7 +112,7 @@ def _special(legend: Legend, first: Column, compared: Sequence[Against], base: s
         first.heading: first,
         "total": Column("total", [_marked(row, row.time.text) for row in rows]),
         RATIO: _ratio_column(compared, base),
-        "memory": Column("memory", [memory_text(row) for row in rows]),
+        "memory": Column("memory", [row.memory_text for row in rows]),
         "threads": Column("threads", [f"{row.threads:,}" for row in rows]),
         "data": Column("data", [str(row.corpus.get("name")) for row in rows], figures=False),
         "status": Column("status", [row.status_text for row in rows], figures=False),
@@ -124,12 +123,6 @@ def _special(legend: Legend, first: Column, compared: Sequence[Against], base: s
 
 def _marked(row: Row, text: str | None) -> str:
     return text + row.mark if text else row.missing
-
-
-def memory_text(row: Row) -> str:
-    if row.peak_rss_bytes is None:
-        return row.missing
-    return (SAMPLED if row.memory_is_sampled else "") + str(row.text("memory"))
 
 
 def _ratio_column(compared: Sequence[Against], base: str | None, figure: str = "total") -> Column:
@@ -266,29 +259,30 @@ def _cell(row: Row, text: str | None) -> str:
 
 
 class Match(NamedTuple):
-    """A row of each set about one cell, and the circumstances in which they are unlike."""
+    """A row of each set about one cell, the circumstances in which they are unlike, and how they compare.
+
+    `merges` has the digest that both learned, or both digests; a dash if they cannot be compared. `ratio` is right by
+    left, without an interval unless both ran in the same blocks; None if merges differ.
+    """
 
     left: Row
     right: Row
-    differences: tuple[Difference, ...] = ()
-
-    @property
-    def merges(self) -> str:
-        """The digest that both learned, or both digests; a dash if they cannot be compared."""
-        learned = self.left.status == self.right.status == "ok" and not self.left.counting_only
-        if not learned or any(difference.field.decides_merges for difference in self.differences):
-            return NOT_MEASURED
-        left, right = self.left.digest, self.right.digest
-        return f"= {left}" if left == right else f"{DIFFERENT} {left}, {right}"
+    differences: tuple[Difference, ...]
+    merges: str
+    ratio: Ratio | None
 
     @property
     def merges_differ(self) -> bool:
         return self.merges.startswith(DIFFERENT)
 
-    @property
-    def ratio(self) -> Ratio | None:
-        """Right by left; without an interval unless both ran in the same blocks; None if merges differ."""
-        return None if self.merges_differ else ratio_of(self.right, self.left)
+
+def _match(left: Row, right: Row) -> Match:
+    unlike = differences(left.record, right.record)
+    merges = f"= {left.digest}" if left.digest == right.digest else f"{DIFFERENT} {left.digest}, {right.digest}"
+    learned = left.status == right.status == "ok" and not left.counting_only
+    if not learned or any(difference.field.decides_merges for difference in unlike):
+        merges = NOT_MEASURED
+    return Match(left, right, unlike, merges, None if merges.startswith(DIFFERENT) else ratio_of(right, left))
 
 
 def compared(
@@ -315,7 +309,7 @@ def compared(
         *legends["left"].columns.values(),
         *(Column(f"total {side}", [_cell(row, row.time.text) for row in own]) for side, own in sides.items()),
         Column("right / left", [text or NOT_MEASURED for text in ratios]),
-        *(Column(f"memory {side}", [memory_text(row) or NOT_MEASURED for row in own]) for side, own in sides.items()),
+        *(Column(f"memory {side}", [row.memory_text or NOT_MEASURED for row in own]) for side, own in sides.items()),
         Column("merges", [match.merges for match in matches], figures=False),
     ]
     named = zip(legends.items(), names, strict=True)
@@ -335,8 +329,7 @@ def _matched(left: Sequence[Row], right: Sequence[Row]) -> tuple[list[Match], tu
     matches, alone = list[Match](), list[Row]()
     for row in left:
         if own := others.get(_cell_of(row)):
-            other = own.pop(0)
-            matches.append(Match(row, other, differences(row.record, other.record)))
+            matches.append(_match(row, own.pop(0)))
         else:
             alone.append(row)
     return matches, (alone, [row for own in others.values() for row in own])
