@@ -126,7 +126,7 @@ def touch(size: int) -> None:
 
 
 class Finding(NamedTuple):
-    """One property of the machine, and whether it disturbs timing: None if it cannot be seen; else without advice."""
+    """One property of the machine; `disturbs` is None if it cannot be seen, and only what disturbs has advice."""
 
     name: str
     what: str
