@@ -13,7 +13,8 @@ from harness.common.registry import at_least, one_of, parse_vocab_size
 from harness.common.sheet import Column, Sheet, print_sheets
 from harness.common.units import count_text
 from harness.proof.prove import tokens_left
-from harness.tokenizer import add_training_options, checked_place, save_and_report, special_tokens
+from harness.tokenizer import add_training_options, save_and_report, special_tokens
+from harness.tokenizers.folder import check_place
 from harness.tokenizers.learned import trained
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.training import counted_file, merges_for, pattern_named, showing
@@ -57,7 +58,7 @@ def _command(options: argparse.Namespace) -> int:
     corpus = Corpus("", tuple(special_tokens(options)), pattern_named(options.pattern))
     size = parse_vocab_size(options.vocab_size)
     num_merges = merges_for(size, corpus)
-    place = checked_place(options)
+    check_place(options.save, options.overwrite)
     at_least("--min-count", options.min_count, 1)
     settings = {"window": options.window, "alpha": options.alpha, "together": options.together}
     settings |= {"ratio": [_number(language, ratio[language]) for language in texts if ratio]}
@@ -70,7 +71,7 @@ def _command(options: argparse.Namespace) -> int:
     _show(list(texts), tables, measured, merges, [language for _, language in served])
     origin = {"vocab_size_asked": size, "tie_break": options.tie_break, "min_count": options.min_count, **settings}
     origin |= {"variant": "parity", "languages": list(texts), "dev": bool(dev)}
-    save_and_report(Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin), place)
+    save_and_report(Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin), options.save)
     return OK
 
 

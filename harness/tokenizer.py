@@ -16,7 +16,7 @@ from harness.common.sheet import Sheet, print_sheets
 from harness.common.units import count_text
 from harness.corpora import CorpusFile
 from harness.tokenizers import check
-from harness.tokenizers.folder import FILES_OF, check_free, check_writable, save
+from harness.tokenizers.folder import FILES_OF, check_free, check_place, save
 from harness.tokenizers.model import Tokenizer, blocks_of, joined, load
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
 
@@ -27,6 +27,8 @@ examples:
   python -m harness.tokenizer train book.txt --vocab-size 32k --save my_tokenizer
   python -m harness.tokenizer cut my_tokenizer --vocab-size 8k,16k --output smaller
   python -m harness.tokenizer encode my_tokenizer --data book.txt --output ids.npy
+  python -m harness.tokenizer decode my_tokenizer "1 2 3"
+  python -m harness.tokenizer convert my_tokenizer --to huggingface --output elsewhere
   python -m harness.tokenizer convert cl100k_base.tiktoken --pattern gpt4 \\
       --special-token '<|endoftext|>=100257' --to ours --output cl100k
   python -m harness.tokenizer stats my_tokenizer tiktoken:o200k_base --data book.txt
@@ -39,7 +41,7 @@ TOKENIZER = {"metavar": "TOKENIZER", "help": "a folder, tokenizer.json or tiktok
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
-    return guarded(lambda: int(options.do(options)), UNCHANGED)
+    return guarded(lambda: options.do(options) or OK, UNCHANGED)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,27 +123,18 @@ def _add_data(command: argparse.ArgumentParser, about: str, *, action: str = "ap
     command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=about)
 
 
-def _train(options: argparse.Namespace) -> int:
-    place = checked_place(options)
+def _train(options: argparse.Namespace) -> None:
+    check_place(options.save, options.overwrite)
     size = parse_vocab_size(options.vocab_size)
     source = options.given[0] if len(options.given) == 1 else list(map(Path, options.given))
     how = {name: getattr(options, name) for name in ("pattern", "tie_break", "min_count", "threads", "errors")}
     tokenizer = train(source, size, special_tokens=special_tokens(options), progress=True, **how)
     fewer = f", fewer than {count_text(size)}: no pair is left" if len(tokenizer) < size else ""
-    save_and_report(tokenizer, place, fewer)
-    return OK
+    save_and_report(tokenizer, options.save, fewer)
 
 
 def special_tokens(options: argparse.Namespace) -> list[str]:
     return [token for token in options.special_token or ["<|endoftext|>"] if token]
-
-
-def checked_place(options: argparse.Namespace) -> Path:
-    """The folder of --save. Raises Refusal, before anything is trained, if it cannot be written."""
-    place: Path = options.save
-    check_free(place, options.overwrite)
-    check_writable(place)
-    return place
 
 
 def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "") -> None:
@@ -149,7 +142,7 @@ def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "") -> Non
     tell("\n".join([f"saved {folder}: {count_text(len(tokenizer))} tokens{remark}", *notes]))
 
 
-def _cut(options: argparse.Namespace) -> int:
+def _cut(options: argparse.Namespace) -> None:
     tokenizer = load(options.given)
     sizes = list(map(parse_vocab_size, options.vocab_size.split(",")))
     smaller = {options.output / str(size): tokenizer.cut(size) for size in sizes}
@@ -160,7 +153,6 @@ def _cut(options: argparse.Namespace) -> int:
         for text, old in tokenizer.special_tokens.items():
             if (number := cut.special_tokens[text]) != old:
                 tell(f"special token {text!r} has id {number}, not {old}")
-    return OK
 
 
 def _unused(options: argparse.Namespace) -> int:
@@ -173,26 +165,26 @@ def _unused(options: argparse.Namespace) -> int:
     return MISMATCH if {finding.kind for finding in findings} & set(options.fail_on or ()) else OK
 
 
-def _encode(options: argparse.Namespace) -> int:
+def _encode(options: argparse.Namespace) -> None:
+    if options.data is not None and options.output is None:
+        raise Refusal("--data writes its ids to a file; add --output FILE.npy")
     if (options.text is None) == (options.data is None) or (options.data is None) != (options.output is None):
-        raise Refusal("pass either a TEXT (- for standard input), or --data NAME|FILE with --output FILE")
+        raise Refusal("pass either a TEXT (- for standard input), or --data NAME|FILE with --output FILE.npy")
     tokenizer = load(options.given)
     if options.data is None:
         text = sys.stdin.buffer.read() if options.text == "-" else options.text
         tell(" ".join(map(str, tokenizer.encode(text))))
-        return OK
+        return
     file = _data(options.data, options.set)
     with bar(f"encoding {file.name}", file.bytes, "bytes") as show:
         ids = tokenizer.encode_file(file.path, options.output, on_progress=show)
     tell(f"{options.output}: {count_text(len(ids))} ids, {ids.dtype}")
-    return OK
 
 
-def _decode(options: argparse.Namespace) -> int:
+def _decode(options: argparse.Namespace) -> None:
     sys.stdout.buffer.write(load(options.given).decode(_numbers(options.ids)))
     if sys.stdout.isatty():
         sys.stdout.write("\n")
-    return OK
 
 
 def _numbers(ids: str) -> list[int]:
@@ -206,19 +198,16 @@ def _numbers(ids: str) -> list[int]:
         raise Refusal(f"cannot read ids ({error}); write whole numbers with blanks between them") from error
 
 
-def _convert(options: argparse.Namespace) -> int:
-    given: dict[str, Any] = {}
-    if options.pattern is not None:
-        given["pattern"] = pattern_named(options.pattern)
-    if options.special_token is not None:
-        parted = [token.rpartition("=") for token in options.special_token]
-        with_ids = all(text and number.isdecimal() for text, _, number in parted)
-        given["special_tokens"] = {text: int(id) for text, _, id in parted} if with_ids else options.special_token
-    tokenizer, folder = load(options.given, **given), options.output
+def _convert(options: argparse.Namespace) -> None:
+    pattern = ... if options.pattern is None else pattern_named(options.pattern)
+    tokens = options.special_token
+    parted = [token.rpartition("=") for token in tokens or ()]
+    if parted and all(text and number.isdecimal() for text, _, number in parted):
+        tokens = {text: int(number) for text, _, number in parted}
+    tokenizer, folder = load(options.given, pattern=pattern, special_tokens=tokens), options.output
     notes = save(folder, tokenizer.learned, tokenizer.origin, overwrite=options.overwrite, form=options.to)
     written = ", ".join(name for name in FILES_OF[options.to] if (folder / name).exists())
     tell("\n".join([f"wrote {folder}: {written} ({count_text(len(tokenizer))} tokens)", *notes]))
-    return OK
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -236,12 +225,11 @@ def _check(options: argparse.Namespace) -> int:
     print_sheets([check.verdicts_sheet(verdicts, caption, notes)])
     if any(verdict.differing for verdict in verdicts):
         return MISMATCH
-    if any(verdict.gave_up for verdict in verdicts):
-        return UNMEASURED
-    return OK if any(verdict.texts for verdict in verdicts) else UNMEASURED
+    compared = any(verdict.texts for verdict in verdicts) and not any(verdict.gave_up for verdict in verdicts)
+    return OK if compared else UNMEASURED
 
 
-def _stats(options: argparse.Namespace) -> int:
+def _stats(options: argparse.Namespace) -> None:
     tokenizers = {name: load(name) for name in options.given}
     figures = []
     for text in [_data(data, options.set) for data in options.data]:
@@ -249,7 +237,6 @@ def _stats(options: argparse.Namespace) -> int:
             with bar(f"{name} on {text.name}", text.bytes, "bytes") as show:
                 figures.append(check.figures_of(name, tokenizer, text.name, blocks_of(text.path), show))
     _report(options, [row._asdict() for row in figures], [check.figures_sheet(figures)])
-    return OK
 
 
 def _report(options: argparse.Namespace, records: list[dict[str, Any]], sheets: list[Sheet]) -> None:

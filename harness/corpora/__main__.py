@@ -36,8 +36,8 @@ its card describes; 130 if interrupted."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    arguments = parser().parse_args(argv)
-    return guarded(lambda: arguments.do(arguments), "what has arrived is kept, run the same command again to resume")
+    options = parser().parse_args(argv)
+    return guarded(lambda: options.do(options) or OK, "what has arrived is kept, run the same command again to resume")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def list_all(_: argparse.Namespace) -> int:
+def list_all(_: argparse.Namespace) -> None:
     """Every data set: what it is, its licence and size, whether it is here."""
     rows = [["name", "language", "bytes", "here", "licence", "what it is"]]
     for card in cards().values():
@@ -77,33 +77,29 @@ def list_all(_: argparse.Namespace) -> int:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         tell("  ".join(map(str.ljust, row, widths)).rstrip())
-    return OK
 
 
-def info(arguments: argparse.Namespace) -> int:
+def info(arguments: argparse.Namespace) -> None:
     """Everything that a data set's card says."""
     card = card_of(arguments.name)
     text, here = (registry.conf_folder() / "data" / f"{arguments.name}.yaml").read_text(), state(card)
     place = "data.path=FILE" if here == "yours" else f"python -m harness.corpora path {card['name']} prints its place"
     tell(f"{text.rstrip()}\n# here: {here}; {place}")
-    return OK
 
 
-def fetch_all(arguments: argparse.Namespace) -> int:
+def fetch_all(arguments: argparse.Namespace) -> None:
     """Download what is not here yet, check it, and put it in its place."""
     for card in [card_of(name) for name in arguments.names]:
         fetch(card)
-    return OK
 
 
-def path(arguments: argparse.Namespace) -> int:
+def path(arguments: argparse.Namespace) -> None:
     """Only where the file is that a run would read, for scripts."""
     card = card_of(arguments.name)
     tell(str(prepare(card, card["special_tokens"]).path))
-    return OK
 
 
-def verify(arguments: argparse.Namespace) -> int:
+def verify(arguments: argparse.Namespace) -> None:
     """Read the whole file, and compare its size and sha256 with the card."""
     card = card_of(arguments.name)
     corpus = prepare({**card, "bytes": None}, card["special_tokens"])
@@ -112,24 +108,22 @@ def verify(arguments: argparse.Namespace) -> int:
     tell(f"{card['name']}: {corpus.path}")
     for fact, value in {"bytes": corpus.bytes, "sha256": corpus.sha256}.items():
         tell(f"  {fact:<8}{value}  {'as the card says' if fact in card['facts'] else 'not on the card'}")
-    return OK
 
 
-def cache(arguments: argparse.Namespace) -> int:
+def cache(arguments: argparse.Namespace) -> None:
     """What is kept between runs, and how much room it takes; --clear removes it."""
     if arguments.clear:
         removed = files.clear(list(files.KINDS) if "all" in arguments.clear else arguments.clear)
         tell(f"removed {bytes_text(sum(removed.values()))} in {len(removed)} entries")
-        return OK
+        return
     tell(str(files.cache_folder()))
     for kind, about in files.KINDS.items():
         if entries := files.cached(kind):
             tell(f"{kind:<10} {bytes_text(sum(entries.values())):>8} {len(entries):>5}  {about}")
     tell("--clear texts removes copies of texts, --clear all everything")
-    return OK
 
 
-def counts(arguments: argparse.Namespace) -> int:
+def counts(arguments: argparse.Namespace) -> None:
     """The words of a data set with their counts as Parquet; counted first if missing."""
     from harness.runs.blocks import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import only_cell
@@ -149,7 +143,6 @@ def counts(arguments: argparse.Namespace) -> int:
         parquet.write_table(table, temporary, 1 << 20, compression="zstd", use_dictionary=False)
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
     tell(f"{arguments.parquet}: {facts}, sha256 of the counts {manifest['sha256']}")
-    return OK
 
 
 if __name__ == "__main__":

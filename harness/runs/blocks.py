@@ -321,7 +321,7 @@ def output_folders(cells: Sequence[TrainCell], save: Path, session: Session) -> 
 
     Raises Refusal if that cannot be written, or holds what this run has not saved.
     """
-    from harness.tokenizers.folder import check_free, check_writable
+    from harness.tokenizers.folder import check_free, check_place
     from harness.tokenizers.forms import MANIFEST
 
     folders = {cells[0].key: save}
@@ -330,7 +330,7 @@ def output_folders(cells: Sequence[TrainCell], save: Path, session: Session) -> 
     for folder in folders.values():
         if session.log.attempt == 1 or not (folder / MANIFEST).is_file():
             check_free(folder, session.settings.overwrite)
-    check_writable(save)
+    check_place(save, overwrite=True)
     return folders
 
 

@@ -107,8 +107,9 @@ def check_free(folder: Path, overwrite: bool, names: Sequence[str] = FILES) -> N
         raise Refusal(f"{folder} has a tokenizer already ({', '.join(present)}); {advice}")
 
 
-def check_writable(folder: Path) -> None:
-    """Make the folder if needed and prove that it can be written. Raises Refusal if not."""
+def check_place(folder: Path, overwrite: bool) -> None:
+    """Raises Refusal, before anything is trained, for a folder that is not free or cannot be written."""
+    check_free(folder, overwrite)
     place(folder, {}, ())
 
 
