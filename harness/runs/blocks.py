@@ -215,17 +215,16 @@ def words_of(cell: TrainCell, settings: Settings) -> tuple[WordCounts, Manifest]
 
 def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> Trained:
     """Measure a trainer on the words of its counter; without words it has the counter's failure."""
-    started, runs_under = now(), interpreter(cell.interpreter)
+    started, runs_under, merges = now(), interpreter(cell.interpreter), None
+    answer: Answer = {"status": runs_under.status, "reason": runs_under.reason}
     if counted.words is None:
         # Wrong words are the counter's mismatch; its trainers have just not been measured.
         status, reason = counted.answer["status"], f"{cell.count.label} failed: {counted.answer['reason']}"
         if status == "timeout":
             reason += "; raise that, take a slice (data.bytes=64MB), or choose another counter"
-        answer: Answer = {"status": "error" if status == "mismatch" else status, "reason": reason}
-        return Trained(cell, block, started, answer, counted)
-    if runs_under.status:
-        return Trained(cell, block, started, {"status": runs_under.status, "reason": runs_under.reason}, counted)
-    answer, merges = run_trainer(cell, counted, session)
+        answer = {"status": "error" if status == "mismatch" else status, "reason": reason}
+    elif not runs_under.status:
+        answer, merges = run_trainer(cell, counted, session)
     if answer["status"] in STOPPED and block.warm_up:
         block = Block(0)  # it is not run again, so its record belongs to no warm-up
     return Trained(cell, block, started, answer, counted, merges, None if merges is None else merges_sha256(merges))
