@@ -155,19 +155,24 @@ def test_exhausted_memory_is_an_error_and_not_a_crash(train: Train) -> None:
 
 
 @pytest.mark.parametrize(
-    ("train", "module"),
+    ("train", "module", "package"),
     [
-        (flat.train, "_flat"),
-        (cpp.train, "_grid"),
-        (cpp.train, "_grid_std"),
-        *((train, "_typed" if name == "typed" else "_updates") for name, train in CYTHON.items()),
-        (lambda *_: native.native(Corpus(__file__)), "_scanner"),
+        (flat.train, "_flat", ""),
+        (cpp.train, "_grid", ""),
+        (cpp.train, "_grid_std", ""),
+        (functools.partial(cpp.train, hash_map="absl"), "_grid_absl", "libabsl-dev"),
+        (functools.partial(cpp.train, hash_map="boost"), "_grid_boost", r"libboost1\.81-dev"),
+        (functools.partial(cpp.train, maximum="openmp_lock"), "_grid_openmp", "libgomp"),
+        *((train, "_typed" if name == "typed" else "_updates", "") for name, train in CYTHON.items()),
+        (lambda *_: native.native(Corpus(__file__)), "_scanner", ""),
     ],
 )
-def test_stage_is_unavailable_without_its_module(train: Train, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_runs_is_unavailable_without_its_module(
+    train: Train, module: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, f"variants.native.{module}", None)
     monkeypatch.delattr(f"variants.native.{module}", raising=False)
-    with pytest.raises(Unavailable, match=r"pip install -e \."):
+    with pytest.raises(Unavailable, match=rf"{package}.*pip install -e \. builds it"):
         train(one_word(10), 5)
 
 

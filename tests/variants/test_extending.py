@@ -36,11 +36,7 @@ WORDS = WordCounts.from_items([(b"abcd", 2)])
 @pytest.mark.parametrize(
     ("inherited", "options", "sentence"),
     [
-        (
-            [(b"ab", b"c")],
-            {},
-            "inherited merge 1 needs the token b'ab', which no merge before it makes; put",
-        ),
+        ([(b"ab", b"c")], {}, "inherited merge 1 needs the token b'ab', which no merge before it makes; put"),
         ([(b"a", b"b"), (b"a", b"b")], {}, "inherited merge 2 spells the token b'ab' a second time; leave one out"),
         ([(b"a", b"b")], {"inheriting": "all"}, "inheriting is 'all'; it is 'kept' or 'met'"),
         ([(b"a", b"b")], {"num_merges": 0}, "num_merges=0 is below the 1 merges that are inherited; they count among"),

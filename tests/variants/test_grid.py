@@ -140,23 +140,6 @@ def test_a_point_that_was_not_compiled_is_answered_with_the_nearest_and_where_to
     )
 
 
-@pytest.mark.parametrize(
-    ("module", "point", "package"),
-    [
-        ("_grid_absl", {"hash_map": "absl"}, "libabsl-dev"),
-        ("_grid_boost", {"hash_map": "boost"}, r"libboost1\.81-dev"),
-        ("_grid_openmp", {"maximum": "openmp_lock"}, "libgomp"),
-    ],
-)
-def test_a_missing_library_is_reported_with_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch, module: str, point: dict[str, Any], package: str
-) -> None:
-    monkeypatch.setitem(sys.modules, f"variants.native.{module}", None)
-    monkeypatch.delattr(f"variants.native.{module}", raising=False)
-    with pytest.raises(Unavailable, match=package):
-        cpp.train(many_words(), 1, **point)
-
-
 def test_a_build_for_another_interpreter_is_not_reported_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "variants.native._grid", None)
     monkeypatch.setattr(sys.implementation, "cache_tag", "pypy39")

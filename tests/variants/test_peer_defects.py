@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,27 +131,16 @@ def merges_in(tokenizer: Any) -> list[Merge]:
 # Counts beyond 2**31 - 1.
 
 
-def trained_by_huggingface(pieces: int) -> list[bytes]:
-    tokenizer, trainer = untrained(1)
-    tokenizer.train_from_iterator((PIECE for _ in range(pieces)), trainer)
-    return [left + right for left, right in merges_in(tokenizer)]
-
-
-def trained_by_rustbpe(pieces: int) -> list[bytes]:
-    if rustbpe.PEER.package is None:
-        pytest.skip("rustbpe is not installed")
-    tokenizer = rustbpe.PEER.package.Tokenizer()
-    tokenizer.train_from_iterator((PIECE for _ in range(pieces)), 257, pattern="(?s:.+)")
-    return [bytes(token) for token, rank in tokenizer.get_mergeable_ranks() if rank >= 256]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("trained", [trained_by_huggingface, trained_by_rustbpe])
-def test_no_merge_is_made_of_a_pair_that_occurs_two_thousand_million_times(
-    trained: Callable[[int], list[bytes]],
-) -> None:
-    assert trained(2) == [b"aa"]
-    assert trained(PIECES) == []
+def test_no_merge_is_made_of_a_pair_that_occurs_two_thousand_million_times() -> None:
+    pytest.importorskip("rustbpe")
+    for pieces, merges in ((2, [b"aa"]), (PIECES, [])):
+        tokenizer, trainer = untrained(1)
+        tokenizer.train_from_iterator((PIECE for _ in range(pieces)), trainer)
+        assert [left + right for left, right in merges_in(tokenizer)] == merges
+        tokenizer = rustbpe.PEER.package.Tokenizer()
+        tokenizer.train_from_iterator((PIECE for _ in range(pieces)), 257, pattern="(?s:.+)")
+        assert [bytes(token) for token, rank in tokenizer.get_mergeable_ranks() if rank >= 256] == merges
 
 
 # Lines: what a default leaves out in silence.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib
 import os
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -27,21 +27,7 @@ from variants import heap, minbpe
 from variants.contract import GPT2_LINES_PATTERN, GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
 from variants.feeding import Feeding
-from variants.peers import (
-    any_other_computes,
-    bpeasy,
-    fast_bpe_rs,
-    ffbpe,
-    gigabpe,
-    gigatoken,
-    huggingface,
-    merges_of,
-    rustbpe,
-    sentencepiece,
-    tiktoken,
-    turbobpe,
-    wait_for_other_threads,
-)
+from variants.peers import any_other_computes, merges_of, wait_for_other_threads
 
 REQUIRED = set(os.environ.get("BPE_HARNESS_REQUIRE", "").split(","))
 PATTERNS = {name: fields["regex"] for name, fields in registry.cards("pattern").items()}
@@ -56,9 +42,7 @@ RULES = {
 }
 FIRST_MET: dict[str, dict[str, Any]] = {"minbpe": {}, "peer_tiktoken": {}, "peer_turbobpe": {"batch_size": 1}}
 """Those that take the first of several equally frequent pairs, with the parameters under which they do."""
-MODULES: list[Any] = [
-    *(bpeasy, fast_bpe_rs, ffbpe, gigabpe, gigatoken, huggingface, rustbpe, sentencepiece, tiktoken, turbobpe)
-]
+PEERS = {card.name: importlib.import_module(card.target.partition(":")[0]) for card in registry.select(["peer"])}
 TAKING_TEXT = ["minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy", "peer_ffbpe"]
 some_documents = st.lists(st.text("ab 1\n'st\u00e9\u4e00\u3000\x00", max_size=12), max_size=8)
 few = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -178,41 +162,38 @@ def test_gigabpe_makes_the_merges_of_its_lines(tmp_path: Path, text: str) -> Non
     corpus = Corpus(str(path), (), PATTERNS["gpt2_lines"])
     want = expected(corpus, 30, TieBreak.HUGGINGFACE)
     assert trainer("peer_gigabpe")(corpus, len(want)) == want
-    assert not gigabpe.feeding(corpus).by_design
-    assert gigabpe.feeding(Corpus(str(path), ())).by_design
+    feeding = PEERS["peer_gigabpe"].feeding
+    assert not feeding(corpus).by_design
+    assert feeding(Corpus(str(path), ())).by_design
 
 
 # What has no answer.
 
 
 @pytest.mark.parametrize(
-    ("train", "corpus", "options", "message"),
+    ("peer", "corpus", "options", "message"),
     [
-        (huggingface.train, {}, {"tie_break": TieBreak.GREATEST_BYTES}, "set tie_break=huggingface"),
-        (gigatoken.train, {}, {"tie_break": TieBreak.GREATEST_BYTES}, "=huggingface or raw_bytes or smallest_bytes"),
-        (tiktoken.train, {}, {"tie_break": TieBreak.RAW_BYTES}, "set tie_break=own"),
-        (rustbpe.train, {}, {"min_count": 2}, "leave out min_count=2"),
-        (huggingface.train, {"pattern": None}, {}, "choose another pattern than bytes"),
-        (gigatoken.train, {"pattern": r"\S+"}, {}, "GPT-2's pattern only"),
-        (gigatoken.train, {"errors": "replace"}, {}, "leave out errors=replace"),
-        (gigatoken.train, {"special_tokens": ("<a>", "<b>")}, {}, "not 2"),
-        (gigabpe.train, {"pattern": None}, {}, "set pattern=gpt2 or pattern=gpt2_lines"),
+        ("huggingface", {}, {"tie_break": TieBreak.GREATEST_BYTES}, "set tie_break=huggingface"),
+        ("gigatoken", {}, {"tie_break": TieBreak.GREATEST_BYTES}, "=huggingface or raw_bytes or smallest_bytes"),
+        ("tiktoken", {}, {"tie_break": TieBreak.RAW_BYTES}, "set tie_break=own"),
+        ("rustbpe", {}, {"min_count": 2}, "leave out min_count=2"),
+        ("huggingface", {"pattern": None}, {}, "choose another pattern than bytes"),
+        ("gigatoken", {"pattern": r"\S+"}, {}, "GPT-2's pattern only"),
+        ("gigatoken", {"errors": "replace"}, {}, "leave out errors=replace"),
+        ("gigatoken", {"special_tokens": ("<a>", "<b>")}, {}, "not 2"),
+        ("gigabpe", {"pattern": None}, {}, "set pattern=gpt2 or pattern=gpt2_lines"),
     ],
 )
 def test_unsupported_settings_of_a_peer_are_refused(
-    train: Callable[..., Any],
-    corpus: dict[str, Any],
-    options: dict[str, Any],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
+    peer: str, corpus: dict[str, Any], options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in MODULES:
-        monkeypatch.setattr(module.PEER, "package", object())  # refused before the package is looked at
+    module = PEERS[f"peer_{peer}"]
+    monkeypatch.setattr(module.PEER, "package", object())  # refused before the package is looked at
     with pytest.raises(Unavailable, match=message):
-        train(Corpus(__file__, **corpus), 5, **options)
+        module.train(Corpus(__file__, **corpus), 5, **options)
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", PEERS.values(), ids=PEERS)
 def test_an_absent_package_is_named_with_the_command_that_installs_it(
     module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,11 +234,10 @@ def test_merges_are_found_again_in_tokens(words: list[tuple[bytes, int]]) -> Non
 
 
 def test_each_peer_has_a_card_and_says_how_it_is_fed() -> None:
-    cards, names = registry.select(["peer"]), [module.__name__.rpartition(".")[2] for module in MODULES]
-    assert [(card.name, card.family) for card in cards] == [(f"peer_{name}", name) for name in names]
-    for card in [*cards, registry.variants()["minbpe"]]:
-        module = sys.modules[registry.resolve(card.target).__module__]
-        feeding = module.feeding(Corpus(__file__), **card.params)
+    files = Path(next(iter(PEERS.values())).__file__ or "").parent.glob("[!_]*.py")
+    assert sorted(f"peer_{file.stem}" for file in files) == sorted(PEERS)
+    for card in [*registry.select(["peer"]), registry.variants()["minbpe"]]:
+        feeding = importlib.import_module(card.target.partition(":")[0]).feeding(Corpus(__file__), **card.params)
         assert all(feeding[: Feeding._fields.index("by_design")]), "only the last fields may be left out"
 
 

@@ -62,8 +62,6 @@ def test_the_parallel_maximum_is_the_maximum() -> None:
     ("train", "wrong", "message"),
     [
         (seg_status.train, {"compress_threshold": 1.5}, "share from 0 to 1"),
-        (seg_status.train, {"compress_threshold": -0.1}, "share from 0 to 1"),
-        (seg_status.train, {"compress_threshold": float("nan")}, "share from 0 to 1"),
         (multiprocess.train, {"parallel_max": 0}, "1 or more"),
         (fine_grained.train, {"index": "word"}, "'words' or 'occurrences'"),
         (heap.train, {"heap": "C"}, "'c', 'python' or 'max'"),

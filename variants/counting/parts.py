@@ -29,7 +29,6 @@ __all__ = [
     "spill_folder",
 ]  # fmt: skip
 
-REPLACEMENT = "\ufffd"
 DIVIDERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
 """Unicode keeps these free for the private use of a program."""
 PIECE_BYTES, PIECE_DOCUMENTS = 1 << 20, 1 << 16
@@ -70,7 +69,7 @@ def scanned(corpus: Corpus) -> bool:
     It does not see a special token that contains U+FFFD where bad bytes are replaced by that character. It cuts only
     between valid characters, so the bytes on either side are replaced as they would be together.
     """
-    unseen = corpus.replaces_errors and any(REPLACEMENT in token for token in corpus.special_tokens)
+    unseen = corpus.replaces_errors and any("\ufffd" in token for token in corpus.special_tokens)
     return compiled(corpus.pattern) is not None and splits_documents(corpus.pattern) and not unseen
 
 

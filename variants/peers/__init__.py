@@ -33,15 +33,6 @@ DIVIDERS = [chr(code) for code in range(0xE000, 0xE020)]
 BYTES = [bytes((byte,)) for byte in range(256)]
 
 
-def installed(package: str) -> Any:
-    """The package, or None where it is not installed: importing it is not measured."""
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):  # some greet
-            return importlib.import_module(package)
-    except ImportError:
-        return None
-
-
 @dataclass
 class Peer:
     """An outside trainer, its package (None where that is not installed), and what it supports.
@@ -64,7 +55,9 @@ class Peer:
     reads_file: bool = False
 
     def __post_init__(self) -> None:
-        self.package = installed(self.module)
+        self.package: Any = None
+        with contextlib.suppress(ImportError), contextlib.redirect_stdout(io.StringIO()):  # some greet
+            self.package = importlib.import_module(self.module)
 
     def trainer(self, learn: Callable[..., list[Merge]]) -> Callable[..., list[Merge]]:
         """`learn` as a trainer: it gets the corpus, the number of merges, and what it names of the keywords.
