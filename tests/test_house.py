@@ -110,6 +110,7 @@ def test_a_preset_becomes_a_card_that_says_everything() -> None:
     for name, content in registry.presets().items():
         assert set(content) == set(card(REPOSITORY / "conf/variant/heap.yaml"))
         assert content["name"] == name
+        assert not (REPOSITORY / "conf/variant" / f"{name}.yaml").exists()
         assert content["about"]
         (family,) = [family for family in families if name in family["presets"]]
         assert list(content["params"]) == list(family["defaults"]["params"]), f"{name} has one that no other has"

@@ -85,20 +85,13 @@ def cards(group: str, conf: Path | None = None) -> dict[str, dict[str, Any]]:
 
 
 def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
-    """The cards of all families of variants, by name; keys that a preset omits are its family's `defaults`.
-
-    Raises Refusal for a name that is taken, or an invalid file.
-    """
-    conf = conf or conf_folder()
+    """The cards of all families of variants, by name; keys that a preset omits are its family's `defaults`."""
     cards: dict[str, dict[str, Any]] = {}
-    for file in sorted((conf / "family").glob("*.yaml")):
+    for file in sorted(((conf or conf_folder()) / "family").glob("*.yaml")):
         family = read_card(file)
-        defaults = family["defaults"]
         for name, preset in family["presets"].items():
-            if name in cards or (conf / "variant" / f"{name}.yaml").exists():
-                raise Refusal(f"{file} has a preset {name!r}, and another variant is called so; rename one")
-            params = {**defaults.get("params", {}), **preset.get("params", {})}
-            cards[name] = {"name": name, **defaults, **preset, "params": params}
+            params = {**family["defaults"]["params"], **preset.get("params", {})}
+            cards[name] = {"name": name, **family["defaults"], **preset, "params": params}
     return cards
 
 
