@@ -39,34 +39,37 @@ class PairQueue:
         self.functions = functions
         self.pair_counts = pair_counts
         self.keys = keys
-        self.entries = [self.entry(pair) for pair in pair_counts]
+        self.entries: list[Any] = [
+            (functions.sign * count, keys[pair[0]], keys[pair[1]], pair) for pair, count in pair_counts.items()
+        ]
         functions.heapify(self.entries)
         meter.tally("heap_pushes", len(self.entries))
 
-    def entry(self, pair: Any) -> Any:
-        return self.functions.sign * self.pair_counts[pair], self.keys[pair[0]], self.keys[pair[1]], pair
-
     def push(self, pairs: Iterable[Any], meter: Meter) -> None:
         """Add an entry with the present count for each of `pairs` that still occurs."""
-        live = [pair for pair in pairs if pair in self.pair_counts]
-        for pair in live:
-            self.functions.push(self.entries, self.entry(pair))
-        meter.tally("heap_pushes", len(live))
+        sign, _, push, _ = self.functions
+        keys, pushes = self.keys, 0
+        for pair in pairs:
+            if count := self.pair_counts.get(pair):
+                push(self.entries, (sign * count, keys[pair[0]], keys[pair[1]], pair))
+                pushes += 1
+        meter.tally("heap_pushes", pushes)
 
     def most_frequent_pair(self, meter: Meter, when_stale: Callable[[Any], None] | None = None) -> Any:
         """Take entries from the top until one is true; a stale one goes back with its true count, if it has any.
 
         The pair, or None if none is left. `when_stale` hears of pairs that go back.
         """
+        sign, _, push, pop = self.functions
         found, pops, returned = None, 0, 0
         while self.entries and found is None:
-            claimed, _, _, pair = self.functions.pop(self.entries)
+            claimed, left_key, right_key, pair = pop(self.entries)
             pops += 1
             count = self.pair_counts.get(pair, 0)
-            if self.functions.sign * claimed == count:
+            if sign * claimed == count:
                 found = pair
             elif count:
-                self.functions.push(self.entries, self.entry(pair))
+                push(self.entries, (sign * count, left_key, right_key, pair))
                 returned += 1
                 if when_stale is not None:
                     when_stale(pair)

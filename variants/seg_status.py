@@ -24,6 +24,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, Veto, WordCounts
@@ -69,9 +70,10 @@ def train(
     if inherited or veto is not None:
         pairs.keep_only(min_count, Refused(merges, veto))
     queue = PairQueue(heap_functions("c"), pairs.counts, keys, meter)
+    compress = partial(pairs.compress, threshold=compress_threshold, meter=meter) if compress_threshold else None
     meter.lap("init")
     while len(merges) < num_merges:
-        pair = queue.most_frequent_pair(meter, lambda stale: pairs.compress(stale, compress_threshold, meter))
+        pair = queue.most_frequent_pair(meter, compress)
         meter.lap("max")
         if pair is None:
             break

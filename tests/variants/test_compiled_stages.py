@@ -26,12 +26,10 @@ from variants.counting import native
 pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-NATIVE = REPOSITORY / "variants" / "native"
 Train = Callable[..., Sequence[Merge]]
 COMPILED: list[Train] = [flat.train, cpp.train, cython_stages.typed]
-CYTHON: dict[str, Train] = {
-    name: getattr(cython_stages, name) for name in ("fine_grained", "no_copy", "opt", "loop", "typed")
-}
+STAGES = ("fine_grained", "no_copy", "opt", "loop", "typed")
+CYTHON: dict[str, Train] = {name: getattr(cython_stages, name) for name in STAGES}
 each_compiled = pytest.mark.parametrize("train", COMPILED, ids=lambda train: train.__module__)
 
 

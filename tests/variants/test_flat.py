@@ -205,16 +205,15 @@ CHARACTERS = "法律也"
 ALONE = [half for one in map(str.encode, CHARACTERS) for half in ((one[:1], one[1:2]), (one[:2], one[2:]))]
 
 
-@pytest.mark.parametrize(
-    "joining",
-    [
-        [("律", "也"), ("法", "律")],
-        # A merge from inside a character, and one of the same bytes that no character begins with.
-        [("法"[:1], "律"), (b"\x95", b"\xe5"), (b"\x95\xe5", b"\xbe"), ("律", "也")],
-        [(b"\x8b\xe4", b"\xb9"), ("法", "律")],
-    ],
-    ids=["whole", "broken", "never made"],
+JOINING: tuple[list[tuple[Any, Any]], ...] = (
+    [("律", "也"), ("法", "律")],
+    # A merge from inside a character, and one of the same bytes that no character begins with.
+    [("法"[:1], "律"), (b"\x95", b"\xe5"), (b"\x95\xe5", b"\xbe"), ("律", "也")],
+    [(b"\x8b\xe4", b"\xb9"), ("法", "律")],  # never made
 )
+
+
+@pytest.mark.parametrize("joining", JOINING)
 def test_characters_are_encoded_by_themselves_only_where_it_makes_no_difference(joining: list[tuple[Any, Any]]) -> None:
     """Also where a character is complete only when its neighbour is merged already: then their pair was never met."""
     words = WordCounts.from_items([("法律也".encode(), 3), ("法律".encode(), 1), ("也法也律法律也".encode(), 2)])

@@ -41,9 +41,6 @@ SPELLINGS = {
     f"(?:{CL100K})": LLAMA3._replace(contraction=patterns.NO_CONTRACTION),
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s": GPT4._replace(whole_tail=True),
-    CARDS["gpt4"].replace("'(?i:[sdmt]|ll|ve|re)", "'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])"): GPT4._replace(
-        contraction=patterns.ASCII_FOLDED
-    ),
     MARKED: QWEN2._replace(marks=True),
     CARDS["qwen2"].replace(r"\p{N}]+[\r\n]*", r"\p{N}\r\n]+"): QWEN2._replace(trail=patterns.NO_TRAIL),
 }
