@@ -123,9 +123,6 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
     )
 
 
-# Cells.
-
-
 def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     """The cells of one composed configuration; `keys` are the keys that the command line set.
 
@@ -198,9 +195,6 @@ def limits_of(limits: Mapping[str, Any]) -> Limits:
     # What is free is rounded, so that runs of one afternoon have equal limits in their records.
     free = int(available_memory() * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9
     return Limits(wall, (free or None) if memory is None else parse_bytes(memory, "limits.memory"))
-
-
-# Corpora.
 
 
 def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus) -> CorpusFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,6 +111,8 @@ OF_THE_SECOND = ("vocab_size", "pattern", "extend", "inherited", "veto", "save",
 
 def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show) -> int:
     """Run the first stage, then the second on top of it, and show the records of both. Returns the exit code."""
+    from harness.tokenizers.folder import check_free  # late, as few runs save anything
+
     if len(configs) > 1:
         raise Refusal("two stages are one run after the other; pass one data set and one value of everything")
     config = configs[0].values
@@ -117,8 +120,10 @@ def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path
         raise Refusal("the second stage extends the first; leave out extend= and seeds=")
     if config["plan"]:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
-    cached = cache_folder("stages", digest(list(arguments)))  # the same command finds it again
-    saved = (cached if config["save"] is None else Path(config["save"])) / "first_stage"
+    saved = cache_folder("stages", digest(list(arguments))) / "first_stage"  # the same command finds it again
+    beside = None if config["save"] is None else Path(config["save"], "first_stage")
+    if beside is not None:
+        check_free(beside, config["overwrite"])
     records: list[Record] = []
     first = make_plan(compose(first_arguments(arguments, config, saved)), arguments)
     code = run_plan(first, folder / "1", lambda own, _: records.extend(own))
@@ -127,7 +132,10 @@ def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path
         return code
     extended = min(saved.rglob("merges.txt")).parent  # of several variants, whose tokenizers are equal, the first
     second = compose([*arguments, f"extend={extended}", "first_stage.pattern=null"])
-    return run_plan(make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines))
+    code = run_plan(make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines))
+    if beside is not None:  # not before the end, so that an interrupted command can go on
+        shutil.copytree(saved, beside, dirs_exist_ok=True)
+    return code
 
 
 def first_arguments(arguments: Sequence[str], config: Mapping[str, Any], saved: Path) -> list[str]:
@@ -135,6 +143,5 @@ def first_arguments(arguments: Sequence[str], config: Mapping[str, Any], saved: 
     stage, smallest = config["first_stage"], 256 + len(card_default(config, "special_tokens"))
     size = stage["vocab_size"] or max(card_default(config, "vocab_size") // 2, smallest)
     of_both = [argument for argument in arguments if re.split("[=.]", argument.lstrip("+"))[0] not in OF_THE_SECOND]
-    own = [f"pattern={stage['pattern']}", f"vocab_size={size}", f"save={saved}"]
-    own += ["overwrite=true"] if config["save"] is None else []
+    own = [f"pattern={stage['pattern']}", f"vocab_size={size}", f"save={saved}", "overwrite=true"]
     return [*of_both, *own, "inherited=kept", "veto=none", "first_stage.pattern=null"]

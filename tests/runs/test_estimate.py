@@ -48,10 +48,8 @@ def test_parts_grow_until_the_time_of_the_limit_is_over_again(tmp_path: Path, po
 def test_no_part_or_a_single_one_says_nothing(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text(MANY_WORDS)
-    failing: Answer = {"status": "error", "reason": "it raised"}
-    exhausted: Answer = {"status": "ok", "total": 1.0, "merges_done": 0}
-    assert estimate_total(text, 1000, 10.0, lambda *_: failing) is None
-    assert estimate_total(text, 1000, 10.0, lambda *_: exhausted) is None
+    for failing in ({"status": "error", "reason": "it raised"}, {"status": "ok", "total": 1.0, "merges_done": 0}):
+        assert estimate_total(text, 1000, 10.0, lambda *_: failing) is None  # noqa: B023
     assert power_law([(0.25, 1.0)]) is power_law([(0.25, 0.0), (0.5, 1.0)]) is None
 
 
@@ -116,8 +114,6 @@ def test_what_is_stopped_is_extrapolated_by_runs_on_beginnings_and_its_merges_ar
     assert exit_code([record]) == 22
 
 
-LEAST_LIMIT = 0.02
-"""Seconds; what takes less is the start of a process."""
 STAGES = ("naive", "incremental", "fine_grained", "heap", "seg_status", "cpp_updater", "cpp_fine_grained")
 
 
@@ -149,7 +145,7 @@ def test_the_interval_holds_the_measured_total_nine_times_in_ten(
 
         for divisor in (2, 4, 8, 16, 32):
             found = estimate_total(words, cell.num_merges, whole / divisor, run_part)
-            if found is not None and whole / divisor > LEAST_LIMIT:
+            if found is not None and whole / divisor > 0.02:  # what takes less is the start of a process
                 found = found.beyond(whole / divisor)
                 held.append(found.low_seconds <= whole <= found.high_seconds)
     assert len(held) > 30

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from harness import replay as replay_command
 from harness.__main__ import main
 from harness.common import errors
 from harness.records.file import read_records
+from harness.runs import run
 from harness.tokenizer import load
 from harness.tokenizers.forms import read_merges_file
 from harness.tokenizers.learned import trained
@@ -146,21 +149,30 @@ TWO_STAGES = ["experiment=superbpe", "data.path=book.txt", "measure=proof"]
 
 
 @pytest.mark.usefixtures("made")
-def test_one_command_trains_both_stages_and_one_table_shows_them(
+def test_one_command_trains_both_stages_also_after_an_interruption_and_shows_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "250")
     overrides = ["vocab_size=300", "first_stage.vocab_size=275", f"results={tmp_path}", f"save={tmp_path / 'saved'}"]
+    stages, run_plan = itertools.count(), run.run_plan
+
+    def interrupted(*arguments: Any) -> int:
+        if next(stages):
+            raise KeyboardInterrupt
+        return run_plan(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "run_plan", interrupted)
+        assert main([*TWO_STAGES, *overrides]) == errors.INTERRUPTED
     assert main([*TWO_STAGES, *overrides]) == errors.OK
-    first, second = (each for each in read_records([tmp_path]) if each["cell"] == "train")
+    *_, first, second = (each for each in read_records([tmp_path]) if each["cell"] == "train")
     keys = ("pattern", "vocab_size", "extend", "inherited", "veto")
     assert [first[key] for key in keys] == ["superbpe_words", 275, None, None, None]
     assert [second[key] for key in keys] == ["superbpe", 300, first["merges_sha256"], "met", "superbpe"]
     assert {first["identity"]["kind"], second["identity"]["kind"]} == {"identical"}
     assert first["tokens"] > second["tokens"]
     shown = capsys.readouterr().out
-    assert "bytes/token" in shown
-    assert shown.count("flat") >= 2
+    assert ("bytes/token" in shown, shown.count("flat") >= 2) == (True, True)
     before = read_merges_file(tmp_path / "saved/first_stage").merges
     assert len(read_merges_file(tmp_path / "saved").merges) > len(before) == 18
 
