@@ -27,7 +27,9 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     Raises Refusal if it is missing (with its place and how to get it), unreadable, or differs from its card.
     """
     card = cards.with_changes_named(card)
-    parameters, name = cards.parameters_of(card), card["name"]
+    name, source = card["name"], card["source"]
+    made = card["path"] is None and "generator" in source
+    parameters = {key: value for key, value in source.items() if key != "kind"} if made else None
     if is_table(card):
         from harness.corpora.generators import table_of  # late: NumPy is slow to import
 
@@ -37,7 +39,7 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
         path = find(card)
     else:
         file_name, path, parts = local_corpus(card, special_tokens)
-        name = file_name if card["source"].get("kind") == "path" else name
+        name = file_name if source.get("kind") == "path" else name
     sha256 = cards.check_facts(name, path, card)
     facts = cards.counted_facts(card, special_tokens)
     whole = CorpusFile(name, path, path.stat().st_size, sha256, parameters=parameters, parts=parts, facts=facts)
@@ -46,11 +48,7 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
 
 def is_table(card: Mapping[str, Any]) -> bool:
     """Whether a card is a table of words that are counted already, from a generator or from a file."""
-    if card["source"].get("kind") == cards.GENERATOR:
-        from harness.corpora.generators import TABLES
-
-        return card["source"].get("generator") in TABLES
-    return bool(card["source"].get("kind") == "words")
+    return card["source"].get("kind") == "words" or card["source"].get("generator") in cards.TABLES
 
 
 def find(card: Mapping[str, Any]) -> Path:

@@ -18,6 +18,8 @@ from harness.corpora.files import CorpusFile, digest_of, entry
 
 Card = Mapping[str, Any]
 GENERATOR = "generator"
+TABLES = ("zipf_words", "strange_words", "distinct_pairs")
+"""The generators of tables of words; the others make texts."""
 FETCHED = {
     "url": ("url", "file"),
     "hugging_face": ("repository", "revision", "paths", "file"),
@@ -28,8 +30,7 @@ FETCHED = {
 """The kinds of source that harness.corpora.fetch downloads, and the keys that a card needs for each."""
 STDLIB = "stdlib"
 LEFT_OUT = {"test", "tests", "idle_test", "idlelib_test", "__pycache__", "site-packages", "dist-packages"}  # of stdlib
-YOURS = ("path", "words")
-"""The kinds of source that are a file of the user's own, text or a table of words."""
+YOURS = ("path", "words")  # the kinds of source that are a file of the user's own, text or a table of words
 
 
 def cards() -> dict[str, Card]:
@@ -106,13 +107,6 @@ def with_changes_named(card: Card) -> Card:
     return {**card, "name": f"{card['name']}({','.join(changed)})", "facts": {}}
 
 
-def parameters_of(card: Card) -> dict[str, Any] | None:
-    """The parameters of a generated set, for its record, or None."""
-    if card["path"] is not None or card["source"].get("kind") != GENERATOR:
-        return None
-    return {name: value for name, value in card["source"].items() if name != "kind"}
-
-
 def check_facts(name: str, path: Path, card: Card) -> str:
     """Return the digest of a file. Raises Refusal if its size or digest differs from the card's."""
     digest = digest_of(path)
@@ -135,7 +129,7 @@ def counted_facts(card: Card, special_tokens: Sequence[str]) -> dict[str, int]:
     if list(special_tokens) != card.get("special_tokens", ["<|endoftext|>"]):
         return {}
     counted = ("documents", "pre_tokens", "words")
-    return {fact: card["facts"][fact] for fact in counted if card["facts"].get(fact) is not None}
+    return {fact: value for fact, value in card["facts"].items() if fact in counted and value is not None}
 
 
 def counted_otherwise(

@@ -43,12 +43,10 @@ from harness.corpora.files import BLOCK_BYTES, Damaged, fresh_digest_of, remembe
 from harness.corpora.local import documents_in, is_compressed
 
 Source = Mapping[str, Any]
-TEMPORARY = {408, 416, 425, 429, 500, 502, 503, 504}
-"""Status codes after which another attempt may succeed."""
+TEMPORARY = {408, 416, 425, 429, 500, 502, 503, 504}  # status codes after which another attempt may succeed
 HINTS = {401: "it needs a login; for Hugging Face set HF_TOKEN", 404: "put its new address on the card"}
 SECONDS_WITHOUT_A_BYTE = 30.0
-FRUITLESS_ATTEMPTS = 5
-"""How many attempts in a row may bring no byte."""
+FRUITLESS_ATTEMPTS = 5  # how many attempts in a row may bring no byte
 SECONDS_BETWEEN_ATTEMPTS = 2.0
 
 

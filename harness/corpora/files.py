@@ -20,8 +20,7 @@ from harness.common.registry import at_least, parse_bytes
 # File systems stamp changes at intervals of up to two seconds: a second change within one would not show.
 SECONDS_TO_SETTLE = 2.0
 BLOCK_BYTES = 1 << 20
-TOLERANCE = 10
-"""A slice may be a tenth shorter than data.bytes, to end with a document or a line."""
+TOLERANCE = 10  # a slice may be a tenth shorter than data.bytes, to end with a document or a line
 
 
 class Part(NamedTuple):

@@ -23,7 +23,7 @@ from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal, extra, wrong_value
 from harness.common.units import one_line
 from harness.corpora import language
-from harness.corpora.cards import GENERATOR, Card, difference
+from harness.corpora.cards import GENERATOR, TABLES, Card, difference
 from harness.corpora.files import CorpusFile, check_readable, digest_of, entry
 from harness.corpora.language import Bytes, Choice, Integers, Numbers, Pieces, Unsigned
 from harness.corpora.local import members_of, name_of
@@ -178,8 +178,8 @@ def distinct_pairs(*, symbols: Annotated[int, msgspec.Meta(ge=2, le=256)]) -> It
 
 
 Generator = Callable[..., Iterator[Any]]
-TEXTS: dict[str, Generator] = {each.__name__: each for each in (random_text, ties, runs, one_word, no_repeats)}
-TABLES: dict[str, Generator] = {each.__name__: each for each in (zipf_words, strange_words, distinct_pairs)}
+FUNCTIONS = (random_text, ties, runs, one_word, no_repeats, zipf_words, strange_words, distinct_pairs)
+GENERATORS: dict[str, Generator] = {function.__name__: function for function in FUNCTIONS}
 
 
 def made(card: Card) -> Iterator[Any]:
@@ -195,11 +195,11 @@ def made(card: Card) -> Iterator[Any]:
 
 def generator_of(source: Mapping[str, Any]) -> tuple[Generator, dict[str, Any]]:
     """The generator that a card names, and its parameters. Raises Refusal for a missing, unknown or invalid one."""
-    name, generators = str(source.get("generator")), TEXTS | TABLES
-    if name not in generators:
-        raise Refusal(registry.unknown("generator", name, generators))
+    name = str(source.get("generator"))
+    if name not in GENERATORS:
+        raise Refusal(registry.unknown("generator", name, GENERATORS))
     parameters = {key: value for key, value in source.items() if key not in ("kind", "generator")}
-    types = inspect.get_annotations(generators[name], eval_str=True)
+    types = inspect.get_annotations(GENERATORS[name], eval_str=True)
     types.pop("return")
     try:
         msgspec.convert(parameters, msgspec.defstruct("Parameters", types.items(), forbid_unknown_fields=True))
@@ -208,7 +208,7 @@ def generator_of(source: Mapping[str, Any]) -> tuple[Generator, dict[str, Any]]:
         place = f"data.source.{key}" if key else "data.source"
         sentence = f"{place}: {what[0].lower()}{what[1:]}; the generator {name} takes {', '.join(types)}"
         raise Refusal(sentence) from error
-    return generators[name], parameters
+    return GENERATORS[name], parameters
 
 
 def text_file(card: Card) -> Path:

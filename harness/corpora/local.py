@@ -264,8 +264,7 @@ UNPACKED: dict[str, Callable[[Any], Any]] = {
     ".xz": lzma.LZMAFile,
     ".zst": lambda file: io.BufferedReader(extra("pyarrow", "a .zst file").CompressedInputStream(file, "zstd")),
 }
-Rows = Iterator[tuple[str, Any]]
-"""The place and the value of each row."""
+Rows = Iterator[tuple[str, Any]]  # the place and the value of each row
 
 
 def parquet_rows(path: Any, opened: IO[bytes], column: str) -> Rows:

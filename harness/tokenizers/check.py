@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import itertools
 import random
 import re
@@ -18,6 +17,7 @@ from typing import NamedTuple
 from harness.common.errors import extra
 from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, one_line, share_text, token_text
+from harness.measure.machine import version
 from harness.tokenizers import folder as folders
 from harness.tokenizers.forms import RANKS, TOKENIZER_JSON, as_tiktoken, load_tokenizers, read_ranks
 from harness.tokenizers.learned import last_merges
@@ -70,20 +70,12 @@ def open_gigatoken(folder: Path) -> Encode:
 ENGINES = {"tokenizers": open_tokenizers, "tiktoken": open_tiktoken, "gigatoken": open_gigatoken}
 
 
-def version_of(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
 @dataclass
 class Verdict:
     """The result for one engine; `notes` say why it was not tried, on what it gave up, and where it differs first."""
 
     engine: str
-    encode: Encode | None = None
-    """None if it cannot be tried, or no longer."""
+    encode: Encode | None = None  # None if it cannot be tried, or no longer
     gave_up: bool = False
     texts: int = 0
     bytes: int = 0
@@ -94,7 +86,7 @@ class Verdict:
 
 def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[str]) -> Sheet:
     """A row for each engine, and below why it was not tried and where it differs first."""
-    columns = [Column("engine", [f"{row.engine} {version_of(row.engine)}".strip() for row in verdicts], figures=False)]
+    columns = [Column("engine", [f"{row.engine} {version(row.engine)}" for row in verdicts], figures=False)]
     for heading, text in (("bytes", bytes_text), ("ids", count_text), ("texts", count_text), ("differing", count_text)):
         columns.append(Column(heading, [text(getattr(row, heading)) if row.texts else "-" for row in verdicts]))
     return Sheet([caption], columns, [""] * len(verdicts), [*(note for row in verdicts for note in row.notes), *notes])

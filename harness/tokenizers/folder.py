@@ -31,11 +31,6 @@ OF_TIKTOKEN = "tiktoken:"
 RANKS_ENDING = ".tiktoken"
 Pattern = str | EllipsisType | None
 SpecialTokens = Sequence[str] | Mapping[str, int] | None
-Origin = dict[str, Any]
-
-
-def sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 # Writing
@@ -94,7 +89,7 @@ def manifest(learned: Learned, origin: Mapping[str, Any], contents: Mapping[str,
             "pattern": {"name": pattern_name(learned.pattern), "regex": learned.pattern},
             **({"ignore_merges": True} if learned.ignore_merges else {}),
             **origin,
-            "files": {name: sha256(content) for name, content in contents.items()},
+            "files": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
         }
     )
 
@@ -151,7 +146,7 @@ class _Manifest(msgspec.Struct):
     ignore_merges: bool = False
 
 
-def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: SpecialTokens) -> tuple[Learned, Origin]:
+def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: SpecialTokens) -> tuple[Learned, dict[str, Any]]:
     """The tokenizer that `model.load` gives, and what its manifest says about the training."""
     options = pattern is not ... or special_tokens is not None
     if str(path).startswith(OF_TIKTOKEN) and not options:
@@ -196,12 +191,12 @@ def _completed(path: Path, pattern: Any, special_tokens: SpecialTokens, ignore_m
     return parse(path, lambda _: put_together(ids, merges, special_tokens, pattern, ignore_merges))
 
 
-def _described(path: Path) -> tuple[Learned, Origin]:
+def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
     """What a manifest describes. Raises Refusal if it is damaged, or a file is not the one that it describes."""
     about = parse(path, msgspec.json.Decoder(_Manifest).decode)
     names = [VOCAB, MERGES] if VOCAB in about.files else [RANKS]
     for name in names:
-        if sha256(parse(path.parent / name, bytes)) != about.files.get(name):
+        if hashlib.sha256(parse(path.parent / name, bytes)).hexdigest() != about.files.get(name):
             why = f"it is not the file that {MANIFEST} describes"
             raise Refusal(f"{path.parent / name} cannot be used: {why}; save the tokenizer again", UNMEASURED)
     special_tokens = {token.text: token.id for token in about.special_tokens}

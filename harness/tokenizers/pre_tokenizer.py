@@ -90,7 +90,6 @@ def type_of(part: Any) -> str:
     return str(part.get("type")) if isinstance(part, Mapping) else json.dumps(part)
 
 
-# --------------------
 # Several steps as one expression: numbers before a pattern of the published family, and DeepSeek V3's.
 
 NUMBERS = r"\\p\{N\}(?:\+|\{1,(\d)\})?"
@@ -138,7 +137,6 @@ def _deepseek() -> str:
     return rf"(?V1)\p{{N}}{{1,3}}|{on_kana}|{on_others}|{left_out}"
 
 
-# --------------------
 # Dialects: our patterns are written for Python's `regex`, tokenizers 0.x compiles them with Oniguruma's Ruby.
 # What only one of them knows goes through unchanged; `check` compares the ids.
 

@@ -26,8 +26,7 @@ from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailab
 Source = str | os.PathLike[str] | Iterable[str | bytes | Iterable[str | bytes] | os.PathLike[str]] | Mapping[Any, int]
 Counted = tuple[WordCounts, dict[str, str | None]]
 DOCUMENT_COUNTER = "variants.counting.parts:count_documents"
-TABLE_MEMORY = 200_000_000
-"""Bytes that the tables of words of documents may take before they spill to disk."""
+TABLE_MEMORY = 200_000_000  # bytes that the tables of words of documents may take before they spill to disk
 ITEMS_AT_ONCE = 64
 LARGE_CHUNK = 1 << 19
 """Items are taken one by one if so many bytes came at once, and up to 64 at a time if fewer did."""

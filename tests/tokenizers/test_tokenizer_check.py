@@ -13,6 +13,7 @@ import pytest
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, of_merges
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED
+from harness.measure.machine import version
 from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers import check as checking
 from harness.tokenizers.check import check, figures_of, figures_sheet, mixed_parts, unused
@@ -52,7 +53,7 @@ def test_an_engine_gives_our_ids_or_does_not_load_as_documented(tmp_path: Path, 
     if engine == "transformers":
         pytest.importorskip("tokenizers.trainers", reason="transformers needs tokenizers<1")
     pytest.importorskip(engine, reason=f"{engine} is not installed; pip install {engine}")
-    major = checking.version_of(engine).partition(".")[0]
+    major = version(engine).partition(".")[0]
     outcomes = {
         outcome
         for (name, of, version), outcome in documented().items()
