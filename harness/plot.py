@@ -17,7 +17,7 @@ from harness.results.selection import CONDITIONS, DEFAULT_RESULTS, add_record_ar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PLAIN = next(iter(KINDS))
+PLAIN = "phases"
 _EPILOG = f"""\
 kinds:
 {chr(10).join(f"  {name:<11} {shows}" for name, (shows, _) in KINDS.items())}

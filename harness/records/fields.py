@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from harness.common.units import count_text, counted_text
+from variants.contract import GREATEST_BYTES
 
 Record = Mapping[str, Any]
 Key = tuple[Any, ...]
@@ -54,11 +55,12 @@ class InWords(NamedTuple):
 class Field:
     """One thing in which cells can differ; equal to itself alone.
 
-    `name` is that of its override or key, and `read` reads it from a record; one without a value has the `usual` one,
-    which no caption says. `title` heads its column if rows differ in it, `written` formats it, and `sentence` is its
-    text for rows that share it. Cells with equal values of all that `decides_merges` must have equal merges;
-    `other_work` is the note on times that differ in it; fields with `names_cell` distinguish cells. `unlike` is its
-    name in a comparison of two sets; rows that differ only in a `circumstance` are one cell there.
+    `name` is that of its override or key, and `read` reads it from a record; one without a value has the `usual` one.
+    No caption says that, nor the `default` of the configuration. `title` heads its column if rows differ in it,
+    `written` formats it, and `sentence` is its text for rows that share it. Cells with equal values of all that
+    `decides_merges` must have equal merges; `other_work` is the note on times that differ in it; fields with
+    `names_cell` distinguish cells. `unlike` is its name in a comparison of two sets; rows that differ only in a
+    `circumstance` are one cell there.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Field:
     sentence: str | Callable[[Record], str] = "{}"
     written: Callable[[Record], str] | None = None
     usual: Any = None
+    default: Any = None
     figure: bool = False
     decides_merges: bool = False
     other_work: str = ""
@@ -140,13 +143,13 @@ FIELDS: tuple[Field, ...] = (
     *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
     _decisive("vocab_size", title="vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
     _decisive(
-        "pattern", other_work="another pattern",
+        "pattern", other_work="another pattern", default="gpt2",
         written=lambda record: record["pattern"] + " (leaves text out)" * bool(record.get("pattern_partial")),
     ),
-    _decisive("special_tokens", title="special tokens", other_work="other special tokens"),
+    _decisive("special_tokens", title="special tokens", other_work="other special tokens", default=["<|endoftext|>"]),
     _decisive("errors", usual="strict", other_work="errors treated otherwise"),
-    _decisive("tie_break", title="tie-break"),
-    _decisive("min_count", figure=True, other_work="another min_count"),
+    _decisive("tie_break", title="tie-break", default=GREATEST_BYTES.value),
+    _decisive("min_count", figure=True, other_work="another min_count", default=1),
     _decisive("extend", title="extends", usual="none", other_work="other merges inherited", written=_extended),
     _decisive("inherited", usual="kept", other_work="merges inherited otherwise"),
     _decisive(

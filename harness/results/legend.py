@@ -13,12 +13,9 @@ from harness.proof import BY_DESIGN, UP_TO_TIES, WRONG
 from harness.records.fields import COLUMNS, FIELD, Field, together
 from harness.records.file import unfinished_note
 from harness.results.rows import MOST_UNSURE, NOT_MEASURED, UNPROVED_MARK, Row, is_slower
-from variants.contract import GREATEST_BYTES
 
 MOST_NOTES, MOST_NAMED = 3, 4
 MUCH_STEAL, MUCH_IMPORT_CPU_SECONDS = 0.05, 1.0
-DEFAULTS = {"pattern": "gpt2", "special_tokens": ["<|endoftext|>"], "tie_break": GREATEST_BYTES.value, "min_count": 1}
-"""Those of the configuration, which a caption leaves out."""
 
 
 class Legend:
@@ -105,7 +102,7 @@ class Legend:
         if len({each.words[field.name] for each in self._among if field.name in each.words}) < 2:
             if field.name == "counting" and not row.record.get("counting_chosen"):
                 return ""
-            if field.name in DEFAULTS and row.record.get(field.name) == DEFAULTS[field.name]:
+            if field.default is not None and field.value(row.record) == field.default:
                 return ""
         return row.words[field.name].phrase + (_number_of_merges(self.rows) if field.name == "vocab_size" else "")
 

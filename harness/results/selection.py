@@ -86,8 +86,8 @@ def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
         if not equals or name not in CONDITIONS:
             raise Refusal(f"--where {condition}: write NAME=VALUE with one of {', '.join(CONDITIONS)}")
         texts = [_condition(row, name) for row in chosen]
-        patterns = [re.compile(fnmatch.translate(value)) for value in values.split(",")]
-        chosen = [row for row in chosen if any(pattern.match(_condition(row, name)) for pattern in patterns)]
+        pattern = re.compile("|".join(map(fnmatch.translate, values.split(","))))
+        chosen = [row for row, text in zip(chosen, texts, strict=True) if pattern.match(text)]
         if not chosen:
             raise Refusal(f"no row has {condition}; there are: {', '.join(dict.fromkeys(texts))}", UNMEASURED)
     return chosen
