@@ -29,8 +29,7 @@ from harness.results.tables import given_sheet
 
 PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
-ABOUT = Path(__file__).with_suffix(".txt")
-"""The end of the page: how it was measured, and how to do it again."""
+ABOUT = Path(__file__).with_suffix(".txt")  # the end of the page: how it was measured, and how to do it again
 MISLEADS = "A single ratio misleads: it depends on the corpus and on the vocabulary. A star: other merges, on purpose."
 
 

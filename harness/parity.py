@@ -21,8 +21,7 @@ from harness.tokenizers.training import counted_file, merges_for, pattern_named,
 from variants.contract import Corpus, Merge, WordCounts
 
 Tables = Sequence[WordCounts]
-RULE = importlib.import_module("variants.parity")
-"""What has the trainer and its tie-breaks."""
+RULE = importlib.import_module("variants.parity")  # what has the trainer and its tie-breaks
 EPILOG = """\
 Before every merge the language that needs most tokens on its dev text is chosen, and its best pair is merged in all
 languages. Dev texts have to be parallel: the same sentences in each language. Without them the training texts decide,

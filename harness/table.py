@@ -22,8 +22,7 @@ from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
 from harness.results.tables import TableOptions, compared, pivot_sheet, tables
 
-CSV = "csv"
-"""The format in which each row has every field and figure, unrounded."""
+CSV = "csv"  # the format in which each row has every field and figure, unrounded
 FORMATS = {".txt": "terminal", ".md": "markdown", ".csv": CSV}
 _EXCLUSIVE = {
     "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases", CSV),

@@ -15,14 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 CONFIDENCE = 0.95
-MARGIN = 0.01
-"""A difference of less than this share does not matter to anyone who chooses between two."""
+MARGIN = 0.01  # a difference of less than this share does not matter to anyone who chooses between two
 MOST_PRESSURE = 0.2
 """If something waited for a processor for more than this share of a sample, its wall time is not compared."""
 FEWEST_BLOCKS = 6
 """With fewer blocks the median has no interval at this confidence: 2 ** -5 is over 0.025, 2 ** -6 is not."""
-_OF_ONE_THREAD = 1.1
-"""CPU seconds by wall seconds; above this, something ran beside the one requested thread."""
+_OF_ONE_THREAD = 1.1  # CPU seconds by wall seconds; above this, something ran beside the one requested thread
 
 
 class Sample(NamedTuple):

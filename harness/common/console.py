@@ -137,8 +137,7 @@ class Parser(argparse.ArgumentParser):
 
 FIRST_LINE_SECONDS = 10.0
 """A log has no line about shorter work; from then on one whenever the time has doubled."""
-Advance = Callable[..., None]
-"""Called with how much is done, and with the total where it becomes known late."""
+Advance = Callable[..., None]  # called with how much is done, and with the total where it becomes known late
 Report = Callable[[int, int, str], None]
 """Called with how much is done, of how much, and the unit of both; a total of 0 means unknown."""
 

@@ -23,8 +23,7 @@ from harness.common.units import bytes_text
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 ELSEWHERE = "choose another place with --output"
 ANOTHER_CACHE = f"set {CACHE_VARIABLE} to a folder that can be written and has room"
-JUST_STARTED_SECONDS = 60
-"""How long a temporary folder is left alone: its command may not have locked it yet."""
+JUST_STARTED_SECONDS = 60  # how long a temporary folder is left alone: its command may not have locked it yet
 KINDS = {
     "corpora": "data sets that were fetched or put together",
     "downloads": "data sets that are half fetched",

@@ -25,15 +25,11 @@ from harness.common.errors import Refusal
 from harness.common.units import one_line
 from harness.worker import calling
 
-MOST_NAMES = 50
-"""An unknown name is answered with at most so many existing ones, else with the closest."""
+MOST_NAMES = 50  # an unknown name is answered with at most so many existing ones, else with the closest
 ENTRY_POINTS = "harness.variants"
-OUTSIDE = "peer"
-"""The tag of other people's trainers."""
-EXTENDS = "extends"
-"""The tag of variants that can go on from merges."""
-COMPILED = "compiled"
-"""The tag of the default counter."""
+OUTSIDE = "peer"  # the tag of other people's trainers
+EXTENDS = "extends"  # the tag of variants that can go on from merges
+COMPILED = "compiled"  # the tag of the default counter
 
 
 class CounterCard(msgspec.Struct, frozen=True):

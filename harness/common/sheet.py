@@ -115,8 +115,7 @@ class PatientConsole(Console):
 # `<section>` can be put into another page with its `<style>`. Whatever a colour says, a sign or a word says as well,
 # headings are headings to a screen reader, and a table wider than the page can be scrolled by keyboard.
 
-_CLASSES = {"red": "wrong", "dim": "unmeasured", "yellow": "unconfirmed"}
-"""What rich's styles mean."""
+_CLASSES = {"red": "wrong", "dim": "unmeasured", "yellow": "unconfirmed"}  # what rich's styles mean
 
 STYLE = """\
 body { margin: 0; background: #ffffff; }

@@ -45,8 +45,7 @@ EXIT_CODES = """exit code:
   2   usage; 130 interrupted
 """
 OUTPUT = Path("results", "local", "gate")
-COMPARED = ("work", "time")
-"""The tiers that need a base."""
+COMPARED = ("work", "time")  # the tiers that need a base
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,14 +28,12 @@ from harness.gate.rule import BaseRule
 from harness.measure import machine
 from harness.measure.process import PACKAGES
 
-OURS = ("harness", "variants")
-"""What every measured process imports: the worker, and the contract."""
+OURS = ("harness", "variants")  # what every measured process imports: the worker, and the contract
 NOT_COMPILED = (
     *("", ".py", ".pyi", ".ipynb", ".md", ".rst", ".txt", ".cff", ".html", ".css", ".js", ".svg", ".png"),
     *(".yaml", ".yml", ".json", ".jsonl", ".csv"),
 )
-BUILD_FILE = "setup.py"
-"""It may decide what is compiled, and so may a file with any other suffix."""
+BUILD_FILE = "setup.py"  # it may decide what is compiled, and so may a file with any other suffix
 NO_BASE_HINT = "pass --no-base if that is intended"
 
 

@@ -28,8 +28,7 @@ FILE_NAME, VERDICT, SUMMARY = "samples.jsonl", "verdict.json", "summary.md"
 PASS, MISMATCH, DRIFT, REGRESSION = "pass", "mismatch", "drift", "regression"
 UNMEASURED, INCONCLUSIVE, ABSENT = "unmeasured", "inconclusive", "absent"
 """The states of a finding. `absent` cannot run here, or has nothing to be compared with: neither good nor bad."""
-ALL = "all"
-"""In place of a variant: it is about a whole tier."""
+ALL = "all"  # in place of a variant: it is about a whole tier
 TRIAGE, CONFIRM = "triage", "confirm"
 BASE, HEAD, AGAIN = "base", "head", "again"
 Counts = dict[str, int]
@@ -132,8 +131,7 @@ AnyObservation = BaseChosen | Note | Merges | Tallies | Accepted | Instructions 
 Kind = TypeVar("Kind", bound=Observation)
 
 
-Block = dict[str, Sample]
-"""The samples of one block by arm; base once more is not in each."""
+Block = dict[str, Sample]  # the samples of one block by arm; base once more is not in each
 
 
 def blocks_of(samples: Sequence[Sample], stage: str) -> list[Block]:

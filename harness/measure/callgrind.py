@@ -25,8 +25,7 @@ from harness.measure.process import Answer, Limits, OnProgress, measure
 MARKED_FUNCTION = "ctermid"
 OPTIONS = ("--tool=callgrind", "--quiet", f"--dump-before={MARKED_FUNCTION}", "--compress-pos=yes", "--dump-line=no")
 """Without a model of a cache."""
-OF_THE_CALL = 2
-"""The number of the call's account: the first is of everything before it."""
+OF_THE_CALL = 2  # the number of the call's account: the first is of everything before it
 ONE_THREAD = "callgrind runs one thread at a time, so instructions are counted with threads=1 only"
 NOT_INSTALLED = "counting instructions needs valgrind; install it with: apt-get install valgrind"
 # The C library has functions for every generation of processors; without these features all take the same ones.
@@ -34,10 +33,8 @@ FEATURES = ("AVX512F", "AVX512VL", "AVX512BW", "AVX2", "BMI2", "LZCNT", "MOVBE",
 TUNABLES = ("glibc.malloc.mxfast=0", "glibc.cpu.hwcaps=" + ",".join(f"-{feature}" for feature in FEATURES))
 SETTINGS = {"PYTHONHASHSEED": "0", "GLIBC_TUNABLES": ":".join(TUNABLES), "LD_BIND_NOW": "1"}
 PADDING = "BPE_HARNESS_PADDING"
-STEP = 12_345
-"""The bytes by which the environment grows from layout to layout: three pages and a little."""
-MOST_LAYOUTS = 10
-"""Linux takes no variable of 128 KiB."""
+STEP = 12_345  # the bytes by which the environment grows from layout to layout: three pages and a little
+MOST_LAYOUTS = 10  # Linux takes no variable of 128 KiB
 NOT_UNDER_VALGRIND = ("total", "cpu_seconds", "system_seconds", "peak_rss_bytes")
 """Figures of the tool and not of the trainer."""
 

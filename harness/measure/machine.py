@@ -42,8 +42,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 MEASURED = ("variants", "harness", "conf", "pyproject.toml")
 """A change in any of these is a change of what is measured."""
 WAITS = ("cpu", "memory", "io")
-OLDEST = (3, 9)
-"""The oldest Python that the worker and the Python stages run under."""
+OLDEST = (3, 9)  # the oldest Python that the worker and the Python stages run under
 SECONDS_TO_ANSWER = 60
 MODULE_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 CYTHON_IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+([A-Za-z_][\w.]*)", re.MULTILINE)

@@ -36,8 +36,7 @@ SHARE_OF_ROOM = 0.25
 SECONDS_OF_STEAL = 0.5
 BYTES_TO_TOUCH = 256 << 20
 TIMES_AS_LONG = 3.0
-BUSY_LOAD = 0.25
-"""Runnable processes by processors; an idle machine has next to none."""
+BUSY_LOAD = 0.25  # runnable processes by processors; an idle machine has next to none
 Facts = dict[str, Any]
 Reading = tuple[str, bool] | None
 """What was read, and whether it disturbs timing; None if the machine does not report it."""

@@ -159,8 +159,7 @@ class ProcessAccount:
 
     process: GuardedProcess
     inherited_bytes: int = 0
-    received: Cpu | None = None
-    """What the process had used when it was sent its work."""
+    received: Cpu | None = None  # what the process had used when it was sent its work
     begun: Moment | None = None
     ended: Moment | None = None
     late: float = 0.0

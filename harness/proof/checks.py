@@ -27,14 +27,12 @@ from variants.contract import GREATEST_BYTES, InvalidText, Merge, Meter, TieBrea
 
 Words = Mapping[bytes, int]
 Parts = TypeVar("Parts", bytes, "list[tuple[bytes, int]]", "tuple[str, ...]")
-Subject = Callable[..., Any]
-"""A trainer or a word counter."""
+Subject = Callable[..., Any]  # a trainer or a word counter
 SHRINKING_SECONDS = 20.0
 LONGEST_TEST = 20_000
 SHOWN = reprlib.Repr()
 SHOWN.maxdict, SHOWN.maxother = 60, 200
-CLOCK_ERROR = 1e-4
-"""Seconds by which the clocks of a trainer and of a check may differ."""
+CLOCK_ERROR = 1e-4  # seconds by which the clocks of a trainer and of a check may differ
 WIDTHS = (1, 2, 3, 7, 16)
 """Numbers of threads that divide nothing evenly, and more of them than a tiny input has parts."""
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"

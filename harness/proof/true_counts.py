@@ -23,8 +23,7 @@ from variants.contract import Merge, TieBreak, Veto, WordCounts
 IDS = 1 << 32
 ABSENT = -1
 Array = np.ndarray[Any, Any]
-Code = int
-"""A pair of token ids in one number: left * IDS + right."""
+Code = int  # a pair of token ids in one number: left * IDS + right
 
 MAXIMUM, TIE, WRONG, TOO_RARE, UNKNOWN, DUPLICATE = "maximum", "tie", "wrong", "too_rare", "unknown", "duplicate"
 INHERITED, NOT_INHERITED, VETOED = "inherited", "not_inherited", "vetoed"

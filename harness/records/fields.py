@@ -190,10 +190,8 @@ FIELDS: tuple[Field, ...] = (
 """In the order of columns and captions."""
 
 FIELD: Mapping[str, Field] = {field.name: field for field in FIELDS}
-COLUMNS = tuple(field for field in FIELDS if field.title)
-"""What may be a column, or a part of a caption."""
-DECISIVE = tuple(field for field in FIELDS if field.decides_merges)
-"""What decides which merges are right."""
+COLUMNS = tuple(field for field in FIELDS if field.title)  # what may be a column, or a part of a caption
+DECISIVE = tuple(field for field in FIELDS if field.decides_merges)  # what decides which merges are right
 WORK = tuple(field for field in FIELDS if field.other_work)
 """Everything except the corpus that decides how much there is to do: only times of the same work can be compared."""
 COMPARED = (FIELD["host"], FIELD["cpu"], *(each for each in FIELDS if each.unlike and each.name not in ("host", "cpu")))

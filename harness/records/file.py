@@ -25,8 +25,7 @@ from harness.records.schema import DECODER, PHASES, SCHEMA, Block, Cell, End, Id
 from variants.contract import COUNTING_PHASES
 
 FILE_NAME = "records.jsonl"
-PACKED = f"{FILE_NAME}.gz"
-"""The same file packed by gzip: complete, and not appended to."""
+PACKED = f"{FILE_NAME}.gz"  # the same file packed by gzip: complete, and not appended to
 Record = dict[str, Any]
 """A measured process with all that is recorded of it: run, cell, measurement and proof as one mapping."""
 MOST_REPORTED = 2

@@ -15,10 +15,8 @@ from harness.proof import WRONG
 from variants import contract
 
 SCHEMA = 2
-BY_ITSELF = "itself"
-"""In the place of a counter's name: the trainer reads the file itself."""
-PHASES = (*contract.PHASES, "other")
-"""In the order of a run; `other` is what no phase covers."""
+BY_ITSELF = "itself"  # in the place of a counter's name: the trainer reads the file itself
+PHASES = (*contract.PHASES, "other")  # in the order of a run; `other` is what no phase covers
 ROUNDING_SECONDS = 1e-6
 """How far a total may differ from the sum of its phases: float sums depend on their order."""
 

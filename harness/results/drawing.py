@@ -42,8 +42,7 @@ _STYLE: Any = {  # matplotlib names its settings in a type that changes with eve
     "svg.hashsalt": "pictures",  # equal records give equal bytes
     "path.simplify": False,
 }
-_HOVER = "hover: "
-"""Before a mark's text in its id, until that becomes its title."""
+_HOVER = "hover: "  # before a mark's text in its id, until that becomes its title
 _DARK = "@media (prefers-color-scheme: dark) {svg{filter: invert(0.93) hue-rotate(180deg)}}"
 _ARROW = ((-1.0, 0.14), (0.1, 0.14), (0.1, 0.55), (1.0, 0.0), (0.1, -0.55), (0.1, -0.14), (-1.0, -0.14), (-1.0, 0.14))
 

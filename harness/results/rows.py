@@ -24,8 +24,7 @@ from variants.contract import COUNTING_PHASES, GREATEST_BYTES
 
 MEASURED, ESTIMATED, AT_LEAST, NOTHING = "measured", "estimated", "at least", "nothing"
 SIGNS = {ESTIMATED: "~", AT_LEAST: ">"}
-MOST_UNSURE = 1000
-"""If the ends of an estimate differ by more than this factor, only the lower one is shown."""
+MOST_UNSURE = 1000  # if the ends of an estimate differ by more than this factor, only the lower one is shown
 NOT_MEASURED, SAMPLED, UNPROVED_MARK, DESIGN_MARK = "-", "~", "?", "*"
 """The last one marks figures of trainers that make other merges, on purpose."""
 TALLIES = (
@@ -279,8 +278,7 @@ def _rate(number: float | None, seconds: float | None) -> float | None:
 
 # How rows compare: every table, chart and page has its ratios from here, so that they agree
 
-ONE_RUN_DIFFERS_BY = 0.1
-"""Single runs on a quiet machine differ by up to this share in either direction."""
+ONE_RUN_DIFFERS_BY = 0.1  # single runs on a quiet machine differ by up to this share in either direction
 
 
 class Ratio(NamedTuple):

@@ -20,8 +20,7 @@ from harness.results.selection import panel_title, tasks_of
 NEAR_THE_LINE = 0.2
 """Points farther than this share from the fitted line follow no power law, and get no line."""
 FEWEST_POINTS = 3
-MOST_NAMED = 14
-"""Of more points in a panel only the best trade-offs are named."""
+MOST_NAMED = 14  # of more points in a panel only the best trade-offs are named
 
 
 class Size(NamedTuple):

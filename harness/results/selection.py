@@ -16,8 +16,7 @@ from harness.records.file import read_records
 from harness.results.rows import Row, rows
 
 DEFAULT_RESULTS = "results/local"
-NO_PATHS = (DEFAULT_RESULTS,)
-"""What `paths` is if none was given; the same folder given by name is a list."""
+NO_PATHS = (DEFAULT_RESULTS,)  # what `paths` is if none was given; the same folder given by name is a list
 CONDITIONS = {
     **{name.removeprefix("data."): name for name in FIELD if name not in ("params", "special_tokens")},
     "status": "status",

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from harness.tokenizers.learned import Learned
 
 
-Manifest = dict[str, Any]
-"""The manifest of a table of words: its digest, and how many there are."""
+Manifest = dict[str, Any]  # the manifest of a table of words: its digest, and how many there are
 
 
 def digest(parts: Any, length: int = 16) -> str:
@@ -108,8 +107,7 @@ class Extension:
     veto: str = "none"
     learned: Learned | None = field(default=None, compare=False, repr=False)
     """The tokenizer that is extended, where its ids are to stay and the file says them."""
-    seeds: str | None = None
-    """The tokens that the merges are made of, as a list or a file's name."""
+    seeds: str | None = None  # the tokens that the merges are made of, as a list or a file's name
 
     @property
     def sha256(self) -> str | None:
@@ -148,10 +146,8 @@ class TrainCell:
     reading: Reading = field(init=False)
     num_merges: int = field(init=False)
     label: str = field(init=False)
-    key: str = field(init=False)
-    """Names the measurement, so that two records of the same work can be found."""
-    task_key: str = field(init=False)
-    """Names the task: cells of one task must make the same merges."""
+    key: str = field(init=False)  # names the measurement, so that two records of the same work can be found
+    task_key: str = field(init=False)  # names the task: cells of one task must make the same merges
 
     def __post_init__(self) -> None:
         count, variant, own = self.count, self.variant, self.extension
@@ -197,10 +193,8 @@ class Settings(NamedTuple):
     rerun: bool = False
     overwrite: bool = False
     concurrent: bool = False
-    tokens: bool = False
-    """Whether to count the tokens that are left of the text."""
-    overrides: tuple[str, ...] = ()
-    """The command's overrides as typed; of a path only the last name."""
+    tokens: bool = False  # whether to count the tokens that are left of the text
+    overrides: tuple[str, ...] = ()  # the command's overrides as typed; of a path only the last name
 
     def blocks(self) -> list[Block]:
         """The blocks of a task in their order, warm-up first; with a precision as many as there may be."""

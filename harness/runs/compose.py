@@ -223,8 +223,7 @@ def sentence(error: BaseException) -> str:
 
 SECTIONS = ("variant.params", "counting.params", "data.source", "first_stage", "limits", *GROUPS)
 """What a keyword's name may start with, with an underscore for each dot."""
-PLAIN = re.compile(r"[\w./:+%@-]+")
-"""Text that Hydra's language does not take for anything else."""
+PLAIN = re.compile(r"[\w./:+%@-]+")  # text that Hydra's language does not take for anything else
 
 
 def overrides_of(keywords: Mapping[str, Any]) -> list[str]:

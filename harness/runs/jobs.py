@@ -77,10 +77,8 @@ class Trained:
     counted: Counted
     merges: Sequence[Merge] | None = None
     merges_sha256: str | None = None
-    tokens: int | None = None
-    """How many tokens are left of the text; None unless tokens=true."""
-    identity: Identity | None = None
-    """Whether its merges are the defined ones; None if they were not judged."""
+    tokens: int | None = None  # how many tokens are left of the text; None unless tokens=true
+    identity: Identity | None = None  # whether its merges are the defined ones; None if they were not judged
 
     @property
     def tie_break(self) -> str | None:
@@ -204,8 +202,7 @@ def without_paths(text: str | None, reading: Reading) -> str | None:
 PARTS = tuple(2**power for power in range(10, 0, -1))
 POINTS = 3
 EXPONENT_DOUBT, LEVEL_DOUBT = 0.5, 1.3
-SECONDS_TO_START = 0.25
-"""What a process takes in addition to the call."""
+SECONDS_TO_START = 0.25  # what a process takes in addition to the call
 BYTES_AT_ONCE = 1 << 22
 
 RunPart = Callable[[Path, int, float], Answer]

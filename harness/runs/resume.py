@@ -26,8 +26,7 @@ from harness.records.file import Record, RecordFile, RunLog, read_lines
 from harness.records.schema import End, Line, Run
 from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
 
-STOPPED = ("timeout", "extrapolated")
-"""The statuses of cells that were stopped at limits.wall."""
+STOPPED = ("timeout", "extrapolated")  # the statuses of cells that were stopped at limits.wall
 RUNNING = ".running-"
 FAR, BLOCKS_OF_THE_FAR = 20, 3
 

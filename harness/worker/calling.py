@@ -16,8 +16,7 @@ from typing import Any, Callable
 from variants.contract import GREATEST_BYTES, Merges, Meter, TieBreak, WordCounts
 
 LONGEST_SHOWN = 200
-OWN = "own"
-"""In the place of a tie-break: each trainer breaks ties as it does by default."""
+OWN = "own"  # in the place of a tie-break: each trainer breaks ties as it does by default
 
 
 def resolve(target: str) -> Callable[..., Any]:

@@ -32,13 +32,11 @@ MARSHALLED = 2
 HEAD = struct.Struct("<cI")
 """What precedes each value in that format: its kind, and its number of parts or bytes."""
 LIST, TUPLE, BYTES = b"[", b"(", b"s"
-IDS = b"I"
-"""What precedes the ids of Merges, which are handed over as they are and spelled by the reader."""
+IDS = b"I"  # what precedes the ids of Merges, which are handed over as they are and spelled by the reader
 LENGTH = struct.Struct("<Q")
 LONGEST_TOKEN, MOST_SPELLED = 1 << 30, 1 << 36
 """The most bytes of one token of Merges, and of all together: a few ids can spell without end."""
-MOST_BYTES_IN_A_RECORD = 4096
-"""The most bytes of a wrong token in a record: one may be as long as memory."""
+MOST_BYTES_IN_A_RECORD = 4096  # the most bytes of a wrong token in a record: one may be as long as memory
 
 
 class BrokenWords(Exception):
