@@ -144,31 +144,27 @@ def _number_of_merges(rows: Sequence[Row]) -> str:
 # Notes
 
 
-def notes(legend: Legend) -> list[str]:
-    """What changes a conclusion: failures, doubtful merges, ranks that mean nothing, a busy machine; at most three."""
-    return at_most(MOST_NOTES, _conclusive(legend), "--notes")
+def notes(legend: Legend, every: bool = False) -> list[str]:
+    """What changes a conclusion: failures, doubtful merges, ranks that mean nothing, a busy machine; at most three.
+
+    With `every` all of them, and why merges that are right are not plainly identical.
+    """
+    measured = legend.labelled("ok")
+    left_out = [(f"Left out ({one_line(lost)})", label) for row, label in measured for lost in row.lost]
+    others = _sentences([*left_out, *_too_close(measured), *_loading(measured), *_busy(measured)])
+    found = [*unfinished(legend.rows), *failures(legend), *doubtful(legend), *_exhausted(legend), *others]
+    if not every:
+        return at_most(MOST_NOTES, found, "--notes")
+    return found + [
+        f"{label}, {row.identity['kind'].replace('_', ' ')}: {one_line(row.identity['reason'])}."
+        for row, label in legend.labelled()
+        if row.identity["kind"] in (UP_TO_TIES, BY_DESIGN) and row.identity.get("reason")
+    ]
 
 
 def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
     rest = len(notes) - number + 1
     return list(notes) if rest < 2 else [*notes[: number - 1], f"{rest} more notes: see {where}."]
-
-
-def all_notes(legend: Legend) -> list[str]:
-    """All of them, and why merges that are right are not plainly identical, for `--notes`."""
-    reasons = [
-        f"{label}, {row.identity['kind'].replace('_', ' ')}: {one_line(row.identity['reason'])}."
-        for row, label in legend.labelled()
-        if row.identity["kind"] in (UP_TO_TIES, BY_DESIGN) and row.identity.get("reason")
-    ]
-    return [*_conclusive(legend), *reasons]
-
-
-def _conclusive(legend: Legend) -> list[str]:
-    measured = legend.labelled("ok")
-    left_out = [(f"Left out ({one_line(lost)})", label) for row, label in measured for lost in row.lost]
-    others = [*left_out, *_too_close(measured), *_loading(measured), *_busy(measured)]
-    return [*unfinished(legend.rows), *failures(legend), *doubtful(legend), *_exhausted(legend), *_sentences(others)]
 
 
 def _sentences(pairs: Iterable[tuple[str, str]]) -> list[str]:

@@ -14,7 +14,7 @@ from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
 from harness.common.units import count_text
 from harness.records.fields import FIELDS, Difference, Key, Record, differences, together, value_text
-from harness.results.legend import Legend, all_notes, failures, is_outside_table, join_names, notes
+from harness.results.legend import Legend, failures, is_outside_table, join_names, notes
 from harness.results.rows import (
     NOT_MEASURED,
     TALLIES,
@@ -78,7 +78,7 @@ def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = 
     legend, compared = Legend(task, among), against(task, options.relative_to)
     first = Column("counter" if all(row.counting_only for row in task) else "variant", legend.names, figures=False)
     names = options.columns or [first.heading, *legend.titles(), *_default_columns(task, legend, options)]
-    below = [*all_notes(legend), *refusals(compared, legend.labels)] if options.notes else notes(legend)
+    below = [*notes(legend, options.notes), *(refusals(compared, legend.labels) if options.notes else [])]
     special = _special(legend, first, compared, options.relative_to)
     known = dict.fromkeys([*special, *(name for row in task for name in row.figures), *legend.columns])
     if missing := [name for name in names if name not in known]:
