@@ -127,9 +127,6 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
     assert len({*keys}) == len(keys)
 
 
-# ---- cards
-
-
 def test_a_broken_card_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "variant").mkdir()
     monkeypatch.setattr(registry, "conf_folder", lambda: tmp_path)
@@ -156,9 +153,6 @@ def test_a_target_that_is_no_function_is_refused(tmp_path: Path, monkeypatch: py
     }.items():
         with pytest.raises(Refusal, match=message):
             registry.resolve(target)
-
-
-# ---- sizes
 
 
 def test_sizes_as_people_write_them() -> None:

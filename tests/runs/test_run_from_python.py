@@ -49,15 +49,12 @@ def test_invalid_settings_are_refused() -> None:
         composed(special_tokens=["'\""])
 
 
-def test_records_print_as_the_table_and_not_as_what_they_hold() -> None:
+def test_records_print_as_the_table_and_those_of_counters_stand_apart() -> None:
     caption, _, table = str(Records([measured("heap", 1.5)])).partition("variant")
     assert "stdlib: 1,000,000 bytes" in caption
     assert "1.50 s" in table
     assert "run_key" not in table
     assert str(Records()) == "no records"
-
-
-def test_the_counters_records_stand_apart() -> None:
     counter, trainer = measured("serial", 1.0, cell="count", variant=None), measured("heap", 1.0)
     records = Records([counter, trainer])
     assert (list(records), records.counters, records.everything) == ([trainer], [counter], [counter, trainer])
