@@ -100,9 +100,7 @@ def run(arguments: list[str], merges: Path, meter: Meter) -> bool:
     try:
         process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL)
     except OSError as error:
-        advice = (
-            "a program in the current folder is ./NAME, a script needs its interpreter or a first line that names it"
-        )
+        advice = "a program in the current folder is ./NAME, a script names its interpreter in its first line"
         raise ValueError(f"cannot start {arguments[0]} ({error.strerror}); {advice}") from error
     ending = threading.Thread(target=process.wait)  # so that nothing is lost by waiting
     ending.start()

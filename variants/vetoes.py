@@ -2,8 +2,7 @@
 
 Where text is hardly cut into pieces, something else has to keep tokens from growing over everything. A veto refuses a
 pair for good: it is never merged, takes up no place in the vocabulary, and its halves may still merge with others. As
-it sees bytes alone, a pair is refused from the moment it first occurs. Several combine: what any refuses is
-refused.
+it sees bytes alone, a pair is refused from the moment it first occurs. Of several, one that refuses is enough.
 """
 
 from __future__ import annotations

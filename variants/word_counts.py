@@ -27,10 +27,9 @@ class WordCounts(Mapping[bytes, int]):
     __slots__ = ("_index", "counts", "data", "offsets")
 
     def __init__(self, data: memoryview, offsets: memoryview, counts: memoryview) -> None:
-        if (data.format, offsets.format, counts.format) != ("B", "q", "Q"):
-            raise ValueError(
-                f"word counts need columns of formats B, q, Q, not {data.format}, {offsets.format}, {counts.format}"
-            )
+        formats = data.format, offsets.format, counts.format
+        if formats != ("B", "q", "Q"):
+            raise ValueError(f"word counts need columns of formats B, q, Q, not {', '.join(formats)}")
         if len(offsets) != len(counts) + 1:
             raise ValueError(f"{len(counts)} counts need {len(counts) + 1} offsets, not {len(offsets)}")
         self.data = data

@@ -50,9 +50,11 @@ def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
     return compiled(driver, folder, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", *flags)
 
 
-def printed_merges(program: Path, *arguments: str | Path, first_byte: int = 0) -> list[list[Merge]]:
+def printed_merges(program: Path, texts: Sequence[str], *arguments: str, first_byte: int = 0) -> list[list[Merge]]:
     """Run a driver, see that no sanitizer says anything, and read a line of token ids for each case."""
-    ended = subprocess.run([program, *arguments], capture_output=True, text=True)
+    cases = program.with_name("cases")
+    cases.write_text("".join(texts))
+    ended = subprocess.run([program, cases, *arguments], capture_output=True, text=True)
     assert (ended.stderr, ended.returncode) == ("", 0)
     answers = []
     for line in ended.stdout.splitlines():

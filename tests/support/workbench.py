@@ -50,6 +50,13 @@ def first_fast(cases: Iterable[Any], fast: int = 1) -> list[Any]:
     ]
 
 
+def corpus_of(folder: Path, text: str | bytes, *how: Any, **named: Any) -> Corpus:
+    """The corpus of a file with this text."""
+    path = folder / "text.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return Corpus(str(path), *how, **named)
+
+
 def unruly(name: str, family: str = "") -> VariantCard:
     """A trainer of unruly.py, by default of a family of its own."""
     return VariantCard(name, f"unruly:{name}", family=family or name)

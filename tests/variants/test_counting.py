@@ -17,6 +17,7 @@ from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from scanned_texts import BAD, PIECES, SPECIAL_TOKENS
+from workbench import corpus_of
 
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter
 from variants.counting import pretokenize, processes
@@ -26,12 +27,6 @@ from variants.counting.pretokenize import serial, split_documents
 REPOSITORY = Path(__file__).parents[2]
 any_files = st.lists(st.sampled_from([*map(str.encode, PIECES), *BAD]), max_size=40).map(b"".join)
 one_call = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def file_of(folder: Path, content: bytes) -> str:
-    path = folder / "corpus.txt"
-    path.write_bytes(content)
-    return str(path)
 
 
 def words_by_definition(content: bytes, special_tokens: tuple[str, ...], errors: str) -> list[tuple[bytes, int]]:
@@ -62,7 +57,7 @@ def counted_by_ranges(corpus: Corpus, number: int) -> tuple[list[tuple[bytes, in
 def test_serial_is_the_definition_at_any_chunk_size(
     tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], chunk_bytes: int, errors: str
 ) -> None:
-    corpus = Corpus(file_of(tmp_path, content), special_tokens, errors=errors)
+    corpus = corpus_of(tmp_path, content, special_tokens, errors=errors)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pretokenize, "CHUNK_BYTES", chunk_bytes)
         try:
@@ -79,8 +74,8 @@ def test_serial_holds_a_document_not_the_file(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(pretokenize, "CHUNK_BYTES", 1 << 14)
     largest = b"some words " * 2000
     document = largest + b"<|endoftext|>"
-    serial(Corpus(file_of(tmp_path, document)))  # so that what is made on first use is not taken for the counter's
-    corpus = Corpus(file_of(tmp_path, document * 30))
+    serial(corpus_of(tmp_path, document))  # so that what is made on first use is not taken for the counter's
+    corpus = corpus_of(tmp_path, document * 30)
     tracemalloc.start()
     word_counts = serial(corpus)
     _, peak = tracemalloc.get_traced_memory()
@@ -104,14 +99,14 @@ def test_serial_holds_a_document_not_the_file(tmp_path: Path, monkeypatch: pytes
 def test_whole_matches_that_are_not_empty_are_the_words(
     tmp_path: Path, pattern: str | None, words: list[tuple[bytes, int]]
 ) -> None:
-    corpus = Corpus(file_of(tmp_path, b"ab ab c"), (), pattern, partial=True)
+    corpus = corpus_of(tmp_path, b"ab ab c", (), pattern, partial=True)
     assert list(serial(corpus).items()) == words
 
 
 def test_tallies_are_of_the_file_as_it_lies_there(tmp_path: Path) -> None:
     for content in (b"ab cd<|e|>ab<|e|>", b"<|e|> \n <|e|>a", b"", b"<|e|>", b"a\xff<|e|>b\xe4\xb8"):
         meter = Meter()
-        serial(Corpus(file_of(tmp_path, content), ("<|e|>",), errors="replace"), meter)
+        serial(corpus_of(tmp_path, content, ("<|e|>",), errors="replace"), meter)
         documents = sum(bool(part.strip()) for part in content.split(b"<|e|>"))
         assert meter.tallies == {"bytes_scanned": len(content), "documents": documents}
 
@@ -129,7 +124,7 @@ def test_the_first_text_that_a_pattern_leaves_out_is_named(
     tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], pattern: str
 ) -> None:
     text = content.decode(errors="replace")
-    path = file_of(tmp_path, text.encode())
+    path = corpus_of(tmp_path, text.encode()).path
     expected = first_left_out(text, special_tokens, pattern)
     for count in (serial, native):
         if expected is None:
@@ -149,16 +144,16 @@ def first_left_out(text: str, special_tokens: tuple[str, ...], pattern: str) -> 
     for content, offset in split_documents([text.encode()], special_tokens):
         document = content.decode()
         covered = {place for match in regex.finditer(pattern, document) for place in range(*match.span())}
-        missing = [place for place in range(len(document)) if place not in covered]
-        if missing:
-            stop = next(place for place in range(missing[0], len(document) + 1) if place not in missing)
-            return offset + len(document[: missing[0]].encode()), document[missing[0] : min(stop, missing[0] + 40)]
+        gap = regex.search(" +", "".join("x" if place in covered else " " for place in range(len(document))))
+        if gap:
+            start, stop = gap.span()
+            return offset + len(document[:start].encode()), document[start : min(stop, start + 40)]
     return None
 
 
 def test_text_left_out_late_is_found_when_all_is_counted(tmp_path: Path) -> None:
     content = b"ab cd <|e|>" * 2000 + "é!<|e|>".encode() + b"ab cd!<|e|>" * 2000
-    corpus = Corpus(file_of(tmp_path, content), ("<|e|>",), r"[\w ]+")
+    corpus = corpus_of(tmp_path, content, ("<|e|>",), r"[\w ]+")
     with pytest.raises(LeftOut, match=r"leaves out text, first '!' at byte 22002; .* pattern\.partial=true"):
         processes.processes(corpus, threads=2, smallest_range=1)
     meter = Meter()
@@ -188,7 +183,7 @@ def test_ranges_have_the_words_of_the_whole_file(
     errors: str,
     pattern: str | None,
 ) -> None:
-    corpus = Corpus(file_of(tmp_path, content), special_tokens, pattern, errors)
+    corpus = corpus_of(tmp_path, content, special_tokens, pattern, errors)
     meter = Meter()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pretokenize, "CHUNK_BYTES", chunk_bytes)
@@ -213,7 +208,7 @@ def test_small_file_stays_in_one_process_and_widths_below_one_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(processes, "ProcessPoolExecutor")
-    corpus = Corpus(file_of(tmp_path, CONTENT), ("<|e|>",))
+    corpus = corpus_of(tmp_path, CONTENT, ("<|e|>",))
     assert processes.processes(corpus, threads=16) == serial(corpus)
     for threads, smallest_range in ((0, 1), (1, 0), (2, -1)):
         with pytest.raises(ValueError, match="is a number of 1 or more"):
@@ -239,7 +234,7 @@ def test_a_killed_process_ends_the_run_with_the_bytes_not_counted(tmp_path: Path
     script = tmp_path / "count.py"
     script.write_text(COUNT_FOR_EVER)
     counting = subprocess.Popen(
-        [sys.executable, str(script), file_of(tmp_path, content)],
+        [sys.executable, str(script), corpus_of(tmp_path, content).path],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -259,7 +254,7 @@ def test_a_killed_process_ends_the_run_with_the_bytes_not_counted(tmp_path: Path
 def test_script_without_a_guard_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "count.py"
     script.write_text(COUNT_FOR_EVER.replace('if __name__ == "__main__":', "if True:"))
-    counting = [sys.executable, str(script), file_of(tmp_path, CONTENT)]
+    counting = [sys.executable, str(script), corpus_of(tmp_path, CONTENT).path]
     done = subprocess.run(counting, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from workbench import cell_of, limits_wait, processes_that_mention, reading_of, run_of, wait_until
@@ -166,7 +165,9 @@ with open(merges, "w") as file:
 time.sleep(3600)
 """
     limits_wait(monkeypatch, lambda merges: merges >= 1)
-    trained = trained_by(tmp_path, python(tmp_path, source), limits=Limits(wall_seconds=0.1))
+    card = VariantCard("executable", "variants.executable:train", params={"command": python(tmp_path, source)})
+    cell = cell_of(reading_of(tmp_path), card, limits=Limits(wall_seconds=0.1))
+    trained = run_of(tmp_path, [cell]).records()[-1]
     assert trained["status"] in ("timeout", "extrapolated")
     assert trained["merges_done"] == 1
     wait_until(lambda: not processes_that_mention(str(tmp_path)), "the program's own child to be gone")
@@ -188,9 +189,3 @@ def test_a_changed_program_is_another_one(tmp_path: Path) -> None:
     first, without = digest({"command": f"{program(tmp_path, 'a')} x"}), digest({"command": "awk x"})
     assert digest({"command": f"{program(tmp_path, 'b')} x"}) != first
     assert without == digest() != first
-
-
-def trained_by(folder: Path, command: str, **limits: Any) -> Any:
-    """What comes of running a command as a trainer of a run, proved."""
-    card = VariantCard("executable", "variants.executable:train", params={"command": command})
-    return run_of(folder, [cell_of(reading_of(folder), card, **limits)]).records()[-1]

@@ -50,27 +50,10 @@ def test_what_cannot_be_inherited_is_refused_with_a_sentence(
         train(WORDS, **{"num_merges": 9, "inherited": inherited, **options})
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("superbp", "unknown veto 'superbp'; did you mean superbpe? there are: none, superbpe, whole"),
-        ("[bytes:4,whole_character]", "unknown veto 'whole_character'; did you mean whole_characters?"),
-        ("protected:6", "unknown veto 'protected:6'; did you mean protected:HEX.HEX?"),
-        ("bytes:1", "veto=bytes:1 leaves no pair to merge"),
-        ("variants.vetoes:MOST_WORDS", "is not a function of two halves' bytes"),
-    ],
-)
-def test_a_veto_that_is_none_is_refused_with_a_sentence(name: str, sentence: str) -> None:
-    with pytest.raises(ValueError, match=regex.escape(sentence)):
-        vetoes.named(name)
-
-
 def test_spellings_become_merges_in_the_order_of_plain_training() -> None:
     spellings = [b"mov", b"movzx", b"zx", b"mov", b"a"]
     assert seeds(spellings) == list(merges_from("z+x o+v m+ov mov+zx"))
     assert seeds([b"ab", b"bc"], TieBreak.SMALLEST_BYTES) == list(merges_from("a+b b+c"))
-    with pytest.raises(ValueError, match="a word of no bytes"):
-        seeds([b"a", b""])
 
 
 @given(st.lists(st.lists(alphabet, min_size=1, max_size=9).map(b"".join), max_size=9), st.sampled_from(TieBreak))

@@ -24,8 +24,6 @@ import pytest
 import regex
 from sanitizers import compiled, sanitized
 
-from harness.__main__ import main
-from harness.records.file import read_records
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText, Meter, Unavailable
 from variants.counting import character_classes, native
 from variants.counting.patterns import FAMILY, SUPERBPE, slots_of
@@ -176,16 +174,6 @@ def test_every_scan_hashes_with_a_seed_of_its_own(file: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "urandom", drawn)
     assert native.native(Corpus(str(file))) == native.native(Corpus(str(file)))
     assert [each.args for each in drawn.call_args_list] == [(32,), (32,)]
-
-
-def test_run_with_an_unknown_pattern_names_its_counter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "text.txt").write_bytes(b"low lower lowest " * 20)
-    corpus = [f"data.path={tmp_path / 'text.txt'}", "vocab_size=260", f"results={tmp_path / 'results'}"]
-    output = "counting=native has no compiled form of this pattern: text.txt was counted by `regex`"
-    assert main([*corpus, "counting=native", r"pattern.regex=\w+|\W+"]) == 0
-    assert output in capsys.readouterr().out
-    (counted,) = (each for each in read_records([tmp_path / "results"]) if each["cell"] == "count")
-    assert counted["tallies"]["fell_back_to_regex"] == 1
 
 
 class Impatient(Meter):

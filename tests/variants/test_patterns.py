@@ -56,7 +56,6 @@ OTHERS = [
     CL100K.replace(r"\s+(?", r"\s++(?"),
     *(CL100K.replace("{1,3}", width) for width in ("{1,10}", "{2,3}", "{1,3}?", "{3}", "{1}?")),
     *(CL100K.replace(r"\p{L}+", letters) for letters in (r"[\p{L}&&[^\p{Lu}]]+", r"\p{Han}+", r"\p{L}+(?=x)")),
-    CL100K.replace(r"|\s+(", r"|\d+|\s+("),
     r" ?[^\s\p{L}\p{N}]+| ?\p{L}+| ?\p{N}+|\s+(?!\S)|\s+",
 ]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from workbench import corpus_of
 
 from harness.proof import IDENTICAL, WRONG
 from harness.proof.prove import Identity, identity_of
@@ -26,12 +27,6 @@ SPECIAL = "<|endoftext|>"
 COUNTS_IN_32_BITS = 2**31
 PIECE = "a" * 2**16
 PIECES = COUNTS_IN_32_BITS // (len(PIECE) - 1) + 1
-
-
-def corpus_of(folder: Path, text: str, special_tokens: tuple[str, ...] = (SPECIAL,)) -> Corpus:
-    path = folder / "text.txt"
-    path.write_text(text, "utf-8", newline="")
-    return Corpus(str(path), special_tokens)
 
 
 def learn(module: Any, corpus: Corpus, num_merges: int) -> list[Merge]:

@@ -16,7 +16,7 @@ import pytest
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from workbench import wait_until
+from workbench import corpus_of, wait_until
 
 from harness.common import registry
 from harness.proof import IDENTICAL, UP_TO_TIES
@@ -95,10 +95,10 @@ def agree(name: str, corpus: Corpus, rule: TieBreak | None, num_merges: int = 30
 )
 def test_merges_of_the_worked_files_are_right(name: str, rule: TieBreak | None, tmp_path: Path) -> None:
     trainer(name)
-    path, checked = tmp_path / "text.txt", 0
+    checked = 0
     for case in (case for case in FILE_CASES if not isinstance(case.want, int)):
-        path.write_bytes(case.call.content)
-        corpus = Corpus(str(path), case.call.special_tokens, case.call.pattern, case.call.errors, partial=True)
+        call = case.call
+        corpus = corpus_of(tmp_path, call.content, call.special_tokens, call.pattern, call.errors, partial=True)
         with contextlib.suppress(Unavailable):  # it knows no such pattern, or no special tokens
             agree(name, corpus, rule)
             checked += 1
@@ -111,26 +111,19 @@ def test_merges_of_the_worked_files_are_right(name: str, rule: TieBreak | None, 
 def test_merges_of_random_documents_are_right(
     name: str, rule: TieBreak | None, tmp_path: Path, documents: list[str]
 ) -> None:
-    path = tmp_path / "text.txt"
-    path.write_bytes("<|e|>".join(documents).encode())
-    agree(name, Corpus(str(path), ("<|e|>",)), rule)
+    agree(name, corpus_of(tmp_path, "<|e|>".join(documents), ("<|e|>",)), rule)
 
 
 @pytest.mark.parametrize("name", ["flat_file", *TAKING_TEXT])
 def test_text_is_split_by_the_pattern_and_replaced_where_it_cannot_be_decoded(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
     text = "I'LL don't 12345  \u4e00\u4e00 the\tthe\r\n\n the The the<|e|> \u00e9t\u00e9 the!!\n" * 2
-    path.write_text(text, "utf-8", newline="")
     for pattern in ("gpt4", "o200k", "line", "document"):
-        agree(name, Corpus(str(path), ("<|e|>",), PATTERNS[pattern]), RULES[name][0])
-    path.write_bytes(b"bad \xff bad \xe4\xb8 bad")
-    agree(name, Corpus(str(path), (), errors="replace"), RULES[name][0])
+        agree(name, corpus_of(tmp_path, text, ("<|e|>",), PATTERNS[pattern]), RULES[name][0])
+    agree(name, corpus_of(tmp_path, b"bad \xff bad \xe4\xb8 bad", (), errors="replace"), RULES[name][0])
 
 
 def test_a_least_count_ends_hugging_faces_merges_where_it_ends_ours(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text("low lower lowest low low newest newest widest")
-    corpus = Corpus(str(path))
+    corpus = corpus_of(tmp_path, "low lower lowest low low newest newest widest")
     want = heap.train(serial(corpus), 30, tie_break=TieBreak.HUGGINGFACE, min_count=3)
     assert 0 < len(want) < len(expected(corpus, 30, TieBreak.HUGGINGFACE))
     assert trainer("peer_huggingface")(corpus, 30, min_count=3) == want
@@ -140,16 +133,15 @@ def test_a_least_count_ends_hugging_faces_merges_where_it_ends_ours(tmp_path: Pa
 
 
 def test_ties_go_to_the_pair_that_comes_first_in_the_text(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text("zbacab")
-    assert minbpe.train(Corpus(str(path)), 2) == [(b"z", b"b"), (b"zb", b"a")]
-    assert minbpe.train(Corpus(str(path)), 2, tie_break=TieBreak.RAW_BYTES) == [(b"a", b"b"), (b"a", b"c")]
+    corpus = corpus_of(tmp_path, "zbacab")
+    assert minbpe.train(corpus, 2) == [(b"z", b"b"), (b"zb", b"a")]
+    assert minbpe.train(corpus, 2, tie_break=TieBreak.RAW_BYTES) == [(b"a", b"b"), (b"a", b"c")]
 
 
 def test_sentencepiece_merges_characters(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text("\u4e00\u4e8c \u4e00\u4e8c \u4e00\u4e8c\nlow low lower\n" * 5, "utf-8")
-    merges = trainer("peer_sentencepiece")(Corpus(str(path)), 100)
+    merges = trainer("peer_sentencepiece")(
+        corpus_of(tmp_path, "\u4e00\u4e8c \u4e00\u4e8c \u4e00\u4e8c\nlow low lower\n" * 5), 100
+    )
     assert ("\u4e00".encode(), "\u4e8c".encode()) in merges
     assert merges[0] in [(b"l", b"o"), (b"o", b"w"), (b" ", b"l")]
 
@@ -157,14 +149,12 @@ def test_sentencepiece_merges_characters(tmp_path: Path) -> None:
 @few
 @given(st.text("ab 1\n\r'st\u00e9\u4e00\u3000\x00", max_size=60))
 def test_gigabpe_makes_the_merges_of_its_lines(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text(text, "utf-8", newline="")
-    corpus = Corpus(str(path), (), PATTERNS["gpt2_lines"])
+    corpus = corpus_of(tmp_path, text, (), PATTERNS["gpt2_lines"])
     want = expected(corpus, 30, TieBreak.HUGGINGFACE)
     assert trainer("peer_gigabpe")(corpus, len(want)) == want
     feeding = PEERS["peer_gigabpe"].feeding
     assert not feeding(corpus).by_design
-    assert feeding(Corpus(str(path), ())).by_design
+    assert feeding(Corpus(corpus.path, ())).by_design
 
 
 # What has no answer.

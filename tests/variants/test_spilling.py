@@ -17,9 +17,8 @@ import pytest
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from workbench import cells, first_fast, reading_of, wait_until
+from workbench import cells, corpus_of, first_fast, reading_of, wait_until
 
-from harness.common.errors import Refusal
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter, WordCounts
 from variants.counting.native import native
 from variants.counting.pretokenize import serial
@@ -32,12 +31,6 @@ pytest.importorskip("variants.native._word_runs", reason="the compiled part is n
 END, LINE = "<|endoftext|>", r"[^\n]*\n|[^\n]+"
 texts = st.lists(st.sampled_from(["a", "b", " ", "\n", "'s", "é", "日本", "7", END, "<|end", "zz" * 20]), max_size=200)
 quick = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def corpus_of(folder: Path, text: str | bytes, **how: Any) -> Corpus:
-    path = folder / "text.txt"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return Corpus(str(path), **how)
 
 
 # Runs and their sum
@@ -206,6 +199,3 @@ def test_counting_memory_reaches_the_counter(tmp_path: Path, counting: str) -> N
     assert cell.count.counter.params["memory"] == 2_000_000_000
     (same,) = cells(f"data.path={path}", f"counting={counting}", "counting.params.memory=2GB")
     assert same.key == cell.key
-    for memory, message in (("1MB", "1000000 is not possible; it is a number of 16000000"), ("much", "much is not a")):
-        with pytest.raises(Refusal, match=f"counting.memory={message}"):
-            cells(f"data.path={path}", f"counting={counting}", f"counting.memory={memory}")
