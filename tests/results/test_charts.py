@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 from measured import measured, stopped, wrong
+from shown import RECORDS, SWEEP
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -19,10 +20,6 @@ from harness.results.drawing import save, svg_of
 from harness.results.rows import rows
 from harness.results.scaling import KINDS
 
-RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
-FORMS, REPEATS, COUNTING, SWEEP = (
-    read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")
-)
 Kind = TypeVar("Kind", Bar, Label, Line, Point, Text)
 PEER = next(name for name in ("peer_huggingface", "peer_tiktoken") if not is_ours(name))
 

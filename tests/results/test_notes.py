@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from shown import cells, explanations, to_markdown
 
 from harness.results.rows import incomparable, rows
 
-FORMS = Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"
 DESIGN = {"kind": "different_by_design", "tie_break": None, "reason": "it merges syllables; merge 1 is rare"}
 
 

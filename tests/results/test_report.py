@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 from measured import Record, measured, stopped, wrong
+from shown import FORMS, RECORDS
 
 from harness.common.sheet import Sheet, sheets_to_html_part
 from harness.records.file import read_records
@@ -20,8 +21,6 @@ from harness.results.page import headline, page
 from harness.results.rows import rows
 from harness.results.tables import tables
 
-RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
-FORMS = read_records([RECORDS / "forms.jsonl"])
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 

@@ -16,22 +16,16 @@ import pytest
 from measured import measured, stopped, stored
 from rich.cells import cell_len
 from rich.console import Console
-from shown import cells, explanations, to_csv, to_markdown
+from shown import COUNTING, FORMS, RECORDS, REPEATS, SWEEP, cells, explanations, to_csv, to_markdown
 
 from harness.common.errors import MISMATCH, OK
 from harness.common.sheet import print_sheets
-from harness.records.file import read_records
 from harness.results.frame import frame_of
 from harness.results.legend import Legend
 from harness.results.rows import is_wrong, rows
 from harness.results.selection import latest
 from harness.results.tables import TableOptions, tables
 from harness.table import main
-
-RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
-FORMS, REPEATS, COUNTING, SWEEP = (
-    read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")
-)
 
 Record = dict[str, Any]
 

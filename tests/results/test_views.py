@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 from measured import measured, stored
+from shown import FORMS
 
 from harness.common.errors import MISMATCH, USAGE, Refusal
 from harness.records.fields import FIELDS, WORK, Field, cell_of, differences
-from harness.records.file import Record, read_records
+from harness.records.file import Record
 from harness.results.legend import Legend
 from harness.results.rows import MEASURED, Ratio, against, incomparable, rows
 from harness.results.tables import compared, fields_of, pivot_sheet
 from harness.table import main
 
-FORMS = read_records([Path(__file__).parents[1] / "fixtures" / "records" / "forms.jsonl"])
 HEAP, NAIVE, SLOW = (
     next(record for record in FORMS if record["variant"] == name) for name in ("heap", "naive", "slow")
 )

@@ -5,15 +5,21 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness import table
 from harness.common.console import frame_to_csv
+from harness.records.file import read_records
 from harness.results.frame import frame_of
 from harness.results.rows import Row, rows
 from harness.results.tables import TableOptions, tables
 
 Records = Sequence[Mapping[str, Any]]
+RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
+FORMS, REPEATS, COUNTING, SWEEP = (
+    read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")
+)
 
 
 def to_markdown(records: Records, *, sort: str = "appearance", **options: Any) -> str:
