@@ -111,10 +111,9 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
         raise Refusal(f"no trainer was measured in {folder}; python -m harness experiment=board results={folder} does")
     for section in board:
         if names := unlike(section.rows, without=("tie_break", "counting")):
-            raise Refusal(
-                f"the records of {section.title} in {folder} differ in {', '.join(names)}, and a ratio is "
-                "of one machine and one question; remove older records, or keep each in its own folder"
-            )
+            why = f"the records of {section.title} in {folder} differ in {', '.join(names)}"
+            advice = "remove older records, or keep each in its own folder"
+            raise Refusal(f"{why}, and a ratio is of one machine and one question; {advice}")
     parts = ["# The board", headline(board), sheet_to_markdown(ratios_sheet(board)), MISLEADS]
     for section in board:
         chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"

@@ -51,11 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _new_variant(name: str) -> int:
     root, cards = registry.conf_folder().parent, registry.variants().values()
     if not (root / "tests" / "conftest.py").is_file():
-        raise Refusal(
-            "this is an installed package, not a checkout; a trainer of your own needs no place in it: "
-            "python -m harness variants=package.module:function",
-            UNMEASURED,
-        )
+        advice = "a trainer of your own needs no place in it: python -m harness variants=package.module:function"
+        raise Refusal(f"this is an installed package, not a checkout; {advice}", UNMEASURED)
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise Refusal(f"{name!r} cannot be a module's name; use small letters, digits and underscores, a letter first")
     if name in {"all"}.union(*((card.name, *card.tags) for card in cards)):

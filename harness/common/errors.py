@@ -50,11 +50,9 @@ def extra(module: str, what: str, group: str = "data") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise Refusal(
-            f"{what} needs {module}, which is not installed; run python -m pip install 'bpe-harness[{group}]', in "
-            f"a checkout python -m pip install -e '.[{group}]'",
-            UNMEASURED,
-        ) from error
+        pip = "python -m pip install"
+        advice = f"run {pip} 'bpe-harness[{group}]', in a checkout {pip} -e '.[{group}]'"
+        raise Refusal(f"{what} needs {module}, which is not installed; {advice}", UNMEASURED) from error
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

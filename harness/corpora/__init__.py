@@ -65,9 +65,6 @@ def find(card: Mapping[str, Any]) -> Path:
         raise Refusal(f"data={name} needs data.path=FILE")
     path = cards.fetched_place(card)
     if not path.exists():
-        raise Refusal(
-            f"data={name}: no file at {path}; get it with python -m harness.corpora fetch {name}, or set "
-            "data.path=FILE where you have it",
-            UNMEASURED,
-        )
+        advice = f"get it with python -m harness.corpora fetch {name}, or set data.path=FILE where you have it"
+        raise Refusal(f"data={name}: no file at {path}; {advice}", UNMEASURED)
     return path

@@ -109,10 +109,8 @@ def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) ->
     members = members_of(path)
     separator = local.separator_of(path, members, card.get("column"), tokens)
     if separator and not counting.ends_a_part(separator, tokens):
-        raise Refusal(
-            f"{separator!r} is between the files, and counting them separately needs a special token there that no "
-            "other can overlap; put such a token first in special_tokens"
-        )
+        needed = "counting them separately needs a special token there that no other can overlap"
+        raise Refusal(f"{separator!r} is between the files, and {needed}; put such a token first in special_tokens")
     return local.name_of(path, members), members, separator
 
 
@@ -302,11 +300,8 @@ def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
         try:
             client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
-            raise Refusal(
-                f"no scheduler answers at {address} ({line_of(error)}); set counting.params.scheduler=tcp://HOST:PORT"
-                " of a running one, or omit it for workers on this machine",
-                UNMEASURED,
-            ) from error
+            advice = "set counting.params.scheduler=tcp://HOST:PORT of a running one, or omit it for workers here"
+            raise Refusal(f"no scheduler answers at {address} ({line_of(error)}); {advice}", UNMEASURED) from error
         client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", INNOCENT))
         if params["scheduler"] is not None and not client.nthreads():
             say(f"waiting for the first worker of {address}")
@@ -369,11 +364,9 @@ def run_tasks(
                 elif isinstance(result, tuple) and isinstance(result[1], Refusal):
                     raise Refusal(str(result[1]), UNMEASURED)
                 elif isinstance(result, tuple):
-                    raise Refusal(
-                        f"a worker cannot do its task ({type(result[1]).__name__}: {line_of(result[1])}); workers need "
-                        "this version of bpe-harness and memory for a part, see counting.params.part",
-                        UNMEASURED,
-                    )
+                    why = f"a worker cannot do its task ({type(result[1]).__name__}: {line_of(result[1])})"
+                    advice = "workers need this version of bpe-harness and memory for a part"
+                    raise Refusal(f"{why}; {advice}, see counting.params.part", UNMEASURED)
             if client.status not in ("running", "connecting"):
                 raise Refusal(f"the scheduler was lost; the words of counted parts are kept, {AGAIN}", UNMEASURED)
             replace_dead()

@@ -125,10 +125,8 @@ def bound(request: Request) -> Subject:
     except Unavailable as reason:
         raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
     if reads_corpus(function):
-        raise Refusal(
-            f"{target} trains from a file, so it cannot be given the words of a check; its merges are proved by "
-            "running it: python -m harness variant=NAME"
-        )
+        advice = "its merges are proved by running it: python -m harness variant=NAME"
+        raise Refusal(f"{target} trains from a file, so it cannot be given the words of a check; {advice}")
     try:
         signature = inspect.signature(function)
         signature.bind_partial(**request.parameters)

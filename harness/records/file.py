@@ -60,9 +60,8 @@ class RecordFile:
 
 
 def unwritable(folder: Path, error: OSError) -> Refusal:
-    return Refusal(
-        f"cannot write records to {folder} ({error.strerror}); choose another folder with results=FOLDER", UNMEASURED
-    )
+    why = f"cannot write records to {folder} ({error.strerror})"
+    return Refusal(f"{why}; choose another folder with results=FOLDER", UNMEASURED)
 
 
 def append_whole(file: io.FileIO, content: bytes) -> None:
@@ -107,10 +106,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield from ((number, decoded(text)) for number, text in enumerate(file, 1) if not text.isspace())
     except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise Refusal(
-            f"cannot read records from {path} ({reason}); python -m harness makes some", UNMEASURED
-        ) from error
+        why = f"cannot read records from {path} ({getattr(error, 'strerror', None) or error})"
+        raise Refusal(f"{why}; python -m harness makes some", UNMEASURED) from error
 
 
 def decoded(text: bytes) -> Line | str:

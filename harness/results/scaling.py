@@ -78,11 +78,8 @@ def _against(rows: Sequence[Row], size: Size) -> Chart:
     groups = [(group, series) for group, series in groups if series]
     if not groups:
         sizes = sorted({row.values[size.field] for row in rows} - {None})
-        raise Refusal(
-            f"{size.name}: no variant was measured at two, only at {', '.join(map(size.text, sizes)) or 'none'}; "
-            f"python -m harness {size.example} measures some",
-            UNMEASURED,
-        )
+        why = f"no variant was measured at two, only at {', '.join(map(size.text, sizes)) or 'none'}"
+        raise Refusal(f"{size.name}: {why}; python -m harness {size.example} measures some", UNMEASURED)
     drawn = [row for _, own in groups for series in own for _, row in series.points]
     names = {row.name for row in drawn}
     tried = [row for group, _ in groups for row in group if row.name in names]
@@ -139,10 +136,8 @@ def memory(rows: Sequence[Row]) -> Chart:
     usable = [row for row in rows if row.time.form == MEASURED and row.peak_rss_bytes]
     groups = [group for group in tasks_of(usable) if len(group) > 1]
     if not groups:
-        raise Refusal(
-            "memory: it takes two rows with a time and a peak of memory on the same corpus, to the same vocabulary",
-            UNMEASURED,
-        )
+        needed = "two rows with a time and a peak of memory on the same corpus, to the same vocabulary"
+        raise Refusal(f"memory: it takes {needed}", UNMEASURED)
     drawn = [row for group in groups for row in group]
     sampled = [f"{SAMPLED} Several processes together, sampled."] if any(row.memory_is_sampled for row in drawn) else []
     return Chart(

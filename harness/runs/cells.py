@@ -258,10 +258,9 @@ def extension_of(
     else:
         what, extension = f"veto={veto}", Extension(veto=veto)
     if num_merges < (number := len(extension.merges)):
-        raise Refusal(
-            f"{what}: {count_text(number)} merges, and vocab_size leaves room for {count_text(num_merges)}; set "
-            f"vocab_size={256 + len(special_tokens) + number} or more"
-        )
+        least = 256 + len(special_tokens) + number
+        why = f"{count_text(number)} merges, and vocab_size leaves room for {count_text(num_merges)}"
+        raise Refusal(f"{what}: {why}; set vocab_size={least} or more")
     try:
         check_inherited(extension.merges, extension.inheriting, num_merges)
     except ValueError as error:
