@@ -184,8 +184,7 @@ def test_a_file_is_no_longer_than_a_reader_bears() -> None:
 
 
 @pytest.mark.parametrize(
-    "target",
-    sorted({card.target for card in registry.variants().values() if card.part and "series" in card.tags}),
+    "target", sorted({card.target for card in registry.variants().values() if card.part and "series" in card.tags})
 )
 def test_a_stage_of_the_series_stays_short(target: str) -> None:
     path = REPOSITORY.joinpath(*target.partition(":")[0].split(".")).with_suffix(".py")

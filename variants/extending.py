@@ -106,10 +106,7 @@ def check_inherited(inherited: Sequence[Merge], inheriting: str, num_merges: int
 
 
 def inherit(
-    inherited: Sequence[Merge],
-    inheriting: str,
-    standing: Iterable[Merge],
-    make: Callable[[Merge], Iterable[Merge]],
+    inherited: Sequence[Merge], inheriting: str, standing: Iterable[Merge], make: Callable[[Merge], Iterable[Merge]]
 ) -> None:
     """Make those of the inherited merges that are not dropped, one after the other.
 

@@ -15,12 +15,7 @@ from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most
 
 
 def train(
-    corpus: Corpus,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak | None = None,
-    min_count: int = 1,
+    corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, tie_break: TieBreak | None = None, min_count: int = 1
 ) -> list[Merge]:
     """Learn merges by recounting the whole text. Raises what a word counter raises."""
     vocabulary = Vocabulary((tie_break or TieBreak.GREATEST_BYTES).key)

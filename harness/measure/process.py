@@ -28,14 +28,7 @@ from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
 from harness.common.units import BytesRead, bytes_text
 from harness.measure.guarded import GuardedProcess
 from harness.measure.quiet import is_concurrent, touch_memory
-from harness.measure.witness import (
-    MERGES_TOO_MANY,
-    Answer,
-    BrokenAnswer,
-    ProcessAccount,
-    read_answer,
-    without_answer,
-)
+from harness.measure.witness import MERGES_TOO_MANY, Answer, BrokenAnswer, ProcessAccount, read_answer, without_answer
 from harness.worker import JOB, JOB_FOLDER, STOP, WORK, exchange
 
 __all__ = ["Answer", "Limits", "OnProgress", "measure"]

@@ -71,11 +71,7 @@ def mapped(folder: Path) -> WordCounts:
 
 def facts(word_counts: WordCounts) -> dict[str, Any]:
     """Return what the manifest says of the words."""
-    return {
-        "words": len(word_counts),
-        "pre_tokens": sum(word_counts.counts),
-        "sha256": digest(word_counts),
-    }
+    return {"words": len(word_counts), "pre_tokens": sum(word_counts.counts), "sha256": digest(word_counts)}
 
 
 def read_words(folder: Path) -> tuple[WordCounts, dict[str, Any]]:

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.common.comparison import (
-    FEWEST_BLOCKS,
-    Comparison,
-    Sample,
-    compare,
-    sample_of,
-)
+from harness.common.comparison import FEWEST_BLOCKS, Comparison, Sample, compare, sample_of
 
 SECONDS = st.floats(0.01, 100)
 ONES = [1.0] * 10

@@ -36,8 +36,7 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "form",
-    [[], ["--work"], ["--notes"], ["--pivot", "variant", "data"], ["--format", "markdown"]],
+    "form", [[], ["--work"], ["--notes"], ["--pivot", "variant", "data"], ["--format", "markdown"]]
 )
 def test_no_control_sequence_reaches_a_reader(form: list[str], path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert table.main([path, *form]) == 0

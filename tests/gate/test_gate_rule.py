@@ -147,10 +147,7 @@ def test_card_of_ones_own_sets_only_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("time: {sizes: [1, 2]}\n")
     card, usual = read_card(str(path), ["time.confirm.most=0.04"]), read_card("usual")
-    assert (usual.time.triage, usual.time.confirm) == (
-        Stage(30, 0.015),
-        Stage(90, 0.025),
-    )  # as documented
+    assert (usual.time.triage, usual.time.confirm) == (Stage(30, 0.015), Stage(90, 0.025))  # as documented
     assert (card.time.sizes, card.time.confirm, card.corpora) == ((1, 2), Stage(90, 0.04), usual.corpora)
 
 

@@ -18,10 +18,7 @@ HERE = Path(__file__).parent
 
 def case_text(numbers: Sequence[object], table: Mapping[bytes, int]) -> str:
     """A case as the drivers read it: a line of numbers, the number of words first, then a line for each word."""
-    lines = [
-        " ".join(map(str, [len(table), *numbers])),
-        *(f"{weight} {word.hex()}" for word, weight in table.items()),
-    ]
+    lines = [" ".join(map(str, [len(table), *numbers])), *(f"{weight} {word.hex()}" for word, weight in table.items())]
     return "".join(line + "\n" for line in lines)
 
 

@@ -188,8 +188,7 @@ shows_less_cpu_time = first(
 halts_its_guard = first(lambda: os.kill(os.getppid(), signal.SIGSTOP), lambda: time.sleep(0.06), ends=ok(total=0.05))
 forges_its_answer = forging(lambda: time.sleep(0.5), ends=rejected(UNHEARD))
 ends_its_guard = forging(
-    lambda: os.kill(os.getppid(), signal.SIGKILL),
-    ends=rejected("its guard ended before it, so its time is not known"),
+    lambda: os.kill(os.getppid(), signal.SIGKILL), ends=rejected("its guard ended before it, so its time is not known")
 )
 
 

@@ -17,13 +17,7 @@ from pathlib import Path
 
 import regex
 
-CLASSES = (
-    r"\p{L}",
-    r"\p{N}",
-    r"\s",
-    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]",
-    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]",
-)
+CLASSES = (r"\p{L}", r"\p{N}", r"\s", r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]")
 """Bit i of a character's classes says whether it matches class i: letter, number, space, and o200k's two."""
 
 PAGE = 128
