@@ -130,7 +130,7 @@ def with_queue(right: str, wrong: str) -> Train:
     return replacing(heap.train, learn=replacing(heap.learn, PairQueue=queue))
 
 
-heap_without_refresh = with_queue("if self.functions.sign * claimed == count:", "if count:")
+heap_without_refresh = with_queue("if sign * claimed == count:", "if count:")
 heap_dropping_stale_entries = with_queue("elif count:", "elif False:")
 
 
