@@ -19,7 +19,7 @@ import regex
 
 from harness.common import files, registry
 from harness.common.errors import Refusal
-from harness.common.registry import EXTENDS, CounterCard, VariantCard, one_of, split_list
+from harness.common.registry import EXTENDS, CounterCard, VariantCard, split_list
 from harness.common.units import count_text
 from harness.corpora import CorpusFile
 from harness.measure.process import Limits
@@ -28,7 +28,7 @@ from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256, packed
 from variants import vetoes
 from variants.contract import Corpus, Merge, TieBreak
-from variants.extending import INHERITING, check_inherited
+from variants.extending import check_inherited
 
 if TYPE_CHECKING:
     from harness.tokenizers.learned import Learned
@@ -247,7 +247,6 @@ def extension_of(
 ) -> Extension:
     """What a configuration wants. Raises Refusal for what cannot be inherited."""
     veto, seeds, path = veto_of(config), config["seeds"], config["extend"]
-    one_of("inherited", config["inherited"], list(INHERITING))
     if seeds != "none" and (path is not None or config["inherited"] != "kept"):
         raise Refusal("seeds= are kept and stand first; leave out extend= and inherited=met, or seeds=")
     if seeds != "none":

@@ -28,6 +28,7 @@ from harness.runs.cells import CountCell, Plan, Reading, Settings, TrainCell, ex
 from harness.runs.compose import Config, compose
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
+from variants.extending import INHERITING
 
 WHOLE_COMMAND = "results, save, repeat, measure, seed, plan, rerun, overwrite and concurrent"
 SHARE_OF_FREE_MEMORY = 0.8
@@ -135,6 +136,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     at_least("min_count", config["min_count"])
     one_of("tie_break", config["tie_break"], [*(tie_break.value for tie_break in TieBreak), OWN])
     one_of("errors", config["errors"], ["strict", "replace"])
+    one_of("inherited", config["inherited"], INHERITING)
     special_tokens = tuple(card_default(config, "special_tokens"))
     for token in special_tokens:
         if not token or special_tokens.count(token) > 1:

@@ -83,7 +83,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
         (["variant=incremental", "veto=superbpe"], "variant=incremental does not support veto=; these do: "),
         (["extend=first", "special_tokens=[]"], "set special_tokens=['<|endoftext|>']"),
         (["extend=wrong.txt"], "inherited merge 1 needs the token b'ab', which no merge before it makes"),
-        (["extend=first", "inherited=all"], "unknown inherited 'all'; there are: kept, met"),
+        (["inherited=all"], "unknown inherited 'all'; there are: kept, met"),
         (["seeds=[the]", "vocab_size=258"], "seeds=[the]: 2 merges, and vocab_size leaves room for 1; set vocab_"),
         (["seeds=[the]", "extend=first"], "seeds= are kept and stand first; leave out extend= and inherited=met, or"),
         (["seeds=[the]", "tie_break=own"], "seeds= need a tie-break; set tie_break=greatest_bytes"),
