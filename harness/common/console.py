@@ -65,6 +65,10 @@ def html_text(text: str) -> str:
     return escape(terminal_text(text))
 
 
+def html_texts(texts: Iterable[str]) -> list[str]:
+    return list(map(html_text, texts))
+
+
 def csv_text(text: str) -> str:
     r"""Text in a cell of CSV that no spreadsheet takes for a formula; lines stay lines.
 

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from harness.common.console import html_text, markdown_text, terminal_text
+from harness.common.console import html_text, html_texts, markdown_text, terminal_text
 
 _BETWEEN_COLUMNS = 2
 
@@ -147,24 +147,24 @@ def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:
     parts = [f"<style>\n{STYLE[STYLE.index('.bpe-harness') :]}</style>"]
     parts.append(f'<section class="bpe-harness" aria-label="{html_text(title)}">')
     for sheet in sheets:
-        parts += html_table(sheet) if sheet.columns else [f"<p>{line}</p>" for line in map(html_text, sheet.caption)]
-        parts += ["<ul>", *(f"<li>{note}</li>" for note in map(html_text, sheet.notes)), "</ul>"] if sheet.notes else []
+        parts += html_table(sheet) if sheet.columns else [f"<p>{line}</p>" for line in html_texts(sheet.caption)]
+        parts += ["<ul>", *(f"<li>{note}</li>" for note in html_texts(sheet.notes)), "</ul>"] if sheet.notes else []
     return "\n".join([*parts, "</section>\n"])
 
 
 def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = ()) -> list[str]:
     """The table with its caption; with `keys` without it, and each cell has the one it is sorted by."""
     kinds = [' class="figure"' if column.figures else "" for column in sheet.columns]
-    headings = map(html_text, [column.heading for column in sheet.columns])
+    headings = html_texts(column.heading for column in sheet.columns)
     head = "".join(f'<th scope="col"{kind}>{text}</th>' for text, kind in zip(headings, kinds, strict=True))
     columns = []
     for place, (column, kind) in enumerate(zip(sheet.columns, kinds, strict=True)):
         start, end = ("<td", "</td>") if place else ('<th scope="row"', "</th>")
         of_cells = [f' data-key="{key}"' for key in keys[place]] if keys else [""] * len(column.cells)
-        texts = zip(of_cells, map(html_text, column.cells), strict=True)
+        texts = zip(of_cells, html_texts(column.cells), strict=True)
         columns.append([f"{start}{key}{kind}>{text}{end}" for key, text in texts])
     classes = [f' class="{_CLASSES[style]}"' if style else "" for style in sheet.styles]
-    caption = "" if keys else "".join(f"<span>{line}</span>" for line in map(html_text, sheet.caption))
+    caption = "" if keys else "".join(f"<span>{line}</span>" for line in html_texts(sheet.caption))
     label = html_text(sheet.caption[0] if sheet.caption else "records")
     return [
         f'<div class="scrolled" role="region" tabindex="0" aria-label="{label}">',

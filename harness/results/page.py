@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.common.console import html_text
+from harness.common.console import html_text, html_texts
 from harness.common.errors import Refusal
 from harness.common.sheet import STYLE, html_table
 from harness.common.units import counted_text
@@ -38,7 +38,7 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
     parts = _paragraphs(legend.caption(len(tasks)))
     if len(tasks) > 1:
         named = [f"{panel_title(task, tasks)}: {text}" for task, text in zip(tasks, headlines, strict=True)]
-        parts += ["<ul>", *(f"<li>{item}</li>" for item in map(html_text, named)), "</ul>"]
+        parts += ["<ul>", *(f"<li>{item}</li>" for item in html_texts(named)), "</ul>"]
     parts += [*_charts(tasks), *_table(rows, legend, relative_to)]
     parts += _paragraphs([*unfinished(rows), *failures(legend)])
     environments = Counter(json.dumps(row.record.get("environment") or {}, indent=1) for row in rows)
@@ -97,12 +97,12 @@ def _table(rows: Sequence[Row], legend: Legend, relative_to: str | None) -> list
 
 
 def _folded(title: str, text: str) -> str:
-    lines = "\n".join(map(html_text, text.split("\n")))
+    lines = "\n".join(html_texts(text.split("\n")))
     return f"<details><summary>{title}</summary><pre>{lines}</pre></details>"
 
 
 def _paragraphs(lines: Sequence[str]) -> list[str]:
-    return [f"<p>{line}</p>" for line in map(html_text, lines)]
+    return [f"<p>{line}</p>" for line in html_texts(lines)]
 
 
 def _whole(title: str, parts: Sequence[str]) -> str:
