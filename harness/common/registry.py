@@ -265,9 +265,8 @@ def split_list(value: str, name: str) -> list[str]:
     while more:
         match = LISTED.match(inner, position)
         if match is None or (match[3] or "").count("[") != (match[3] or "").count("]"):
-            raise Refusal(
-                f"cannot split {name}={value}; write [A,B], and quote texts with a comma, a quote or a single bracket"
-            )
+            advice = "write [A,B], and quote texts with a comma, a quote or a single bracket"
+            raise Refusal(f"cannot split {name}={value}; {advice}")
         texts.append(next(text for text in match.groups() if text is not None))
         position, more = match.end(), match[4]
     return texts

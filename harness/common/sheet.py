@@ -50,7 +50,8 @@ def sheet_to_markdown(sheet: Sheet) -> str:
     lines = list(map(markdown_text, sheet.caption))
     caption = [f"{line}  " for line in lines[:-1]] + lines[-1:]
     notes = [f"- {markdown_text(note)}" for note in sheet.notes]
-    table = [_markdown_row(cells) for cells in zip(*([name, *cells] for name, cells, _ in sheet.columns), strict=True)]
+    rows = zip(*([name, *cells] for name, cells, _ in sheet.columns), strict=True)
+    table = [f"| {' | '.join(map(markdown_text, cells))} |" for cells in rows]
     rule = "|" + "|".join("---:" if column.figures else "---" for column in sheet.columns) + "|"
     blocks = (caption, [*table[:1], rule, *table[1:]] if table else [], notes)
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -98,10 +99,6 @@ def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
 def _print_lines(lines: Sequence[str], console: Console) -> None:
     for line in lines:
         console.print(Text(terminal_text(line)), soft_wrap=not console.is_terminal)
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(markdown_text, cells))} |"
 
 
 class PatientConsole(Console):

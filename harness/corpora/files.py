@@ -155,7 +155,7 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
 def bounds(
     content: mmap.mmap | bytes, special_tokens: Sequence[str], skip: int, bytes: int | None, documents: int | None
 ) -> tuple[int, int]:
-    """Where a slice starts and stops.
+    """Where a slice starts and stops; text that holds no special token at all starts anywhere.
 
     >>> bounds(b"one<|>two<|>three<|>", ["<|>"], 2, 6, None)
     (6, 12)
@@ -163,8 +163,11 @@ def bounds(
     tokens = sorted((token.encode() for token in special_tokens), key=len, reverse=True)
     special = re.compile(b"|".join(map(re.escape, tokens)) if tokens else b"(?!)")
     start = min(skip, len(content))
-    if start:
-        start = document_start(content, special, start, max(map(len, tokens), default=0))
+    if start and special.search(content):
+        ends = (match.end() for match in special.finditer(content, max(0, start - len(tokens[0]))))
+        start = next((end for end in ends if end >= start), len(content))
+    else:
+        start = character_start(content, start)
     stop = len(content)
     if bytes is not None and start + bytes < stop:
         stop = nearby_end(content, tokens, start, start + bytes)
@@ -196,14 +199,6 @@ def nearby_end(content: mmap.mmap | bytes, tokens: Sequence[bytes], start: int, 
         if place >= 0:
             return place
     return character_start(content, stop)
-
-
-def document_start(content: mmap.mmap | bytes, special: re.Pattern[bytes], position: int, longest: int) -> int:
-    """The first document's end at `position` or later; text that holds no special token at all is cut anywhere."""
-    for match in special.finditer(content, max(0, position - longest)):
-        if match.end() >= position:
-            return match.end()
-    return len(content) if special.search(content) else character_start(content, position)
 
 
 def character_start(content: mmap.mmap | bytes, position: int) -> int:

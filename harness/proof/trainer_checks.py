@@ -188,10 +188,8 @@ def check_reports_phases(train: Subject, call: TrainerCall) -> None:
     if missing == [*NEEDED_PHASES]:
         raise CheckSkipped(f"the trainer reports no phase but {', '.join(meter.seconds)}; the rest shows as other")
     if missing:
-        raise CheckFailed(
-            f"reported {', '.join(meter.seconds)}, but never {', '.join(missing)}: a lap is missing, and its time "
-            f"shows under another phase"
-        )
+        reported = f"reported {', '.join(meter.seconds)}, but never {', '.join(missing)}"
+        raise CheckFailed(f"{reported}: a lap is missing, and its time shows under another phase")
 
 
 def check_tallies_are_deterministic(train: Subject, call: TrainerCall) -> None:

@@ -119,9 +119,10 @@ def joined(patterns: Sequence[str]) -> str:
             same = slots._replace(digits=most or slots.digits, blank_numbers=False, numbers_apart=True)
             if slots_of(expression) == same:
                 return expression
+    known = "only for numbers before a pattern like GPT-2's, and for DeepSeek V3's three"
+    wrong = f"not for {steps[0]!r} before {patterns[1]!r}"
     raise ValueError(
-        f"it splits by {len(patterns)} patterns one after another; that is one expression only for numbers before a "
-        f"pattern like GPT-2's, and for DeepSeek V3's three, not for {steps[0]!r} before {patterns[1]!r}"
+        f"it splits by {len(patterns)} patterns one after another; that is one expression {known}, {wrong}"
     )
 
 
