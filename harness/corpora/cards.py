@@ -132,11 +132,9 @@ def counted_facts(card: Card, special_tokens: Sequence[str]) -> dict[str, int]:
     return {fact: value for fact, value in card["facts"].items() if fact in counted and value is not None}
 
 
-def counted_otherwise(
-    file: CorpusFile, pattern_name: str, manifest: Mapping[str, Any], documents: int | None
-) -> str | None:
+def counted_otherwise(file: CorpusFile, pattern: str, manifest: Mapping[str, Any], documents: int | None) -> str | None:
     """A sentence if the counts differ from the card's, which hold for the pattern gpt2; else None."""
     wrong = difference({"facts": file.facts}, {**manifest, "documents": documents})
-    if pattern_name != "gpt2" or not wrong:
+    if pattern != "gpt2" or not wrong:
         return None
     return f"data={file.name} {wrong}; it is another text, or fix the facts of the card"

@@ -30,7 +30,7 @@ ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inhe
 OF_TIKTOKEN = "tiktoken:"
 RANKS_ENDING = ".tiktoken"
 Pattern = str | EllipsisType | None
-SpecialTokens = Sequence[str] | Mapping[str, int] | None
+Specials = Sequence[str] | Mapping[str, int] | None
 
 
 # Writing
@@ -146,7 +146,7 @@ class _Manifest(msgspec.Struct):
     ignore_merges: bool = False
 
 
-def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: SpecialTokens) -> tuple[Learned, dict[str, Any]]:
+def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: Specials) -> tuple[Learned, dict[str, Any]]:
     """The tokenizer that `model.load` gives, and what its manifest says about the training."""
     options = pattern is not ... or special_tokens is not None
     if str(path).startswith(OF_TIKTOKEN) and not options:
@@ -175,7 +175,7 @@ def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: SpecialTo
     raise Refusal(f"{file} is not a tokenizer; pass {known}")
 
 
-def _completed(path: Path, pattern: Any, special_tokens: SpecialTokens, ignore_merges: bool = False) -> Learned:
+def _completed(path: Path, pattern: Any, special_tokens: Specials, ignore_merges: bool = False) -> Learned:
     """What vocab.json, with merges.txt, or ranks make with pattern and special tokens."""
     check_special_tokens(special_tokens or ())
     is_gpt2 = path.name == VOCAB

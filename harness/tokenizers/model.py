@@ -216,9 +216,7 @@ class Tokenizer:
         return ids
 
 
-def load(
-    path: Path | str, *, pattern: folders.Pattern = ..., special_tokens: folders.SpecialTokens = None
-) -> Tokenizer:
+def load(path: Path | str, *, pattern: folders.Pattern = ..., special_tokens: folders.Specials = None) -> Tokenizer:
     """The tokenizer in a folder or a file: saved here, a tokenizer.json, vocab.json with merges.txt, tiktoken's ranks.
 
     `tiktoken:NAME` is an encoding of the tiktoken package. vocab.json with merges.txt, and ranks, lack their pattern

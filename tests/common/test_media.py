@@ -56,9 +56,7 @@ def test_a_table_of_markdown_keeps_its_lines(path: str, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("command", ["table", "records"])
-def test_no_cell_of_csv_is_a_formula(
-    command: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_csv_cell_is_a_formula(command: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if command == "table":
         assert table.main([path, "--format", "csv"]) == 0
         text = capsys.readouterr().out

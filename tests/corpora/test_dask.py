@@ -173,9 +173,7 @@ def test_unreadable_file_is_named(tmp_path: Path, name: str, content: bytes | No
         ("counting.params.workers=1", r"counting=dask needs distributed, which is not.*bpe-harness\[distributed\]"),
     ],
 )
-def test_invalid_requests_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, sentence: str
-) -> None:
+def test_bad_options_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, sentence: str) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     text = mixed_files(tmp_path / "texts") if "special" in argument else tmp_path / "text.txt"
     if not text.exists():
@@ -294,9 +292,7 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
 
 
 @with_dask
-def test_full_disk_ends_with_a_sentence_and_the_same_command_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_is_a_sentence_and_the_same_command_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # what is imported in the meantime would be cut short
     text = tmp_path / "text.txt"
     write_text(text, 3_000_000)
@@ -311,7 +307,7 @@ def test_full_disk_ends_with_a_sentence_and_the_same_command_resumes(
 
 
 @with_dask
-def test_failures_end_with_a_sentence(
+def test_each_failure_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = mixed_files(tmp_path / "texts")

@@ -73,9 +73,7 @@ def test_compressed_corpus_is_unpacked(server: Server, cache_folder: Path) -> No
     assert left(cache_folder) == []
 
 
-def test_parquet_of_hugging_face_becomes_text(
-    server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hugging_face_parquet_becomes_text(server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.BytesIO()
     parquet.write_table(pyarrow.table({"text": ["one", "", "二"], "id": [1, 2, 3]}), file)
     server.content = file.getvalue()
@@ -124,9 +122,7 @@ def test_full_disk_is_reported_and_the_part_stays(server: Server) -> None:
     assert server.ranges() == [None, "bytes=50000-"]
 
 
-def test_missing_room_is_reported_before_any_request(
-    server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_room_is_reported_at_once(server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = shutil.disk_usage(CHECKOUT)._replace(free=len(CONTENT) - 1)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
     assert "known needs " in refusal_of(url(server), cache_folder)
@@ -171,9 +167,7 @@ def redirect(request: Any) -> None:
         ([refuse(503), refuse(429)], [None] * 3),
     ],
 )
-def test_broken_download_is_resumed(
-    server: Server, tmp_path: Path, script: list[Behaviour], ranges: list[str | None]
-) -> None:
+def test_downloads_resume(server: Server, tmp_path: Path, script: list[Behaviour], ranges: list[str | None]) -> None:
     assert downloaded(server, tmp_path, *script) == CONTENT
     assert server.ranges() == ranges
 

@@ -232,9 +232,7 @@ def words_in(path: Path) -> dict[bytes, int]:
     return dict(zip(columns["word"], columns["count"], strict=True))
 
 
-def test_exported_file_holds_each_word_with_its_count(
-    tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_exported_file_has_words_and_counts(tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]) -> None:
     file, frequent = tmp_path / "words.parquet", tmp_path / "frequent.parquet"
     assert main(["counts", "file", "--set", book, "--parquet", str(file)]) == 0
     assert words_in(file) == {b"low": 1, b" low": 2, b" lower": 1, b"\n": 1, "naïve".encode(): 1}
@@ -249,9 +247,7 @@ def test_exported_file_holds_each_word_with_its_count(
     assert of_table["merges_sha256"] == of_text["merges_sha256"]
 
 
-def test_impossible_exports_are_refused_and_nothing_is_left(
-    tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused_exports_leave_nothing_behind(tmp_path: Path, book: str, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "taken").mkdir()
     for place, why in ((Path(book.partition("=")[2]) / "p", "File exists"), (tmp_path / "taken", "Is a directory")):
         assert main(["counts", "file", "--set", book, "--parquet", str(place)]) == UNMEASURED

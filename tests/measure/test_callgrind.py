@@ -37,9 +37,7 @@ def recorded(folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **
         ({"7.1": 5, "7.2": 302, "7": 6, "8": 6}, "several processes"),
     ],
 )
-def test_the_call_is_between_the_marks_of_one_process(
-    tmp_path: Path, accounts: dict[str, int], count: int | str
-) -> None:
+def test_the_call_is_between_marks_of_one_process(tmp_path: Path, accounts: dict[str, int], count: int | str) -> None:
     for name, total in accounts.items():
         account = f"version: 1\nevents: Ir\nfn=(1) main\n0 {total}\n\ntotals: {total}\n"
         (tmp_path / f"callgrind.{name}").write_text(account)

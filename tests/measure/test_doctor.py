@@ -73,9 +73,7 @@ def test_a_calm_machine_has_no_disturbance_and_an_empty_one_is_unknown(examined:
         ("container's limits", "sys/fs/cgroup/cpu.max", "150000 100000", "1.5 processors", "a quota stops it"),
     ],
 )
-def test_a_disturbance_comes_with_advice(
-    examined: Any, name: str, file: str, content: str, what: str, advice: str
-) -> None:
+def test_a_disturbance_has_advice(examined: Any, name: str, file: str, content: str, what: str, advice: str) -> None:
     finding = examined({**CALM, file: content})[name]
     assert finding.disturbs
     assert what in finding.what

@@ -188,9 +188,7 @@ def test_a_ratio_has_an_interval_if_both_ran_in_the_same_blocks(
     assert (line["right / left"], below) == (ratio, notes)
 
 
-def test_merges_that_differ_have_no_ratio_and_set_the_exit_code(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_different_merges_have_no_ratio_and_set_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     left, right = times(HEAP, 1, "a"), times(HEAP, 1, "b", merges_sha256="77" * 32)
     paths = [str(stored(tmp_path / f"{name}.jsonl", own)) for name, own in (("l", left), ("r", right))]
     assert main(["--compare", *paths]) == MISMATCH
@@ -219,9 +217,7 @@ def test_failures_and_rows_of_one_set_alone_are_named() -> None:
         ("--value max", "--value goes with --pivot"),
     ],
 )
-def test_options_that_exclude_each_other_are_a_usage_error(
-    line: str, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_that_exclude_each_other_are_refused(line: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(line.split())
     assert ended.value.code == USAGE

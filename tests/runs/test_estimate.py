@@ -118,9 +118,7 @@ STAGES = ("naive", "incremental", "fine_grained", "heap", "seg_status", "cpp_upd
 
 
 @pytest.mark.slow
-def test_the_interval_holds_the_measured_total_nine_times_in_ten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_interval_holds_the_total_nine_times_in_ten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages that do end, by their CPU time, as if limits.wall had stopped them at a half down to a 32nd of it."""
     monkeypatch.setattr(jobs, "SECONDS_TO_START", 0.0)
     numbers = itertools.count()

@@ -105,9 +105,7 @@ def test_what_cannot_be_extended_is_refused_with_a_sentence(
     assert printed.count("\n") == 1
 
 
-def test_seeds_and_protected_tokens_are_learned_recorded_and_found_again(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_seeds_and_protected_tokens_are_recorded_and_found_again(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (made / "seeds").write_text('" the"\n"\\n"\n" of"\n', encoding="utf-8")
     extension = ["seeds=seeds", "protected=[' the',o]", "veto=[whole_characters,bytes:6]", "vocab_size=285"]
     overrides = ["variants=naive_extending,flat_file", "data.path=book.txt", "measure=proof", *extension, "save=seeded"]

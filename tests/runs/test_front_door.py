@@ -132,9 +132,7 @@ def test_on_a_terminal_a_bar_shows_what_is_done_and_the_time_left(harness: Front
 
 
 @pytest.mark.parametrize("number", first_fast([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
-def test_an_interruption_leaves_the_table_one_line_and_nothing_running(
-    harness: FrontDoor, number: signal.Signals
-) -> None:
+def test_interruption_leaves_the_table_one_line_and_nothing_running(harness: FrontDoor, number: signal.Signals) -> None:
     targets = "variant._target_=unruly:takes_two,unruly:leaves_a_child_and_hangs"
     process = harness.started("-m", targets)
     child = harness.process_of_child()

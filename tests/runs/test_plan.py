@@ -33,9 +33,7 @@ from variants.contract import GPT2_PATTERN
         (["variant=seg_status", "variant.params.compress_threshold=1"], {"seg_status": {"compress_threshold": 1}}),
     ],
 )
-def test_variants_are_selected_with_the_parameters_they_take(
-    book: str, arguments: list[str], found: dict[str, Any]
-) -> None:
+def test_variants_are_selected_with_their_parameters(book: str, arguments: list[str], found: dict[str, Any]) -> None:
     cards = [cell.variant for cell in cells(book, *arguments)]
     usual = registry.variants()
     assert [(card.name, dict(card.params)) for card in cards] == [

@@ -283,9 +283,7 @@ def test_the_wanted_precision_is_recorded(tmp_path: Path) -> None:
 # What is the same plan.
 
 
-def test_other_cells_code_settings_or_machines_are_another_plan(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_cells_code_settings_machines_are_another_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reading = reading_of(tmp_path)
     (tmp_path / "mine.py").write_text("def train(): ...\n")
     monkeypatch.syspath_prepend(tmp_path)

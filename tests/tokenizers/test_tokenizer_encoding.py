@@ -51,9 +51,7 @@ def defined_ids(one: Learned, text: str) -> list[int]:
 @example(content="é一".encode(), cut_at=[1, 3], whole=False)
 @examples(60)
 @pytest.mark.parametrize("pattern", [*PATTERNS, *STRANGE])
-def test_any_text_in_any_parts_has_the_defined_ids(
-    pattern: str, content: bytes, cut_at: list[int], whole: bool
-) -> None:
+def test_any_text_in_any_parts_has_defined_ids(pattern: str, content: bytes, cut_at: list[int], whole: bool) -> None:
     one = learned(pattern if pattern in PATTERNS else "gpt2", SPECIALS)
     one = one._replace(pattern=STRANGE.get(pattern, one.pattern))
     tokenizer, text = Tokenizer(one), os.fsdecode(content)

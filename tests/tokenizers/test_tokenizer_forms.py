@@ -98,9 +98,7 @@ def test_what_a_form_cannot_hold_is_noted_and_loaded(tmp_path: Path) -> None:
         ([], ["\ud800"], "contain one that is not UTF-8"),
     ],
 )
-def test_an_impossible_tokenizer_is_not_saved(
-    tmp_path: Path, merges: list[Merge], specials: list[str], answer: str
-) -> None:
+def test_the_impossible_is_not_saved(tmp_path: Path, merges: list[Merge], specials: list[str], answer: str) -> None:
     with pytest.raises(Refusal, match=answer):
         saved(tmp_path, merges, specials)
     assert list(tmp_path.iterdir()) == []

@@ -43,9 +43,7 @@ some_texts = st.lists(st.lists(st.sampled_from(PARTS), max_size=8).map("".join),
 @pytest.mark.parametrize("pattern", [*PATTERNS, OWN])
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=some_texts, threads=st.sampled_from([1, 3]))
-def test_documents_are_counted_one_by_one(
-    texts: list[str], pattern: str, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_count_apart(texts: list[str], pattern: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "PIECE_BYTES", 20)
     expression = PATTERNS.get(pattern, pattern)
     corpus = Corpus("documents", SPECIALS, expression)

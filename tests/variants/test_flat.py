@@ -264,7 +264,7 @@ def test_ids_beyond_sixteen_bits() -> None:
 
 
 @pytest.mark.parametrize(("pattern", "errors"), [("superbpe", "strict"), ("line", "replace"), (r"\S+|\s+", "replace")])
-def test_a_file_is_extended_part_by_part(
+def test_a_file_is_extended_by_parts(
     pattern: str, errors: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dice, text, counted = random.Random(0), tmp_path / "book.txt", Meter()

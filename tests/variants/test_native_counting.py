@@ -201,9 +201,7 @@ def test_file_that_changes_while_it_is_counted_is_refused(file: Path, monkeypatc
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_receiver_of_parts_may_raise_and_meter_may_stop(
-    file: Path, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_receiver_of_parts_may_raise_and_meter_stop(file: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("BUFFER_BYTES", 64), ("SMALLEST_RANGE", 1), ("PART_BYTES", 1)):
         monkeypatch.setattr(native, name, value)
     file.write_bytes(b"low lower " * 400)

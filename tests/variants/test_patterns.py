@@ -92,9 +92,7 @@ def test_random_members_split_random_texts_as_regex_does(tmp_path: Path, block: 
 
 @examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(CARDS)), st.data())
-def test_a_character_more_or_less_is_unknown_or_splits_as_regex_does(
-    tmp_path: Path, name: str, data: st.DataObject
-) -> None:
+def test_a_character_more_or_less_is_unknown_or_splits_as_regex(tmp_path: Path, name: str, data: st.DataObject) -> None:
     expression = CARDS[name] or ""
     at = data.draw(st.integers(0, len(expression)))
     changed = expression[:at] + data.draw(st.sampled_from(("", "+", "?", "\\", "|", " "))) + expression[at + 1 :]

@@ -108,9 +108,7 @@ def test_merges_of_the_worked_files_are_right(name: str, rule: TieBreak | None, 
 @pytest.mark.parametrize(("name", "rule"), UNDER_EACH)
 @few
 @given(some_documents)
-def test_merges_of_random_documents_are_right(
-    name: str, rule: TieBreak | None, tmp_path: Path, documents: list[str]
-) -> None:
+def test_random_documents_merge_right(name: str, rule: TieBreak | None, tmp_path: Path, documents: list[str]) -> None:
     agree(name, corpus_of(tmp_path, "<|e|>".join(documents), ("<|e|>",)), rule)
 
 
@@ -184,9 +182,7 @@ def test_unsupported_settings_of_a_peer_are_refused(
 
 
 @pytest.mark.parametrize("module", PEERS.values(), ids=PEERS)
-def test_an_absent_package_is_named_with_the_command_that_installs_it(
-    module: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_absent_package_is_named_with_what_installs_it(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.PEER, "package", None)
     with pytest.raises(Unavailable, match=r"is not installed; python -m pip install -e '\.\[peers\]' installs it"):
         module.train(Corpus(__file__), 5)

@@ -68,9 +68,7 @@ def test_the_parallel_maximum_is_the_maximum() -> None:
         (heap.train, {"push": "none"}, "'all' or 'grown'"),
     ],
 )
-def test_impossible_parameters_are_refused_with_what_is_possible(
-    train: Train, wrong: dict[str, Any], message: str
-) -> None:
+def test_impossible_parameters_are_refused(train: Train, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         train(english(1), 3, **wrong)
 
