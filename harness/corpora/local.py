@@ -34,8 +34,6 @@ from harness.common.registry import split_list
 from harness.common.units import one_line
 from harness.corpora.files import BLOCK_BYTES, Damaged, Part, check_readable, entry, state_of
 
-STANDARD_INPUT = "-"
-
 
 def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tuple[str, Path, tuple[Part, ...]]:
     """The name of what data.path names, one plain file of it, and the parts of that file.
@@ -44,7 +42,7 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
     (a file, or a row) is followed by the first special token unless it ends with it or is empty.
     """
     path, column = card["path"], card.get("column")
-    if path == STANDARD_INPUT:
+    if path == "-":
         return "stdin", spooled(), (Part(0, "standard input"),)
     members = members_of(path)
     for member in members:
@@ -71,7 +69,7 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> l
         return files_below(Path(place))
     if os.path.lexists(place):
         return [Path(place)]
-    if path == STANDARD_INPUT:
+    if path == "-":
         raise Refusal("standard input cannot be joined with files; set data.path=- alone")
     if is_url(path):
         if behind is None:

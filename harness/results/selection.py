@@ -123,10 +123,8 @@ def one_task(rows: Sequence[Row], kind: str, without: Sequence[str]) -> list[Row
 
 def unlike(rows: Sequence[Row], without: Sequence[str]) -> list[str]:
     """In what the tasks of rows differ, by the names of conditions."""
-    differing = [
-        name for name in ("data", *TASK) if len({row.values[name] for row in rows}) > 1 and name not in without
-    ]
-    return [name.removeprefix("data.") for name in differing if name != "data.sha256" or "data" not in differing]
+    unequal = [name for name in ("data", *TASK) if len({row.values[name] for row in rows}) > 1 and name not in without]
+    return [name.removeprefix("data.") for name in unequal if name != "data.sha256" or "data" not in unequal]
 
 
 def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:

@@ -316,9 +316,8 @@ def compared(
     caption = [f"{side}: {name}: {'; '.join(legend.caption())}" for (side, legend), name in named]
     styles = ["red" if match.merges_differ else _style(match.left, match.right) for match in matches]
     notes = [*_notes_of_two(matches, legends, differing)]
-    notes += [
-        f"Only {side}: {join_names(Legend(own).labels)}." for side, own in zip(legends, alone, strict=True) if own
-    ]
+    both_alone = zip(legends, alone, strict=True)
+    notes += [f"Only {side}: {join_names(Legend(own).labels)}." for side, own in both_alone if own]
     is_bad = any(match.merges_differ for match in matches) or is_wrong([*both[0], *both[1]])
     return Sheet(caption, columns, styles, notes), is_bad
 

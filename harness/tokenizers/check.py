@@ -24,7 +24,6 @@ from harness.tokenizers.learned import last_merges
 from harness.tokenizers.model import Progress, Tokenizer, load
 from variants.contract import Merge
 
-AROUND = 30
 LONGEST_SHOWN = 40
 Parts = Iterable[tuple[str, str]]
 Encode = Callable[[str], Sequence[int]]
@@ -152,7 +151,7 @@ def _difference(tokenizer: Tokenizer, name: str, start: int, ours: list[int], th
     pairs = enumerate(itertools.zip_longest(ours, theirs))
     same = next(place for place, (mine, other) in pairs if mine != other)
     before = tokenizer.decode(ours[:same])
-    yield f"  {name}, byte {start + len(before)}, after {before[-AROUND:].decode(errors='replace')!r}"
+    yield f"  {name}, byte {start + len(before)}, after {before[-30:].decode(errors='replace')!r}"
     for side, ids in (("ours:", ours), ("theirs:", theirs)):
         tokens = " ".join(readable_token(tokenizer.vocab.get(number, b"?")) for number in ids[same : same + 6])
         yield f"    {side:7} {tokens or '(the end)'}"

@@ -119,11 +119,9 @@ def joined(patterns: Sequence[str]) -> str:
             same = slots._replace(digits=most or slots.digits, blank_numbers=False, numbers_apart=True)
             if slots_of(expression) == same:
                 return expression
-    known = "only for numbers before a pattern like GPT-2's, and for DeepSeek V3's three"
+    when = "only for numbers before a pattern like GPT-2's, and for DeepSeek V3's three"
     wrong = f"not for {steps[0]!r} before {patterns[1]!r}"
-    raise ValueError(
-        f"it splits by {len(patterns)} patterns one after another; that is one expression {known}, {wrong}"
-    )
+    raise ValueError(f"it splits by {len(patterns)} patterns one after another; that is one expression {when}, {wrong}")
 
 
 def _deepseek() -> str:
@@ -141,13 +139,11 @@ def _deepseek() -> str:
 # Dialects: our patterns are written for Python's `regex`, tokenizers 0.x compiles them with Oniguruma's Ruby.
 # What only one of them knows goes through unchanged; `check` compares the ids.
 
-_RUBY_PART = regex.compile(
-    r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\(\?[a-z]+(?:-[a-z]+)?[:)]|[$^]|.", regex.DOTALL
-)
+_RUBY_PART = regex.compile(r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\(\?[a-z]+(?:-[a-z]+)?[:)]|[$^]|.", regex.S)
 """An escape, a class, a group with flags, an anchor, or any other character of a pattern."""
 
 
-def _rewritten(signs: Mapping[str, str], flags: Mapping[str, str], pattern: str) -> str:
+def _reword(signs: Mapping[str, str], flags: Mapping[str, str], pattern: str) -> str:
     r"""The pattern in the other dialect: Ruby's dot that matches a line's end is (?m:.), and its $ ends any line.
 
     >>> print(to_ruby(r"(?s:.+)$|[$^]\$"), from_ruby(r"(?m:.+)\z|(?i:'s|$)"))
@@ -163,7 +159,5 @@ def _rewritten(signs: Mapping[str, str], flags: Mapping[str, str], pattern: str)
     return _RUBY_PART.sub(part, pattern)
 
 
-to_ruby = partial(_rewritten, {"$": r"\Z", "^": r"\A", r"\Z": r"\z"}, {"s": "m"})
-from_ruby = partial(
-    _rewritten, {"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\h": "[0-9a-fA-F]"}, {"m": "s"}
-)
+to_ruby = partial(_reword, {"$": r"\Z", "^": r"\A", r"\Z": r"\z"}, {"s": "m"})
+from_ruby = partial(_reword, {"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\h": "[0-9a-fA-F]"}, {"m": "s"})

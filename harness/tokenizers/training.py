@@ -27,9 +27,7 @@ Source = str | os.PathLike[str] | Iterable[str | bytes | Iterable[str | bytes] |
 Counted = tuple[WordCounts, dict[str, str | None]]
 DOCUMENT_COUNTER = "variants.counting.parts:count_documents"
 TABLE_MEMORY = 200_000_000  # bytes that the tables of words of documents may take before they spill to disk
-ITEMS_AT_ONCE = 64
-LARGE_CHUNK = 1 << 19
-"""Items are taken one by one if so many bytes came at once, and up to 64 at a time if fewer did."""
+ITEMS_AT_ONCE, LARGE_CHUNK = 64, 1 << 19  # items are taken one by one if so many bytes came at once
 
 
 def train(

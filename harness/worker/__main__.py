@@ -191,9 +191,7 @@ class Measured:
         """Raise ValueError or Unavailable if the trainer does not take an option that decides its merges."""
         for name, default in (("tie_break", TieBreak.GREATEST_BYTES), ("min_count", 1)):
             if name not in keywords and offered.get(name, default) != default:
-                raise ValueError(
-                    f"{self.job['target']} takes no {name}, so it cannot run with another than the default"
-                )
+                raise ValueError(f"{self.job['target']} takes no {name}, so it runs with the default only")
         if "inherited" in offered and "inherited" not in keywords:
             raise Unavailable(f"{self.job['target']} takes no inherited, so it cannot go on from merges")
 
