@@ -1,4 +1,4 @@
-"""Extending: training that goes on from merges which are already made. `train` is the definition.
+"""Extending: training that goes on from merges which are already made. `naive_extending` is the definition.
 
 The pieces are first encoded by the inherited merges: each in its turn, in the order of the list, is made everywhere,
 left to right. Then training goes on as ever, with the pairs that the pieces then hold, and a veto (see vetoes.py) may
@@ -19,69 +19,11 @@ where merges were learned in their order, a token's bytes are always encoded to 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Callable
 
-from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts
-from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
+from variants.contract import Merge, Veto
 
 INHERITING = ("kept", "met")
-
-
-def train(
-    word_counts: WordCounts,
-    num_merges: int,
-    meter: Meter = NULL_METER,
-    *,
-    tie_break: TieBreak = GREATEST_BYTES,
-    min_count: int = 1,
-    inherited: Sequence[Merge] = (),
-    inheriting: str = "kept",
-    veto: Veto | None = None,
-) -> list[Merge]:
-    """Learn merges after those that are inherited, as naive.py does: every pair is counted before every merge.
-
-    >>> train(WordCounts.from_items([(b"aaa", 2), (b"xy", 3)]), 10, inherited=[(b"x", b"y")])
-    [(b'x', b'y'), (b'a', b'a'), (b'aa', b'a')]
-    """
-    check_inherited(inherited, inheriting, num_merges)
-    vocabulary = Vocabulary(tie_break.key)
-    tokens = vocabulary.tokens
-    meter.follow(vocabulary.merges)
-    words = [list(word) for word in word_counts]
-    weights = list(word_counts.values())
-
-    def make(pair: Pair) -> PairCounts:
-        """Make a merge everywhere; returns the counts of the pairs that then occur."""
-        new_token = vocabulary.add(pair)
-        words[:] = [merge_pair(word, pair, new_token) for word in words]
-        meter.tally("words_rewritten", len(words))
-        return count_pairs(words, weights, meter)
-
-    def make_inherited(merge: Merge) -> list[Merge]:
-        return spelled(make((tokens.index(merge[0]), tokens.index(merge[1]))))
-
-    def spelled(pairs: Iterable[Pair]) -> list[Merge]:
-        return [(tokens[left], tokens[right]) for left, right in pairs]
-
-    if inherited:
-        inherit(inherited, inheriting, spelled(count_pairs(words, weights, meter)), make_inherited)
-    refused = cache(Refused(vocabulary.merges, veto))
-    pair_counts = count_pairs(words, weights, meter)
-    meter.lap("init")
-    while len(vocabulary.merges) < num_merges:
-        if inherited or veto is not None:
-            spellings = zip(pair_counts.items(), spelled(pair_counts))
-            pair_counts = {pair: count for (pair, count), halves in spellings if not refused(*halves)}
-        if not pair_counts:
-            break
-        pair = most_frequent_pair(pair_counts, vocabulary.keys, meter)
-        meter.lap("max")
-        if pair_counts[pair] < min_count:
-            break
-        pair_counts = make(pair)
-        meter.lap("update")
-    return vocabulary.merges
 
 
 def check_inherited(inherited: Sequence[Merge], inheriting: str, num_merges: int) -> None:

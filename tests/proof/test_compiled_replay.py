@@ -20,8 +20,7 @@ from workbench import first_fast
 
 from harness.proof.prove import can_judge, columns_of, inherited_first, judge, token_ids, tokens_left
 from harness.proof.true_counts import TrueCounts, replay
-from variants import extending as naive_extending
-from variants import heap, naive, vetoes
+from variants import heap, naive, naive_extending, vetoes
 from variants.contract import Merge, TieBreak, WordCounts
 from variants.vetoes import limits_of
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from variants import extending as naive_extending
+from variants import naive_extending
 from variants.contract import Merge, WordCounts
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
-from variants import extending, fine_grained, heap, naive, pair_queue
+from variants import extending, fine_grained, heap, naive, naive_extending, pair_queue
 from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts, inverted
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
@@ -186,7 +186,7 @@ index_dropped_at_the_first_of_two = functools.partial(replacing(first_dropped["t
 
 # Going on from inherited merges.
 
-extending_with = functools.partial(replacing, extending.train)
+extending_with = functools.partial(replacing, naive_extending.train)
 honest_extender = extending_with()
 
 

@@ -14,8 +14,7 @@ from tokenizers_made import split
 
 from harness.proof.cases import merges_from
 from harness.tokenizers.learned import join
-from variants import extending as naive_extending
-from variants import flat, seg_status, vetoes
+from variants import flat, naive_extending, seg_status, vetoes
 from variants.contract import Merge, TieBreak, WordCounts
 from variants.seeds import seeds
 

@@ -25,8 +25,7 @@ from workbench import first_fast
 
 from harness.common import registry
 from harness.proof.true_counts import TrueCounts
-from variants import extending as naive_extending
-from variants import flat, flat_file, heap, naive, seg_status, vetoes
+from variants import flat, flat_file, heap, naive, naive_extending, seg_status, vetoes
 from variants.contract import Corpus, Merge, Merges, Meter, TieBreak, WordCounts
 from variants.counting import native
 from variants.extending import check_inherited

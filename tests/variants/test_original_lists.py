@@ -10,8 +10,7 @@ import pytest
 
 from harness.common import registry
 from harness.tokenizers.learned import read_spelling
-from variants import extending as naive_extending
-from variants import flat, parity, seg_status, vetoes
+from variants import flat, naive_extending, parity, seg_status, vetoes
 from variants.contract import Corpus, Merge, TieBreak, WordCounts
 from variants.counting import native
 
