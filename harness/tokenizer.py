@@ -195,7 +195,10 @@ def _numbers(ids: str) -> list[int]:
             return list(map(int, np.load(ids)))
         return list(map(int, (sys.stdin.read() if ids == "-" else ids).split()))
     except ValueError as error:
-        raise Refusal(f"cannot read ids ({error}); write whole numbers with blanks between them") from error
+        if ids.endswith(".npy"):
+            raise Refusal(f"{ids} is not an array of ids; pass one that encode --output wrote") from error
+        wrong = str(error).rpartition(": ")[2]
+        raise Refusal(f"{wrong} is not an id; write whole numbers with blanks between them") from error
 
 
 def _convert(options: argparse.Namespace) -> None:

@@ -121,7 +121,7 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     least = len(BYTES) + len(learned.special_tokens)
     most = least + len(made)
     if not least <= vocab_size <= most:
-        raise Refusal(f"it has no cut to {vocab_size} tokens; cut to {least}, bytes and special tokens, up to {most}")
+        raise Refusal(f"it cannot be cut to {vocab_size} tokens; choose {least} to {most}")
     ids = learned.token_ids()
     if extra := others(learned):
         example = token_text(extra[0], 60)
