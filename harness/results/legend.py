@@ -104,7 +104,9 @@ class Legend:
                 return ""
             if field.default is not None and field.value(row.record) == field.default:
                 return ""
-        return row.words[field.name].phrase + (_number_of_merges(self.rows) if field.name == "vocab_size" else "")
+        made = {own.merges for own in self.rows} - {None} or {own.requested_merges for own in self.rows} - {None}
+        merges = f" ({count_text(made.pop() or 0)} merges)" if field.name == "vocab_size" and len(made) == 1 else ""
+        return row.words[field.name].phrase + merges
 
 
 def _params_texts(rows: Sequence[Row]) -> list[str]:
@@ -134,11 +136,6 @@ def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
     names = Counter(name for name, _ in corpora)
     facts = [(row.corpus.get("name"), row.corpus.get("sha256")) for row in rows]
     return [None if name is None else name if names[name] == 1 else text(name, digest) for name, digest in facts]
-
-
-def _number_of_merges(rows: Sequence[Row]) -> str:
-    made = {row.merges for row in rows} - {None} or {row.requested_merges for row in rows} - {None}
-    return f" ({count_text(made.pop() or 0)} merges)" if len(made) == 1 else ""
 
 
 # Notes

@@ -60,14 +60,11 @@ def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[st
 
 def latest(records: Sequence[Record]) -> list[Record]:
     """The records of each cell's latest run; of times, proofs and instructions the latest of each."""
-    measures = [(cell_of(record), _measure(record)) for record in records]
-    in_time = sorted(zip(measures, records, strict=True), key=lambda pair: str(pair[1].get("started") or ""))
-    newest = {measure: _run(record) for measure, record in in_time}
-    return [record for measure, record in zip(measures, records, strict=True) if newest[measure] == _run(record)]
-
-
-def _measure(record: Record) -> str:
-    return record["measure"] if record.get("measure") in ("proof", "instructions") else "time"
+    kinds = {"proof": "proof", "instructions": "instructions"}
+    keys = [(cell_of(record), kinds.get(str(record.get("measure")), "time")) for record in records]
+    in_time = sorted(zip(keys, records, strict=True), key=lambda pair: str(pair[1].get("started") or ""))
+    newest = {key: _run(record) for key, record in in_time}
+    return [record for key, record in zip(keys, records, strict=True) if newest[key] == _run(record)]
 
 
 def _run(record: Record) -> str:
