@@ -196,7 +196,7 @@ class Snapshot(msgspec.Struct):
 
 
 def read_snapshot(path: Path) -> Snapshot | None:
-    """Read a snapshot; None if there is no file. Raises Refusal if the file is not a snapshot."""
+    """Read the snapshot in a file; None without a file. Raises Refusal for anything else in it."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Snapshot) if path.exists() else None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -59,7 +59,7 @@ def tables(rows: Sequence[Row], options: TableOptions | None = None) -> list[She
         sheets += [work_sheet(task)] if options.work else []
     if options.notes and is_outside_table(rows):
         sheets.append(given_sheet(rows))
-    above: set[str] = set()  # lines of captions, each of which is shown once
+    above: set[str] = set()  # the lines of captions that a table above shows
     for place, sheet in enumerate(sheets):
         sheets[place] = sheet._replace(caption=[line for line in sheet.caption if line not in above])
         above.update(sheet.caption)

@@ -55,7 +55,7 @@ def _pairs(content: bytes, read: Callable[[str, str], Value], wrong: str, first:
 
 
 def _merges(decode: Callable[[str], bytes], wrong: str, content: bytes) -> list[Merge]:
-    """Lines of two tokens, of which `decode` makes bytes; a line `#version` before them is a header."""
+    """Read a merge from each line, whose two tokens `decode` turns into bytes; skip a first line `#version`."""
     first = 2 if content.startswith(b"#version") else 1
     return list(_pairs(content, lambda left, right: (decode(left), decode(right)), wrong, first))
 

@@ -164,7 +164,7 @@ def spelled(token: str) -> bytes:
 
 
 def merges_of(tokens: list[AnyStr], single: int = 256) -> list[tuple[AnyStr, AnyStr]]:
-    """The merges behind tokens in the order of their ids, of which the first `single` were there from the beginning.
+    """Find the merge that made each token, in the order of their ids; no merge made the first `single`.
 
     It is for packages that tell what they have learned and not what it was made of. Two different merges never give the
     same bytes, and a token's parts are what the merges before it leave of its bytes. Finding them is some hundredths of
