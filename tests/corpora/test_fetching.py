@@ -209,7 +209,8 @@ def test_secret_is_not_sent_to_a_redirect(server: Server, tmp_path: Path) -> Non
     assert ["Authorization" in headers for headers in server.requests] == [True, False]
 
 
-NOTHING: Any = lambda _: None  # noqa: E731
+def ignore(_: int) -> None:
+    """A bar that shows nothing."""
 
 
 def tar(members: Mapping[str, bytes], mode: Any) -> bytes:
@@ -322,7 +323,7 @@ def test_files_are_joined_by_the_card(tmp_path: Path, rule: dict[str, Any], expe
     (tmp_path / "packages" / "known.tar").write_bytes(tar(CONTENTS, "w"))
     refused = pytest.raises(Refusal, match=re.escape(str(expected)))
     with refused if isinstance(expected, str) else contextlib.nullcontext():
-        join(tmp_path / "packages", rule, tmp_path / "text", NOTHING)
+        join(tmp_path / "packages", rule, tmp_path / "text", ignore)
         assert (tmp_path / "text").read_bytes() == expected
 
 
@@ -331,7 +332,7 @@ def test_damaged_archive_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / name).write_bytes(content)
         with pytest.raises(Refusal, match=r" is damaged \(.*; fetch it again"):
-            join(tmp_path / name, {"files": ["*"]}, tmp_path / "text", NOTHING)
+            join(tmp_path / name, {"files": ["*"]}, tmp_path / "text", ignore)
         assert not (tmp_path / "text").exists()
 
 
@@ -344,5 +345,5 @@ def test_debian_package_is_read(tmp_path: Path) -> None:
     (tmp_path / "packages").mkdir()
     folders = str(tmp_path / "root"), str(tmp_path / "packages")
     subprocess.run(["dpkg-deb", "--build", "--root-owner-group", *folders], check=True, capture_output=True)
-    join(tmp_path / "packages", RULE, tmp_path / "text", NOTHING)
+    join(tmp_path / "packages", RULE, tmp_path / "text", ignore)
     assert (tmp_path / "text").read_bytes() == b"ba"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from workbench import CHECKOUT, cell_of, heed_signals, reading_of, recorded_run, settings_for
@@ -81,10 +82,11 @@ def test_untimed_runs_do_not_wait(tmp_path: Path) -> None:
 def test_locks_of_another_user_are_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     with lock.timing():
         assert lock.lock_file("timing").stat().st_mode & 0o777 == 0o644
-        opened, open_file = [], os.open
-        monkeypatch.setattr(os, "open", lambda path, flags: opened.append(flags) or open_file(path, flags))  # type: ignore[func-returns-value]
+        opened = mock.Mock(wraps=os.open)
+        monkeypatch.setattr(os, "open", opened)
         assert lock.is_concurrent("timing")
-    assert not any(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) for flags in opened)
+    assert opened.call_args_list
+    assert not any(call.args[1] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) for call in opened.call_args_list)
 
 
 def test_a_lock_that_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,7 +197,13 @@ def mutant(name: str, right: str, wrong: str) -> Train:
 
 def only_once(refused: Callable[..., bool]) -> Callable[..., bool]:
     asked: set[Any] = set()
-    return lambda *pair: pair not in asked and not asked.add(pair) and refused(*pair)  # type: ignore[func-returns-value]
+
+    def refused_at_first(*pair: Any) -> bool:
+        is_new = pair not in asked
+        asked.add(pair)
+        return is_new and refused(*pair)
+
+    return refused_at_first
 
 
 veto_forgotten_for_the_second_occurrence = extending_with(cache=only_once)
