@@ -55,14 +55,20 @@ def whole_file(path: Path, instead: str = ELSEWHERE, exit_code: int = USAGE) -> 
         try:
             part = folder / path.name
             yield part
-            part.replace(path)
-        except OSError:
-            if not (part.is_dir() and path.is_dir()):  # else another run has made the same folder in the meantime
-                raise
+            put_in_place(part, path)
         finally:
             shutil.rmtree(folder)
     except OSError as error:
         raise Refusal(f"cannot write {path} ({reason(error)}); {instead}", exit_code) from error
+
+
+def put_in_place(part: Path, path: Path) -> None:
+    """Rename; of a folder that another run has made in the meantime, the other one stays."""
+    try:
+        part.replace(path)
+    except OSError:
+        if not (part.is_dir() and path.is_dir()):
+            raise
 
 
 def placing(path: Path) -> contextlib.AbstractContextManager[Path]:
