@@ -133,26 +133,25 @@ def tally_findings(observed: store.Tallies, accepted: bool) -> Iterator[Finding]
     """One variant's counts of work on one corpus against the snapshot."""
     subject, counted, expected = f"{observed.variant} on {observed.corpus}", observed.tallies, observed.expected
     if expected is None and not counted:
-        found = [(ABSENT, f"{subject}: the trainer counts nothing of its work")]
+        found = [(ABSENT, f"{subject}: the trainer counts nothing of its work", "")]
     elif expected is None and observed.snapshot:
-        found = [(DRIFT, f"{subject}: not in the snapshot of counts of work; --accept adds it")]
+        found = [(DRIFT, f"{subject}: not in the snapshot of counts of work", "adds it")]
     elif expected is None:
-        found = [(ABSENT, f"{subject}: no snapshot of counts of work; --accept writes one")]
+        found = [(ABSENT, f"{subject}: no snapshot of counts of work", "writes one")]
     elif counted == expected:
-        found = [(PASS, f"{subject}: {counted_text(len(counted), 'count')} of work as in the snapshot")]
+        found = [(PASS, f"{subject}: {counted_text(len(counted), 'count')} of work as in the snapshot", "")]
     else:
         changes = {tally: (expected.get(tally), counted.get(tally)) for tally in sorted({*expected, *counted})}
         found = [
-            (DRIFT, f"{subject}, {tally}: {change_text(before, after)}; --accept accepts it")
+            (DRIFT, f"{subject}, {tally}: {change_text(before, after)}", "accepts it")
             for tally, (before, after) in changes.items()
             if before != after
         ]
-    for state, message in found:
-        fact, acceptable, _ = message.partition("; --accept")
-        if accepted and acceptable:
-            yield Finding(WORK, PASS, observed.variant, fact + ACCEPTED, observed.corpus)
-        else:
-            yield Finding(WORK, state, observed.variant, message, observed.corpus)
+    for state, fact, accepting in found:
+        advice = f"; --accept {accepting}" if accepting else ""
+        if accepted and accepting:
+            state, advice = PASS, ACCEPTED
+        yield Finding(WORK, state, observed.variant, fact + advice, observed.corpus)
 
 
 def change_text(before: int | None, after: int | None) -> str:
