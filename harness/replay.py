@@ -18,7 +18,7 @@ from harness.runs.cells import TrainCell
 from harness.runs.plan import only_cell
 from harness.tokenizers.forms import FORMS, read_merges_file
 from harness.worker.calling import OWN
-from variants.contract import Merge, TieBreak, WordCounts
+from variants.contract import TieBreak, WordCounts
 
 DESCRIPTION = f"""\
 Check a file of merges against the true counts of a data set, one merge after another. At its
@@ -60,7 +60,10 @@ def command(options: argparse.Namespace) -> int:
         raise Refusal(f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none")
     words = words_of(cell, settings)[0]
     names = [f"{path}: {count_text(len(file.merges))} merges ({file.form})" for path, file in zip(paths, files)]
-    replays = [replay_with_bar(path.name, file.merges, words, cell) for path, file in zip(paths, files)]
+    replays = []
+    for path, file in zip(paths, files):
+        with bar(f"replaying {path.name}", len(file.merges), "merges") as shown:
+            replays.append(replay(words, file.merges, min_count=cell.min_count, on_progress=shown, **cell.extending()))
     if len(replays) > 1:
         different = list(differences(replays[0], replays[1]))
         lines = [*map(" ".join, zip("AB", names)), described(words, cell), *(different or ["the lists are equal"])]
@@ -70,11 +73,6 @@ def command(options: argparse.Namespace) -> int:
     problems = objections(replays[0], cell, {override.lstrip("+").partition("=")[0] for override in options.overrides})
     tell("\n".join([*names, described(words, cell), *report(replays[0]), *problems, verdict(replays[0], problems)]))
     return MISMATCH if problems else OK
-
-
-def replay_with_bar(name: str, merges: Sequence[Merge], words: WordCounts, cell: TrainCell) -> Replay:
-    with bar(f"replaying {name}", len(merges), "merges") as shown:
-        return replay(words, merges, min_count=cell.min_count, on_progress=shown, **cell.extending())
 
 
 def described(word_counts: WordCounts, cell: TrainCell) -> str:

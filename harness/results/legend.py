@@ -104,9 +104,11 @@ class Legend:
                 return ""
             if field.default is not None and field.value(row.record) == field.default:
                 return ""
+        phrase = row.words[field.name].phrase
+        if field.name != "vocab_size":
+            return phrase
         made = {own.merges for own in self.rows} - {None} or {own.requested_merges for own in self.rows} - {None}
-        merges = f" ({count_text(made.pop() or 0)} merges)" if field.name == "vocab_size" and len(made) == 1 else ""
-        return row.words[field.name].phrase + merges
+        return f"{phrase} ({count_text(made.pop() or 0)} merges)" if len(made) == 1 else phrase
 
 
 def _params_texts(rows: Sequence[Row]) -> list[str]:

@@ -60,8 +60,7 @@ def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[st
 
 def latest(records: Sequence[Record]) -> list[Record]:
     """The records of each cell's latest run; of times, proofs and instructions the latest of each."""
-    kinds = {"proof": "proof", "instructions": "instructions"}
-    keys = [(cell_of(record), kinds.get(str(record.get("measure")), "time")) for record in records]
+    keys = [(cell_of(record), *({record.get("measure")} & {"proof", "instructions"})) for record in records]
     in_time = sorted(zip(keys, records, strict=True), key=lambda pair: str(pair[1].get("started") or ""))
     newest = {key: _run(record) for key, record in in_time}
     return [record for key, record in zip(keys, records, strict=True) if newest[key] == _run(record)]
