@@ -171,9 +171,9 @@ class ProcessAccount:
         )
 
     def end(self) -> None:
-        """Note that the call has ended."""
-        self.late = self.process.late
-        self.ended = Moment(self.process.cpu(), interference(), self.process.waited(), self.process.heard_at)
+        """Note that the call has ended; what the process waits for from now on is not the call's."""
+        self.late, waited = self.process.late, self.process.waited()
+        self.ended = Moment(self.process.cpu(), interference(), waited, self.process.heard_at)
         self.process.weigh(None)
 
     def record(self) -> dict[str, Any]:
