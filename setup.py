@@ -14,13 +14,23 @@ NATIVE = "variants/native"
 def headers(*beginnings: str) -> list[str]:
     """What a module is compiled again for: the headers and declarations whose paths begin so."""
     kinds = ("hpp", "pxd", "pxi")
-    return sorted(str(file) for begins in beginnings for kind in kinds for file in Path().glob(f"{begins}*.{kind}"))
+    return sorted(
+        str(file)
+        for begins in beginnings
+        for kind in kinds
+        for file in Path().glob(f"{begins}*.{kind}")
+    )
 
 
-def module(name: str, source: str, *depends: str, cpp: str = "", folder: str = NATIVE, **options: Any) -> Extension:
-    """A module with headers of its folder and of NATIVE; `cpp` holds the compiler's options if it is C++."""
+def module(
+    name: str, source: str, *depends: str, cpp: str = "", folder: str = NATIVE, **options: Any
+) -> Extension:
+    """A module with headers of its folder and of NATIVE; `cpp` holds the compiler's options if it
+    is C++.
+    """
     folders = list(dict.fromkeys([folder, NATIVE]))
-    # What debuggers want names folders: without it a module is the same, byte for byte, wherever its sources are.
+    # What debuggers want names folders: without it a module is the same, byte for byte, wherever
+    # its sources are.
     arguments = ["-g0", *(["-std=c++17", *cpp.split()] if cpp else [])]
     if cpp:
         options = {"language": "c++", "include_dirs": folders, **options}
@@ -28,12 +38,18 @@ def module(name: str, source: str, *depends: str, cpp: str = "", folder: str = N
     beginnings = [f"{place}/{begins}" for place in folders for begins in depends]
     name = f"{folder.replace('/', '.')}.{name}"
     return Extension(
-        name, [f"{folder}/{source}"], depends=headers(*beginnings), extra_compile_args=arguments, **options
+        name,
+        [f"{folder}/{source}"],
+        depends=headers(*beginnings),
+        extra_compile_args=arguments,
+        **options,
     )
 
 
 def grid(library: str, cpp: str = "-O2", **options: Any) -> Extension:
-    """The points of the grid over one library: what may be absent is a module of its own, left out where it fails."""
+    """The points of the grid over one library: what may be absent is a module of its own, left out
+    where it fails.
+    """
     return module(f"_grid_{library}", f"grid_{library}.cpp", "grid", cpp=cpp, **options)
 
 

@@ -1,6 +1,8 @@
-"""Tries what is installed, in an empty folder: train, save, load, encode, check against the engines that are there.
+"""Tries what is installed, in an empty folder: train, save, load, encode, check against the engines
+that are there.
 
-    python .ci/try_wheel.py        with an interpreter that has the wheel, and nothing of the checkout
+    python .ci/try_wheel.py        with an interpreter that has the wheel, and nothing of the
+    checkout
 
 It ends with an error where the package lacks anything that a user would meet.
 """
@@ -35,9 +37,13 @@ print(harness.__version__)
 
 
 def run(folder: Path, *arguments: str) -> str:
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        sys.exit(f"{' '.join(arguments)}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}")
+        sys.exit(
+            f"{' '.join(arguments)}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
     return done.stdout
 
 
@@ -45,10 +51,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "book.txt").write_text(TEXT)
-        where = run(folder, "-c", "import harness, variants; print(harness.__file__, variants.__file__)")
+        where = run(
+            folder, "-c", "import harness, variants; print(harness.__file__, variants.__file__)"
+        )
         if str(CHECKOUT) in where:
             sys.exit(f"what is installed is the checkout itself: {where}")
-        saving = ["variant=flat", "counting=native", "data.path=book.txt", "vocab_size=300", "save=saved"]
+        saving = [
+            "variant=flat",
+            "counting=native",
+            "data.path=book.txt",
+            "vocab_size=300",
+            "save=saved",
+        ]
         run(folder, "-m", "harness", *saving)
         version = run(folder, "-c", PROGRAM).strip()
         told = run(folder, "-m", "harness", "--version").strip()
@@ -62,7 +76,8 @@ def main() -> None:
             path = importlib.import_module(package).__file__
             assert path is not None
             assert (Path(path).parent / "py.typed").is_file(), f"{package} has no py.typed"
-        print(f"bpe-harness {version}: trained, saved, loaded and checked under Python {sys.version.split()[0]}")  # noqa: T201
+        python = sys.version.split()[0]
+        print(f"bpe-harness {version}: trained, saved, loaded and checked under {python}")  # noqa: T201
 
 
 if __name__ == "__main__":

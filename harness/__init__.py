@@ -11,7 +11,9 @@ __all__ = ["__version__", "run"]
 
 
 def __getattr__(name: str) -> str:
-    """`__version__`, looked up on first use: a measured process imports this package and never needs it."""
+    """`__version__`, looked up on first use: a measured process imports this package and never
+    needs it.
+    """
     if name == "__version__":
         from importlib.metadata import version
 
@@ -20,14 +22,15 @@ def __getattr__(name: str) -> str:
 
 
 def run(*overrides: str, **settings: Any) -> Records:
-    """Measure what the overrides and settings say, as `python -m harness` would, and return the trainers' records.
+    """Measure what the overrides and settings say, as `python -m harness` would, and return the
+    trainers' records.
 
     `run(variants=["naive", "heap"], data_path="book.txt", vocab_size=10_000)` is the same as
-    `run("variants=naive,heap", "data.path=book.txt", "vocab_size=10000")`: a keyword is the override's name with an
-    underscore for each dot, its value a text, a number, True, False, None or a list.
-    What comes back is a list of records with `frame()` for pandas and the counters' own records in `counters`; a
-    notebook shows it as the table. Raises harness.common.errors.Refusal where the command would end with a sentence; a
-    variant that fails is a record with its status.
+    `run("variants=naive,heap", "data.path=book.txt", "vocab_size=10000")`: a keyword is the
+    override's name with an underscore for each dot, its value a text, a number, True, False, None
+    or a list. What comes back is a list of records with `frame()` for pandas and the counters' own
+    records in `counters`; a notebook shows it as the table. Raises harness.common.errors.Refusal
+    where the command would end with a sentence; a variant that fails is a record with its status.
     """
     # Imported late: the measured process imports this package too, and must stay small.
     from harness.results.frame import Records

@@ -1,4 +1,6 @@
-"""python -m harness: measure trainers, prove their merges, print the table; or one of the other commands by name."""
+"""python -m harness: measure trainers, prove their merges, print the table; or one of the other
+commands by name.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,18 @@ from harness.common import registry
 from harness.common.errors import OK, Refusal, guarded
 from harness.common.registry import did_you_mean
 
-MODULES = ("table", "plot", "report", "board", "replay", "conformance", "tokenizer", "parity", "doctor", "new_variant")
+MODULES = (
+    "table",
+    "plot",
+    "report",
+    "board",
+    "replay",
+    "conformance",
+    "tokenizer",
+    "parity",
+    "doctor",
+    "new_variant",
+)
 PACKAGES = ("corpora", "records", "gate")
 COMMANDS = (*MODULES, *PACKAGES)
 """Commands with options of their own: `bpe-harness table` is `python -m harness.table`."""
@@ -46,7 +59,9 @@ def command(arguments: Sequence[str]) -> int:
 
         from harness.runs.compose import compose
 
-        for config in compose([argument for argument in arguments if argument not in ("--cfg", "job")]):
+        for config in compose(
+            [argument for argument in arguments if argument not in ("--cfg", "job")]
+        ):
             print(yaml.safe_dump(config.values, sort_keys=False, allow_unicode=True))  # noqa: T201
         return OK
     return run_command(arguments, show)
@@ -67,12 +82,19 @@ def show(records: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
 
 def usage() -> str:
     """Every name and setting, with the names that exist now."""
-    names = {group: list(registry.cards(group)) for group in ("data", "counting", "pattern", "measure", "experiment")}
+    names = {
+        group: list(registry.cards(group))
+        for group in ("data", "counting", "pattern", "measure", "experiment")
+    }
     names["tags"] = sorted({tag for card in registry.variants().values() for tag in card.tags})
     presets = registry.presets()
     names["variants"] = [name for name in registry.variants() if name not in presets]
     names["variants"].append(f"and {len(presets)} in conf/family")
-    filled = WHOLE.read_text().rstrip().format(**{key: ", ".join(values) for key, values in names.items()})
+    filled = (
+        WHOLE.read_text()
+        .rstrip()
+        .format(**{key: ", ".join(values) for key, values in names.items()})
+    )
     lines = []
     for line in filled.splitlines():
         lines += textwrap.wrap(line, 88, subsequent_indent=" " * 15, break_on_hyphens=False) or [""]

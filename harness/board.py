@@ -1,8 +1,10 @@
-"""python -m harness.board: the page of a board, from its records: ranks, ratios, memory, whose merges, and charts.
+"""python -m harness.board: the page of a board, from its records: ranks, ratios, memory, whose
+merges, and charts.
 
-python -m harness experiment=board results=results/board      measure, for hours; an interrupted run continues
-python -m harness.board results/board                         results/board/README.md and a chart for each table
-python -m harness.board results/board --check                 21 if the page is not what the records say
+python -m harness experiment=board results=results/board      measure, for hours; an interrupted run
+continues python -m harness.board results/board                         results/board/README.md and
+a chart for each table python -m harness.board results/board --check                 21 if the page
+is not what the records say
 """
 
 from __future__ import annotations
@@ -29,12 +31,15 @@ from harness.results.tables import given_sheet
 
 PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
-ABOUT = Path(__file__).with_suffix(".txt")  # the end of the page: how it was measured, and how to do it again
+# the end of the page: how it was measured, and how to do it again
+ABOUT = Path(__file__).with_suffix(".txt")
 MISLEADS = "A single ratio misleads: it depends on the corpus and on the vocabulary. A star: other merges, on purpose."
 
 
 class Place(NamedTuple):
-    """One trainer in one table: its rows by threads, the one on the fewest, and the fastest, or the first of them."""
+    """One trainer in one table: its rows by threads, the one on the fewest, and the fastest, or the
+    first of them.
+    """
 
     rows: Mapping[int, Row]
     first: Row
@@ -43,7 +48,9 @@ class Place(NamedTuple):
     @property
     def is_ranked(self) -> bool:
         """Whether it has a time and proved merges, of the defined kind or of its own words."""
-        return self.best.total is not None and (self.best.confirmed or is_right_on_its_words(self.best))
+        return self.best.total is not None and (
+            self.best.confirmed or is_right_on_its_words(self.best)
+        )
 
     @property
     def order(self) -> tuple[bool, bool, float]:
@@ -53,7 +60,9 @@ class Place(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A corpus and a vocabulary with all rows measured on it, and its trainers in the order of their ranks."""
+    """A corpus and a vocabulary with all rows measured on it, and its trainers in the order of
+    their ranks.
+    """
 
     corpus: str
     vocab_size: int
@@ -70,7 +79,9 @@ class Section(NamedTuple):
         return f"{self.corpus}-{self.vocab_size}.svg".replace("/", "_").replace(" ", "_")
 
     def ratio_text(self, place: Place, interval: bool = True) -> str:
-        """How many times the first one's time a trainer takes, the same number here, in the chart and in README."""
+        """How many times the first one's time a trainer takes, the same number here, in the chart
+        and in README.
+        """
         row, reference = place.first, self.places[0].first
         ratio = ratio_of(row, reference)
         if ratio is None:
@@ -80,10 +91,14 @@ class Section(NamedTuple):
 
 def sections(board: Sequence[Row]) -> list[Section]:
     """The tables of a board: corpora in their order, vocabularies from the smallest up."""
-    trained = [row for row in board if not row.counting_only and row.record.get("vocab_size") is not None]
+    trained = [
+        row for row in board if not row.counting_only and row.record.get("vocab_size") is not None
+    ]
     found = []
     for corpus in together([(row.corpus.get("sha256"), row) for row in trained]).values():
-        for size, own in sorted(together([(row.record["vocab_size"], row) for row in corpus]).items()):
+        for size, own in sorted(
+            together([(row.record["vocab_size"], row) for row in corpus]).items()
+        ):
             places = [_place(rows) for rows in together([(row.name, row) for row in own]).values()]
             places.sort(key=lambda place: place.order)
             found.append(Section(str(own[0].corpus.get("name")), size, own, places))
@@ -98,7 +113,9 @@ def _place(rows: Sequence[Row]) -> Place:
 
 
 def is_right_on_its_words(row: Row) -> bool:
-    """Whether its merges differ only because its words do: on its own words they are the defined ones."""
+    """Whether its merges differ only because its words do: on its own words they are the defined
+    ones.
+    """
     return row.by_design and not row.other_merges
 
 
@@ -108,7 +125,9 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     skipped = dict.fromkeys((row.name, row.reason) for row in shown if row.status == "skipped")
     board = sections([row for row in shown if row.status != "skipped"])
     if not board:
-        raise Refusal(f"no trainer was measured in {folder}; python -m harness experiment=board results={folder} does")
+        raise Refusal(
+            f"no trainer was measured in {folder}; python -m harness experiment=board results={folder} does"
+        )
     for section in board:
         if names := unlike(section.rows, without=("tie_break", "counting")):
             why = f"the records of {section.title} in {folder} differ in {', '.join(names)}"
@@ -138,7 +157,9 @@ def headline(board: Sequence[Section]) -> str:
     for name, ratios in sorted(led.items(), key=lambda item: -len(item[1])):
         behind = " to ".join(dict.fromkeys([ratio_text(min(ratios)), ratio_text(max(ratios))]))
         where = f"{len(ratios)} of {len(board)} tables"
-        sentences.append(f"**{name}** is fastest in {where}; the next one takes {behind} times as long.")
+        sentences.append(
+            f"**{name}** is fastest in {where}; the next one takes {behind} times as long."
+        )
     return " ".join(sentences)
 
 
@@ -148,7 +169,9 @@ def ratios_sheet(board: Sequence[Section]) -> Sheet:
     columns = [Column("trainer", names, figures=False)]
     for section in board:
         ratios = {
-            place.first.name: "wrong" if place.first.status == "mismatch" else section.ratio_text(place, interval=False)
+            place.first.name: "wrong"
+            if place.first.status == "mismatch"
+            else section.ratio_text(place, interval=False)
             for place in section.places
         }
         columns.append(Column(section.title, [ratios.get(name, NOT_MEASURED) for name in names]))
@@ -161,10 +184,19 @@ def sheet_of(section: Section) -> Sheet:
     peaks = [place.best.peak_rss_bytes for place in places]
     widths = sorted({row.threads for row in section.rows})
     columns = [
-        Column("rank", [str(rank) if place.is_ranked else NOT_MEASURED for rank, place in enumerate(places, 1)]),
+        Column(
+            "rank",
+            [
+                str(rank) if place.is_ranked else NOT_MEASURED
+                for rank, place in enumerate(places, 1)
+            ],
+        ),
         Column("trainer", [place.first.name for place in places], figures=False),
         *(
-            Column(counted_text(width, "thread"), [_time_text(place.rows.get(width)) for place in places])
+            Column(
+                counted_text(width, "thread"),
+                [_time_text(place.rows.get(width)) for place in places],
+            )
             for width in widths
         ),
         Column("times the first", [section.ratio_text(place) for place in places]),
@@ -181,14 +213,22 @@ def _time_text(row: Row | None) -> str:
 
 
 def _notes(section: Section) -> list[str]:
-    """Why rows are not ranked: wrong merges, other merges on purpose, failures that are no timeouts."""
+    """Why rows are not ranked: wrong merges, other merges on purpose, failures that are no
+    timeouts.
+    """
     fewest = [place.first for place in section.places]
     stopped = [row for row in fewest if row.status in ("timeout", "extrapolated")]
     notes = failures(Legend(fewest), stopped)
     for row in fewest:
         if row.status == "ok" and row.by_design:
-            reason = one_line(str(row.identity.get("reason") or "").rpartition("; ")[0] or "no reason recorded")
-            own = f"; identical on its own words ({row.identity['of_own_words']})" if is_right_on_its_words(row) else ""
+            reason = one_line(
+                str(row.identity.get("reason") or "").rpartition("; ")[0] or "no reason recorded"
+            )
+            own = (
+                f"; identical on its own words ({row.identity['of_own_words']})"
+                if is_right_on_its_words(row)
+                else ""
+            )
             notes.append(f"{row.name}: other merges on purpose: {reason}{own}.")
         elif row.status == "ok" and not row.confirmed:
             notes.append(f"{row.name}: nobody has proved its merges, so it is not ranked.")
@@ -221,7 +261,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Write the page of a board and its charts from the records in a folder.",
         epilog="exit code: 0; 2 for a usage error; 21 if --check finds the page stale; 22 if there are no records.",
     )
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("results/board"), help="(default: %(default)s)")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("results/board"), help="(default: %(default)s)"
+    )
     check = "write nothing; 21 if the page is not what its records say"
     parser.add_argument("--check", action="store_true", help=check)
     arguments = parser.parse_args(argv)

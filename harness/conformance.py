@@ -1,9 +1,9 @@
 """Does a trainer or a word counter compute what is defined? Three ways to run one list of checks.
 
 From Python, without pytest: `check_conformance(train)` raises at the first failure. In a test file:
-`@parametrize_with_checks([train])` makes one test of every check. From a shell:
-`python -m harness.conformance package.module:function`, which makes all checks in a child process (proof/suite.py) and
-then judges fresh inputs here.
+`@parametrize_with_checks([train])` makes one test of every check. From a shell: `python -m
+harness.conformance package.module:function`, which makes all checks in a child process
+(proof/suite.py) and then judges fresh inputs here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.common import errors, registry
 from harness.common.console import Parser, say
 from harness.common.errors import Refusal
-from harness.proof.checks import Check, CheckFailed, Outcome, call_of, is_word_counter, outcome_of, smallest_test
+from harness.proof.checks import (
+    Check,
+    CheckFailed,
+    Outcome,
+    call_of,
+    is_word_counter,
+    outcome_of,
+    smallest_test,
+)
 from harness.proof.counter_checks import counter_checks as counter_checks
 from harness.proof.suite import Request, checks_for, child_of, report
 from harness.proof.trainer_checks import trainer_checks as trainer_checks
@@ -33,10 +41,11 @@ if TYPE_CHECKING:
 def check_conformance(
     subject: Callable[..., Any], *, tie_breaks: Sequence[TieBreak] = tuple(TieBreak)
 ) -> list[Outcome]:
-    """Check a trainer or a word counter and return the outcomes. Raises CheckFailed at the first failure.
+    """Check a trainer or a word counter and return the outcomes. Raises CheckFailed at the first
+    failure.
 
-    A trainer with its own tie-break is compared with the definition under that one: `tie_breaks=[TieBreak.RAW_BYTES]`.
-    functools.partial binds parameters.
+    A trainer with its own tie-break is compared with the definition under that one:
+    `tie_breaks=[TieBreak.RAW_BYTES]`. functools.partial binds parameters.
     """
     return [_outcome(check, subject) for check in checks_for(subject, tie_breaks)]
 
@@ -47,14 +56,18 @@ def _outcome(check: Check, subject: Callable[..., Any]) -> Outcome:
     outcome = outcome_of(check, subject)
     if outcome.status == "failed":
         test = smallest_test(outcome, subject)
-        raise CheckFailed(f"{check.name}: {outcome.message}" + (f"\n\nto keep it as a test:\n\n{test}" if test else ""))
+        raise CheckFailed(
+            f"{check.name}: {outcome.message}"
+            + (f"\n\nto keep it as a test:\n\n{test}" if test else "")
+        )
     return outcome
 
 
 def parametrize_with_checks(
     subjects: Sequence[Callable[..., Any]], *, tie_breaks: Sequence[TieBreak] = tuple(TieBreak)
 ) -> pytest.MarkDecorator:
-    """A pytest decorator that makes one test of every check of every trainer, or of every word counter.
+    """A pytest decorator that makes one test of every check of every trainer, or of every word
+    counter.
 
     The test takes `trainer` (or `counter`) and `check`, and calls `check(trainer)`.
     """
@@ -62,9 +75,15 @@ def parametrize_with_checks(
 
     kinds = {is_word_counter(subject) for subject in subjects}
     if len(kinds) != 1:
-        raise ValueError("pass at least one subject, and give trainers and word counters a test function each")
+        raise ValueError(
+            "pass at least one subject, and give trainers and word counters a test function each"
+        )
     cases = [
-        pytest.param(subject, functools.partial(_check_in_pytest, check), id=f"{'/'.join([name, *bound])}-{check.name}")
+        pytest.param(
+            subject,
+            functools.partial(_check_in_pytest, check),
+            id=f"{'/'.join([name, *bound])}-{check.name}",
+        )
         for subject in subjects
         for _, name, bound in [call_of(subject)]
         for check in checks_for(subject, tie_breaks)
@@ -82,7 +101,9 @@ def _check_in_pytest(check: Check, subject: Callable[..., Any]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check one target in its own process, and print a line for each group of checks. Returns the exit code."""
+    """Check one target in its own process, and print a line for each group of checks. Returns the
+    exit code.
+    """
     tie_breaks = [tie_break.value for tie_break in TieBreak]
     parser = Parser(
         prog="python -m harness.conformance",
@@ -91,10 +112,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     target = "package.module:function, importable from the current folder, or a name in conf/variant or conf/counting; "
     parser.add_argument("target", help=target + "a word counter's first parameter is called corpus")
-    parameters: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "KEY=VALUE"}
+    parameters: dict[str, Any] = {
+        "nargs": "+",
+        "action": "extend",
+        "default": [],
+        "metavar": "KEY=VALUE",
+    }
     parser.add_argument("--set", **parameters, help="parameters to call it with")
     ties = f"{', '.join(tie_breaks)}, or all (default: all, the definition's first)"
-    parser.add_argument("--tie-break", default="all", choices=["all", *tie_breaks], metavar="NAME", help=ties)
+    parser.add_argument(
+        "--tie-break", default="all", choices=["all", *tie_breaks], metavar="NAME", help=ties
+    )
     only = "make only the checks of this name, with * for any letters"
     parser.add_argument("--only", default="*", metavar="NAME", help=only)
     return errors.guarded(lambda: _command(parser.parse_args(arguments)), errors.UNCHANGED)

@@ -1,4 +1,5 @@
-"""What disturbs timing on this machine, what could be done about it, and what the machine can tell apart.
+"""What disturbs timing on this machine, what could be done about it, and what the machine can tell
+apart.
 
 python -m harness.doctor               a look, then an A/A run of some seconds
 python -m harness.doctor --no-run      the look alone
@@ -59,23 +60,37 @@ def resolution(repeat: int) -> str:
         if record["status"] != "ok":
             failed = f"{record['status']}: {record['reason']}"
             raise Refusal(f"{name} could not be compared with itself ({failed})", UNMEASURED)
-    samples = [sample._replace(block=sample.block // 2) for sample in map(sample_of, records) if sample is not None]
+    samples = [
+        sample._replace(block=sample.block // 2)
+        for sample in map(sample_of, records)
+        if sample is not None
+    ]
     milliseconds = 1000 * statistics.median(sample.wall_seconds for sample in samples)
     compared = compare(samples[::2], samples[1::2])
     text = f"A/A run: {name} against itself on {data}, {repeat} pairs of {milliseconds:.0f} ms:"
     if compared is None or compared.low is None or compared.high is None:
         return f"{text} too many were disturbed to say what this machine resolves."
     share = max(compared.high, 1 / compared.low) - 1
-    interval = f"{ratio_text(compared.ratio)} ({ratio_text(compared.low)} to {ratio_text(compared.high)})"
+    interval = (
+        f"{ratio_text(compared.ratio)} ({ratio_text(compared.low)} to {ratio_text(compared.high)})"
+    )
     return f"{text} {interval} by {compared.clock} time.\nDo not rank what is within {share_text(share)} of each other."
 
 
 def parser() -> argparse.ArgumentParser:
     summary, _, epilog = (__doc__ or "").partition("\n\n")
-    made = Parser(prog="python -m harness.doctor", description=summary, epilog=f"examples:\n{epilog}")
+    made = Parser(
+        prog="python -m harness.doctor", description=summary, epilog=f"examples:\n{epilog}"
+    )
     add = made.add_argument
     add("--no-run", action="store_true", help="look only, measure nothing")
-    add("--repeat", type=int, default=20, metavar="N", help="how many pairs of runs (default: %(default)s)")
+    add(
+        "--repeat",
+        type=int,
+        default=20,
+        metavar="N",
+        help="how many pairs of runs (default: %(default)s)",
+    )
     return made
 
 

@@ -1,4 +1,5 @@
-"""python -m harness.new_variant: a new stage in this checkout, its file, its card and its test, ready to be edited.
+"""python -m harness.new_variant: a new stage in this checkout, its file, its card and its test,
+ready to be edited.
 
     python -m harness.new_variant my_stage
 
@@ -54,7 +55,9 @@ def _new_variant(name: str) -> int:
         advice = "a trainer of your own needs no place in it: python -m harness variants=package.module:function"
         raise Refusal(f"this is an installed package, not a checkout; {advice}", UNMEASURED)
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise Refusal(f"{name!r} cannot be a module's name; use small letters, digits and underscores, a letter first")
+        raise Refusal(
+            f"{name!r} cannot be a module's name; use small letters, digits and underscores, a letter first"
+        )
     if name in {"all"}.union(*((card.name, *card.tags) for card in cards)):
         raise Refusal(f"{name!r} is a variant or a tag already; choose another name")
     places = [root / place.format(name) for place in TEMPLATES]
@@ -63,11 +66,18 @@ def _new_variant(name: str) -> int:
             raise Refusal(f"{path} exists already; choose another name")
     definition = next(card for card in cards if {"definition", "series"} <= set(card.tags))
     source = inspect.getsource(sys.modules[registry.resolve(definition.target).__module__])
-    values = {"name": name, "title": name.replace("_", " ").capitalize(), "family": definition.family}
-    values["body"] = source.partition('"""\n')[2]  # the definition's, from the end of its docstring on
+    values = {
+        "name": name,
+        "title": name.replace("_", " ").capitalize(),
+        "family": definition.family,
+    }
+    # the definition's, from the end of its docstring on
+    values["body"] = source.partition('"""\n')[2]
     for path, template in zip(places, TEMPLATES.values(), strict=True):
         text = (Path(__file__).parent / "templates" / template).read_text("utf-8")
-        write_whole(path, Template(text).substitute(values).encode(), "make its folder writable", UNMEASURED)
+        write_whole(
+            path, Template(text).substitute(values).encode(), "make its folder writable", UNMEASURED
+        )
     tell("\n".join([*map(os.path.relpath, places), NEXT.format(name=name)]))
     return OK
 

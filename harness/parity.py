@@ -37,13 +37,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m harness.parity", description=__doc__, epilog=EPILOG)
-    parser.add_argument("texts", metavar="LANGUAGE=FILE", nargs="+", help="the text to train on, for each language")
-    parser.add_argument("--dev", metavar="LANGUAGE=FILE", nargs="+", default=[], help="the text to compare them on")
-    parser.add_argument("--ratio", metavar="LANGUAGE=NUMBER", nargs="+", default=[], help="instead of --dev")
+    parser.add_argument(
+        "texts", metavar="LANGUAGE=FILE", nargs="+", help="the text to train on, for each language"
+    )
+    parser.add_argument(
+        "--dev", metavar="LANGUAGE=FILE", nargs="+", default=[], help="the text to compare them on"
+    )
+    parser.add_argument(
+        "--ratio", metavar="LANGUAGE=NUMBER", nargs="+", default=[], help="instead of --dev"
+    )
     add_training_options(parser, next(iter(RULE.TIE_BREAKS)))
-    parser.add_argument("--window", metavar="N", type=int, default=0, help="limit shares of the last N choices")
-    parser.add_argument("--alpha", type=float, default=2.0, help="that limit, in equal shares (default: 2)")
-    parser.add_argument("--together", metavar="N", type=int, default=0, help="make the first N merges by all counts")
+    parser.add_argument(
+        "--window", metavar="N", type=int, default=0, help="limit shares of the last N choices"
+    )
+    parser.add_argument(
+        "--alpha", type=float, default=2.0, help="that limit, in equal shares (default: 2)"
+    )
+    parser.add_argument(
+        "--together", metavar="N", type=int, default=0, help="make the first N merges by all counts"
+    )
     return parser
 
 
@@ -64,13 +76,24 @@ def _command(options: argparse.Namespace) -> int:
     with showing("training", num_merges, "merges", True) as meter:
         tables = [_words(language, texts[language], corpus) for language in texts]
         measured = [_words(language, dev[language], corpus) for language in texts if dev]
-        how = {"dev": measured, "tie_break": RULE.TIE_BREAKS[options.tie_break], "min_count": options.min_count}
+        how = {
+            "dev": measured,
+            "tie_break": RULE.TIE_BREAKS[options.tie_break],
+            "min_count": options.min_count,
+        }
         served = RULE.train(tables, num_merges, meter, **how, **settings)
     merges = [merge for merge, _ in served]
     _show(list(texts), tables, measured, merges, [language for _, language in served])
-    origin = {"vocab_size_asked": size, "tie_break": options.tie_break, "min_count": options.min_count, **settings}
+    origin = {
+        "vocab_size_asked": size,
+        "tie_break": options.tie_break,
+        "min_count": options.min_count,
+        **settings,
+    }
     origin |= {"variant": "parity", "languages": list(texts), "dev": bool(dev)}
-    save_and_report(Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin), options.save)
+    save_and_report(
+        Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin), options.save
+    )
     return OK
 
 
@@ -97,28 +120,45 @@ def _number(language: str, value: str) -> float:
 def _words(language: str, file: str, corpus: Corpus) -> WordCounts:
     words, _ = counted_file([file], corpus, 1, False)
     if not len(words):
-        raise Refusal(f"{language}={file} has no words; leave the language out or pass another text")
+        raise Refusal(
+            f"{language}={file} has no words; leave the language out or pass another text"
+        )
     return words
 
 
-def _show(languages: list[str], tables: Tables, dev: Tables, merges: Sequence[Merge], served: list[int | None]) -> None:
+def _show(
+    languages: list[str],
+    tables: Tables,
+    dev: Tables,
+    merges: Sequence[Merge],
+    served: list[int | None],
+) -> None:
     """Print a row for each language; with dev texts, a warning if they cannot be parallel."""
     sizes, after = ([tokens_left(table, made) for table in dev or tables] for made in ((), merges))
     columns = [
         Column("language", languages, figures=False),
-        Column("merges served", [count_text(served.count(place)) for place in range(len(languages))]),
+        Column(
+            "merges served", [count_text(served.count(place)) for place in range(len(languages))]
+        ),
         Column("bytes", list(map(count_text, sizes))),
         Column("tokens", list(map(count_text, after))),
-        Column("bytes per token", [f"{size / tokens:.3f}" for size, tokens in zip(sizes, after, strict=True)]),
+        Column(
+            "bytes per token",
+            [f"{size / tokens:.3f}" for size, tokens in zip(sizes, after, strict=True)],
+        ),
     ]
     notes = [f"figures are of the {'dev' if dev else 'training'} texts"]
     if None in served:
-        notes.append(f"{count_text(served.count(None))} merges were made by the counts of all languages together")
+        notes.append(
+            f"{count_text(served.count(None))} merges were made by the counts of all languages together"
+        )
     lines = [sum(word.count(b"\n") * count for word, count in table.items()) for table in dev]
     if len(set(lines)) > 1:
         of = "lines, so they are not parallel; give every language the same sentences"
         notes.append(f"the dev texts have {', '.join(map(count_text, lines))} {of}")
-    print_sheets([Sheet([f"{count_text(len(merges))} merges"], columns, [""] * len(languages), notes)])
+    print_sheets(
+        [Sheet([f"{count_text(len(merges))} merges"], columns, [""] * len(languages), notes)]
+    )
 
 
 if __name__ == "__main__":

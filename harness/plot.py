@@ -12,7 +12,13 @@ from harness.common.errors import MISMATCH, OK, WHOLE_FILES, guarded
 from harness.results.drawing import check_suffix, draw_chart, save
 from harness.results.rows import is_wrong, rows
 from harness.results.scaling import KINDS
-from harness.results.selection import CONDITIONS, DEFAULT_RESULTS, add_record_arguments, chosen_rows, rows_where
+from harness.results.selection import (
+    CONDITIONS,
+    DEFAULT_RESULTS,
+    add_record_arguments,
+    chosen_rows,
+    rows_where,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +37,12 @@ exit code: 0; 2 for a usage error, or if there is too much for one chart; 21 if 
 each other; 22 if the records lack what the chart needs."""
 
 
-def draw(records: Sequence[Mapping[str, Any]], kind: str = PLAIN, where: Sequence[str] = ()) -> Figure:
-    """The chart of one kind of these records as a figure. Raises Refusal if they do not have what it takes."""
+def draw(
+    records: Sequence[Mapping[str, Any]], kind: str = PLAIN, where: Sequence[str] = ()
+) -> Figure:
+    """The chart of one kind of these records as a figure. Raises Refusal if they do not have what
+    it takes.
+    """
     return draw_chart(KINDS[kind][1](rows_where(rows(records), where)))
 
 
@@ -42,8 +52,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m harness.plot", description=description, epilog=_EPILOG)
     add = parser.add_argument
     add_record_arguments(parser)
-    add("--kind", choices=list(KINDS), default=PLAIN, metavar="KIND", help="see below (default: %(default)s)")
-    add("--output", metavar="FILE", type=Path, help=f".svg or .png (default: {DEFAULT_RESULTS}/KIND.svg)")
+    add(
+        "--kind",
+        choices=list(KINDS),
+        default=PLAIN,
+        metavar="KIND",
+        help="see below (default: %(default)s)",
+    )
+    add(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help=f".svg or .png (default: {DEFAULT_RESULTS}/KIND.svg)",
+    )
     arguments = parser.parse_args(argv)
 
     def command() -> int:

@@ -46,9 +46,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m harness.replay", description=DESCRIPTION, epilog=EPILOG)
     add = parser.add_argument
     add("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
-    add("--against", metavar="OTHER", type=Path, help="another file of merges, to find where they differ")
-    add("overrides", metavar="NAME=VALUE", nargs="*", help="as for python -m harness: pattern=gpt4 ...")
-    add("--data", metavar="NAME|FILE", help="a data set or a file (default: that of python -m harness)")
+    add(
+        "--against",
+        metavar="OTHER",
+        type=Path,
+        help="another file of merges, to find where they differ",
+    )
+    add(
+        "overrides",
+        metavar="NAME=VALUE",
+        nargs="*",
+        help="as for python -m harness: pattern=gpt4 ...",
+    )
+    add(
+        "--data",
+        metavar="NAME|FILE",
+        help="a data set or a file (default: that of python -m harness)",
+    )
     return guarded(lambda: command(parser.parse_intermixed_args(argv)), UNCHANGED)
 
 
@@ -57,21 +71,54 @@ def command(options: argparse.Namespace) -> int:
     files = [read_merges_file(path) for path in paths]
     cell, settings = only_cell(options.data, options.overrides)
     if cell.tie_break == OWN:
-        raise Refusal(f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none")
+        raise Refusal(
+            f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none"
+        )
     words = words_of(cell, settings)[0]
-    names = [f"{path}: {count_text(len(file.merges))} merges ({file.form})" for path, file in zip(paths, files)]
+    names = [
+        f"{path}: {count_text(len(file.merges))} merges ({file.form})"
+        for path, file in zip(paths, files)
+    ]
     replays = []
     for path, file in zip(paths, files):
         with bar(f"replaying {path.name}", len(file.merges), "merges") as shown:
-            replays.append(replay(words, file.merges, min_count=cell.min_count, on_progress=shown, **cell.extending()))
+            replays.append(
+                replay(
+                    words,
+                    file.merges,
+                    min_count=cell.min_count,
+                    on_progress=shown,
+                    **cell.extending(),
+                )
+            )
     if len(replays) > 1:
         different = list(differences(replays[0], replays[1]))
-        lines = [*map(" ".join, zip("AB", names)), described(words, cell), *(different or ["the lists are equal"])]
-        lines += [f"{side}: {text}" for side, each in zip("AB", replays) for text in faults(each) or [verdict(each)]]
+        lines = [
+            *map(" ".join, zip("AB", names)),
+            described(words, cell),
+            *(different or ["the lists are equal"]),
+        ]
+        lines += [
+            f"{side}: {text}"
+            for side, each in zip("AB", replays)
+            for text in faults(each) or [verdict(each)]
+        ]
         tell("\n".join(lines))
         return MISMATCH if different else OK
-    problems = objections(replays[0], cell, {override.lstrip("+").partition("=")[0] for override in options.overrides})
-    tell("\n".join([*names, described(words, cell), *report(replays[0]), *problems, verdict(replays[0], problems)]))
+    problems = objections(
+        replays[0], cell, {override.lstrip("+").partition("=")[0] for override in options.overrides}
+    )
+    tell(
+        "\n".join(
+            [
+                *names,
+                described(words, cell),
+                *report(replays[0]),
+                *problems,
+                verdict(replays[0], problems),
+            ]
+        )
+    )
     return MISMATCH if problems else OK
 
 
@@ -86,7 +133,9 @@ def described(word_counts: WordCounts, cell: TrainCell) -> str:
 
 
 def differences(a: Replay, b: Replay) -> Iterator[str]:
-    """Where two lists differ first, why, and how different they are in all; nothing if they are equal."""
+    """Where two lists differ first, why, and how different they are in all; nothing if they are
+    equal.
+    """
     mine, theirs = ([step.merge for step in replayed.steps] for replayed in (a, b))
     if mine == theirs:
         return
@@ -112,10 +161,16 @@ def faults(replayed: Replay) -> list[str]:
 
 
 def objections(replayed: Replay, cell: TrainCell, keys: Container[str]) -> list[str]:
-    """A sentence for each thing that a trainer with these options would have done otherwise; none if all is right."""
+    """A sentence for each thing that a trainer with these options would have done otherwise; none
+    if all is right.
+    """
     problems = faults(replayed)
     tie_break = TieBreak(cell.tie_break)
-    if "tie_break" in keys and (step := replayed.first_against(tie_break)) and step.judgement == TIE:
+    if (
+        "tie_break" in keys
+        and (step := replayed.first_against(tie_break))
+        and step.judgement == TIE
+    ):
         problems.append(
             f"merge {step.number} is a tie that {tie_break.value} breaks otherwise: it takes "
             f"{merge_text(step.best.choices[tie_break])}, not {merge_text(step.merge)}"
@@ -144,7 +199,11 @@ def report(replayed: Replay) -> Iterator[str]:
         yield f"{'':>9}  {tie_break.value}: {share}{first}"
     for name, steps in (("not right", replayed.faults), ("ties", ties)):
         if steps:
-            yield name + (f", the first {IN_FULL} of {count_text(len(steps))}:" if len(steps) > IN_FULL else ":")
+            yield name + (
+                f", the first {IN_FULL} of {count_text(len(steps))}:"
+                if len(steps) > IN_FULL
+                else ":"
+            )
             yield from (f"  {describe(step)}" for step in steps[:IN_FULL])
     if replayed.steps:
         yield f"after the last merge {rest_text(replayed.rest)}"
@@ -156,7 +215,9 @@ def rest_text(best: Best) -> str:
     """The pair that remains to be merged next."""
     if not best.count:
         return "no pair is left"
-    return f"{merge_text(best.choices[TieBreak.GREATEST_BYTES])} is left with {times_text(best.count)}"
+    return (
+        f"{merge_text(best.choices[TieBreak.GREATEST_BYTES])} is left with {times_text(best.count)}"
+    )
 
 
 def verdict(replayed: Replay, problems: Sequence[str] = ()) -> str:

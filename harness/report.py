@@ -24,13 +24,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add_record_arguments(parser)
     add, place = parser.add_argument, Path(DEFAULT_RESULTS, "report.html")
-    add("--output", metavar="FILE", type=Path, default=place, help="an .html file (default: %(default)s)")
+    add(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        default=place,
+        help="an .html file (default: %(default)s)",
+    )
     add("--relative-to", metavar="VARIANT", help="ratios to this variant (default: the first row)")
     arguments = parser.parse_args(argv)
 
     def command() -> int:
         if arguments.output.suffix != ".html":
-            raise Refusal(f"cannot write a page into {arguments.output}; pass a file that ends in .html")
+            raise Refusal(
+                f"cannot write a page into {arguments.output}; pass a file that ends in .html"
+            )
         shown = chosen_rows(arguments)
         write_whole(arguments.output, page(shown, arguments.relative_to).encode())
         tell(f"wrote {arguments.output}")

@@ -1,4 +1,5 @@
-"""python -m harness.table: records as a table on the terminal, as Markdown, and as CSV for other programs.
+"""python -m harness.table: records as a table on the terminal, as Markdown, and as CSV for other
+programs.
 
 A time is shown only if the merges were right; a dash means "not measured".
 """
@@ -61,15 +62,33 @@ def _parser() -> argparse.ArgumentParser:
     add("--output", metavar="FILE", type=Path, help="write to this file (.md .csv .txt)")
     add("--phases", action="store_true", help="the seconds of each phase, spread and CPU time")
     add("--work", action="store_true", help="a second table: how many times each variant did what")
-    add("--notes", action="store_true", help="all notes below the table, and what each outside trainer was given")
-    add("--relative-to", metavar="VARIANT", help="ratios to this variant or counter (default: the first row)")
+    add(
+        "--notes",
+        action="store_true",
+        help="all notes below the table, and what each outside trainer was given",
+    )
+    add(
+        "--relative-to",
+        metavar="VARIANT",
+        help="ratios to this variant or counter (default: the first row)",
+    )
     add("--columns", metavar="NAMES", help="these alone, such as variant,total,memory,proof")
     add("--sort", choices=("appearance", "total"), help="the order of rows (default: appearance)")
-    layout = "one figure of every row, laid out by two fields such as variant, data, threads, vocab_size"
+    layout = (
+        "one figure of every row, laid out by two fields such as variant, data, threads, vocab_size"
+    )
     add("--pivot", nargs=2, metavar=("DOWN", "ACROSS"), help=layout)
-    add("--value", metavar="FIGURE", help="which: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)")
+    add(
+        "--value",
+        metavar="FIGURE",
+        help="which: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)",
+    )
     add("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
-    add("--unlike", action="store_true", help="compare them although machine, Python, limits or corpus differ")
+    add(
+        "--unlike",
+        action="store_true",
+        help="compare them although machine, Python, limits or corpus differ",
+    )
     return parser
 
 
@@ -80,7 +99,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.format is None:
         ending = ".txt" if options.output is None else options.output.suffix
         if ending not in FORMATS:
-            parser.error(f"cannot tell a format from {options.output}; end it with one of {', '.join(FORMATS)}")
+            parser.error(
+                f"cannot tell a format from {options.output}; end it with one of {', '.join(FORMATS)}"
+            )
         options.format = FORMATS[ending]
     given = {name for name, value in vars(options).items() if value not in (None, False, [], "")}
     given |= {CSV} if options.format == CSV else set()
@@ -108,16 +129,23 @@ def _command(options: argparse.Namespace) -> int:
     if options.format == CSV:
         _write(frame_to_csv(frame_of(shown)), options.output)
     elif options.pivot is not None:
-        _deliver([pivot_sheet(shown, options.pivot, options.value or "total", options.relative_to)], options)
+        _deliver(
+            [pivot_sheet(shown, options.pivot, options.value or "total", options.relative_to)],
+            options,
+        )
     else:
         columns = options.columns.split(",") if options.columns else ()
-        what = TableOptions(columns, options.phases, options.work, options.notes, options.relative_to)
+        what = TableOptions(
+            columns, options.phases, options.work, options.notes, options.relative_to
+        )
         _deliver(tables(shown, what), options)
     return MISMATCH if is_wrong(shown) else OK
 
 
 def by_total(row: Row) -> tuple[bool, bool, float]:
-    """The order of rows by their totals: those of other merges, and then those without a total, come last."""
+    """The order of rows by their totals: those of other merges, and then those without a total,
+    come last.
+    """
     return row.total is None, row.other_merges, row.total or 0.0
 
 

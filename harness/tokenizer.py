@@ -1,4 +1,6 @@
-"""Tokenizers: train, load, encode, decode, convert, cut, check and compare them, from Python or by command."""
+"""Tokenizers: train, load, encode, decode, convert, cut, check and compare them, from Python or by
+command.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ examples:
 
 exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
 engine gave up on a text or none could be tried, or a file cannot be read or written."""
-TOKENIZER = {"metavar": "TOKENIZER", "help": "a folder, tokenizer.json or tiktoken:NAME; for convert also ranks"}
+TOKENIZER = {
+    "metavar": "TOKENIZER",
+    "help": "a folder, tokenizer.json or tiktoken:NAME; for convert also ranks",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,49 +55,99 @@ def _parser() -> argparse.ArgumentParser:
         description="Train a tokenizer, or use one: that python -m harness save=FOLDER has written, or anyone else's.",
         epilog=EPILOG,
     )
-    commands = parser.add_subparsers(title="commands", required=True, metavar="train|encode|decode|...")
+    commands = parser.add_subparsers(
+        title="commands", required=True, metavar="train|encode|decode|..."
+    )
 
-    paths = {"metavar": "PATH", "nargs": "+", "help": "a file, folder or pattern, or a data set's name"}
+    paths = {
+        "metavar": "PATH",
+        "nargs": "+",
+        "help": "a file, folder or pattern, or a data set's name",
+    }
     command = _add(commands, _train, "train", "train a tokenizer, without a benchmark", paths)
     add_training_options(command, "greatest_bytes")
     command.add_argument("--threads", metavar="N", type=int, default=1)
-    command.add_argument("--errors", default="strict", help="strict or replace, for bytes that are not UTF-8")
+    command.add_argument(
+        "--errors", default="strict", help="strict or replace, for bytes that are not UTF-8"
+    )
 
-    command = _add(commands, _cut, "cut", "write smaller vocabularies of a tokenizer, each as if trained to that size")
+    command = _add(
+        commands,
+        _cut,
+        "cut",
+        "write smaller vocabularies of a tokenizer, each as if trained to that size",
+    )
     command.add_argument("--vocab-size", metavar="N,N", required=True, help="such as 8k,16k,32k")
-    command.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="gets a folder for each size")
-    command.add_argument("--overwrite", action="store_true", help="replace tokenizers in those folders")
+    command.add_argument(
+        "--output", metavar="FOLDER", type=Path, required=True, help="gets a folder for each size"
+    )
+    command.add_argument(
+        "--overwrite", action="store_true", help="replace tokenizers in those folders"
+    )
 
-    command = _add(commands, _unused, "unused", "find tokens that no text gives, or that these texts never give")
+    command = _add(
+        commands,
+        _unused,
+        "unused",
+        "find tokens that no text gives, or that these texts never give",
+    )
     _add_data(command, "a data set or a file; repeatable")
     about = "exit with 21 if there are any; repeatable"
     command.add_argument("--fail-on", choices=check.CLASSES, action="append", help=about)
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
 
-    command = _add(commands, _encode, "encode", "print the ids of a text, or write those of a data set")
-    command.add_argument("text", metavar="TEXT", nargs="?", help="the text; - reads standard input, any bytes")
+    command = _add(
+        commands, _encode, "encode", "print the ids of a text, or write those of a data set"
+    )
+    command.add_argument(
+        "text", metavar="TEXT", nargs="?", help="the text; - reads standard input, any bytes"
+    )
     _add_data(command, "a data set or a file instead of TEXT", action="store")
-    command.add_argument("--output", metavar="FILE", type=Path, help="write a NumPy array there (.npy)")
+    command.add_argument(
+        "--output", metavar="FILE", type=Path, help="write a NumPy array there (.npy)"
+    )
 
     command = _add(commands, _decode, "decode", "write the bytes of ids")
-    command.add_argument("ids", metavar="IDS", help='such as "1 2 3"; - reads standard input; a .npy file')
+    command.add_argument(
+        "ids", metavar="IDS", help='such as "1 2 3"; - reads standard input; a .npy file'
+    )
 
     command = _add(commands, _convert, "convert", "write a tokenizer in another form")
     forms = "; ".join(f"{form}: {', '.join(names)}" for form, names in FILES_OF.items())
     command.add_argument("--to", choices=FILES_OF, required=True, metavar="FORM", help=forms)
-    command.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="where to write these files")
+    command.add_argument(
+        "--output", metavar="FOLDER", type=Path, required=True, help="where to write these files"
+    )
     command.add_argument("--overwrite", action="store_true", help="replace files of that form")
     about = "if the file lacks it: a name in conf/pattern, or your own"
     command.add_argument("--pattern", metavar="NAME|REGEX", help=about)
     about = "if the file lacks them: a special token, for ranks with its id; repeatable"
     command.add_argument("--special-token", metavar="TOKEN[=ID]", action="append", help=about)
 
-    command = _add(commands, _check, "check", "encode a text with ours and every engine installed, compare all ids")
-    _add_data(command, "a data set or a file; repeatable (default: generated text of many scripts, with random bytes)")
-    command.add_argument("--size", default="1MB", help="of the generated text (default: %(default)s)")
-    command.add_argument("--seed", type=int, default=0, help="of the generated text (default: %(default)s)")
+    command = _add(
+        commands,
+        _check,
+        "check",
+        "encode a text with ours and every engine installed, compare all ids",
+    )
+    _add_data(
+        command,
+        "a data set or a file; repeatable (default: generated text of many scripts, with random bytes)",
+    )
+    command.add_argument(
+        "--size", default="1MB", help="of the generated text (default: %(default)s)"
+    )
+    command.add_argument(
+        "--seed", type=int, default=0, help="of the generated text (default: %(default)s)"
+    )
 
-    command = _add(commands, _stats, "stats", "compare how tokenizers compress texts", {**TOKENIZER, "nargs": "+"})
+    command = _add(
+        commands,
+        _stats,
+        "stats",
+        "compare how tokenizers compress texts",
+        {**TOKENIZER, "nargs": "+"},
+    )
     _add_data(command, "a data set or a file; repeatable", required=True)
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
     return parser
@@ -100,26 +155,48 @@ def _parser() -> argparse.ArgumentParser:
 
 def add_training_options(command: argparse.ArgumentParser, tie_break: str) -> None:
     """What every command that trains a tokenizer takes."""
-    command.add_argument("--vocab-size", metavar="N", required=True, help="special tokens included, such as 32k")
-    command.add_argument("--save", metavar="FOLDER", type=Path, required=True, help="where to write the tokenizer")
-    command.add_argument("--overwrite", action="store_true", help="replace a tokenizer in that folder")
-    command.add_argument("--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s")
+    command.add_argument(
+        "--vocab-size", metavar="N", required=True, help="special tokens included, such as 32k"
+    )
+    command.add_argument(
+        "--save", metavar="FOLDER", type=Path, required=True, help="where to write the tokenizer"
+    )
+    command.add_argument(
+        "--overwrite", action="store_true", help="replace a tokenizer in that folder"
+    )
+    command.add_argument(
+        "--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s"
+    )
     about = "repeatable; default: <|endoftext|>; '' for none"
     command.add_argument("--special-token", metavar="TOKEN", action="append", help=about)
-    command.add_argument("--tie-break", metavar="RULE", default=tie_break, help="default: %(default)s")
-    command.add_argument("--min-count", metavar="N", type=int, default=1, help="merge no rarer pair")
+    command.add_argument(
+        "--tie-break", metavar="RULE", default=tie_break, help="default: %(default)s"
+    )
+    command.add_argument(
+        "--min-count", metavar="N", type=int, default=1, help="merge no rarer pair"
+    )
 
 
-def _add(commands: Any, do: Any, name: str, about: str, given: Mapping[str, Any] = TOKENIZER) -> Parser:
-    command: Parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+def _add(
+    commands: Any, do: Any, name: str, about: str, given: Mapping[str, Any] = TOKENIZER
+) -> Parser:
+    command: Parser = commands.add_parser(
+        name, help=about, description=f"{about[0].upper()}{about[1:]}."
+    )
     command.set_defaults(do=do)
     command.add_argument("given", **given)
     return command
 
 
-def _add_data(command: argparse.ArgumentParser, about: str, *, action: str = "append", required: bool = False) -> None:
-    command.add_argument("--data", metavar="NAME|FILE", action=action, required=required, help=about)
-    about = "as for python -m harness, for every --data: data.bytes=1MB, data.column=body; repeatable"
+def _add_data(
+    command: argparse.ArgumentParser, about: str, *, action: str = "append", required: bool = False
+) -> None:
+    command.add_argument(
+        "--data", metavar="NAME|FILE", action=action, required=required, help=about
+    )
+    about = (
+        "as for python -m harness, for every --data: data.bytes=1MB, data.column=body; repeatable"
+    )
     command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=about)
 
 
@@ -127,7 +204,10 @@ def _train(options: argparse.Namespace) -> None:
     check_place(options.save, options.overwrite)
     size = parse_vocab_size(options.vocab_size)
     source = options.given[0] if len(options.given) == 1 else list(map(Path, options.given))
-    how = {name: getattr(options, name) for name in ("pattern", "tie_break", "min_count", "threads", "errors")}
+    how = {
+        name: getattr(options, name)
+        for name in ("pattern", "tie_break", "min_count", "threads", "errors")
+    }
     tokenizer = train(source, size, special_tokens=special_tokens(options), progress=True, **how)
     fewer = f", fewer than {count_text(size)}: no pair is left" if len(tokenizer) < size else ""
     save_and_report(tokenizer, options.save, fewer)
@@ -168,8 +248,12 @@ def _unused(options: argparse.Namespace) -> int:
 def _encode(options: argparse.Namespace) -> None:
     if options.data is not None and options.output is None:
         raise Refusal("--data writes its ids to a file; add --output FILE.npy")
-    if (options.text is None) == (options.data is None) or (options.data is None) != (options.output is None):
-        raise Refusal("pass either a TEXT (- for standard input), or --data NAME|FILE with --output FILE.npy")
+    if (options.text is None) == (options.data is None) or (options.data is None) != (
+        options.output is None
+    ):
+        raise Refusal(
+            "pass either a TEXT (- for standard input), or --data NAME|FILE with --output FILE.npy"
+        )
     tokenizer = load(options.given)
     if options.data is None:
         text = sys.stdin.buffer.read() if options.text == "-" else options.text
@@ -196,9 +280,13 @@ def _numbers(ids: str) -> list[int]:
         return list(map(int, (sys.stdin.read() if ids == "-" else ids).split()))
     except ValueError as error:
         if ids.endswith(".npy"):
-            raise Refusal(f"{ids} is not an array of ids; pass one that encode --output wrote") from error
+            raise Refusal(
+                f"{ids} is not an array of ids; pass one that encode --output wrote"
+            ) from error
         wrong = str(error).rpartition(": ")[2]
-        raise Refusal(f"{wrong} is not an id; write whole numbers with blanks between them") from error
+        raise Refusal(
+            f"{wrong} is not an id; write whole numbers with blanks between them"
+        ) from error
 
 
 def _convert(options: argparse.Namespace) -> None:
@@ -208,7 +296,9 @@ def _convert(options: argparse.Namespace) -> None:
     if parted and all(text and number.isdecimal() for text, _, number in parted):
         tokens = {text: int(number) for text, _, number in parted}
     tokenizer, folder = load(options.given, pattern=pattern, special_tokens=tokens), options.output
-    notes = save(folder, tokenizer.learned, tokenizer.origin, overwrite=options.overwrite, form=options.to)
+    notes = save(
+        folder, tokenizer.learned, tokenizer.origin, overwrite=options.overwrite, form=options.to
+    )
     written = ", ".join(name for name in FILES_OF[options.to] if (folder / name).exists())
     tell("\n".join([f"wrote {folder}: {written} ({count_text(len(tokenizer))} tokens)", *notes]))
 
@@ -222,13 +312,17 @@ def _check(options: argparse.Namespace) -> int:
         mixed = check.mixed_parts(options.seed, size, [*tokenizer.special_tokens])
         named = [(f"mixed text (seed {options.seed})", mixed)]
     parts = ((name, text) for name, blocks in named for text in joined(blocks))
-    with bar(f"checking {options.given}", sum(text.bytes for text in texts) or size, "bytes") as show:
+    with bar(
+        f"checking {options.given}", sum(text.bytes for text in texts) or size, "bytes"
+    ) as show:
         verdicts, notes = check.check(tokenizer, Path(options.given), parts, check.ENGINES, show)
     caption = f"{options.given}: {count_text(len(tokenizer))} tokens"
     print_sheets([check.verdicts_sheet(verdicts, caption, notes)])
     if any(verdict.differing for verdict in verdicts):
         return MISMATCH
-    compared = any(verdict.texts for verdict in verdicts) and not any(verdict.gave_up for verdict in verdicts)
+    compared = any(verdict.texts for verdict in verdicts) and not any(
+        verdict.gave_up for verdict in verdicts
+    )
     return OK if compared else UNMEASURED
 
 
@@ -238,11 +332,15 @@ def _stats(options: argparse.Namespace) -> None:
     for text in [_data(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():
             with bar(f"{name} on {text.name}", text.bytes, "bytes") as show:
-                figures.append(check.figures_of(name, tokenizer, text.name, blocks_of(text.path), show))
+                figures.append(
+                    check.figures_of(name, tokenizer, text.name, blocks_of(text.path), show)
+                )
     _report(options, [row._asdict() for row in figures], [check.figures_sheet(figures)])
 
 
-def _report(options: argparse.Namespace, records: list[dict[str, Any]], sheets: list[Sheet]) -> None:
+def _report(
+    options: argparse.Namespace, records: list[dict[str, Any]], sheets: list[Sheet]
+) -> None:
     if options.format == "json":
         tell(json.dumps(records, indent=1))
     else:

@@ -1,4 +1,6 @@
-"""What holds for every test: a cache and locks of its own, so that none meets what another, or a person, does."""
+"""What holds for every test: a cache and locks of its own, so that none meets what another, or a
+person, does.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ register_profiles()
 
 
 class OnlyWhereDoctestsAre:
-    """Each process of pytest would import everything and search it for doctests, most of it for none."""
+    """Each process of pytest would import everything and search it for doctests, most of it for
+    none.
+    """
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(self, file_path: Path) -> Generator[None, list[Any], list[Any]]:
@@ -38,7 +42,9 @@ class OnlyWhereDoctestsAre:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Who keeps no bytecode beside the sources keeps it in pytest's cache; hundreds of processes would compile anew."""
+    """Who keeps no bytecode beside the sources keeps it in pytest's cache; hundreds of processes
+    would compile anew.
+    """
     config.pluginmanager.register(OnlyWhereDoctestsAre())
     cache = getattr(config, "cache", None)
     if sys.dont_write_bytecode and cache is not None:
@@ -49,7 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """pytest 9.2 does not look at the names that xdist 3.8 gives to tests of a group, so that no group would hold."""
+    """pytest 9.2 does not look at the names that xdist 3.8 gives to tests of a group, so that no
+    group would hold.
+    """
     for item in items:
         of_its_group = vars(item).get("_nodeid")
         if of_its_group is not None and of_its_group != item.nodeid:
@@ -59,21 +67,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays: to look through all of it for garbage, time and again, takes long."""
+    """What was collected stays: to look through all of it for garbage, time and again, takes
+    long.
+    """
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A new folder at every call of next: pytest's own look through all there are, thousands of times over."""
+    """A new folder at every call of next: pytest's own look through all there are, thousands of
+    times over.
+    """
     above = tmp_path_factory.mktemp("caches")
     return (above / str(number) for number in itertools.count())
 
 
 @pytest.fixture(scope="session", autouse=True)
 def packages_looked_up_once() -> Iterator[None]:
-    """No test installs any, and each run of hundreds would read what two dozen packages say of themselves."""
+    """No test installs any, and each run of hundreds would read what two dozen packages say of
+    themselves.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "packages", functools.cache(machine.packages))
         yield
@@ -81,7 +95,9 @@ def packages_looked_up_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Unicode's classes as the cache keeps them: whoever counts natively in a test would make them anew, twice."""
+    """Unicode's classes as the cache keeps them: whoever counts natively in a test would make them
+    anew, twice.
+    """
     folder = tmp_path_factory.mktemp("tables")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(files.CACHE_VARIABLE, str(folder))

@@ -1,21 +1,23 @@
-"""Every command as people call it: a row of command_rows/*.toml is a command line and what its user relies on.
+"""Every command as people call it: a row of command_rows/*.toml is a command line and what its user
+relies on.
 
-    run       the command line. Of several, all but the last prepare the row and end with 0.
-    exit      the exit code, 0 unless given
-    out       texts of standard output, in this order
-    rows      what lines of standard output start with, in this order: the rows of a table
-    err       texts of standard error, in any order. A refusal is one sentence and prints nothing else.
-    measured  how many measurements the records of results/local gained, 0 unless given
-    files     patterns of the files that were written besides the records; each must match, and no others are written
-    holds     texts that a written file holds
-    folder    "plain", the files of command_rows/folder with those of fixtures/records, or "trained": heap and naive
-              have been run there on text.txt, and their tokenizers saved as tokenizers/heap and tokenizers/naive
+    run       the command line. Of several, all but the last prepare the row and end with 0. exit
+    the exit code, 0 unless given out       texts of standard output, in this order rows      what
+    lines of standard output start with, in this order: the rows of a table err       texts of
+    standard error, in any order. A refusal is one sentence and prints nothing else. measured  how
+    many measurements the records of results/local gained, 0 unless given files     patterns of the
+    files that were written besides the records; each must match, and no others are written holds
+    texts that a written file holds folder    "plain", the files of command_rows/folder with those
+    of fixtures/records, or "trained": heap and naive
+              have been run there on text.txt, and their tokenizers saved as tokenizers/heap and
+              tokenizers/naive
     given     standard input
     module    run the module as `python -m ...` does, as at least one row of each command is
     process   the same in a process of its own
     slow      left to the slow tests
 
-Nothing of the product is imported but the function `main` of each command, so rows outlive every module behind it.
+Nothing of the product is imported but the function `main` of each command, so rows outlive every
+module behind it.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ FIXTURES = Path(__file__).resolve().parent / "fixtures"
 TABLES = sorted((FIXTURES / "command_rows").glob("*.toml"))
 PACKAGES = ("harness", "harness.corpora", "harness.gate", "harness.records")
 TRAIN = (
-    "python -m harness variants=[heap,naive] data.path=text.txt vocab_size=270 save=tokenizers measure=quick threads=1"
+    "python -m harness variants=[heap,naive] data.path=text.txt vocab_size=270"
+    " save=tokenizers measure=quick threads=1"
 )
 MADE = (".svg", ".png", ".html", ".md")
 
@@ -89,14 +92,21 @@ def row_of(written: dict[str, Any]) -> Row:
     return Row(**{**written, "run": lines, "name": f"{command}: {written['name']}"})
 
 
-ROWS = [row_of(row) for table in TABLES for row in tomllib.loads(table.read_text(encoding="utf-8"))["row"]]
+ROWS = [
+    row_of(row)
+    for table in TABLES
+    for row in tomllib.loads(table.read_text(encoding="utf-8"))["row"]
+]
 
 
 @pytest.mark.usefixtures("measured_once")
 @pytest.mark.parametrize(
-    "row", [pytest.param(row, id=row.name, marks=pytest.mark.slow if row.slow else ()) for row in ROWS]
+    "row",
+    [pytest.param(row, id=row.name, marks=pytest.mark.slow if row.slow else ()) for row in ROWS],
 )
-def test_command(row: Row, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command(
+    row: Row, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
     *before, last = row.run
     for line in before:
@@ -113,37 +123,60 @@ def test_command(row: Row, folder: Path, capfd: pytest.CaptureFixture[str], monk
 def test_every_command_has_a_row_that_runs_its_module() -> None:
     commands = {row.command for row in ROWS}
     assert len(commands) >= 12
-    assert commands - {row.command for row in ROWS if row.module or row.process or row.given} == set()
+    assert (
+        commands - {row.command for row in ROWS if row.module or row.process or row.given} == set()
+    )
     assert len({row.name for row in ROWS}) == len(ROWS)
 
 
 def test_a_row_that_is_not_as_expected_is_reported() -> None:
     right = Row(
-        "", ["python -m harness"], out=["heap │ 0.12 s naive 3 ms", "right"], rows=["heap", "naive"], measured=2
+        "",
+        ["python -m harness"],
+        out=["heap │ 0.12 s naive 3 ms", "right"],
+        rows=["heap", "naive"],
+        measured=2,
     )
     outcome = Outcome(0, "│ heap │ 0.12 s\n naive 3 ms right\n", "")
     assert complaints(right, outcome, 2) == []
-    wrong: dict[str, Any] = {"exit": 2, "out": ["right", "heap"], "rows": ["hea"], "err": ["sentence"], "measured": 3}
+    wrong: dict[str, Any] = {
+        "exit": 2,
+        "out": ["right", "heap"],
+        "rows": ["hea"],
+        "err": ["sentence"],
+        "measured": 3,
+    }
     for name, value in wrong.items():
         assert len(complaints(replace(right, **{name: value}), outcome, 2)) == 1, name
 
 
 @pytest.fixture(scope="session")
 def folders_of_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The two folders that rows start from, made once and copied for each, and the cache of that."""
+    """The two folders that rows start from, made once and copied for each, and the cache of
+    that.
+    """
     above = tmp_path_factory.mktemp("rows")
     plain, trained, cache = above / "plain", above / "trained", above / "cache"
     shutil.copytree(FIXTURES / "command_rows" / "folder", plain)
     shutil.copytree(FIXTURES / "records", plain / "records")
     shutil.copytree(plain, trained)
     own = {**environment(), "BPE_HARNESS_CACHE": str(cache), "BPE_HARNESS_LOCKS": str(above)}
-    subprocess.run([sys.executable, *shlex.split(TRAIN)[1:]], cwd=trained, env=own, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, *shlex.split(TRAIN)[1:]],
+        cwd=trained,
+        env=own,
+        check=True,
+        capture_output=True,
+    )
     return {"plain": plain, "trained": trained, "cache": cache}
 
 
 @pytest.fixture
 def folder(
-    request: pytest.FixtureRequest, folders_of_rows: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    folders_of_rows: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
     row: Row = request.getfixturevalue("row")
     if row.command == "harness.replay":  # all share the words that were counted before
@@ -160,14 +193,18 @@ def call(line: str, row: Row, capfd: pytest.CaptureFixture[str]) -> Outcome:
     _, _, module, *arguments = shlex.split(line)
     if row.process or row.given:
         command = [sys.executable, "-m", module, *arguments]
-        done = subprocess.run(command, input=row.given, env=environment(), capture_output=True, encoding="utf-8")
+        done = subprocess.run(
+            command, input=row.given, env=environment(), capture_output=True, encoding="utf-8"
+        )
         return Outcome(done.returncode, done.stdout, done.stderr)
     capfd.readouterr()
     with in_this_process([module, *arguments]):
         try:
             if row.module:
                 runpy.run_module(module, run_name="__main__", alter_sys=True)
-            code = importlib.import_module(f"{module}.__main__" if module in PACKAGES else module).main(arguments)
+            code = importlib.import_module(
+                f"{module}.__main__" if module in PACKAGES else module
+            ).main(arguments)
         except SystemExit as ended:  # modules end so, and argparse
             code = ended.code
     return Outcome(code, *capfd.readouterr())
@@ -175,9 +212,12 @@ def call(line: str, row: Row, capfd: pytest.CaptureFixture[str]) -> Outcome:
 
 @contextlib.contextmanager
 def in_this_process(argv: list[str]) -> Iterator[None]:
-    """A command finds a terminal of 200 columns and the modules of its folder, and leaves no module behind."""
+    """A command finds a terminal of 200 columns and the modules of its folder, and leaves no module
+    behind.
+    """
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of modules that were imported before they run
+        # of modules that were imported before they run
+        warnings.simplefilter("ignore", RuntimeWarning)
         patch.setenv("COLUMNS", "200")
         patch.setattr(sys, "argv", argv)
         yield
@@ -190,11 +230,21 @@ def in_this_process(argv: list[str]) -> Iterator[None]:
 def complaints(row: Row, outcome: Outcome, measured: int) -> list[str]:
     """What of an outcome is not as the row expects."""
     out, err = outcome.out, without_progress(outcome.err)
-    found = [] if outcome.code == row.exit else [f"exit code {outcome.code}, not {row.exit}: {err or out}"]
+    found = (
+        []
+        if outcome.code == row.exit
+        else [f"exit code {outcome.code}, not {row.exit}: {err or out}"]
+    )
     if measured != row.measured:
         found.append(f"{measured} measurements were recorded, not {row.measured}")
     found += [f"{text!r} is missing from {err!r}" for text in row.err if text not in err]
-    if row.err and not row.out and row.exit and not err.startswith("usage:") and (out or len(err.splitlines()) != 1):
+    if (
+        row.err
+        and not row.out
+        and row.exit
+        and not err.startswith("usage:")
+        and (out or len(err.splitlines()) != 1)
+    ):
         found.append(f"not one sentence: {out}{err}")
     if not row.err and err:
         found.append(f"standard error has {err}")
@@ -225,7 +275,9 @@ def missing_row(names: list[str], out: str) -> str | None:
 
 
 def without_progress(err: str) -> str:
-    """Without the lines of a command of several tasks, and those about long work, as on a busy machine."""
+    """Without the lines of a command of several tasks, and those about long work, as on a busy
+    machine.
+    """
     return re.sub(r"^(?:task \d+ of \d+: .*|.* after \d.* left)\n", "", err, flags=re.MULTILINE)
 
 
@@ -236,8 +288,16 @@ def stored_records(folder: Path) -> list[dict[str, Any]]:
 
 def measurements(records: list[dict[str, Any]]) -> int:
     """How many trainings have a time. The only place that knows how records are written."""
-    trainers = {(line["run"], line["cell"]) for line in records if line["kind"] == "cell" and line["role"] == "train"}
-    timed = [line for line in records if line["kind"] == "measurement" and "total" in line.get("seconds", {})]
+    trainers = {
+        (line["run"], line["cell"])
+        for line in records
+        if line["kind"] == "cell" and line["role"] == "train"
+    }
+    timed = [
+        line
+        for line in records
+        if line["kind"] == "measurement" and "total" in line.get("seconds", {})
+    ]
     return sum((line["run"], line["cell"]) in trainers for line in timed)
 
 
@@ -250,13 +310,25 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def file_complaints(row: Row, folder: Path, before: dict[str, bytes]) -> list[str]:
-    """What of the files is not as the row expects; those of `results` are counted by measurements."""
+    """What of the files is not as the row expects; those of `results` are counted by
+    measurements.
+    """
     after = snapshot(folder)
     changed = [name for name, content in after.items() if before.get(name) != content]
     recorded = "results/local" if row.measured or row.exit not in (0, 2) else "nothing is recorded"
-    written = [name for name in changed if not fnmatch.fnmatch(name, f"{recorded}/*") or name.endswith(MADE)]
-    found = [f"{pattern} was not written" for pattern in row.files if not fnmatch.filter(written, pattern)]
-    unexpected = [name for name in written if not any(fnmatch.fnmatch(name, pattern) for pattern in row.files)]
+    written = [
+        name
+        for name in changed
+        if not fnmatch.fnmatch(name, f"{recorded}/*") or name.endswith(MADE)
+    ]
+    found = [
+        f"{pattern} was not written"
+        for pattern in row.files
+        if not fnmatch.filter(written, pattern)
+    ]
+    unexpected = [
+        name for name in written if not any(fnmatch.fnmatch(name, pattern) for pattern in row.files)
+    ]
     found += [f"{name} was written" for name in unexpected] + [
         f"{name} is gone" for name in before.keys() - after.keys()
     ]

@@ -1,8 +1,8 @@
 """The pages of docs/ say what is there: what is generated is whole, what is shown works.
 
-Every command and every program that a page shows runs, in the page's order, in a copy of the checkout. Before a block
-of code a page may say `<!-- file: PATH -->`, which writes it there, or `<!-- not run: REASON -->`. What is a model or a
-program has a test of its own.
+Every command and every program that a page shows runs, in the page's order, in a copy of the
+checkout. Before a block of code a page may say `<!-- file: PATH -->`, which writes it there, or
+`<!-- not run: REASON -->`. What is a model or a program has a test of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from harness.proof.checks import Check
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
-OF_A_PAGE = [check for check in trainer_checks() if check.group in ("worked examples", "properties")]
+OF_A_PAGE = [
+    check for check in trainer_checks() if check.group in ("worked examples", "properties")
+]
 PAGES = sorted(DOCS.rglob("*.md"))
 SHOWN = [REPOSITORY / "README.md", *PAGES]
 BLOCK = re.compile(
@@ -69,7 +71,9 @@ def mkdocs_yml() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES if "docs/hooks/" in text(path)], ids=named)
-def test_the_generated_parts_of_a_page_are_current(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_generated_parts_of_a_page_are_current(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(REPOSITORY)
     assert stored_tables.main([str(path), "--check"]) == 0
 
@@ -97,13 +101,18 @@ def test_the_commands_page_holds_the_help_of_every_command() -> None:
 
 
 def test_the_page_of_exit_codes_says_what_the_code_says() -> None:
-    rows = re.findall(r"^\| (\d+) \| `([A-Z]+)` \|", text(DOCS / "reference/commands.md"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\d+) \| `([A-Z]+)` \|", text(DOCS / "reference/commands.md"), re.MULTILINE
+    )
     codes = {name: code for name, code in vars(errors).items() if isinstance(code, int)}
     assert {name: int(code) for code, name in rows} == codes
 
 
 def test_source_pages_show_doctests_and_code_as_blocks(tmp_path: Path) -> None:
-    assert documentation.fenced("Adds.\n\n>>> 1\n1\n\nMore.") == "Adds.\n\n```pycon\n>>> 1\n1\n```\n\nMore."
+    assert (
+        documentation.fenced("Adds.\n\n>>> 1\n1\n\nMore.")
+        == "Adds.\n\n```pycon\n>>> 1\n1\n```\n\nMore."
+    )
     (tmp_path / "a.py").write_text('"""\n```sh\n```\n"""\n')
     assert outside_files.page_of(tmp_path, "a.py").count("````") == 2
 
@@ -111,15 +120,22 @@ def test_source_pages_show_doctests_and_code_as_blocks(tmp_path: Path) -> None:
 def test_a_link_to_what_is_not_on_the_site_keeps_its_words_only() -> None:
     page = "[a](b.py)\n```python\nx[0](y)\n```\n[c](https://example.org) [d](#e) [f](g.md#h)"
     assert list(outside_files.links(page)) == ["b.py", "g.md"]
-    page, kept = "see [this](there.py) and [that](gone.py#x)", "see [this](../source/there.py.md) and "
+    page, kept = (
+        "see [this](there.py) and [that](gone.py#x)",
+        "see [this](../source/there.py.md) and ",
+    )
     lead = {"there.py": "../source/there.py.md"}.get
     assert outside_files.with_links(page, lead, strict=False) == f"{kept}that"
     assert outside_files.with_links(page, lead, strict=True) == f"{kept}[that](gone.py#x)"
 
 
-@pytest.mark.parametrize("checks", [OF_A_PAGE, pytest.param(trainer_checks(), marks=pytest.mark.slow)], ids=["", "all"])
+@pytest.mark.parametrize(
+    "checks", [OF_A_PAGE, pytest.param(trainer_checks(), marks=pytest.mark.slow)], ids=["", "all"]
+)
 def test_the_page_of_flat_holds_a_program_that_conforms(checks: list[Check]) -> None:
-    (source,) = re.findall(r"<!-- model -->\n```python\n(.*?)^```", text(DOCS / "explanation/flat.md"), re.M | re.S)
+    (source,) = re.findall(
+        r"<!-- model -->\n```python\n(.*?)^```", text(DOCS / "explanation/flat.md"), re.M | re.S
+    )
     model = ModuleType("model")
     exec(source, model.__dict__)
     passing(checks, model.train)
@@ -136,7 +152,11 @@ def test_every_page_is_in_the_navigation() -> None:
     def leaves(node: Any) -> list[str]:
         if isinstance(node, str):
             return [node]
-        return [leaf for each in (node.values() if isinstance(node, dict) else node) for leaf in leaves(each)]
+        return [
+            leaf
+            for each in (node.values() if isinstance(node, dict) else node)
+            for leaf in leaves(each)
+        ]
 
     assert sorted(leaves(mkdocs_yml()["nav"])) == sorted(named(path) for path in PAGES)
 
@@ -144,7 +164,9 @@ def test_every_page_is_in_the_navigation() -> None:
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_path: Path) -> None:
     if importlib.util.find_spec("material") is None and "CI" not in os.environ:
-        pytest.skip("the site is built with what .venv/bin/python -m pip install -e '.[docs]' installs")
+        pytest.skip(
+            "the site is built with what .venv/bin/python -m pip install -e '.[docs]' installs"
+        )
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
         cwd=REPOSITORY,
@@ -152,7 +174,9 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_pa
         text=True,
     )
     assert built.returncode == 0, built.stderr
-    pages = {path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
+    pages = {
+        path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.html")
+    }
     assert {named(path).replace(".md", ".html") for path in PAGES} <= set(pages)
     fetched = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
     assert [name for name, page in pages.items() if fetched.search(page)] == []
@@ -193,7 +217,9 @@ def shown(page: Path) -> bool:
 def test_every_mark_precedes_a_block_and_what_is_not_run_has_a_reason() -> None:
     for page in SHOWN:
         found = blocks(page)
-        marks = re.findall(r"^<!-- (?:file|not run|model|program)\b.*-->$", text(page), re.MULTILINE)
+        marks = re.findall(
+            r"^<!-- (?:file|not run|model|program)\b.*-->$", text(page), re.MULTILINE
+        )
         assert len(marks) == sum(block.mark is not None for block in found), page
         assert {block.argument for block in found if block.mark == "not run"} <= REASONS, page
 
@@ -202,7 +228,9 @@ def test_every_mark_precedes_a_block_and_what_is_not_run_has_a_reason() -> None:
 @pytest.mark.parametrize("page", [page for page in SHOWN if shown(page)], ids=named)
 def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
     checkout = copied(tmp_path)
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    }
     for block in blocks(page):
         if block.mark == "file":
             assert block.argument is not None
@@ -211,8 +239,14 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
         if block.mark is not None or block.language not in RUN:
             continue
         command = (
-            ["bash", "-euo", "pipefail", "-c"] if block.language == "sh" else [sys.executable, "-W", "error", "-c"]
+            ["bash", "-euo", "pipefail", "-c"]
+            if block.language == "sh"
+            else [sys.executable, "-W", "error", "-c"]
         )
-        done = subprocess.run([*command, block.code], cwd=checkout, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, f"{block.code}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        done = subprocess.run(
+            [*command, block.code], cwd=checkout, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, (
+            f"{block.code}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
     shutil.rmtree(checkout)

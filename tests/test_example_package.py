@@ -1,4 +1,6 @@
-"""A package outside this repository is installed, and seen wherever variants are: by globs, help, tables, report."""
+"""A package outside this repository is installed, and seen wherever variants are: by globs, help,
+tables, report.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,33 @@ MEASURED = ["data.path=book.txt", "vocab_size=270", "concurrent=true", "results=
 
 @pytest.mark.slow
 def test_a_package_is_measured_proved_and_shown_as_a_variant_of_ours(tmp_path: Path) -> None:
-    """It is put into a fresh folder by pip without a network, and every command runs in a folder of its own."""
-    variables = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{tmp_path / 'site'}", "PIP_ROOT_USER_ACTION": "ignore"}
+    """It is put into a fresh folder by pip without a network, and every command runs in a folder of
+    its own.
+    """
+    variables = {
+        **os.environ,
+        "PYTHONPATH": f"{CHECKOUT}:{tmp_path / 'site'}",
+        "PIP_ROOT_USER_ACTION": "ignore",
+    }
 
     def python(*arguments: str) -> str:
         command = [sys.executable, *arguments]
-        ended = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+        )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return ended.stdout
 
-    source = shutil.copytree(PACKAGE, tmp_path / "source", ignore=shutil.ignore_patterns("__pycache__"))
-    offline = ["--quiet", "--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    source = shutil.copytree(
+        PACKAGE, tmp_path / "source", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    offline = [
+        "--quiet",
+        "--no-build-isolation",
+        "--no-deps",
+        "--no-index",
+        "--disable-pip-version-check",
+    ]
     python("-m", "pip", "install", *offline, "--target", str(tmp_path / "site"), str(source))
     (tmp_path / "book.txt").write_text("the cat sat on the mat. the cat sat on the hat.\n" * 3)
     shown = python("-m", "harness", "variants=[heap,example]", *MEASURED)
@@ -39,7 +57,9 @@ def test_a_package_is_measured_proved_and_shown_as_a_variant_of_ours(tmp_path: P
     assert trained["example"]["merges_sha256"] == trained["heap"]["merges_sha256"]
     assert trained["example"]["seconds"]["max"] is not None
     for table in (shown, python("-m", "harness.table", "r")):
-        rows = [line.split()[0] for line in table.splitlines() if line.startswith(("heap ", "example "))]
+        rows = [
+            line.split()[0] for line in table.splitlines() if line.startswith(("heap ", "example "))
+        ]
         assert rows[:2] == ["heap", "example"]
     assert " example" in python("-m", "harness", "--help", "all")
     for everything in (["variants=external"], ["-m", "variant=glob(exa*)"]):

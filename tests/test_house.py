@@ -1,4 +1,6 @@
-"""The papers of the house agree with each other and with what is done, and with what users install."""
+"""The papers of the house agree with each other and with what is done, and with what users
+install.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ GROUPS = {"variant", "data", "counting", "pattern", "measure"}
 WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
 ACTION = re.compile(r"uses: *([^\s@]+)@(\S+)(.*)")
 # Written so that this file does not hold what it looks for.
-PACKAGE_INDEX = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|debian)\.(?:org|com|io|net)\b", re.IGNORECASE)
+PACKAGE_INDEX = re.compile(
+    r"\b(?:pypi|pythonhosted|npmjs|crates|debian)\.(?:org|com|io|net)\b", re.IGNORECASE
+)
 PLACE_ON_A_MACHINE = re.compile(r"(?<![\w.~:/}])/(?:home|root|work|tmp|usr|opt|Users)/")
 
 
@@ -41,15 +45,23 @@ def blocks(name: str, language: str) -> list[str]:
 
 
 def first_two_commands() -> tuple[str, str]:
-    first, second = (block.strip() for block in blocks("README.md", "sh") if " -m pip install -e " in block)
+    first, second = (
+        block.strip() for block in blocks("README.md", "sh") if " -m pip install -e " in block
+    )
     return first, second
 
 
 def git_files(*arguments: str) -> list[str]:
     if not (REPOSITORY / ".git").exists():
         pytest.skip("this is no git checkout, so nothing says which files belong to the project")
-    listed = subprocess.run(["git", "ls-files", "-z", *arguments], cwd=REPOSITORY, capture_output=True, check=True)
-    return [name for name in listed.stdout.decode().split("\0") if name and (REPOSITORY / name).is_file()]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", *arguments], cwd=REPOSITORY, capture_output=True, check=True
+    )
+    return [
+        name
+        for name in listed.stdout.decode().split("\0")
+        if name and (REPOSITORY / name).is_file()
+    ]
 
 
 def project_files() -> list[str]:
@@ -97,7 +109,9 @@ def test_every_card_loads_and_is_called_like_its_file() -> None:
         assert path.parent.name not in GROUPS or content["name"] == path.stem, path
 
 
-@pytest.mark.parametrize("path", sorted(REPOSITORY.glob("conf/variant/*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(REPOSITORY.glob("conf/variant/*.yaml")), ids=lambda path: path.stem
+)
 def test_a_variants_card_says_everything(path: Path) -> None:
     content = card(path)
     content.pop("rank", None)  # 0 unless the card says otherwise
@@ -113,10 +127,14 @@ def test_a_preset_becomes_a_card_that_says_everything() -> None:
         assert not (REPOSITORY / "conf/variant" / f"{name}.yaml").exists()
         assert content["about"]
         (family,) = [family for family in families if name in family["presets"]]
-        assert list(content["params"]) == list(family["defaults"]["params"]), f"{name} has one that no other has"
+        assert list(content["params"]) == list(family["defaults"]["params"]), (
+            f"{name} has one that no other has"
+        )
 
 
-@pytest.mark.parametrize("path", sorted(REPOSITORY.glob("conf/experiment/*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(REPOSITORY.glob("conf/experiment/*.yaml")), ids=lambda path: path.stem
+)
 def test_an_experiment_begins_with_its_command(path: Path) -> None:
     first, second = path.read_text().splitlines()[:2]
     assert first == "# @package _global_"
@@ -138,7 +156,11 @@ def build(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_the_build_names_every_package_that_is_there(build: dict[str, Any]) -> None:
-    folders = {Path(name).parent for name in project_files() if re.match(r"(variants|harness)/.*\.py$", name)}
+    folders = {
+        Path(name).parent
+        for name in project_files()
+        if re.match(r"(variants|harness)/.*\.py$", name)
+    }
     cards = {path.parent.relative_to(REPOSITORY) for path in CARDS}
     expected = {".".join(folder.parts) for folder in folders} | {
         ".".join(("harness", *folder.parts)) for folder in cards
@@ -147,11 +169,14 @@ def test_the_build_names_every_package_that_is_there(build: dict[str, Any]) -> N
 
 
 def test_the_build_names_every_compiled_module_with_its_headers(build: dict[str, Any]) -> None:
-    named = {source for module in build["ext_modules"] for source in [*module.sources, *module.depends]}
+    named = {
+        source for module in build["ext_modules"] for source in [*module.sources, *module.depends]
+    }
     written = {
         name
         for name in project_files()
-        if name.startswith(("variants/", "harness/")) and name.endswith((".pyx", ".pxd", ".pxi", ".hpp", ".cpp"))
+        if name.startswith(("variants/", "harness/"))
+        and name.endswith((".pyx", ".pxd", ".pxi", ".hpp", ".cpp"))
     }
     assert named == written
 
@@ -159,8 +184,16 @@ def test_the_build_names_every_compiled_module_with_its_headers(build: dict[str,
 def test_links_between_the_papers_lead_somewhere() -> None:
     papers = [name for name in project_files() if name.endswith(".md")]
     assert {"CONTRIBUTING.md", "README.md"} <= set(papers)
-    links = [(name, link) for name in papers for link in re.findall(r"\]\((?!https?:)([^)#]+)", text(name))]
-    assert [(name, link) for name, link in links if not (REPOSITORY / name).parent.joinpath(link).exists()] == []
+    links = [
+        (name, link)
+        for name in papers
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)", text(name))
+    ]
+    assert [
+        (name, link)
+        for name, link in links
+        if not (REPOSITORY / name).parent.joinpath(link).exists()
+    ] == []
 
 
 def test_the_recipe_for_a_variant_has_the_keys_of_the_others() -> None:
@@ -182,9 +215,15 @@ def test_the_version_is_ours_everywhere(capsys: pytest.CaptureFixture[str]) -> N
     assert harness.__version__ == importlib.metadata.version("bpe-harness") == version
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"bpe-harness {version}\n"
-    assert re.findall(r"^## \[(.+?)\]", text("CHANGELOG.md"), re.MULTILINE)[:2] == ["Unreleased", version]
+    assert re.findall(r"^## \[(.+?)\]", text("CHANGELOG.md"), re.MULTILINE)[:2] == [
+        "Unreleased",
+        version,
+    ]
     citation = yaml.safe_load(text("CITATION.cff"))
-    assert (citation["version"], citation["repository-code"]) == (version, project()["project"]["urls"]["Repository"])
+    assert (citation["version"], citation["repository-code"]) == (
+        version,
+        project()["project"]["urls"]["Repository"],
+    )
 
 
 def test_every_action_is_pinned_by_its_commit_and_says_its_version() -> None:
@@ -208,24 +247,43 @@ def test_releasing_needs_no_secret_and_may_do_nothing_else() -> None:
 
 
 def test_wheels_are_for_the_pythons_that_are_tested() -> None:
-    versions = re.findall(r":: (3\.\d+)$", "\n".join(project()["project"]["classifiers"]), re.MULTILINE)
+    versions = re.findall(
+        r":: (3\.\d+)$", "\n".join(project()["project"]["classifiers"]), re.MULTILINE
+    )
     assert " ".join(versions) in text(".ci/run")
-    assert project()["tool"]["cibuildwheel"]["build"] == [f"cp{version.replace('.', '')}-*" for version in versions]
+    assert project()["tool"]["cibuildwheel"]["build"] == [
+        f"cp{version.replace('.', '')}-*" for version in versions
+    ]
     (script,) = re.findall(r"\{project\}/(\S+)", project()["tool"]["cibuildwheel"]["test-command"])
     assert (REPOSITORY / script).is_file()
 
 
 @pytest.mark.slow
 def test_the_source_distribution_holds_all_that_the_project_is(tmp_path: Path) -> None:
-    """So that it builds, is tested and documented from there as from a checkout; and nothing that was made."""
-    building = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(tmp_path), "."]
+    """So that it builds, is tested and documented from there as from a checkout; and nothing that
+    was made.
+    """
+    building = [
+        sys.executable,
+        "-m",
+        "build",
+        "--sdist",
+        "--no-isolation",
+        "--outdir",
+        str(tmp_path),
+        ".",
+    ]
     subprocess.run(building, cwd=REPOSITORY, check=True, capture_output=True)
     (archive,) = tmp_path.iterdir()
     with tarfile.open(archive) as packed:
         held = {name.partition("/")[2] for name in packed.getnames() if not name.endswith("/")}
     kept = set(git_files("--cached", "--others", "--exclude-standard"))
     assert kept - held == set()
-    files = {name for name in held if "." in Path(name).name and not name.startswith("bpe_harness.egg-info")}
+    files = {
+        name
+        for name in held
+        if "." in Path(name).name and not name.startswith("bpe_harness.egg-info")
+    }
     folders = {str(parent) for name in held for parent in Path(name).parents}
     assert files - kept - folders <= {"PKG-INFO", "setup.cfg"}
 
@@ -234,11 +292,15 @@ def test_nothing_names_a_place_on_a_machine_or_a_package_index() -> None:
     found = []
     for name in project_files():
         content = (REPOSITORY / name).read_text(errors="replace")
-        may_name = re.search(r"\.(?:org|com|io|net)\b", content.lower())  # a quick test that few files pass
+        # a quick test that few files pass
+        may_name = re.search(r"\.(?:org|com|io|net)\b", content.lower())
         matches = [*PACKAGE_INDEX.finditer(content)] if may_name else []
         if name.endswith((".md", ".yaml", ".yml", ".json", ".jsonl", ".csv")):
             matches += PLACE_ON_A_MACHINE.finditer(content)
-        found += [f"{name}:{content.count(chr(10), 0, match.start()) + 1}: {match[0]}" for match in matches]
+        found += [
+            f"{name}:{content.count(chr(10), 0, match.start()) + 1}: {match[0]}"
+            for match in matches
+        ]
     assert found == []
 
 

@@ -1,4 +1,6 @@
-"""A new variant is whole from its first moment: its file, card and test pass all that a variant has to pass."""
+"""A new variant is whole from its first moment: its file, card and test pass all that a variant has
+to pass.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ PLACES = ["variants/my_stage.py", "conf/variant/my_stage.yaml", "tests/variants/
 
 def python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(root), "BPE_HARNESS_CACHE": str(root / "cache")}
-    return subprocess.run([sys.executable, *arguments], cwd=root, env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=root, env=environment, capture_output=True, text=True
+    )
 
 
 @pytest.mark.slow

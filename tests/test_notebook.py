@@ -49,7 +49,9 @@ def test_what_the_exercise_begins_with_conforms() -> None:
 
 @pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_solution_of_the_exercise_conforms(quick: bool) -> None:
-    (solution,) = re.findall(r"<summary>One solution</summary>\n\n```\n(.*?)^```", TEXT.read_text(), re.M | re.S)
+    (solution,) = re.findall(
+        r"<summary>One solution</summary>\n\n```\n(.*?)^```", TEXT.read_text(), re.M | re.S
+    )
     passing(quick_ones(trainer_checks(), quick), module(solution).train)
 
 
@@ -70,14 +72,20 @@ def test_the_notebook_and_its_text_are_a_pair() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning"
+)
 def test_the_notebook_runs_from_a_clean_kernel(tmp_path: Path) -> None:
     needs("nbclient")
     import jupytext
     from nbclient import NotebookClient
 
     notebook = jupytext.read(NOTEBOOK)
-    NotebookClient(notebook, timeout=MOST_SECONDS, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    NotebookClient(
+        notebook, timeout=MOST_SECONDS, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    shown = [
+        output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
+    ]
     assert sum("image/png" in output.get("data", {}) for output in shown) >= 10
     assert list(tmp_path.iterdir()) == []

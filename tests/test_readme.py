@@ -15,12 +15,16 @@ from harness.records.file import read_records
 CHECKOUT = Path(__file__).resolve().parent.parent
 README = CHECKOUT / "README.md"
 ALGORITHMS = CHECKOUT / "docs/explanation/algorithms.md"
-PAGES = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if BLOCK.search(page.read_text())]
+PAGES = [
+    page for page in sorted(CHECKOUT.glob("results/*/README.md")) if BLOCK.search(page.read_text())
+]
 LONG = ("sweep",)
 """Pages whose tables read some thousand records: they come last, and are slow ones."""
 PAGES.sort(key=lambda page: page.parent.name in LONG)
 SVG = re.compile(r"harness\.plot [^`]*--output (results/[^`]*\.svg)")
-PICTURED = [page for page in sorted(CHECKOUT.glob("results/*/README.md")) if SVG.search(page.read_text())]
+PICTURED = [
+    page for page in sorted(CHECKOUT.glob("results/*/README.md")) if SVG.search(page.read_text())
+]
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +33,17 @@ def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(CHECKOUT)
 
 
-@pytest.mark.parametrize(("page", "number"), [(README, 1), (ALGORITHMS, 3)], ids=["README", "algorithms"])
+@pytest.mark.parametrize(
+    ("page", "number"), [(README, 1), (ALGORITHMS, 3)], ids=["README", "algorithms"]
+)
 def test_every_table_is_what_its_command_prints(page: Path, number: int) -> None:
     assert main([str(page), "--check"]) == 0
     assert len(BLOCK.findall(page.read_text())) == number
 
 
-@pytest.mark.parametrize("page", first_fast(PAGES, len(PAGES) - len(LONG)), ids=lambda page: page.parent.name)
+@pytest.mark.parametrize(
+    "page", first_fast(PAGES, len(PAGES) - len(LONG)), ids=lambda page: page.parent.name
+)
 def test_the_tables_of_every_page_of_results_are_what_their_commands_print(page: Path) -> None:
     assert main([str(page), "--check"]) == 0
 
@@ -54,10 +62,16 @@ def test_stored_records_are_proved_and_name_no_place_of_a_machine() -> None:
         for record in read_records([path]):
             assert not re.search(r'"[^"]*(/home/|/root|/tmp|/usr)', json.dumps(record))
             assert record["status"] in ("ok", "extrapolated", "timeout", "skipped")
-            assert record["status"] != "ok" or record["cell"] == "count" or record["identity"]["kind"] == "identical"
+            assert (
+                record["status"] != "ok"
+                or record["cell"] == "count"
+                or record["identity"]["kind"] == "identical"
+            )
 
 
-def test_a_stale_page_is_reported_and_rewritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stale_page_is_reported_and_rewritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = tmp_path / "page.md"
     table = "python -m harness.table tests/fixtures/records/sweep.jsonl --format markdown"
     page.write_text(f"before\n<!-- BEGIN one: {table} -->\nold\n<!-- END one -->\nafter\n")
@@ -76,7 +90,9 @@ def test_a_stale_chart_is_reported_and_redrawn(
     page, picture = tmp_path / "page.md", tmp_path / "one.svg"
     monkeypatch.chdir(tmp_path)
     command = f"`python -m harness.plot {records} --kind ladder --output one.svg`"
-    page.write_text(f"![the ladder](one.svg)\n\n{command}, `python -m harness.plot --output not_shown.svg`\n")
+    page.write_text(
+        f"![the ladder](one.svg)\n\n{command}, `python -m harness.plot --output not_shown.svg`\n"
+    )
     assert main([str(page), "--check"]) == 1
     assert "stale: one.svg" in capsys.readouterr().err
     assert main([str(page)]) == 0
@@ -90,7 +106,8 @@ def test_a_stale_chart_is_reported_and_redrawn(
         assert changed != drawn
         picture.write_text(changed)
         assert main([str(page), "--check"]) == 1
-    picture.write_text(drawn.replace("stroke-width", "stroke-width "))  # another release of matplotlib may write so
+    # another release of matplotlib may write so
+    picture.write_text(drawn.replace("stroke-width", "stroke-width "))
     assert main([str(page), "--check"]) == 0
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".svg"] == ["one.svg"]
 
@@ -101,5 +118,7 @@ def test_the_ratios_of_the_algorithms_are_those_of_their_records() -> None:
         for record in read_records(["results/readme/english"])
         if record["cell"] == "train"
     }
-    ratios = f"{total['naive'] / total['heap']:.1f} : {total['incremental'] / total['heap']:.2f} : 1"
+    ratios = (
+        f"{total['naive'] / total['heap']:.1f} : {total['incremental'] / total['heap']:.2f} : 1"
+    )
     assert f"naive : incremental : heap = {ratios}" in ALGORITHMS.read_text()

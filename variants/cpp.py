@@ -1,14 +1,17 @@
-"""The C++ grid: one loop whose hash map, hash, index, maximum and update are chosen, each from the series' choices.
+"""The C++ grid: one loop whose hash map, hash, index, maximum and update are chosen, each from the
+series' choices.
 
-Parts 5 to 9 and 11 of the series, whose programs were a file for each combination. Against heap and its forerunners
-nothing changes but the language and the containers, and those one at a time: variants/native/grid.hpp lists the
-choices. Presets of them in conf/family/cpp.yaml bear the names of the series' programs behind `cpp_`.
+Parts 5 to 9 and 11 of the series, whose programs were a file for each combination. Against heap and
+its forerunners nothing changes but the language and the containers, and those one at a time:
+variants/native/grid.hpp lists the choices. Presets of them in conf/family/cpp.yaml bear the names
+of the series' programs behind `cpp_`.
 
-`reuse_returned` decides by what `-=` returns instead of looking a pair up again (part 7); `push` says which pairs go to
-the heap, `all` of a rewritten window or only those `grown` (part 9's opt); `threads`, `schedule` and `chunk` are the
-OpenMP scans'. `words` says how the words get to C++: by `columns`, which is next to nothing, or as the `objects` that
-part 11 passed, a list of integers for each word, or `indexed`, with the pairs counted and indexed in Python as well
-(v9). The phase `convert` is what that costs.
+`reuse_returned` decides by what `-=` returns instead of looking a pair up again (part 7); `push`
+says which pairs go to the heap, `all` of a rewritten window or only those `grown` (part 9's opt);
+`threads`, `schedule` and `chunk` are the OpenMP scans'. `words` says how the words get to C++: by
+`columns`, which is next to nothing, or as the `objects` that part 11 passed, a list of integers for
+each word, or `indexed`, with the pairs counted and indexed in Python as well (v9). The phase
+`convert` is what that costs.
 
 A point that was not compiled, or whose library is absent, never runs as another.
 """
@@ -19,7 +22,16 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from variants.contract import GREATEST_BYTES, LARGEST_COUNT, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
+from variants.contract import (
+    GREATEST_BYTES,
+    LARGEST_COUNT,
+    NULL_METER,
+    Merge,
+    Meter,
+    TieBreak,
+    Unavailable,
+    WordCounts,
+)
 from variants.incremental import index_words
 from variants.native import built, loading, why_missing
 from variants.words import count_pairs
@@ -75,8 +87,8 @@ def train(
 ) -> Sequence[Merge]:
     """Learn merges with one point of the grid, compiled; the GIL is free meanwhile.
 
-    Raises Unavailable where its library was absent when this was built, ValueError for what does not exist or was not
-    compiled, with what was, and for a table that cannot be trained on.
+    Raises Unavailable where its library was absent when this was built, ValueError for what does
+    not exist or was not compiled, with what was, and for a table that cannot be trained on.
     """
     named = (hash_map, hash, index, maximum, update)
     choices = (*CHOICES.items(), ("push", PUSHES), ("schedule", SCHEDULES), ("words", PASSED_AS))
@@ -114,13 +126,16 @@ def _point(names: tuple[str, ...]) -> tuple[Any, Any, int]:
     points = grid.points(capsule)
     if names not in points:
         nearest = "/".join(max(points, key=lambda point: sum(map(str.__eq__, point, names))))
-        how = f"A line in variants/native/grid_{library}.cpp and a build add it"  # tables show all of it
+        # tables show all of it
+        how = f"A line in variants/native/grid_{library}.cpp and a build add it"
         raise ValueError(f"{'/'.join(names)} is not compiled; the nearest is {nearest}. {how}")
     return grid, capsule, points.index(names)
 
 
 def _objects(word_counts: WordCounts, indexed: bool, meter: Meter) -> tuple[Any, ...]:
-    """The words as Python holds them, with their pairs if `indexed`: work that belongs to no conversion."""
+    """The words as Python holds them, with their pairs if `indexed`: work that belongs to no
+    conversion.
+    """
     held = [(list(word), weight) for word, weight in word_counts.items() if word and weight]
     lists, weights = [word for word, _ in held], [weight for _, weight in held]
     pairs = (count_pairs(lists, weights, NULL_METER), index_words(lists)) if indexed else ()

@@ -1,10 +1,12 @@
-"""Executable: a program in any language that reads words with their counts from a file and writes merges to another.
+"""Executable: a program in any language that reads words with their counts from a file and writes
+merges to another.
 
-`command` is what is run, without a shell, with {words}, {merges} and {num_merges} put in, or appended in this order
-where it has none of them; {tie_break}, {min_count} and {threads} are put in where they occur. A word is a line of its
-count, a blank, and its bytes in hexadecimal digits; a merge is a line of its two tokens in hexadecimal digits, in the
-order of learning. Writing the one and reading the other is `convert`; what the program does in between it alone knows,
-so that shows as `other`. Merges that it writes as it goes show as progress, and count if it is stopped.
+`command` is what is run, without a shell, with {words}, {merges} and {num_merges} put in, or
+appended in this order where it has none of them; {tie_break}, {min_count} and {threads} are put in
+where they occur. A word is a line of its count, a blank, and its bytes in hexadecimal digits; a
+merge is a line of its two tokens in hexadecimal digits, in the order of learning. Writing the one
+and reading the other is `convert`; what the program does in between it alone knows, so that shows
+as `other`. Merges that it writes as it goes show as progress, and count if it is stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +24,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, TieBreak, Unavailable, WordCounts
+from variants.contract import (
+    GREATEST_BYTES,
+    NULL_METER,
+    Merge,
+    Meter,
+    TieBreak,
+    Unavailable,
+    WordCounts,
+)
 
 SECONDS_BETWEEN_LOOKS = 0.1
 IN_ANY_CASE = ("words", "merges", "num_merges")
@@ -44,12 +54,16 @@ def train(
 ) -> list[Merge]:
     """Let the program learn. Raises ValueError if it fails, and for merges that are none.
 
-    Raises Unavailable without a command, and if it has no place for a requested tie-break or minimum count.
+    Raises Unavailable without a command, and if it has no place for a requested tie-break or
+    minimum count.
     """
     if not command:
         example = "variant.params.command='./train {words} {merges} {num_merges}'"
         raise Unavailable(f"it runs a program of yours; set {example}")
-    for name, needed in (("tie_break", tie_break is not GREATEST_BYTES), ("min_count", min_count != 1)):
+    for name, needed in (
+        ("tie_break", tie_break is not GREATEST_BYTES),
+        ("min_count", min_count != 1),
+    ):
         if needed and f"{{{name}}}" not in command:
             raise Unavailable(f"the command takes no {{{name}}}, so it runs with the default only")
     job = os.environ.get(JOB)
@@ -68,7 +82,8 @@ def train(
         learned = read_merges(merges, whole)
         meter.add("convert", time.perf_counter() - begun)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # a process that the program left may write there still
+        # a process that the program left may write there still
+        shutil.rmtree(folder, ignore_errors=True)
     return learned
 
 
@@ -87,7 +102,9 @@ def arguments_of(command: str, values: Mapping[str, Any], options: Mapping[str, 
     places = set(PLACE.findall(command))
     known = {**values, **options}
     if unknown := sorted(places - known.keys()):
-        raise ValueError(f"the command has a place for {{{unknown[0]}}}; there are: {', '.join(known)}")
+        raise ValueError(
+            f"the command has a place for {{{unknown[0]}}}; there are: {', '.join(known)}"
+        )
     if not places.intersection(IN_ANY_CASE):
         arguments += [f"{{{name}}}" for name in IN_ANY_CASE]
     elif missing := [name for name in IN_ANY_CASE[:2] if name not in places]:
@@ -96,7 +113,9 @@ def arguments_of(command: str, values: Mapping[str, Any], options: Mapping[str, 
 
 
 def run(arguments: list[str], merges: Path, meter: Meter) -> bool:
-    """Run the program to its end; whether it came to it, for a meter may say stop. Raises ValueError if it fails."""
+    """Run the program to its end; whether it came to it, for a meter may say stop. Raises
+    ValueError if it fails.
+    """
     try:
         process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL)
     except OSError as error:
@@ -114,10 +133,16 @@ def run(arguments: list[str], merges: Path, meter: Meter) -> bool:
         ending.join()
     if process.returncode:
         code = process.returncode
-        how = f"ended with exit status {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
+        how = (
+            f"ended with exit status {code}"
+            if code > 0
+            else f"was ended by {signal.Signals(-code).name}"
+        )
         raise ValueError(f"{arguments[0]} {how}; the record's stderr_tail is what it printed")
     if not merges.exists():
-        raise ValueError(f"{arguments[0]} ended well and wrote no merges; it is to write them to the file {{merges}}")
+        raise ValueError(
+            f"{arguments[0]} ended well and wrote no merges; it is to write them to the file {{merges}}"
+        )
     return True
 
 
@@ -127,7 +152,9 @@ def lines_in(path: Path) -> int:
 
 
 def read_merges(path: Path, whole: bool) -> list[Merge]:
-    """The merges in a file, of one that is not `whole` those in finished lines. Raises ValueError with the line."""
+    """The merges in a file, of one that is not `whole` those in finished lines. Raises ValueError
+    with the line.
+    """
     content = path.read_bytes() if path.exists() else b""
     lines = content.split(b"\n")
     if not whole or not lines[-1]:
@@ -137,7 +164,9 @@ def read_merges(path: Path, whole: bool) -> list[Merge]:
         found = MERGE.fullmatch(line)
         if found is None:
             shown = line[:80].decode(errors="replace")
-            raise ValueError(f"line {number} of its merges is not two tokens in hexadecimal digits: {shown!r}")
+            raise ValueError(
+                f"line {number} of its merges is not two tokens in hexadecimal digits: {shown!r}"
+            )
         left, right = (bytes.fromhex(token.decode()) for token in found.groups())
         merges.append((left, right))
     return merges

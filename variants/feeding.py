@@ -11,7 +11,9 @@ SMALLEST_IDS = "the smallest ids, bytes numbered as they are"
 
 
 class Feeding(NamedTuple):
-    """What a module says of its trainer in a function `feeding`, which gets the corpus and the trainer's parameters."""
+    """What a module says of its trainer in a function `feeding`, which gets the corpus and the
+    trainer's parameters.
+    """
 
     program: str
     """Who trains, with its version."""
@@ -24,6 +26,10 @@ class Feeding(NamedTuple):
     ties: str
     """Which of several equally frequent pairs it merges first."""
     by_design: str | None = None
-    """Why its merges are meant to be others than those that are defined; None where they are meant to be these."""
+    """Why its merges are meant to be others than those that are defined; None where they are meant
+    to be these.
+    """
     own_words: str | None = None
-    """The pattern that finds the words that it counts, special tokens taken for text, where these are its own."""
+    """The pattern that finds the words that it counts, special tokens taken for text, where these
+    are its own.
+    """

@@ -1,14 +1,16 @@
 """Fine-grained: inside an affected word, subtract and add only the pairs that the merge touches.
 
-Part 8 of the series. Against incremental, the old and new pairs of a word are compared only in a window from one token
-before the first occurrence to one after the last, and all changes of a merge are summed before they are applied. The
-updates shrink; the maximum, which is nearly all the time, stays, so the total hardly moves until the heap comes.
+Part 8 of the series. Against incremental, the old and new pairs of a word are compared only in a
+window from one token before the first occurrence to one after the last, and all changes of a merge
+are summed before they are applied. The updates shrink; the maximum, which is nearly all the time,
+stays, so the total hardly moves until the heap comes.
 
-The trap here is the index: a pair that vanishes from the window may still occur in the word outside it, and then the
-word must stay in the pair's index (the series' first attempt lost it; case C07). By default the pairs outside the
-window are collected and looked up. The two ideas that part 8 leaves untried are parameters: `index="occurrences"`
-counts how often a word holds each pair instead, and `coarse_on_repeat` falls back to the whole-word update when the
-pair occurs more than once in the word.
+The trap here is the index: a pair that vanishes from the window may still occur in the word outside
+it, and then the word must stay in the pair's index (the series' first attempt lost it; case C07).
+By default the pairs outside the window are collected and looked up. The two ideas that part 8
+leaves untried are parameters: `index="occurrences"` counts how often a word holds each pair
+instead, and `coarse_on_repeat` falls back to the whole-word update when the pair occurs more than
+once in the word.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, Ti
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
 PairToWords = dict[Pair, dict[int, int]]
-"""The words that hold a pair, each with its occurrences (1 throughout unless the index counts them)."""
+"""The words that hold a pair, each with its occurrences (1 throughout unless the index counts
+them).
+"""
 
 
 def train(
@@ -50,7 +54,9 @@ def train(
 class IndexedWords:
     """The words as token ids, the count of every pair, and where each pair occurs."""
 
-    def __init__(self, word_counts: WordCounts, meter: Meter, index: str, coarse_on_repeat: bool) -> None:
+    def __init__(
+        self, word_counts: WordCounts, meter: Meter, index: str, coarse_on_repeat: bool
+    ) -> None:
         if index not in ("words", "occurrences"):
             raise ValueError(f"index is {index!r}; it is 'words' or 'occurrences'")
         self.counts_occurrences = index == "occurrences"
@@ -65,7 +71,8 @@ class IndexedWords:
     def merge(self, pair: Pair, new_token: int, meter: Meter) -> tuple[PairCounts, set[Pair]]:
         """Merge `pair` in every word that holds it.
 
-        Returns the changes of the pair counts, already applied, and the pairs that now stand in the windows.
+        Returns the changes of the pair counts, already applied, and the pairs that now stand in the
+        windows.
         """
         changes: PairCounts = {}
         standing: set[Pair] = set()
@@ -110,11 +117,14 @@ class IndexedWords:
             holders[number] = holders.get(number, 0) + 1 if self.counts_occurrences else 1
 
     def unindex_pairs(self, pairs: Sequence[Pair], number: int) -> None:
-        """Note that `pairs` have left the window of word `number`, which may still hold them elsewhere."""
+        """Note that `pairs` have left the window of word `number`, which may still hold them
+        elsewhere.
+        """
         word = self.words[number]
         remaining = set() if self.counts_occurrences else set(zip(word, word[1:]))
         for pair in pairs:
-            holders = self.pair_to_words.get(pair)  # None: the pair being merged, whose index is already gone
+            # None: the pair being merged, whose index is already gone
+            holders = self.pair_to_words.get(pair)
             if holders is None or number not in holders or pair in remaining:
                 continue
             if self.counts_occurrences and holders[number] > 1:

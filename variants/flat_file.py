@@ -1,7 +1,8 @@
 """Flat from a file to merges in one call: the compiled counter, then the trainer, in one process.
 
-As two cells of a run, a counter and a trainer are measured in processes of their own, and word counts go from one to
-the other by a file. Outside trainers read files themselves; this is what can be set beside them.
+As two cells of a run, a counter and a trainer are measured in processes of their own, and word
+counts go from one to the other by a file. Outside trainers read files themselves; this is what can
+be set beside them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from variants import flat
-from variants.contract import GPT2_PATTERN, GREATEST_BYTES, NULL_METER, Corpus, Merge, Meter, TieBreak, Veto, vocab_of
+from variants.contract import (
+    GPT2_PATTERN,
+    GREATEST_BYTES,
+    NULL_METER,
+    Corpus,
+    Merge,
+    Meter,
+    TieBreak,
+    Veto,
+    vocab_of,
+)
 from variants.extending import check_inherited
 from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
 from variants.native import built, loading
@@ -19,14 +30,17 @@ from variants.vetoes import limits_of
 try:
     from variants.counting.native import before_the_clock as make_tables
     from variants.counting.native import in_parts, native
-except ImportError:  # another interpreter, without what the counter is made with: the compiled parts are missing too
+# another interpreter, without what the counter is made with: the compiled parts are missing too
+except ImportError:
     make_tables = in_parts = native = None  # type: ignore[assignment]
 
 load = loading("_flat", "_scanner")
 
 
 def before_the_clock() -> None:
-    """Load what is compiled, and make or read the tables of Unicode's classes: no work on any corpus."""
+    """Load what is compiled, and make or read the tables of Unicode's classes: no work on any
+    corpus.
+    """
     load()
     make_tables()
 
@@ -43,11 +57,14 @@ def train(
     inheriting: str = "kept",
     veto: Veto | None = None,
 ) -> Sequence[Merge]:
-    """Count the words of a corpus and learn merges. Raises what the counter and the trainer raise."""
+    """Count the words of a corpus and learn merges. Raises what the counter and the trainer
+    raise.
+    """
     load()
     check_inherited(inherited, inheriting, num_merges)
     how: dict[str, Any] = {"tie_break": tie_break, "min_count": min_count, "threads": threads}
-    if inherited or not flat.is_bounded(veto):  # pieces are encoded as they are read: never all of the text is here
+    # pieces are encoded as they are read: never all of the text is here
+    if inherited or not flat.is_bounded(veto):
         pieces = built("_flat").Pieces(flat.ids_of(inherited))
         in_parts(corpus, pieces, meter, threads=threads)
         how.update(pieces=pieces, dropping=inheriting == "met", veto=limits_of(veto))
@@ -76,18 +93,22 @@ def train_file(
 ) -> tuple[dict[int, bytes], Sequence[Merge]]:
     """From a file to (vocabulary, merges) by the shortest way: the compiled counter, then `train`.
 
-    `vocab_size` is the final size, the 256 bytes and the special tokens included; the vocabulary is smaller if no pair
-    is left before. `special_tokens` may be a single token, or None for none. `pattern` is a regular expression for
-    pre-tokens, None takes the raw bytes between special tokens. `errors="replace"` reads bytes that are not UTF-8 as
-    U+FFFD. Raises ValueError for what cannot be meant, InvalidText with the offset of the first bad byte, LeftOut where
-    the pattern leaves text out unless it may be `partial`, OSError if the file cannot be read, and what `train` raises.
+    `vocab_size` is the final size, the 256 bytes and the special tokens included; the vocabulary is
+    smaller if no pair is left before. `special_tokens` may be a single token, or None for none.
+    `pattern` is a regular expression for pre-tokens, None takes the raw bytes between special
+    tokens. `errors="replace"` reads bytes that are not UTF-8 as U+FFFD. Raises ValueError for what
+    cannot be meant, InvalidText with the offset of the first bad byte, LeftOut where the pattern
+    leaves text out unless it may be `partial`, OSError if the file cannot be read, and what `train`
+    raises.
     """
     tokens = (special_tokens,) if isinstance(special_tokens, str) else tuple(special_tokens or ())
     if not all(isinstance(token, str) for token in tokens):
         raise ValueError('special_tokens are texts, such as ["<|endoftext|>"], or None')
     num_merges = vocab_size - 256 - len(tokens)
     if num_merges < 0:
-        raise ValueError(f"vocab_size={vocab_size} is below the {256 + len(tokens)} bytes and special tokens")
+        raise ValueError(
+            f"vocab_size={vocab_size} is below the {256 + len(tokens)} bytes and special tokens"
+        )
     if "" in tokens or len(set(tokens)) < len(tokens):
         raise ValueError("special_tokens holds an empty token or one twice; leave it out")
     if errors not in ("strict", "replace"):

@@ -1,15 +1,17 @@
 """Heap: the maximum comes from the top of a heap that is corrected lazily, not from a scan.
 
-Part 9 of the series. The updates are those of fine_grained. Counts never rise after the merge that created their pair
-(semantics: a later merge can only take occurrences away), so an entry that is out of date claims too much, never too
-little: it surfaces no later than it should, is found stale, and goes back with the true count. This removes what was
-nearly all of the time, and makes the cost of the maximum all but independent of the vocabulary's size.
+Part 9 of the series. The updates are those of fine_grained. Counts never rise after the merge that
+created their pair (semantics: a later merge can only take occurrences away), so an entry that is
+out of date claims too much, never too little: it surfaces no later than it should, is found stale,
+and goes back with the true count. This removes what was nearly all of the time, and makes the cost
+of the maximum all but independent of the vocabulary's size.
 
-`heap` names the heap: `c` is Python's heapq, a min-heap in C, fed with keys that sort the other way round (the series
-held that byte strings cannot be inverted and used private functions; `contract.inverted` shows that they can);
-`python` is a heap in plain Python (v6); `max` are the public max functions of Python 3.14's heapq. `push` says which
-pairs a merge pushes: `all` that stand in a rewritten window (v6, v7) or only those that `grown`, which are exactly the
-new ones (the series' "opt").
+`heap` names the heap: `c` is Python's heapq, a min-heap in C, fed with keys that sort the other way
+round (the series held that byte strings cannot be inverted and used private functions;
+`contract.inverted` shows that they can); `python` is a heap in plain Python (v6); `max` are the
+public max functions of Python 3.14's heapq. `push` says which pairs a merge pushes: `all` that
+stand in a rewritten window (v6, v7) or only those that `grown`, which are exactly the new ones (the
+series' "opt").
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def train(
     heap: str = "c",
     push: str = "all",
 ) -> list[Merge]:
-    """Learn merges with a lazily corrected heap; `heap` is `c`, `python` or `max`, `push` is `all` or `grown`."""
+    """Learn merges with a lazily corrected heap; `heap` is `c`, `python` or `max`, `push` is `all`
+    or `grown`.
+    """
     return learn(word_counts, num_merges, meter, tie_break, min_count, heap, push, IndexedWords)
 
 

@@ -1,8 +1,9 @@
-"""Incremental: keep the pair counts, and an index from each pair to the words that hold it, between merges.
+"""Incremental: keep the pair counts, and an index from each pair to the words that hold it, between
+merges.
 
-Part 2 of the series. Against naive, a merge touches only the words that contain its pair: all their old pairs are
-subtracted, the word is rewritten, all its new pairs are added. Finding the maximum still looks at every pair, and with
-the updates gone that is now nearly all the time.
+Part 2 of the series. Against naive, a merge touches only the words that contain its pair: all their
+old pairs are subtracted, the word is rewritten, all its new pairs are added. Finding the maximum
+still looks at every pair, and with the updates gone that is now nearly all the time.
 """
 
 from __future__ import annotations
@@ -76,7 +77,11 @@ def index_words(words: Sequence[Sequence[int]]) -> PairToWords:
 
 
 def subtract_pairs(
-    word: Sequence[int], index: int, weight: int, pair_counts: PairCounts, pair_to_words: PairToWords
+    word: Sequence[int],
+    index: int,
+    weight: int,
+    pair_counts: PairCounts,
+    pair_to_words: PairToWords,
 ) -> None:
     """Take a word out of the counts and the index; a pair that is nowhere left is forgotten."""
     for pair in zip(word, word[1:]):
@@ -88,7 +93,11 @@ def subtract_pairs(
 
 
 def add_pairs(
-    word: Sequence[int], index: int, weight: int, pair_counts: PairCounts, pair_to_words: PairToWords
+    word: Sequence[int],
+    index: int,
+    weight: int,
+    pair_counts: PairCounts,
+    pair_to_words: PairToWords,
 ) -> None:
     """Put a word, rewritten, back into the counts and the index."""
     for pair in zip(word, word[1:]):

@@ -13,8 +13,9 @@ Merge = tuple[bytes, bytes]
 class Merges(Sequence[Merge]):
     """Merges as pairs of token ids, spelled when they are looked at.
 
-    A list of bytes can be far larger than what was learned: in one long word a token may grow to the end of the word,
-    and the list spells every stage of it. `ids` holds the ids of all pairs in order, as uint32. A trainer may append.
+    A list of bytes can be far larger than what was learned: in one long word a token may grow to
+    the end of the word, and the list spells every stage of it. `ids` holds the ids of all pairs in
+    order, as uint32. A trainer may append.
 
     >>> merges = Merges(array("I", [97, 98, 256, 99]))
     >>> merges[1], len(merges), merges == [(b"a", b"b"), (b"ab", b"c")]
@@ -28,8 +29,9 @@ class Merges(Sequence[Merge]):
 
     def __init__(self, ids: array[int] | None = None) -> None:
         self.ids = array("I") if ids is None else ids
-        # By id, the bytes of a short token, or the place of a long one in one of two buffers; the second holds bytes
-        # from the last to the first. Buffers only grow. So a token that grows at one end is spelled once.
+        # By id, the bytes of a short token, or the place of a long one in one of two buffers; the
+        # second holds bytes from the last to the first. Buffers only grow. So a token that grows at
+        # one end is spelled once.
         self._tokens: list[Any] = [bytes((byte,)) for byte in range(256)]
         self._onwards, self._backwards = bytearray(), bytearray()
 
@@ -47,7 +49,8 @@ class Merges(Sequence[Merge]):
         number = len(self)
         self._spell(number)
         halves = map(
-            self._token if self._onwards or self._backwards else self._tokens.__getitem__, self.ids[: 2 * number]
+            self._token if self._onwards or self._backwards else self._tokens.__getitem__,
+            self.ids[: 2 * number],
         )
         return zip(halves, halves)
 
@@ -86,7 +89,9 @@ class Merges(Sequence[Merge]):
                 tokens.append(self._joined(left, right))
 
     def _joined(self, left: Any, right: Any) -> slice:
-        """The place of a long token. Only what is new is spelled if a half is at the end of its buffer."""
+        """The place of a long token. Only what is new is spelled if a half is at the end of its
+        buffer.
+        """
         onwards, backwards = self._onwards, self._backwards
         if type(left) is slice and left.step > 0 and left.stop == len(onwards):
             onwards += self._bytes(right)

@@ -1,9 +1,11 @@
-"""minbpe's algorithm, written afresh: every chunk of the text in its place, and every pair counted again at each merge.
+"""minbpe's algorithm, written afresh: every chunk of the text in its place, and every pair counted
+again at each merge.
 
-Against naive, equal chunks are not put together with a weight: what occurs a thousand times is counted and rewritten a
-thousand times. Among pairs of one count the one that is met first wins, which is the one that comes first in the text
-as it is by then; that is none of the tie-breaks, which take other pairs here, as they do everywhere. tiktoken's
-educational trainer goes the same way. (Where both raise an error because no pair is left, this ends.)
+Against naive, equal chunks are not put together with a weight: what occurs a thousand times is
+counted and rewritten a thousand times. Among pairs of one count the one that is met first wins,
+which is the one that comes first in the text as it is by then; that is none of the tie-breaks,
+which take other pairs here, as they do everywhere. tiktoken's educational trainer goes the same
+way. (Where both raise an error because no pair is left, this ends.)
 """
 
 from __future__ import annotations
@@ -15,7 +17,12 @@ from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most
 
 
 def train(
-    corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, tie_break: TieBreak | None = None, min_count: int = 1
+    corpus: Corpus,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak | None = None,
+    min_count: int = 1,
 ) -> list[Merge]:
     """Learn merges by recounting the whole text. Raises what a word counter raises."""
     vocabulary = Vocabulary((tie_break or TieBreak.GREATEST_BYTES).key)
@@ -41,7 +48,8 @@ def train(
 
 
 def first_most_frequent_pair(pair_counts: PairCounts, meter: Meter) -> Pair:
-    """Of the pairs of the greatest count the one that was counted first: a dictionary keeps the order of the text.
+    """Of the pairs of the greatest count the one that was counted first: a dictionary keeps the
+    order of the text.
 
     >>> first_most_frequent_pair({(98, 98): 1, (97, 98): 2, (99, 98): 2}, NULL_METER)
     (97, 98)

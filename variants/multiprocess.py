@@ -1,12 +1,14 @@
 """Multiprocess: count the words in several processes; optionally find the maximum in several, too.
 
-Parts 3 and 4 of the series. Part 3 changes only the counting (variants/counting/processes.py), and that pays: the
-counter scales with the cores while the merges stay those of incremental. Part 4 then spread the maximum over processes,
-and that failed: every merge copies the pair counts into a list, pickles the slices with the bytes that break ties, and
-waits for the slowest process, which costs several times the scan it saves and more with every process (published, on
-TinyStories: 117 s of merging became 870, 1,600 and 2,400 s with 1, 4 and 8 processes). It is kept as `parallel_max`
-so that the price can be measured, with one `pool` for all merges or, as in the series' first attempt, a fresh one for
-each. The published slicing lost pairs when the slices did not divide evenly; this one does not.
+Parts 3 and 4 of the series. Part 3 changes only the counting (variants/counting/processes.py), and
+that pays: the counter scales with the cores while the merges stay those of incremental. Part 4 then
+spread the maximum over processes, and that failed: every merge copies the pair counts into a list,
+pickles the slices with the bytes that break ties, and waits for the slowest process, which costs
+several times the scan it saves and more with every process (published, on TinyStories: 117 s of
+merging became 870, 1,600 and 2,400 s with 1, 4 and 8 processes). It is kept as `parallel_max` so
+that the price can be measured, with one `pool` for all merges or, as in the series' first attempt,
+a fresh one for each. The published slicing lost pairs when the slices did not divide evenly; this
+one does not.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ def train(
     parallel_max: int = 1,
     pool: str = "kept",
 ) -> list[Merge]:
-    """Learn as incremental does, with the maximum found by `parallel_max` processes (1: in this one).
+    """Learn as incremental does, with the maximum found by `parallel_max` processes (1: in this
+    one).
 
     `pool` is `kept` for all merges or `fresh` for each.
     """
@@ -48,8 +51,14 @@ def train(
 
         def find_maximum(pair_counts: PairCounts, keys: Sequence[Any], meter: Meter) -> Pair:
             meter.tally("pairs_scanned", len(pair_counts))
-            ranked = [(count, keys[pair[0]], keys[pair[1]], pair) for pair, count in pair_counts.items()]
-            with contextlib.nullcontext(kept) if pool == "kept" else new_pool(parallel_max) as processes:
+            ranked = [
+                (count, keys[pair[0]], keys[pair[1]], pair) for pair, count in pair_counts.items()
+            ]
+            with (
+                contextlib.nullcontext(kept)
+                if pool == "kept"
+                else new_pool(parallel_max) as processes
+            ):
                 greatest: RankedPair = max(processes.map(max, slices_of(ranked, parallel_max)))
             return greatest[3]
 
@@ -57,7 +66,9 @@ def train(
 
 
 def new_pool(processes: int) -> ProcessPoolExecutor:
-    """Processes that start when they are first needed; spawned, since a fork would copy whatever threads there are."""
+    """Processes that start when they are first needed; spawned, since a fork would copy whatever
+    threads there are.
+    """
     return ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
 
 

@@ -1,8 +1,9 @@
-"""Naive: before every merge, count every pair of every word again. The definition, written as a program.
+"""Naive: before every merge, count every pair of every word again. The definition, written as a
+program.
 
-Part 1 of the series. With M merges and S token positions in the distinct words the work is M x S: the reference that
-every other stage is compared with. The merges of all other variants must equal these. extending.py defines how training
-goes on from merges that are already made.
+Part 1 of the series. With M merges and S token positions in the distinct words the work is M x S:
+the reference that every other stage is compared with. The merges of all other variants must equal
+these. extending.py defines how training goes on from merges that are already made.
 """
 
 from __future__ import annotations

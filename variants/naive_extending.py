@@ -1,6 +1,8 @@
-"""Naive, going on from merges that are already made and under a veto: the definition of extending (extending.py).
+"""Naive, going on from merges that are already made and under a veto: the definition of extending
+(extending.py).
 
-Without either it learns what naive.py learns, in the same way: before every merge it counts every pair again.
+Without either it learns what naive.py learns, in the same way: before every merge it counts every
+pair again.
 """
 
 from __future__ import annotations
@@ -8,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from variants.contract import GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, Veto, WordCounts
+from variants.contract import (
+    GREATEST_BYTES,
+    NULL_METER,
+    Merge,
+    Meter,
+    Pair,
+    TieBreak,
+    Veto,
+    WordCounts,
+)
 from variants.extending import Refused, check_inherited, inherit
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
@@ -24,7 +35,8 @@ def train(
     inheriting: str = "kept",
     veto: Veto | None = None,
 ) -> list[Merge]:
-    """Learn merges after those that are inherited, as naive.py does: every pair is counted before every merge.
+    """Learn merges after those that are inherited, as naive.py does: every pair is counted before
+    every merge.
 
     >>> train(WordCounts.from_items([(b"aaa", 2), (b"xy", 3)]), 10, inherited=[(b"x", b"y")])
     [(b'x', b'y'), (b'a', b'a'), (b'aa', b'a')]
@@ -57,7 +69,9 @@ def train(
     while len(vocabulary.merges) < num_merges:
         if inherited or veto is not None:
             spellings = zip(pair_counts.items(), spelled(pair_counts))
-            pair_counts = {pair: count for (pair, count), halves in spellings if not refused(*halves)}
+            pair_counts = {
+                pair: count for (pair, count), halves in spellings if not refused(*halves)
+            }
         if not pair_counts:
             break
         pair = most_frequent_pair(pair_counts, vocabulary.keys, meter)

@@ -19,28 +19,39 @@ class HeapFunctions(NamedTuple):
 
 
 def heap_functions(heap: str) -> HeapFunctions:
-    """The heap of that name. Raises Unavailable for `max` before Python 3.14, ValueError for an unknown name."""
+    """The heap of that name. Raises Unavailable for `max` before Python 3.14, ValueError for an
+    unknown name.
+    """
     if heap == "c":
         return HeapFunctions(-1, heapq.heapify, heapq.heappush, heapq.heappop)
     if heap == "python":
         return HeapFunctions(1, python_heapify, python_push, python_pop)
     if heap == "max":
         if not hasattr(heapq, "heappush_max"):
-            raise Unavailable("heapq's max functions are public from Python 3.14 on; run it with that Python")
-        return HeapFunctions(1, *(getattr(heapq, name) for name in ("heapify_max", "heappush_max", "heappop_max")))
+            raise Unavailable(
+                "heapq's max functions are public from Python 3.14 on; run it with that Python"
+            )
+        return HeapFunctions(
+            1, *(getattr(heapq, name) for name in ("heapify_max", "heappush_max", "heappop_max"))
+        )
     raise ValueError(f"heap is {heap!r}; it is 'c', 'python' or 'max'")
 
 
 class PairQueue:
-    """Pairs by (count, tie-break), each entry possibly out of date, none ever claiming too little."""
+    """Pairs by (count, tie-break), each entry possibly out of date, none ever claiming too
+    little.
+    """
 
-    def __init__(self, functions: HeapFunctions, pair_counts: dict[Any, int], keys: Any, meter: Meter) -> None:
+    def __init__(
+        self, functions: HeapFunctions, pair_counts: dict[Any, int], keys: Any, meter: Meter
+    ) -> None:
         """`keys[token]` is the tie-break's key, for the tokens that pairs are made of."""
         self.functions = functions
         self.pair_counts = pair_counts
         self.keys = keys
         self.entries: list[Any] = [
-            (functions.sign * count, keys[pair[0]], keys[pair[1]], pair) for pair, count in pair_counts.items()
+            (functions.sign * count, keys[pair[0]], keys[pair[1]], pair)
+            for pair, count in pair_counts.items()
         ]
         functions.heapify(self.entries)
         meter.tally("heap_pushes", len(self.entries))
@@ -55,8 +66,11 @@ class PairQueue:
                 pushes += 1
         meter.tally("heap_pushes", pushes)
 
-    def most_frequent_pair(self, meter: Meter, when_stale: Callable[[Any], None] | None = None) -> Any:
-        """Take entries from the top until one is true; a stale one goes back with its true count, if it has any.
+    def most_frequent_pair(
+        self, meter: Meter, when_stale: Callable[[Any], None] | None = None
+    ) -> Any:
+        """Take entries from the top until one is true; a stale one goes back with its true count,
+        if it has any.
 
         The pair, or None if none is left. `when_stale` hears of pairs that go back.
         """
@@ -82,7 +96,8 @@ class PairQueue:
 def python_push(heap: list[Any], item: Any) -> None:
     """Add `item`, sifting it up while it is greater than its parent.
 
-    This binary max-heap in plain Python is what the series used before it reached for the C one (part 9, v6).
+    This binary max-heap in plain Python is what the series used before it reached for the C one
+    (part 9, v6).
     """
     heap.append(item)
     place = len(heap) - 1

@@ -1,22 +1,26 @@
-"""Parity-aware BPE: before every merge a language is chosen, and its best pair is merged in all languages.
+"""Parity-aware BPE: before every merge a language is chosen, and its best pair is merged in all
+languages.
 
 The language that needs most tokens goes next, so that all come out alike. The rule:
 
-1. Each language has a training table, and perhaps a dev table or a positive ratio. One whose training table holds no
-   byte is out from the start.
-2. Languages still in are ranked by score, equal scores in the order given. The score is the weighted number of tokens
-   of the dev words, or without dev of the training words; with ratios it is minus (start length / length) / ratio.
-3. The first goes next. With a `window` of the last W choices, a language that occurs there n times is passed over
-   unless n / W <= alpha / (number of all languages); if all are, the last one goes.
-4. Its best pair is the most frequent in its own training words, ties by the tie-break. If that occurs fewer than
-   max(1, min_count) times, the language is out for good, and nothing is noted. Otherwise the choice is noted, and the
-   merge is made in all words of all languages, those for dev too.
-5. The first `together` merges go by the sum of all training counts, unnoted; without such a pair training ends.
+1. Each language has a training table, and perhaps a dev table or a positive ratio. One whose
+   training table holds no byte is out from the start.
+2. Languages still in are ranked by score, equal scores in the order given. The score is the
+   weighted number of tokens of the dev words, or without dev of the training words; with ratios it
+   is minus (start length / length) / ratio.
+3. The first goes next. With a `window` of the last W choices, a language that occurs there n times
+   is passed over unless n / W <= alpha / (number of all languages); if all are, the last one goes.
+4. Its best pair is the most frequent in its own training words, ties by the tie-break. If that
+   occurs fewer than max(1, min_count) times, the language is out for good, and nothing is noted.
+   Otherwise the choice is noted, and the merge is made in all words of all languages, those for dev
+   too.
+5. The first `together` merges go by the sum of all training counts, unnoted; without such a pair
+   training ends.
 6. It ends after the requested merges, or when all languages are out.
 
-`naive` is the definition and counts a table before every choice. `train` has each distinct word once, with its weights
-by language, and a lazily corrected heap for each language: in each alone, no count rises after its pair is born. The
-price is that a merge visits the words of all languages.
+`naive` is the definition and counts a table before every choice. `train` has each distinct word
+once, with its weights by language, and a lazily corrected heap for each language: in each alone, no
+count rises after its pair is born. The price is that a merge visits the words of all languages.
 """
 
 from __future__ import annotations
@@ -28,7 +32,16 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Optional, Union
 
-from variants.contract import GPT2_CHARACTERS, GREATEST_BYTES, NULL_METER, Merge, Meter, Pair, TieBreak, WordCounts
+from variants.contract import (
+    GPT2_CHARACTERS,
+    GREATEST_BYTES,
+    NULL_METER,
+    Merge,
+    Meter,
+    Pair,
+    TieBreak,
+    WordCounts,
+)
 from variants.pair_queue import PairQueue, heap_functions
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
@@ -49,7 +62,10 @@ class GreatestCharacters:
 
 
 Order = Union[TieBreak, GreatestCharacters]
-TIE_BREAKS: dict[str, Order] = {**{rule.value: rule for rule in TieBreak}, "greatest_characters": GreatestCharacters()}
+TIE_BREAKS: dict[str, Order] = {
+    **{rule.value: rule for rule in TieBreak},
+    "greatest_characters": GreatestCharacters(),
+}
 
 
 @dataclass
@@ -70,7 +86,9 @@ class Choice:
             raise ValueError("dev and ratio exclude each other; leave one out")
         for name, given in (("dev", self.dev), ("ratio", self.ratio)):
             if given and len(given) != languages:
-                raise ValueError(f"{name} is for {len(given)} of {languages} languages; give one for each or none")
+                raise ValueError(
+                    f"{name} is for {len(given)} of {languages} languages; give one for each or none"
+                )
         if not all(0 < ratio < float("inf") for ratio in self.ratio):
             raise ValueError(f"ratio={list(self.ratio)} must be numbers above 0")
         if self.window < 0 or not self.alpha > 0:
@@ -84,7 +102,9 @@ class Choice:
         if not self.window:
             return ranked[0]
         share = self.alpha / len(self.tables)
-        fit = (language for language in ranked if self.recent.count(language) / self.window <= share)
+        fit = (
+            language for language in ranked if self.recent.count(language) / self.window <= share
+        )
         return next(fit, ranked[-1])
 
     def score(self, language: int, length: int) -> float:
@@ -151,16 +171,23 @@ class Recounted:
 
     def lengths(self) -> list[int]:
         last = list(zip(self.tables, self.weights))[-self.languages :]
-        return [sum(len(word) * weight for word, weight in zip(words, weights)) for words, weights in last]
+        return [
+            sum(len(word) * weight for word, weight in zip(words, weights))
+            for words, weights in last
+        ]
 
     def best(self, language: int | None) -> BestPair:
         chosen = slice(0, self.languages) if language is None else slice(language, language + 1)
-        counts = count_pairs(list(chain(*self.tables[chosen])), list(chain(*self.weights[chosen])), self.meter)
+        counts = count_pairs(
+            list(chain(*self.tables[chosen])), list(chain(*self.weights[chosen])), self.meter
+        )
         pair = most_frequent_pair(counts, self.keys, self.meter) if counts else None
         return pair, 0 if pair is None else counts[pair]
 
     def merge(self, pair: Pair, new_token: int) -> None:
-        self.tables = [[merge_pair(word, pair, new_token) for word in words] for words in self.tables]
+        self.tables = [
+            [merge_pair(word, pair, new_token) for word in words] for words in self.tables
+        ]
 
 
 class Indexed:
@@ -199,7 +226,9 @@ class Indexed:
             self.tokens[language] += weight * tokens
 
     def change(self, pairs: Iterable[Pair], place: int, sign: int) -> None:
-        """Count the pairs of a word in, or out; a pair that a language has no more is forgotten there."""
+        """Count the pairs of a word in, or out; a pair that a language has no more is forgotten
+        there.
+        """
         weights, counts = self.weights[place], self.counts
         for pair in pairs:
             for language, weight in weights:

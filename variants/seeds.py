@@ -11,7 +11,8 @@ from variants.contract import GREATEST_BYTES, Merge, TieBreak, WordCounts
 def seeds(spellings: Iterable[bytes], tie_break: TieBreak = GREATEST_BYTES) -> list[Merge]:
     """The merges, to be inherited, by which each of these spellings encodes to one token.
 
-    They are those of plain training on the spellings alone, to the end. Raises ValueError for a seed of zero bytes.
+    They are those of plain training on the spellings alone, to the end. Raises ValueError for a
+    seed of zero bytes.
 
     >>> seeds([b"mov", b"movzx"])
     [(b'o', b'v'), (b'm', b'ov'), (b'z', b'x'), (b'mov', b'zx')]

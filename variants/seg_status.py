@@ -1,22 +1,25 @@
-"""Positional: one text, one array of segment lengths, and for every pair the list of positions where it was born.
+"""Positional: one text, one array of segment lengths, and for every pair the list of positions
+where it was born.
 
-Yikai-Liao's efficient_bpe (huggingface/tokenizers issue 1400), with weights. Against heap, words are no longer rebuilt:
-all distinct words stand in one text, and a merge visits exactly the places of its pair, so its cost does not depend on
-how long the words are. What it pays is memory, a stored position for every occurrence.
+Yikai-Liao's efficient_bpe (huggingface/tokenizers issue 1400), with weights. Against heap, words
+are no longer rebuilt: all distinct words stand in one text, and a merge visits exactly the places
+of its pair, so its cost does not depend on how long the words are. What it pays is memory, a stored
+position for every occurrence.
 
-`seg_status` has one cell a byte: the first and the last byte of a token hold its length, the place where two tokens
-were joined holds 0, other inner cells are never read, and the cell between two words holds 0. Tokens only grow, so a
-stored position i of (a, b) is still good exactly if `seg_status[i] == len(a)` and `seg_status[i + len(a)] == len(b)`:
-whatever swallowed either token left 0 or a greater length there. No token ids are stored; a token is its bytes in the
-text.
+`seg_status` has one cell a byte: the first and the last byte of a token hold its length, the place
+where two tokens were joined holds 0, other inner cells are never read, and the cell between two
+words holds 0. Tokens only grow, so a stored position i of (a, b) is still good exactly if
+`seg_status[i] == len(a)` and `seg_status[i + len(a)] == len(b)`: whatever swallowed either token
+left 0 or a greater length there. No token ids are stored; a token is its bytes in the text.
 
-Every occurrence of a pair comes into being at the one merge that makes the newer of its tokens, and can only vanish
-later. So position lists never grow after that merge, are in order, and stale entries are skipped when they are met.
-Against the original: words carry weights, replacement is left to right (the original goes right to left inside runs),
-and lengths take as many bytes as the longest word needs (the original ends at tokens of 255).
+Every occurrence of a pair comes into being at the one merge that makes the newer of its tokens, and
+can only vanish later. So position lists never grow after that merge, are in order, and stale
+entries are skipped when they are met. Against the original: words carry weights, replacement is
+left to right (the original goes right to left inside runs), and lengths take as many bytes as the
+longest word needs (the original ends at tokens of 255).
 
-It can go on from merges that are already made (extending.py), and is the stage in Python for that: pieces are long
-there, and nothing here cares how long. A pair that is refused is never kept.
+It can go on from merges that are already made (extending.py), and is the stage in Python for that:
+pieces are long there, and nothing here cares how long. A pair that is refused is never kept.
 """
 
 from __future__ import annotations
@@ -46,9 +49,10 @@ def train(
 ) -> list[Merge]:
     """Learn merges from positions.
 
-    A position list is rebuilt without its stale entries when the pair's count, found out of date at the top of the
-    heap, has fallen below `compress_threshold` times what it was when the list was made (0: never). It changes time
-    and memory, never the merges. Pairs born below `min_count` are not kept at all: counts only fall.
+    A position list is rebuilt without its stale entries when the pair's count, found out of date at
+    the top of the heap, has fallen below `compress_threshold` times what it was when the list was
+    made (0: never). It changes time and memory, never the merges. Pairs born below `min_count` are
+    not kept at all: counts only fall.
     """
     if not 0 <= compress_threshold <= 1:
         raise ValueError(f"compress_threshold is {compress_threshold}; it is a share from 0 to 1")
@@ -60,7 +64,9 @@ def train(
     pairs = PositionedPairs(SegmentedText(word_counts), 1 if inherited else min_count, meter)
 
     def make(pair: Merge) -> Sequence[Merge]:
-        """Make a merge at the positions of its pair, which may stand nowhere; returns the pairs born of it."""
+        """Make a merge at the positions of its pair, which may stand nowhere; returns the pairs
+        born of it.
+        """
         token = pair[0] + pair[1]
         keys[token] = tie_break.reversed_key(256 + len(merges), token)
         merges.append(pair)
@@ -70,7 +76,11 @@ def train(
     if inherited or veto is not None:
         pairs.keep_only(min_count, Refused(merges, veto))
     queue = PairQueue(heap_functions("c"), pairs.counts, keys, meter)
-    compress = partial(pairs.compress, threshold=compress_threshold, meter=meter) if compress_threshold else None
+    compress = (
+        partial(pairs.compress, threshold=compress_threshold, meter=meter)
+        if compress_threshold
+        else None
+    )
     meter.lap("init")
     while len(merges) < num_merges:
         pair = queue.most_frequent_pair(meter, compress)
@@ -85,7 +95,8 @@ def train(
 class SegmentedText:
     """All words end to end, a barrier byte before, between and after them, heaviest words first.
 
-    Sorting by weight lets the weight of a position be found from a short table of the places where it changes.
+    Sorting by weight lets the weight of a position be found from a short table of the places where
+    it changes.
     """
 
     def __init__(self, word_counts: WordCounts) -> None:
@@ -130,7 +141,11 @@ class PositionedPairs:
             if seg_status[position] and seg_status[position + 1]:
                 if position >= weight_ends:
                     weight, weight_ends = text.weight_from(position)
-                self.add((content[position : position + 1], content[position + 1 : position + 2]), position, weight)
+                self.add(
+                    (content[position : position + 1], content[position + 1 : position + 2]),
+                    position,
+                    weight,
+                )
                 updates += 1
         self.settle()
         meter.tally("positions_visited", len(content))
@@ -139,11 +154,15 @@ class PositionedPairs:
     def keep_only(self, min_count: int, refused: Refused) -> None:
         """From now on keep no pair that is rarer or refused, and forget those that are."""
         self.min_count, self.refused = min_count, refused
-        for pair in [pair for pair, count in self.counts.items() if count < min_count or refused(*pair)]:
+        for pair in [
+            pair for pair, count in self.counts.items() if count < min_count or refused(*pair)
+        ]:
             self.forget(pair)
 
     def merge(self, pair: Merge, meter: Meter) -> list[Merge]:
-        """Join `pair` wherever it still occurs, left to right; returns the pairs born of it that can be chosen."""
+        """Join `pair` wherever it still occurs, left to right; returns the pairs born of it that
+        can be chosen.
+        """
         left, right = pair
         token = left + right
         left_length, right_length, length = len(left), len(right), len(token)
@@ -185,14 +204,18 @@ class PositionedPairs:
             self.born.append(pair)
 
     def subtract(self, pair: Merge, weight: int) -> None:
-        """Take an occurrence away; an old pair that can no longer be chosen is forgotten, with its list."""
+        """Take an occurrence away; an old pair that can no longer be chosen is forgotten, with its
+        list.
+        """
         if pair in self.counts:
             self.counts[pair] -= weight
             if self.counts[pair] < self.min_count and pair in self.counts_when_listed:
                 self.forget(pair)
 
     def settle(self) -> list[Merge]:
-        """Keep those of the pairs just born that can still be chosen. A merge's own pairs may be gone already."""
+        """Keep those of the pairs just born that can still be chosen. A merge's own pairs may be
+        gone already.
+        """
         kept = []
         for pair in self.born:
             may_be_chosen = self.refused is None or not self.refused(*pair)
@@ -208,12 +231,18 @@ class PositionedPairs:
         del self.positions[pair], self.counts[pair], self.counts_when_listed[pair]
 
     def compress(self, pair: Merge, threshold: float, meter: Meter) -> None:
-        """Rebuild the pair's list without stale positions if too little of its first count is left."""
+        """Rebuild the pair's list without stale positions if too little of its first count is
+        left.
+        """
         if self.counts[pair] >= threshold * self.counts_when_listed[pair]:
             return
         listed, seg_status = self.positions[pair], self.text.seg_status
         left, right = map(len, pair)
-        live = (place for place in listed if seg_status[place] == left and seg_status[place + left] == right)
+        live = (
+            place
+            for place in listed
+            if seg_status[place] == left and seg_status[place + left] == right
+        )
         self.positions[pair] = array(listed.typecode, live)
         self.counts_when_listed[pair] = self.counts[pair]
         meter.tally("positions_visited", len(listed))

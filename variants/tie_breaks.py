@@ -13,10 +13,14 @@ def _gpt2_characters() -> tuple[str, ...]:
 
 
 GPT2_CHARACTERS = _gpt2_characters()
-"""GPT-2's visible character for each byte: 188 stand for themselves, the other 68 are U+0100 and up, in byte order."""
+"""GPT-2's visible character for each byte: 188 stand for themselves, the other 68 are U+0100 and
+up, in byte order.
+"""
 
 # Hugging Face numbers bytes in the order of these characters.
-_HUGGINGFACE_ID = {byte: place for place, byte in enumerate(sorted(range(256), key=GPT2_CHARACTERS.__getitem__))}
+_HUGGINGFACE_ID = {
+    byte: place for place, byte in enumerate(sorted(range(256), key=GPT2_CHARACTERS.__getitem__))
+}
 
 _INVERTED = bytes(255 - byte for byte in range(256))
 
@@ -24,8 +28,9 @@ _INVERTED = bytes(255 - byte for byte in range(256))
 def inverted(token: bytes) -> str:
     """A key that sorts the other way round than the bytes do, a prefix after the longer string.
 
-    The terminator, above every inverted byte, is what puts the prefix last; a bare translation would not. It turns
-    Python's min-heap into a max-heap over bytes without private functions (see heap.py).
+    The terminator, above every inverted byte, is what puts the prefix last; a bare translation
+    would not. It turns Python's min-heap into a max-heap over bytes without private functions (see
+    heap.py).
 
     >>> sorted([b"a", b"ab", b"b"], key=inverted)
     [b'b', b'ab', b'a']
@@ -34,7 +39,9 @@ def inverted(token: bytes) -> str:
 
 
 class TieBreak(enum.Enum):
-    """Which of several equally frequent pairs is merged first. The first is the definition, the others are peers'."""
+    """Which of several equally frequent pairs is merged first. The first is the definition, the
+    others are peers'.
+    """
 
     GREATEST_BYTES = "greatest_bytes"
     """The greatest (left bytes, right bytes): CS336's definition and ours."""
@@ -46,7 +53,8 @@ class TieBreak(enum.Enum):
     """The smallest (left id, right id), bytes are their own ids: rustbpe."""
 
     def key(self, token_id: int, token: bytes) -> Any:
-        """A value for each token such that among equal counts the greatest (left key, right key) is merged.
+        """A value for each token such that among equal counts the greatest (left key, right key) is
+        merged.
 
         >>> [TieBreak("raw_bytes").key(97, b"a"), TieBreak("greatest_bytes").key(97, b"a")]
         [-97, b'a']
@@ -58,7 +66,9 @@ class TieBreak(enum.Enum):
         return -self._number(token_id)
 
     def reversed_key(self, token_id: int, token: bytes) -> Any:
-        """The same order upside down, for a min-heap: the smallest (left key, right key) is merged."""
+        """The same order upside down, for a min-heap: the smallest (left key, right key) is
+        merged.
+        """
         if self is TieBreak.GREATEST_BYTES:
             return inverted(token)
         if self is TieBreak.SMALLEST_BYTES:

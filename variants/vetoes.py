@@ -1,8 +1,9 @@
 """Vetoes: which pairs may not be merged, decided by the bytes of their two halves.
 
-Where text is hardly cut into pieces, something else has to keep tokens from growing over everything. A veto refuses a
-pair for good: it is never merged, takes up no place in the vocabulary, and its halves may still merge with others. As
-it sees bytes alone, a pair is refused from the moment it first occurs. Of several, one that refuses is enough.
+Where text is hardly cut into pieces, something else has to keep tokens from growing over
+everything. A veto refuses a pair for good: it is never merged, takes up no place in the vocabulary,
+and its halves may still merge with others. As it sees bytes alone, a pair is refused from the
+moment it first occurs. Of several, one that refuses is enough.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _LONGEST = re.compile(r"(bytes|characters):([0-9]+)", re.ASCII)
 def superbpe(left: bytes, right: bytes) -> bool:
     r"""Refuse a token that contains a colon and a blank, or that has more than four words.
 
-    Words are the parts between blanks (0x20) that are not empty; newlines and tabs part none. These are the constants
-    of SuperBPE's second stage (arXiv 2503.13423, the fork's `trainer.rs`).
+    Words are the parts between blanks (0x20) that are not empty; newlines and tabs part none. These
+    are the constants of SuperBPE's second stage (arXiv 2503.13423, the fork's `trainer.rs`).
 
     >>> superbpe(b" of", b" the"), superbpe(b"as:", b" "), superbpe(b"a b c", b" d\ne"), superbpe(b"a b c d", b" e")
     (False, True, False, True)
@@ -39,8 +40,8 @@ def superbpe(left: bytes, right: bytes) -> bool:
 def whole_characters(left: bytes, right: bytes) -> bool:
     r"""Refuse a token that is neither whole characters nor the beginning of one.
 
-    In valid UTF-8 a character is so built from its first byte on, and merges with others only when it is whole. UTF-8
-    is strict: what no code point begins with is never merged.
+    In valid UTF-8 a character is so built from its first byte on, and merges with others only when
+    it is whole. UTF-8 is strict: what no code point begins with is never merged.
 
     >>> whole_characters(b"\xc3", b"\xa9"), whole_characters(b"\xf0", b"\x9f"), whole_characters(b"a", b"\xc3")
     (False, False, True)
@@ -54,10 +55,12 @@ def whole_characters(left: bytes, right: bytes) -> bool:
 
 @dataclass(frozen=True)
 class Limits:
-    """A veto as rules, which compiled programs take one by one. It refuses what any of them refuses.
+    """A veto as rules, which compiled programs take one by one. It refuses what any of them
+    refuses.
 
-    A token may have `most_bytes`, and `most_characters`, each counted where it begins, so that the last bytes of one
-    count as none. A `protected` token is not merged further once it is made. `own` is a veto of one's own.
+    A token may have `most_bytes`, and `most_characters`, each counted where it begins, so that the
+    last bytes of one count as none. A `protected` token is not merged further once it is made.
+    `own` is a veto of one's own.
 
     >>> limits = Limits(most_characters=2, protected=(b"1",))
     >>> [limits(*halves) for halves in ((b"a", "\u00e9".encode()), (b"ab", b"c"), (b"1", b"2"), (b"a1", b"2"))]
@@ -108,7 +111,9 @@ def any_of(vetoes: Iterable[Veto | None]) -> Veto | None:
         min(part.most_bytes for part in parts),
         min(part.most_characters for part in parts),
         tuple(sorted({token for part in parts for token in part.protected})),
-        (lambda left, right: any(veto(left, right) for veto in own)) if len(own) > 1 else next(iter(own), None),
+        (lambda left, right: any(veto(left, right) for veto in own))
+        if len(own) > 1
+        else next(iter(own), None),
     )
 
 
@@ -121,7 +126,8 @@ def protected(tokens: Iterable[bytes]) -> Limits:
 
 
 def named(name: str) -> Veto | None:
-    """The veto of a name, one of NAMES, one's own as `package.module:function`, or several as `[NAME,NAME]`.
+    """The veto of a name, one of NAMES, one's own as `package.module:function`, or several as
+    `[NAME,NAME]`.
 
     Raises ValueError for a name that is none of these, and what importing a module raises.
 
@@ -135,8 +141,12 @@ def named(name: str) -> Veto | None:
     kind, colon, value = name.partition(":")
     if _LONGEST.fullmatch(name):
         if int(value) < 2:
-            raise ValueError(f"veto={name} leaves no pair to merge; the longest token has 2 or more")
-        return Limits(most_bytes=int(value)) if kind == "bytes" else Limits(most_characters=int(value))
+            raise ValueError(
+                f"veto={name} leaves no pair to merge; the longest token has 2 or more"
+            )
+        return (
+            Limits(most_bytes=int(value)) if kind == "bytes" else Limits(most_characters=int(value))
+        )
     if kind == "protected" and re.fullmatch(r"([0-9a-f]{2})+(\.([0-9a-f]{2})+)*", value):
         return protected(map(bytes.fromhex, value.split(".")))
     if not (kind and colon and value) or kind in ("bytes", "characters", "protected"):

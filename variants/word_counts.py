@@ -13,9 +13,10 @@ LARGEST_COUNT = 2**63 - 1
 class WordCounts(Mapping[bytes, int]):
     """Distinct words with their counts, in columns: the layout of Arrow's large_binary.
 
-    `data` holds the words' bytes end to end (uint8), `offsets` one more int64 than there are words, so that word i is
-    `data[offsets[i]:offsets[i + 1]]`, and `counts` one uint64 a word. All three are memoryviews, over memory or over a
-    mapped file, and compiled trainers take them without a copy. To Python it reads as a mapping from bytes to int.
+    `data` holds the words' bytes end to end (uint8), `offsets` one more int64 than there are words,
+    so that word i is `data[offsets[i]:offsets[i + 1]]`, and `counts` one uint64 a word. All three
+    are memoryviews, over memory or over a mapped file, and compiled trainers take them without a
+    copy. To Python it reads as a mapping from bytes to int.
 
     >>> counts = WordCounts.from_items([(b"low", 5), (b"er", 2), (b"low", 1)])
     >>> dict(counts)
@@ -29,9 +30,13 @@ class WordCounts(Mapping[bytes, int]):
     def __init__(self, data: memoryview, offsets: memoryview, counts: memoryview) -> None:
         formats = data.format, offsets.format, counts.format
         if formats != ("B", "q", "Q"):
-            raise ValueError(f"word counts need columns of formats B, q, Q, not {', '.join(formats)}")
+            raise ValueError(
+                f"word counts need columns of formats B, q, Q, not {', '.join(formats)}"
+            )
         if len(offsets) != len(counts) + 1:
-            raise ValueError(f"{len(counts)} counts need {len(counts) + 1} offsets, not {len(offsets)}")
+            raise ValueError(
+                f"{len(counts)} counts need {len(counts) + 1} offsets, not {len(offsets)}"
+            )
         self.data = data
         self.offsets = offsets
         self.counts = counts
@@ -39,14 +44,18 @@ class WordCounts(Mapping[bytes, int]):
 
     @classmethod
     def from_items(cls, items: Iterable[tuple[bytes, int]]) -> WordCounts:
-        """Build the columns; a count of 0 is dropped, repeated words are summed, first occurrence gives the order.
+        """Build the columns; a count of 0 is dropped, repeated words are summed, first occurrence
+        gives the order.
 
-        Raises ValueError for a negative count, an empty word, or a table whose pair counts could pass 2**63 - 1.
+        Raises ValueError for a negative count, an empty word, or a table whose pair counts could
+        pass 2**63 - 1.
         """
         summed: dict[bytes, int] = {}
         for word, count in items:
             if count < 0:
-                raise ValueError(f"word {word!r} has the negative count {count}; counts are 1 or more")
+                raise ValueError(
+                    f"word {word!r} has the negative count {count}; counts are 1 or more"
+                )
             if not word:
                 raise ValueError("a word of no bytes cannot be counted; leave it out")
             if count:
@@ -61,7 +70,9 @@ class WordCounts(Mapping[bytes, int]):
 
     @classmethod
     def from_columns(cls, words: Iterable[bytes], counts: Iterable[int]) -> WordCounts:
-        """Build from distinct words and their counts in the same order, unchecked: for counters, which know."""
+        """Build from distinct words and their counts in the same order, unchecked: for counters,
+        which know.
+        """
         listed = list(words)
         offsets = array("q", [0])
         position = 0

@@ -11,7 +11,8 @@ PairCounts = dict[Pair, int]
 
 
 class Vocabulary:
-    """What training has learned so far: the bytes of every token, the tie-break's key of each, and the merges.
+    """What training has learned so far: the bytes of every token, the tie-break's key of each, and
+    the merges.
 
     `key` is the tie-break's `key`, or its `reversed_key` where a min-heap does the choosing.
     """

@@ -29,17 +29,26 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every file outside docs/ that a page links to."""
     from mkdocs.structure.files import File, InclusionLevel
 
-    # MkDocs finds modules next to a hook only while it imports the hook; griffe imports its extension later.
+    # MkDocs finds modules next to a hook only while it imports the hook; griffe imports its
+    # extension later.
     sys.path.append(str(Path(__file__).parent))
     docs = Path(config["docs_dir"])
-    pages = [path for path in sorted(docs.rglob("*.md")) if files.get_file_from_path(path.relative_to(docs).as_posix())]
-    for path in outside_files.reached_from({page: page.read_text() for page in pages}, REPOSITORY, docs):
+    pages = [
+        path
+        for path in sorted(docs.rglob("*.md"))
+        if files.get_file_from_path(path.relative_to(docs).as_posix())
+    ]
+    for path in outside_files.reached_from(
+        {page: page.read_text() for page in pages}, REPOSITORY, docs
+    ):
         uri = outside_files.uri_of(path)
         if outside_files.is_picture(path):
             added = File.generated(config, uri, content=(REPOSITORY / path).read_bytes())
         else:
             content = outside_files.page_of(REPOSITORY, path)
-            added = File.generated(config, uri, content=content, inclusion=InclusionLevel.NOT_IN_NAV)
+            added = File.generated(
+                config, uri, content=content, inclusion=InclusionLevel.NOT_IN_NAV
+            )
         files.append(added)
     return files
 
@@ -54,12 +63,21 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
     def lead(target: str) -> str | None:
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-        there = path.removeprefix(f"{docs}/") if path.startswith(f"{docs}/") else outside_files.uri_of(path)
-        return posixpath.relpath(there, posixpath.dirname(uri) or ".") if there in published else None
+        there = (
+            path.removeprefix(f"{docs}/")
+            if path.startswith(f"{docs}/")
+            else outside_files.uri_of(path)
+        )
+        return (
+            posixpath.relpath(there, posixpath.dirname(uri) or ".") if there in published else None
+        )
 
     if outside is not None:
-        page.meta["search"] = {"boost": 0.5}  # a search finds pages that explain before sources that name
-    return outside_files.with_brackets(outside_files.with_links(markdown, lead, strict=outside is None))
+        # a search finds pages that explain before sources that name
+        page.meta["search"] = {"boost": 0.5}
+    return outside_files.with_brackets(
+        outside_files.with_links(markdown, lead, strict=outside is None)
+    )
 
 
 def fenced(text: str) -> str:

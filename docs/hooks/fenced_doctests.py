@@ -1,4 +1,6 @@
-"""griffe, which reads docstrings for mkdocstrings, takes doctests for prose: this fences them first."""
+"""griffe, which reads docstrings for mkdocstrings, takes doctests for prose: this fences them
+first.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The generated parts of pages: what exists, as the code and the cards say it.
 
-python docs/hooks/generated_parts.py NAME [ARGUMENT...] prints one; stored_tables.py keeps those in pages current.
+python docs/hooks/generated_parts.py NAME [ARGUMENT...] prints one; stored_tables.py keeps those in
+pages current.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from variants.contract import TieBreak
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 GRID = "cpp"
-"""The tag of the variants that are presets of one program: so many that they have a table of their own."""
+"""The tag of the variants that are presets of one program: so many that they have a table of their
+own.
+"""
 PROGRAM = re.compile(r'prog="python -m (harness(?:\.\w+)*)"')
 
 
@@ -33,7 +36,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table; what would end a cell is escaped."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in lines
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+        for row in lines
     )
 
 
@@ -62,10 +66,16 @@ def parameters(params: Mapping[str, Any]) -> str:
 
 
 def variants(tag: str = "") -> str:
-    """The variants of a tag with what they are and their parameters; of none, those that are no points of a grid."""
+    """The variants of a tag with what they are and their parameters; of none, those that are no
+    points of a grid.
+    """
     listed = [card for card in registry.variants().values() if "external" not in card.tags]
     if tag:
-        rows = [(code(card.name), card.about, str(card.part or "")) for card in listed if tag in card.tags]
+        rows = [
+            (code(card.name), card.about, str(card.part or ""))
+            for card in listed
+            if tag in card.tags
+        ]
         return table(("name", "what it is", "part"), rows)
     whole = []
     for card in listed:
@@ -76,7 +86,10 @@ def variants(tag: str = "") -> str:
 
 
 def counters() -> str:
-    rows = [(code(card.name), card.about, parameters(card.params)) for card in registry.counters().values()]
+    rows = [
+        (code(card.name), card.about, parameters(card.params))
+        for card in registry.counters().values()
+    ]
     return table(("name", "what it is", "parameters"), rows)
 
 
@@ -86,12 +99,17 @@ def data_sets() -> str:
     for name, card in registry.cards("data").items():
         size = (card.get("facts") or {}).get("bytes")
         texts = (card["about"], card.get("language", ""), card.get("licence", ""))
-        rows.append((code(name), *texts, f"{size:,}" if size else "", str(card.get("vocab_size", ""))))
+        rows.append(
+            (code(name), *texts, f"{size:,}" if size else "", str(card.get("vocab_size", "")))
+        )
     return table(("name", "what it is", "language", "licence", "bytes", "vocab_size"), rows)
 
 
 def patterns() -> str:
-    rows = [(code(name), code(card.get("regex") or "")) for name, card in registry.cards("pattern").items()]
+    rows = [
+        (code(name), code(card.get("regex") or ""))
+        for name, card in registry.cards("pattern").items()
+    ]
     return table(("name", "regular expression"), rows)
 
 
@@ -105,11 +123,16 @@ def cards(group: str) -> str:
 
 
 def experiments() -> str:
-    """Each experiment's command and what it shows, which are the comments that its file begins with."""
+    """Each experiment's command and what it shows, which are the comments that its file begins
+    with.
+    """
     rows = []
     for name in registry.cards("experiment"):
         lines = (registry.conf_folder() / "experiment" / f"{name}.yaml").read_text().splitlines()
-        command, *shows = [line.lstrip("# ") for line in itertools.takewhile(lambda line: line[:1] == "#", lines[1:])]
+        command, *shows = [
+            line.lstrip("# ")
+            for line in itertools.takewhile(lambda line: line[:1] == "#", lines[1:])
+        ]
         rows.append((code(command), " ".join(shows)))
     return table(("command", "what it shows"), rows)
 
@@ -131,9 +154,14 @@ def variant_parameters(name: str) -> str:
     text = inspect.getdoc(importlib.import_module(card.target.partition(":")[0])) or ""
     descriptions = {
         found[1]: " ".join(found[2].split())
-        for found in re.finditer(r"^- `(\w+)`: (.*?)(?=^- |\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+        for found in re.finditer(
+            r"^- `(\w+)`: (.*?)(?=^- |\n\n|\Z)", text, re.MULTILINE | re.DOTALL
+        )
     }
-    return table(("parameter", "what it does"), [(code(each), descriptions.get(each, "")) for each in card.params])
+    return table(
+        ("parameter", "what it does"),
+        [(code(each), descriptions.get(each, "")) for each in card.params],
+    )
 
 
 def file(path: str) -> str:
@@ -143,7 +171,9 @@ def file(path: str) -> str:
 
 def pictures() -> str:
     """Every kind of picture with what it shows."""
-    return table(("--kind", "what it shows"), [(code(name), shows) for name, (shows, _) in KINDS.items()])
+    return table(
+        ("--kind", "what it shows"), [(code(name), shows) for name, (shows, _) in KINDS.items()]
+    )
 
 
 # Commands
@@ -158,7 +188,9 @@ class Seen(Exception):
 
 
 def programs() -> dict[str, str]:
-    """The commands with options, by the name that they give themselves, each with the module that makes its parser."""
+    """The commands with options, by the name that they give themselves, each with the module that
+    makes its parser.
+    """
     found = {}
     for path in sorted((REPOSITORY / "harness").rglob("*.py")):
         module = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
@@ -185,7 +217,9 @@ def parser_of(module: str) -> argparse.ArgumentParser:
 
 
 def help_of(parser: argparse.ArgumentParser) -> list[str]:
-    """What a command takes, as a table, and what the commands below it take; argparse's own text varies by Python."""
+    """What a command takes, as a table, and what the commands below it take; argparse's own text
+    varies by Python.
+    """
     parts, rows = [parser.description or ""], []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -203,7 +237,9 @@ def help_of(parser: argparse.ArgumentParser) -> list[str]:
 
 def taken(action: argparse.Action) -> str:
     """An option with what it takes, or an argument."""
-    metavar = action.metavar or (",".join(map(str, action.choices)) if action.choices else action.dest.upper())
+    metavar = action.metavar or (
+        ",".join(map(str, action.choices)) if action.choices else action.dest.upper()
+    )
     name = metavar if isinstance(metavar, str) else " ".join(metavar)
     if not action.option_strings:
         return f"[{name}]" if action.nargs in ("?", "*") else name
@@ -212,7 +248,12 @@ def taken(action: argparse.Action) -> str:
 
 def commands() -> str:
     """Every command: what it takes, and what each option does."""
-    parts = ["## python -m harness", f"```text\n{SHORT.read_text()}```", "`--help all`:", f"```text\n{usage()}\n```"]
+    parts = [
+        "## python -m harness",
+        f"```text\n{SHORT.read_text()}```",
+        "`--help all`:",
+        f"```text\n{usage()}\n```",
+    ]
     for program, module in programs().items():
         parts += [f"## python -m {program}", *help_of(parser_of(module))]
     return "\n\n".join(part for part in parts if part)
@@ -250,7 +291,9 @@ def file_word_cases() -> str:
     for case in counter_checks.FILE_CASES:
         found = f"an error at byte {case.want}" if isinstance(case.want, int) else shown(case.want)
         specials = " ".join(map(code, case.call.special_tokens)) or "none"
-        rows.append((case.name, code(short(case.call.content)) or "empty", specials, found, case.why))
+        rows.append(
+            (case.name, code(short(case.call.content)) or "empty", specials, found, case.why)
+        )
     return table(("case", "file", "special tokens", "words", "what it catches"), rows)
 
 
@@ -259,7 +302,9 @@ def tie_breaks() -> str:
     source = inspect.getsource(TieBreak)
     rows = [
         (code(found[1]), " ".join(found[2].split()))
-        for found in re.finditer(r'^    [A-Z_]+ = "(\w+)"\n    """(.*?)"""', source, re.MULTILINE | re.DOTALL)
+        for found in re.finditer(
+            r'^    [A-Z_]+ = "(\w+)"\n    """(.*?)"""', source, re.MULTILINE | re.DOTALL
+        )
     ]
     assert [code(each.value) for each in TieBreak] == [name for name, _ in rows]
     return table(("tie_break", "which of several equally frequent pairs is merged"), rows)

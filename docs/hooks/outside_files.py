@@ -1,4 +1,6 @@
-"""Files of the repository that pages of docs/ link to, as pages of the site: code to read, other papers, pictures."""
+"""Files of the repository that pages of docs/ link to, as pages of the site: code to read, other
+papers, pictures.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 FOLDER = "source"
-"""Where on the site they are; a path in it is that in the repository, with .md behind it for a page."""
+"""Where on the site they are; a path in it is that in the repository, with .md behind it for a
+page.
+"""
 PICTURES = (".svg", ".png")
 LANGUAGES = {
     ".py": "python",
@@ -25,13 +29,17 @@ LANGUAGES = {
     ".sh": "sh",
 }
 FENCED = r"^(?P<fence>```+|~~~+).*?^(?P=fence)[ \t]*$"
-LINK = re.compile(rf"{FENCED}|(?P<text>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?P<target>[^)\s]+)\)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(
+    rf"{FENCED}|(?P<text>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?P<target>[^)\s]+)\)",
+    re.MULTILINE | re.DOTALL,
+)
 """A link, or fenced code, which has none."""
 BRACKET = re.compile(rf"{FENCED}|`[^`\n]+`|\\<", re.MULTILINE | re.DOTALL)
 
 
 def with_brackets(markdown: str) -> str:
-    r"""The page with `&lt;` for each bracket that is escaped as on GitHub: Python's Markdown would show the backslash.
+    r"""The page with `&lt;` for each bracket that is escaped as on GitHub: Python's Markdown would
+    show the backslash.
 
     >>> with_brackets(r"tokens \<s\>, code `\<s\>`")
     'tokens &lt;s\\>, code `\\<s\\>`'
@@ -52,7 +60,9 @@ def is_address(target: str) -> bool:
 
 
 def linked_from(pages: Mapping[Path, str], repository: Path, docs: Path) -> list[str]:
-    """The files outside docs/ that pages with these texts link to, by their paths in the repository."""
+    """The files outside docs/ that pages with these texts link to, by their paths in the
+    repository.
+    """
     found = set()
     for page, markdown in pages.items():
         for target in links(markdown):
@@ -63,14 +73,24 @@ def linked_from(pages: Mapping[Path, str], repository: Path, docs: Path) -> list
 
 
 def reached_from(pages: Mapping[Path, str], repository: Path, docs: Path) -> list[str]:
-    """The files that pages with these texts link to, and the pages and pictures that are reached from these."""
+    """The files that pages with these texts link to, and the pages and pictures that are reached
+    from these.
+    """
     reached: dict[str, None] = {}
     new = linked_from(pages, repository, docs)
     while new:
         reached.update(dict.fromkeys(new))
-        papers = {repository / path: (repository / path).read_text() for path in new if path.endswith(".md")}
+        papers = {
+            repository / path: (repository / path).read_text()
+            for path in new
+            if path.endswith(".md")
+        }
         there = linked_from(papers, repository, docs)
-        new = [path for path in there if path not in reached and (path.endswith(".md") or is_picture(path))]
+        new = [
+            path
+            for path in there
+            if path not in reached and (path.endswith(".md") or is_picture(path))
+        ]
     return sorted(reached)
 
 
@@ -114,8 +134,8 @@ def page_of(repository: Path, path: str) -> str:
 def with_links(markdown: str, lead: Callable[[str], str | None], strict: bool) -> str:
     """The page with its links to files led to where these are on the site.
 
-    A link to what is not on the site loses its target where it need not be there, and is left as it is, for MkDocs to
-    complain of, where it must (`strict`).
+    A link to what is not on the site loses its target where it need not be there, and is left as it
+    is, for MkDocs to complain of, where it must (`strict`).
     """
 
     def led(link: re.Match[str]) -> str:

@@ -25,7 +25,9 @@ def main(_: Sequence[str] = ()) -> int:
         print(f"### `{kind.__struct_config__.tag}`\n\n{(kind.__doc__ or '').strip()}\n")
         print("| key | type | always there | meaning |\n| --- | --- | --- | --- |")
         for key in keys_of(inspect.type_info(kind)):
-            print(f"| `{key.name}` | {key.type} | {'yes' if key.required else ''} | {key.meaning} |")
+            print(
+                f"| `{key.name}` | {key.type} | {'yes' if key.required else ''} | {key.meaning} |"
+            )
         print("")
     return 0
 
@@ -54,7 +56,11 @@ def type_in_words(kind: Any) -> str:
         return "time in ISO 8601" if "T" in kind.pattern else "hexadecimal digits"
     if isinstance(kind, inspect.ListType):
         item = type_in_words(kind.item_type)
-        return "list of points" if item == "mapping" else f"list of {item}s".replace("digitss", "digits")
+        return (
+            "list of points"
+            if item == "mapping"
+            else f"list of {item}s".replace("digitss", "digits")
+        )
     return _WORDS.get(type(kind), "mapping")
 
 

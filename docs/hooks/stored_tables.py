@@ -2,9 +2,10 @@
 
 python docs/hooks/stored_tables.py [--check] PAGE...
 
-A table is between `<!-- BEGIN NAME: python ... -->` and `<!-- END NAME -->`; the command is a module of `harness` or a
-script in `results/` or `docs/hooks/`. A chart is any SVG that the page both shows and names as the `--output` of a
-`python -m harness.plot` on one line. With --check nothing is written, and the exit code is 1 if anything is stale.
+A table is between `<!-- BEGIN NAME: python ... -->` and `<!-- END NAME -->`; the command is a
+module of `harness` or a script in `results/` or `docs/hooks/`. A chart is any SVG that the page
+both shows and names as the `--output` of a `python -m harness.plot` on one line. With --check
+nothing is written, and the exit code is 1 if anything is stale.
 """
 
 from __future__ import annotations
@@ -29,14 +30,18 @@ BLOCK = re.compile(
     r".*?(<!-- END (?P=name) -->)",
     re.DOTALL,
 )
-CHART = re.compile(r"python (?P<command>-m harness\.plot) (?P<arguments>[^`\n]*--output (?P<path>[^\s`]+\.svg))")
+CHART = re.compile(
+    r"python (?P<command>-m harness\.plot) (?P<arguments>[^`\n]*--output (?P<path>[^\s`]+\.svg))"
+)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Rewrite the pages, or check them; return the exit code."""
     pages = [Path(argument) for argument in arguments if argument != "--check"]
     check = "--check" in arguments
-    stale = [str(path) for page in pages for path in (stale_files(page) if check else rewritten(page))]
+    stale = [
+        str(path) for page in pages for path in (stale_files(page) if check else rewritten(page))
+    ]
     if stale:
         sys.stderr.write(f"{'stale' if check else 'rewritten'}: {', '.join(stale)}\n")
     return int(check and bool(stale))
@@ -75,8 +80,13 @@ def filled(content: str) -> str:
 
 def charts(page: Path, content: str) -> list[tuple[list[str], Path]]:
     """Return the commands of the charts that the page shows, and the files they write."""
-    shown = {(page.parent / link).resolve() for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", content)}
-    named = [(shlex.split(f"{found[1]} {found[2]}"), Path(found["path"])) for found in CHART.finditer(content)]
+    shown = {
+        (page.parent / link).resolve() for link in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", content)
+    }
+    named = [
+        (shlex.split(f"{found[1]} {found[2]}"), Path(found["path"]))
+        for found in CHART.finditer(content)
+    ]
     return [(words, path) for words, path in named if path.resolve() in shown]
 
 
@@ -86,7 +96,9 @@ def is_stale(words: Sequence[str], path: Path, drawn: Path) -> bool:
 
 
 def output_of(words: Sequence[str]) -> str:
-    """Return what a command prints; end with its exit code if it fails. A table may show merges that are wrong."""
+    """Return what a command prints; end with its exit code if it fails. A table may show merges
+    that are wrong.
+    """
     call, arguments = entry_point(words)
     with contextlib.redirect_stdout(io.StringIO()) as output:
         code = call(arguments)

@@ -1,7 +1,9 @@
-"""Two lists of timed samples compared block by block: the ratio of their times, and how far it can be trusted.
+"""Two lists of timed samples compared block by block: the ratio of their times, and how far it can
+be trusted.
 
-What disturbs a machine lasts longer than one sample, so two samples of one block share it and their ratio does not. The
-interval is that of the order statistics: it holds for any distribution of the noise and leaves nothing to chance.
+What disturbs a machine lasts longer than one sample, so two samples of one block share it and their
+ratio does not. The interval is that of the order statistics: it holds for any distribution of the
+noise and leaves nothing to chance.
 """
 
 from __future__ import annotations
@@ -15,12 +17,18 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 CONFIDENCE = 0.95
-MARGIN = 0.01  # a difference of less than this share does not matter to anyone who chooses between two
+# a difference of less than this share does not matter to anyone who chooses between two
+MARGIN = 0.01
 MOST_PRESSURE = 0.2
-"""If something waited for a processor for more than this share of a sample, its wall time is not compared."""
+"""If something waited for a processor for more than this share of a sample, its wall time is not
+compared.
+"""
 FEWEST_BLOCKS = 6
-"""With fewer blocks the median has no interval at this confidence: 2 ** -5 is over 0.025, 2 ** -6 is not."""
-_OF_ONE_THREAD = 1.1  # CPU seconds by wall seconds; above this, something ran beside the one requested thread
+"""With fewer blocks the median has no interval at this confidence: 2 ** -5 is over 0.025, 2 ** -6
+is not.
+"""
+# CPU seconds by wall seconds; above this, something ran beside the one requested thread
+_OF_ONE_THREAD = 1.1
 
 
 class Sample(NamedTuple):
@@ -36,9 +44,13 @@ class Sample(NamedTuple):
 
     @property
     def one_thread(self) -> bool:
-        """Whether its CPU seconds are those of one thread, without time spent waiting for a processor."""
+        """Whether its CPU seconds are those of one thread, without time spent waiting for a
+        processor.
+        """
         cpu = self.cpu_seconds
-        return self.threads == 1 and cpu is not None and 0 < cpu <= _OF_ONE_THREAD * self.wall_seconds
+        return (
+            self.threads == 1 and cpu is not None and 0 < cpu <= _OF_ONE_THREAD * self.wall_seconds
+        )
 
     @property
     def pressed(self) -> bool:
@@ -46,8 +58,12 @@ class Sample(NamedTuple):
 
     @property
     def kept_waiting(self) -> bool:
-        """Whether it may itself have waited; one thread that worked nearly all the time had its processor."""
-        worked = self.one_thread and (self.cpu_seconds or 0.0) >= (1 - MOST_PRESSURE) * self.wall_seconds
+        """Whether it may itself have waited; one thread that worked nearly all the time had its
+        processor.
+        """
+        worked = (
+            self.one_thread and (self.cpu_seconds or 0.0) >= (1 - MOST_PRESSURE) * self.wall_seconds
+        )
         return self.pressed and not worked
 
 
@@ -55,7 +71,8 @@ class Sample(NamedTuple):
 class Comparison:
     """The median ratio of two times over `blocks`; `low` and `high` are None with too few blocks.
 
-    `clock` is CPU or wall; `left_out` counts the blocks that were too disturbed for it, `ratios` are of the others.
+    `clock` is CPU or wall; `left_out` counts the blocks that were too disturbed for it, `ratios`
+    are of the others.
     """
 
     ratio: float
@@ -100,18 +117,27 @@ def sample_of(record: Mapping[str, Any]) -> Sample | None:
     )
 
 
-def compare(samples: Iterable[Sample], baseline: Iterable[Sample], confidence: float = CONFIDENCE) -> Comparison | None:
+def compare(
+    samples: Iterable[Sample], baseline: Iterable[Sample], confidence: float = CONFIDENCE
+) -> Comparison | None:
     """The median ratio to the baseline over the blocks that both ran in; None if there are none.
 
-    CPU time is compared if every sample is of one thread, since other processes do not change it; else wall time, of
-    the blocks that were not too disturbed. If all were, the ratio is shown without an interval.
+    CPU time is compared if every sample is of one thread, since other processes do not change it;
+    else wall time, of the blocks that were not too disturbed. If all were, the ratio is shown
+    without an interval.
     """
     against = {(sample.run, sample.block): sample for sample in baseline}
-    pairs = [(sample, against[sample.run, sample.block]) for sample in samples if (sample.run, sample.block) in against]
+    pairs = [
+        (sample, against[sample.run, sample.block])
+        for sample in samples
+        if (sample.run, sample.block) in against
+    ]
     if not pairs:
         return None
     by_cpu = all(sample.one_thread for pair in pairs for sample in pair)
-    clock: Callable[[Sample], float] = operator.attrgetter("cpu_seconds" if by_cpu else "wall_seconds")
+    clock: Callable[[Sample], float] = operator.attrgetter(
+        "cpu_seconds" if by_cpu else "wall_seconds"
+    )
     usable = [pair for pair in pairs if by_cpu or not any(sample.pressed for sample in pair)]
     log_ratios = [math.log(clock(ours) / clock(theirs)) for ours, theirs in usable or pairs]
     low, high = interval(log_ratios, confidence) if usable else (None, None)
@@ -126,8 +152,11 @@ def compare(samples: Iterable[Sample], baseline: Iterable[Sample], confidence: f
     )
 
 
-def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | tuple[None, None]:
-    """The interval that contains the median of the values' distribution with at least this confidence.
+def interval(
+    values: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float] | tuple[None, None]:
+    """The interval that contains the median of the values' distribution with at least this
+    confidence.
 
     >>> interval([0.1, -0.2, 0.3, 0.0, 0.1, 0.2]), interval([0.1, 0.2, 0.3])
     ((-0.2, 0.3), (None, None))
@@ -146,7 +175,8 @@ def interval_ranks(number: int, confidence: float = CONFIDENCE) -> tuple[int, in
     >>> interval_ranks(6), interval_ranks(5), interval_ranks(30), interval_ranks(6, 0.99)
     ((0, 5), None, (9, 20), None)
     """
-    # The numbers of ways in which that many fair coins show exactly `rank` heads, and at most so many.
+    # The numbers of ways in which that many fair coins show exactly `rank` heads, and at most so
+    # many.
     rank, ways, at_most = 0, 1, 1
     while at_most / 2**number <= (1 - confidence) / 2:
         ways = ways * (number - rank) // (rank + 1)

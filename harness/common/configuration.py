@@ -27,8 +27,8 @@ class VariantConfig:
 class CountingConfig:
     """A word counter: conf/counting/NAME.yaml; `own` means the one that the variant names.
 
-    `memory` limits a table of words, which is then spilled to disk. The workers of an `engine` count before anything is
-    measured.
+    `memory` limits a table of words, which is then spilled to disk. The workers of an `engine`
+    count before anything is measured.
     """
 
     name: str = MISSING
@@ -42,7 +42,9 @@ class CountingConfig:
 
 @dataclass
 class DataConfig:
-    """A corpus: conf/data/NAME.yaml; its facts are those of the whole file, counted with its special tokens."""
+    """A corpus: conf/data/NAME.yaml; its facts are those of the whole file, counted with its
+    special tokens.
+    """
 
     name: str = MISSING
     about: str = ""
@@ -61,7 +63,9 @@ class DataConfig:
 
 @dataclass
 class PatternConfig:
-    """A pre-tokenization pattern: conf/pattern/NAME.yaml; no regex means raw bytes, a partial one may skip text."""
+    """A pre-tokenization pattern: conf/pattern/NAME.yaml; no regex means raw bytes, a partial one
+    may skip text.
+    """
 
     name: str = MISSING
     regex: str | None = None
@@ -94,7 +98,9 @@ class LimitsConfig:
 
 @dataclass
 class FirstStageConfig:
-    """The stage before, where a command has two: its pattern, and its size (None: half of the whole)."""
+    """The stage before, where a command has two: its pattern, and its size (None: half of the
+    whole).
+    """
 
     pattern: str | None = None
     vocab_size: int | None = None

@@ -1,7 +1,9 @@
-"""Escaping for each medium (terminal, Markdown, HTML, CSV), printing, and the progress of long work.
+"""Escaping for each medium (terminal, Markdown, HTML, CSV), printing, and the progress of long
+work.
 
-Names, messages and parameters come from anyone's files and records. In every medium, control characters (C0 and C1),
-marks of direction, lone surrogates and the commands of hosted build logs are escaped: `::name::`, `##[name]`.
+Names, messages and parameters come from anyone's files and records. In every medium, control
+characters (C0 and C1), marks of direction, lone surrogates and the commands of hosted build logs
+are escaped: `::name::`, `##[name]`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from harness.common.units import BytesRead, bytes_text, count_text, duration_tex
 if TYPE_CHECKING:
     import pandas as pd
 
-_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_OBEYED = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _COMMAND = re.compile(r"(?<!\S):(?=:)|#(?=#\[)")
 _LINE_ENDS = str.maketrans(dict.fromkeys("\n\r\t\v\f", " "))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -51,12 +55,19 @@ def terminal_lines(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""Text that Markdown shows unchanged: without emphasis, ends of cells, HTML or mentions of people.
+    r"""Text that Markdown shows unchanged: without emphasis, ends of cells, HTML or mentions of
+    people.
 
     >>> print(markdown_text("seg_status @merge 1:\n'|'+'*'"))
     seg_status &#64;merge 1: '\|'+'\*'
     """
-    plain = terminal_text(text).replace("&", "&amp;").replace("<", "&lt;").replace("~", "&#126;").replace("@", "&#64;")
+    plain = (
+        terminal_text(text)
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace("~", "&#126;")
+        .replace("@", "&#64;")
+    )
     return re.sub(r"[\\|*`>\[\]]|(?<!\w)_|_(?!\w)", r"\\\g<0>", plain)
 
 
@@ -87,7 +98,9 @@ def frame_to_csv(frame: pd.DataFrame) -> str:
 
 
 def well_formed(text: str) -> str:
-    """Text that is UTF-8: half of a character, as in the name of a file in another encoding, becomes an escape."""
+    """Text that is UTF-8: half of a character, as in the name of a file in another encoding,
+    becomes an escape.
+    """
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -111,11 +124,17 @@ def tell(text: str) -> None:
 
 
 class Paragraphs(argparse.HelpFormatter):
-    """Wraps prose to the width of the terminal; lines that are indented or commands stay as they are."""
+    """Wraps prose to the width of the terminal; lines that are indented or commands stay as they
+    are.
+    """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        parts = itertools.groupby(text.splitlines(), key=lambda line: not line or line.startswith((" ", "python -m")))
-        wrapped = (lines if stays else textwrap.wrap(" ".join(lines), width) for stays, lines in parts)
+        parts = itertools.groupby(
+            text.splitlines(), key=lambda line: not line or line.startswith((" ", "python -m"))
+        )
+        wrapped = (
+            lines if stays else textwrap.wrap(" ".join(lines), width) for stays, lines in parts
+        )
         return "\n".join(f"{indent}{line}" for lines in wrapped for line in lines)
 
 
@@ -141,13 +160,16 @@ class Parser(argparse.ArgumentParser):
 
 FIRST_LINE_SECONDS = 10.0
 """A log has no line about shorter work; from then on one whenever the time has doubled."""
-Advance = Callable[..., None]  # called with how much is done, and with the total where it becomes known late
+# called with how much is done, and with the total where it becomes known late
+Advance = Callable[..., None]
 Report = Callable[[int, int, str], None]
 """Called with how much is done, of how much, and the unit of both; a total of 0 means unknown."""
 
 
 class Display:
-    """Shows one measurement after another, and how long those that are expected take, by others of the same label."""
+    """Shows one measurement after another, and how long those that are expected take, by others of
+    the same label.
+    """
 
     def __init__(self) -> None:
         self.expected: Counter[str] = Counter()
@@ -167,7 +189,10 @@ class Display:
         """The time that they take; nothing while some label of them has not been measured."""
         if not self.expected.total() or not self.expected.keys() <= self.seconds.keys():
             return ""
-        seconds = sum(number * statistics.fmean(self.seconds[label]) for label, number in self.expected.items())
+        seconds = sum(
+            number * statistics.fmean(self.seconds[label])
+            for label, number in self.expected.items()
+        )
         return f", about {duration_text(seconds)} left"
 
     def passed(self, label: str, seconds: float = 0.0) -> None:
@@ -186,7 +211,8 @@ class Display:
 
 @contextlib.contextmanager
 def bar(label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
-    """A bar for one piece of work; yields the function to call with what is done. A total of 0 means unknown.
+    """A bar for one piece of work; yields the function to call with what is done. A total of 0
+    means unknown.
 
     Values of type `BytesRead` are bytes of a file of `size`, whatever the unit of the rest is.
     """
@@ -211,7 +237,9 @@ def _drawn(label: str) -> Iterator[Report]:
     name = progress.TextColumn("{task.description}", markup=False)  # a file may be called [red]
     times = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
     columns = name, progress.BarColumn(), progress.TaskProgressColumn(), *times
-    with progress.Progress(*columns, console=Console(stderr=True), refresh_per_second=4, transient=True) as shown:
+    with progress.Progress(
+        *columns, console=Console(stderr=True), refresh_per_second=4, transient=True
+    ) as shown:
         number = shown.add_task(label, total=None)
         yield lambda done, total, _: shown.update(number, completed=done, total=total or None)
 
@@ -229,7 +257,11 @@ def _logged(label: str) -> Report:
         text, unit = (bytes_text, "") if unit == "bytes" else (count_text, f" {unit}")
         of = f" of {text(total)}" if total else ""
         # The first merges take longest by far, so nothing is estimated from a few.
-        left = f", {duration_text(passed * (total - done) / done)} left" if 0 < total <= 4 * done else ""
+        left = (
+            f", {duration_text(passed * (total - done) / done)} left"
+            if 0 < total <= 4 * done
+            else ""
+        )
         say(f"{label}: {text(done)}{of}{unit} after {duration_text(passed)}{left}")
 
     return report

@@ -1,4 +1,6 @@
-"""Refusals and exit codes: every command answers bad input with one sentence and a documented exit code."""
+"""Refusals and exit codes: every command answers bad input with one sentence and a documented exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ INTERRUPTED = 130
 
 
 class Refusal(Exception):
-    """A request that cannot be carried out; the message is one sentence that says what to do instead."""
+    """A request that cannot be carried out; the message is one sentence that says what to do
+    instead.
+    """
 
     def __init__(self, message: str, exit_code: int = USAGE) -> None:
         super().__init__(message)
@@ -46,13 +50,17 @@ def wrong_value(error: object) -> tuple[str, str]:
 
 
 def extra(module: str, what: str, group: str = "data") -> Any:
-    """Import a module of the extra `group`. Raises Refusal, with the command that installs it, if it is missing."""
+    """Import a module of the extra `group`. Raises Refusal, with the command that installs it, if
+    it is missing.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:
         pip = "python -m pip install"
         advice = f"run {pip} 'bpe-harness[{group}]', in a checkout {pip} -e '.[{group}]'"
-        raise Refusal(f"{what} needs {module}, which is not installed; {advice}", UNMEASURED) from error
+        raise Refusal(
+            f"{what} needs {module}, which is not installed; {advice}", UNMEASURED
+        ) from error
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -68,9 +76,11 @@ def guarded(do: Callable[[], int], kept: str = RECORDED) -> int:
     `kept` is what an interruption does not lose.
     """
     for number in ENDING:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup, and for a shell's background jobs
+        # as under nohup, and for a shell's background jobs
+        if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, interrupt)
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # or the exit codes of children would be lost
+    # or the exit codes of children would be lost
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -1,7 +1,8 @@
 """Files that are written whole or not at all, the cache between runs, and temporary folders.
 
-BPE_HARNESS_CACHE moves the cache. Everything in it can be made or fetched again. Files and folders appear in it whole,
-by being renamed. A process that uses the cache shares a lock of it until it ends; it is cleared only if no other does.
+BPE_HARNESS_CACHE moves the cache. Everything in it can be made or fetched again. Files and folders
+appear in it whole, by being renamed. A process that uses the cache shares a lock of it until it
+ends; it is cleared only if no other does.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from harness.common.units import bytes_text
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 ELSEWHERE = "choose another place with --output"
 ANOTHER_CACHE = f"set {CACHE_VARIABLE} to a folder that can be written and has room"
-JUST_STARTED_SECONDS = 60  # how long a temporary folder is left alone: its command may not have locked it yet
+# how long a temporary folder is left alone: its command may not have locked it yet
+JUST_STARTED_SECONDS = 60
 KINDS = {
     "corpora": "data sets that were fetched or put together",
     "downloads": "data sets that are half fetched",
@@ -37,15 +39,20 @@ KINDS = {
 # Writing
 
 
-def write_whole(path: Path, content: bytes, instead: str = ELSEWHERE, exit_code: int = USAGE) -> None:
-    """Write a file and its folders. Raises Refusal, with what to do instead, if that is not possible."""
+def write_whole(
+    path: Path, content: bytes, instead: str = ELSEWHERE, exit_code: int = USAGE
+) -> None:
+    """Write a file and its folders. Raises Refusal, with what to do instead, if that is not
+    possible.
+    """
     with whole_file(path, instead, exit_code) as part:
         part.write_bytes(content)
 
 
 @contextlib.contextmanager
 def whole_file(path: Path, instead: str = ELSEWHERE, exit_code: int = USAGE) -> Iterator[Path]:
-    """A name for a file or folder, renamed to `path` if the block succeeds. Raises Refusal as `write_whole` does.
+    """A name for a file or folder, renamed to `path` if the block succeeds. Raises Refusal as
+    `write_whole` does.
 
     The name is in a hidden folder beside `path`; one that stays there was left by a killed process.
     """
@@ -77,8 +84,13 @@ def placing(path: Path) -> contextlib.AbstractContextManager[Path]:
 
 
 def make_results_folder(folder: Path) -> None:
-    """Make the folder; results/local with a .gitignore, to leave a repository as it is. Raises OSError as `mkdir`."""
-    default = next((path for path in (folder, *folder.parents) if path.parts[-2:] == ("results", "local")), None)
+    """Make the folder; results/local with a .gitignore, to leave a repository as it is. Raises
+    OSError as `mkdir`.
+    """
+    default = next(
+        (path for path in (folder, *folder.parents) if path.parts[-2:] == ("results", "local")),
+        None,
+    )
     is_new = default is not None and not default.exists()
     folder.mkdir(parents=True, exist_ok=True)
     if default is not None and is_new:
@@ -124,18 +136,27 @@ def _in_use(cache: Path) -> int:
 
 
 def cached(kind: str) -> dict[Path, int]:
-    """The entries of a kind with their bytes; the hidden ones are what runs had begun when they were killed."""
+    """The entries of a kind with their bytes; the hidden ones are what runs had begun when they
+    were killed.
+    """
     paths = sorted(path for path in cache_folder(kind).iterdir() if path.suffix != ".lock")
-    return {path: sum(file.lstat().st_size for file in (path, *path.rglob("*")) if file.is_file()) for path in paths}
+    return {
+        path: sum(file.lstat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+        for path in paths
+    }
 
 
 def clear(kinds: Sequence[str]) -> dict[Path, int]:
-    """Remove and return all entries of these kinds. Raises Refusal if another process uses the cache."""
+    """Remove and return all entries of these kinds. Raises Refusal if another process uses the
+    cache.
+    """
     lock = _in_use(cache_folder())
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise Refusal("another command uses the cache; clear it when that has ended", UNMEASURED) from error
+        raise Refusal(
+            "another command uses the cache; clear it when that has ended", UNMEASURED
+        ) from error
     removed = {path: size for kind in kinds for path, size in cached(kind).items()}
     for path in removed:
         remove_tree(path)
@@ -150,7 +171,9 @@ TEMPORARY = "bpe-harness-tmp-"
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed at the end, whatever is in it; or by a later command, if this process is killed."""
+    """A folder that is removed at the end, whatever is in it; or by a later command, if this
+    process is killed.
+    """
     remove_abandoned()
     folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
     lock = os.open(folder, os.O_RDONLY)
@@ -184,6 +207,7 @@ def remove_tree(top: Path) -> None:
         return
     try:
         shutil.rmtree(top)
-    except (OSError, RecursionError):  # folders that nobody may enter, or thousands within each other
+    # folders that nobody may enter, or thousands within each other
+    except (OSError, RecursionError):
         subprocess.run(["chmod", "-R", "u+rwx", top], check=False)
         subprocess.run(["rm", "-rf", top], check=True)

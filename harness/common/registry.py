@@ -1,7 +1,8 @@
 """The registry: one YAML file for each variant and counter, and what other packages announce.
 
-`conf/variant/NAME.yaml` is one variant, `conf/family/NAME.yaml` many that share a card and differ in a line each. A
-package announces a trainer by an entry point in the group `harness.variants` whose value is `package.module:function`.
+`conf/variant/NAME.yaml` is one variant, `conf/family/NAME.yaml` many that share a card and differ
+in a line each. A package announces a trainer by an entry point in the group `harness.variants`
+whose value is `package.module:function`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from harness.common.errors import Refusal
 from harness.common.units import one_line
 from harness.worker import calling
 
-MOST_NAMES = 50  # an unknown name is answered with at most so many existing ones, else with the closest
+# an unknown name is answered with at most so many existing ones, else with the closest
+MOST_NAMES = 50
 ENTRY_POINTS = "harness.variants"
 OUTSIDE = "peer"  # the tag of other people's trainers
 EXTENDS = "extends"  # the tag of variants that can go on from merges
@@ -49,7 +51,8 @@ GIVEN = CounterCard("given", "", "the words came with their counts")
 class VariantCard(CounterCard, frozen=True):
     """A trainer, with a counter of its own if it needs one.
 
-    `rank` orders variants of one part of the series, or of none: those that come later build on those before.
+    `rank` orders variants of one part of the series, or of none: those that come later build on
+    those before.
     """
 
     part: int | None = None
@@ -70,18 +73,24 @@ def conf_folder() -> Path:
     for folder in (here / "conf", here.parent / "conf"):
         if (folder / "config.yaml").is_file():
             return folder
-    raise Refusal(f"no configuration at {here / 'conf'} or {here.parent / 'conf'}; install the package again")
+    raise Refusal(
+        f"no configuration at {here / 'conf'} or {here.parent / 'conf'}; install the package again"
+    )
 
 
 def cards(group: str, conf: Path | None = None) -> dict[str, dict[str, Any]]:
-    """The cards of a folder of conf/ by name; of `variant` the presets and what other packages announce as well."""
+    """The cards of a folder of conf/ by name; of `variant` the presets and what other packages
+    announce as well.
+    """
     conf = conf or conf_folder()
     own = {file.stem: read_card(file) for file in sorted((conf / group).glob("*.yaml"))}
     return announced() | own | presets(conf) if group == "variant" else own
 
 
 def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
-    """The cards of all families of variants, by name; keys that a preset omits are its family's `defaults`."""
+    """The cards of all families of variants, by name; keys that a preset omits are its family's
+    `defaults`.
+    """
     cards: dict[str, dict[str, Any]] = {}
     for file in sorted(((conf or conf_folder()) / "family").glob("*.yaml")):
         family = read_card(file)
@@ -94,14 +103,21 @@ def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
 def announced() -> dict[str, dict[str, Any]]:
     """Cards of the trainers that other packages announce by an entry point, by name."""
     return {
-        entry.name: {"name": entry.name, "about": f"from {entry.value}", "_target_": entry.value, "tags": ["external"]}
+        entry.name: {
+            "name": entry.name,
+            "about": f"from {entry.value}",
+            "_target_": entry.value,
+            "tags": ["external"],
+        }
         for entry in importlib.metadata.entry_points(group=ENTRY_POINTS)
     }
 
 
 @functools.cache
 def variants() -> dict[str, VariantCard]:
-    """Every variant by name, in the order of the ladder, outside trainers and other packages' last."""
+    """Every variant by name, in the order of the ladder, outside trainers and other packages'
+    last.
+    """
     found = [_variant(name, card) for name, card in cards("variant").items()]
     return {card.name: card for card in sorted(found, key=_rung)}
 
@@ -122,8 +138,12 @@ def _variant(name: str, card: dict[str, Any]) -> VariantCard:
 
 
 def _rung(card: VariantCard) -> tuple[bool, bool, bool, int, int, int, str]:
-    """Where a card is on the ladder; the parts of the series follow each other within a language."""
-    language = next((place for place, tag in enumerate(("cython", "cpp"), 1) if tag in card.tags), 0)
+    """Where a card is on the ladder; the parts of the series follow each other within a
+    language.
+    """
+    language = next(
+        (place for place, tag in enumerate(("cython", "cpp"), 1) if tag in card.tags), 0
+    )
     outside = "external" in card.tags, OUTSIDE in card.tags
     return *outside, card.part is None, language, card.part or 0, card.rank, card.name
 
@@ -132,11 +152,17 @@ def _rung(card: VariantCard) -> tuple[bool, bool, bool, int, int, int, str]:
 def counters() -> dict[str, CounterCard]:
     """Every word counter by name."""
     found = cards("counting").items()
-    return {name: msgspec.convert(card, CounterCard) for name, card in found if card.get("_target_") is not None}
+    return {
+        name: msgspec.convert(card, CounterCard)
+        for name, card in found
+        if card.get("_target_") is not None
+    }
 
 
 def definition(*, extending: bool = False) -> Callable[..., Any]:
-    """The trainer that is the definition written as a program; with `extending`, that of extending and vetoes."""
+    """The trainer that is the definition written as a program; with `extending`, that of extending
+    and vetoes.
+    """
     cards = (card for card in variants().values() if "definition" in card.tags)
     return resolve(next(card.target for card in cards if (EXTENDS in card.tags) == extending))
 
@@ -163,11 +189,16 @@ def select(names: Iterable[str]) -> list[VariantCard]:
             matching = {name: existing[name]}
         elif ":" in name:
             package, places = name.partition(":")[0].partition(".")[0], [str(Path.cwd()), *sys.path]
-            if package not in sys.modules and importlib.machinery.PathFinder.find_spec(package, places) is None:
+            if (
+                package not in sys.modules
+                and importlib.machinery.PathFinder.find_spec(package, places) is None
+            ):
                 raise not_importable(name, "no such module in this folder or environment")
             matching = {name: VariantCard(name, name, "named by its target", tags=("external",))}
         else:
-            matching = {card.name: card for card in existing.values() if name == "all" or name in card.tags}
+            matching = {
+                card.name: card for card in existing.values() if name == "all" or name in card.tags
+            }
         if not matching:
             tags = sorted({tag for card in existing.values() for tag in card.tags})
             raise Refusal(unknown("variant", name, [*existing, "all", *tags]))
@@ -176,7 +207,9 @@ def select(names: Iterable[str]) -> list[VariantCard]:
 
 
 def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
-    """The answer to a name that does not exist: the closest one, then all there are, unless these fill the screen."""
+    """The answer to a name that does not exist: the closest one, then all there are, unless these
+    fill the screen.
+    """
     existing = list(existing)
     meant = did_you_mean(name, existing)
     if len(existing) > MOST_NAMES:
@@ -196,7 +229,8 @@ def did_you_mean(name: str, existing: Iterable[str], before: str = "") -> str:
 
 
 def looks_like_a_file(name: str) -> bool:
-    """Whether a name that no card has is a file's: names of cards have neither a slash nor a suffix.
+    """Whether a name that no card has is a file's: names of cards have neither a slash nor a
+    suffix.
 
     >>> [looks_like_a_file(name) for name in ("book.txt", "texts/book", "stdlib", "mine:train")]
     [True, True, False, False]
@@ -205,10 +239,18 @@ def looks_like_a_file(name: str) -> bool:
 
 
 def not_importable(target: str, reason: str) -> Refusal:
-    """The answer to a target that cannot be imported, with the most similar name if its module can."""
+    """The answer to a target that cannot be imported, with the most similar name if its module
+    can.
+    """
     module, _, function = target.partition(":")
-    meant = did_you_mean(function, vars(sys.modules[module]), f"{module}:") if module in sys.modules else ""
-    return Refusal(f"cannot import {target!r} ({reason});{meant} a target is written package.module:function")
+    meant = (
+        did_you_mean(function, vars(sys.modules[module]), f"{module}:")
+        if module in sys.modules
+        else ""
+    )
+    return Refusal(
+        f"cannot import {target!r} ({reason});{meant} a target is written package.module:function"
+    )
 
 
 def resolve(target: str) -> Callable[..., Any]:
@@ -254,7 +296,9 @@ LISTED = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|((?!['"\s])[^,]*?|))\s*(,|\Z)"
 
 
 def split_list(value: str, name: str) -> list[str]:
-    """The texts in `[a,b]`, `['a,b','c']` or plain `a`; `name` is for the Refusal of an invalid list."""
+    """The texts in `[a,b]`, `['a,b','c']` or plain `a`; `name` is for the Refusal of an invalid
+    list.
+    """
     if not (value.startswith("[") and value.endswith("]")):
         return [value]
     inner = value[1:-1]
@@ -272,7 +316,9 @@ def split_list(value: str, name: str) -> list[str]:
     return texts
 
 
-SIZE = re.compile(r"\s*(\d[\d_]{0,30}(?:\.\d+)?(?:e\d{1,2})?)\s*(?:([kmgt])(i(?=b))?)?b?\s*", re.IGNORECASE)
+SIZE = re.compile(
+    r"\s*(\d[\d_]{0,30}(?:\.\d+)?(?:e\d{1,2})?)\s*(?:([kmgt])(i(?=b))?)?b?\s*", re.IGNORECASE
+)
 
 
 def parse_number(text: str) -> int | None:
@@ -284,7 +330,9 @@ def parse_number(text: str) -> int | None:
     match = SIZE.fullmatch(text)
     if match is None:
         return None
-    number = Decimal(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index((match[2] or " ").upper())
+    number = Decimal(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(
+        (match[2] or " ").upper()
+    )
     return int(number) if number == int(number) else None
 
 
@@ -292,7 +340,9 @@ def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
     """A size in bytes, at least `smallest`. Raises Refusal, which calls it `name`."""
     size = parse_number(str(text))
     if size is None:
-        raise Refusal(f"{name}={text} is not a size; write a number with or without a unit, as 64MB, 2GB or 1GiB")
+        raise Refusal(
+            f"{name}={text} is not a size; write a number with or without a unit, as 64MB, 2GB or 1GiB"
+        )
     if size < smallest:
         raise Refusal(f"{name}={text} is nothing; write a size of at least one byte")
     return size

@@ -1,6 +1,8 @@
-"""A sheet: cells of text under headings, between a caption and notes; on a terminal, in Markdown or HTML.
+"""A sheet: cells of text under headings, between a caption and notes; on a terminal, in Markdown or
+HTML.
 
-Nothing here knows what a record is, and nothing is ever cut off: on a narrow terminal some columns follow below.
+Nothing here knows what a record is, and nothing is ever cut off: on a narrow terminal some columns
+follow below.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ _BETWEEN_COLUMNS = 2
 
 
 class Column(NamedTuple):
-    """A heading and a cell for each row; figures stand to the right, with room for the marks that some of them bear."""
+    """A heading and a cell for each row; figures stand to the right, with room for the marks that
+    some of them bear.
+    """
 
     heading: str
     cells: Sequence[str]
@@ -26,7 +30,9 @@ class Column(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """`columns` of equal length, the first of which names the rows; `styles` are rich's, one for each row."""
+    """`columns` of equal length, the first of which names the rows; `styles` are rich's, one for
+    each row.
+    """
 
     caption: Sequence[str]
     columns: Sequence[Column]
@@ -35,7 +41,9 @@ class Sheet(NamedTuple):
 
 
 def print_sheets(sheets: Sequence[Sheet], console: Console | None = None) -> None:
-    """Print one below the other, at full width if the console is not a terminal, else within its width."""
+    """Print one below the other, at full width if the console is not a terminal, else within its
+    width.
+    """
     console = console or PatientConsole()
     for place, sheet in enumerate(sheets):
         _print_lines([""] if place else [], console)
@@ -63,14 +71,18 @@ def _print_table(sheet: Sheet, console: Console) -> None:
     room = console.width if console.is_terminal else sum(widths) + _BETWEEN_COLUMNS * len(widths)
     for number, places in enumerate(_parts(widths, room)):
         _print_lines([""] if number else [], console)
-        head, *rows = map((" " * _BETWEEN_COLUMNS).join, zip(*(columns[place] for place in places), strict=True))
+        head, *rows = map(
+            (" " * _BETWEEN_COLUMNS).join, zip(*(columns[place] for place in places), strict=True)
+        )
         lines = [Text(head, style="bold"), Text("─" * cell_len(head))]
         lines += [Text(row, style=style) for row, style in zip(rows, sheet.styles, strict=True)]
         console.print(Text("\n").join(lines), soft_wrap=True)
 
 
 def _aligned(column: Column) -> list[str]:
-    """The heading and the cells in one width: texts to the left, figures to the right with digits under digits."""
+    """The heading and the cells in one width: texts to the left, figures to the right with digits
+    under digits.
+    """
     cells = list(map(terminal_text, column.cells))
     if column.figures:  # those that lack a mark get a blank for it
         marks = [len(cell) - len(cell.rstrip("*?")) for cell in cells]
@@ -78,11 +90,15 @@ def _aligned(column: Column) -> list[str]:
     cells.insert(0, terminal_text(column.heading))
     width = max(map(cell_len, cells))
     blanks = [" " * (width - cell_len(cell)) for cell in cells]
-    return [blank + cell if column.figures else cell + blank for cell, blank in zip(cells, blanks, strict=True)]
+    return [
+        blank + cell if column.figures else cell + blank
+        for cell, blank in zip(cells, blanks, strict=True)
+    ]
 
 
 def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
-    """The places of the columns, in as many parts as the room takes; each begins with the first column.
+    """The places of the columns, in as many parts as the room takes; each begins with the first
+    column.
 
     >>> _parts([4, 5, 5, 5], 18)
     [[0, 1, 2], [0, 3]]
@@ -102,15 +118,18 @@ def _print_lines(lines: Sequence[str], console: Console) -> None:
 
 
 class PatientConsole(Console):
-    """A console whose reader may leave early (`| head`): the exit code is still that of what was measured."""
+    """A console whose reader may leave early (`| head`): the exit code is still that of what was
+    measured.
+    """
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
 
 
-# A page needs nothing else: no script, no font, no file beside it. All rules of style hold below one class, so that a
-# `<section>` can be put into another page with its `<style>`. Whatever a colour says, a sign or a word says as well,
-# headings are headings to a screen reader, and a table wider than the page can be scrolled by keyboard.
+# A page needs nothing else: no script, no font, no file beside it. All rules of style hold below
+# one class, so that a `<section>` can be put into another page with its `<style>`. Whatever a
+# colour says, a sign or a word says as well, headings are headings to a screen reader, and a table
+# wider than the page can be scrolled by keyboard.
 
 _CLASSES = {"red": "wrong", "dim": "unmeasured", "yellow": "unconfirmed"}  # what rich's styles mean
 
@@ -140,24 +159,40 @@ body { margin: 0; background: #ffffff; }
 
 
 def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:
-    """Sheets one under the other as a part of a page, such as a notebook's, with a style that touches nothing else."""
+    """Sheets one under the other as a part of a page, such as a notebook's, with a style that
+    touches nothing else.
+    """
     parts = [f"<style>\n{STYLE[STYLE.index('.bpe-harness') :]}</style>"]
     parts.append(f'<section class="bpe-harness" aria-label="{html_text(title)}">')
     for sheet in sheets:
-        parts += html_table(sheet) if sheet.columns else [f"<p>{line}</p>" for line in html_texts(sheet.caption)]
-        parts += ["<ul>", *(f"<li>{note}</li>" for note in html_texts(sheet.notes)), "</ul>"] if sheet.notes else []
+        parts += (
+            html_table(sheet)
+            if sheet.columns
+            else [f"<p>{line}</p>" for line in html_texts(sheet.caption)]
+        )
+        parts += (
+            ["<ul>", *(f"<li>{note}</li>" for note in html_texts(sheet.notes)), "</ul>"]
+            if sheet.notes
+            else []
+        )
     return "\n".join([*parts, "</section>\n"])
 
 
 def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = ()) -> list[str]:
-    """The table with its caption; with `keys` without it, and each cell has the one it is sorted by."""
+    """The table with its caption; with `keys` without it, and each cell has the one it is sorted
+    by.
+    """
     kinds = [' class="figure"' if column.figures else "" for column in sheet.columns]
     headings = html_texts(column.heading for column in sheet.columns)
-    head = "".join(f'<th scope="col"{kind}>{text}</th>' for text, kind in zip(headings, kinds, strict=True))
+    head = "".join(
+        f'<th scope="col"{kind}>{text}</th>' for text, kind in zip(headings, kinds, strict=True)
+    )
     columns = []
     for place, (column, kind) in enumerate(zip(sheet.columns, kinds, strict=True)):
         start, end = ("<td", "</td>") if place else ('<th scope="row"', "</th>")
-        of_cells = [f' data-key="{key}"' for key in keys[place]] if keys else [""] * len(column.cells)
+        of_cells = (
+            [f' data-key="{key}"' for key in keys[place]] if keys else [""] * len(column.cells)
+        )
         texts = zip(of_cells, html_texts(column.cells), strict=True)
         columns.append([f"{start}{key}{kind}>{text}{end}" for key, text in texts])
     classes = [f' class="{_CLASSES[style]}"' if style else "" for style in sheet.styles]
@@ -169,7 +204,10 @@ def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = ()) -> list[str]:
         *([f"<caption>{caption}</caption>"] if caption else []),
         f"<thead><tr>{head}</tr></thead>",
         "<tbody>",
-        *(f"<tr{of_row}>{''.join(cells)}</tr>" for of_row, *cells in zip(classes, *columns, strict=True)),
+        *(
+            f"<tr{of_row}>{''.join(cells)}</tr>"
+            for of_row, *cells in zip(classes, *columns, strict=True)
+        ),
         "</tbody>",
         "</table>",
         "</div>",

@@ -1,4 +1,6 @@
-"""How figures are written: seconds, bytes, counts, rates, the bytes of a token. One way for tables, plots and notes."""
+"""How figures are written: seconds, bytes, counts, rates, the bytes of a token. One way for tables,
+plots and notes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ _UNITS = ("kB", "MB", "GB", "TB")
 
 
 class BytesRead(int):
-    """Progress in bytes of a file, reported by a trainer whose work is otherwise counted in merges."""
+    """Progress in bytes of a file, reported by a trainer whose work is otherwise counted in
+    merges.
+    """
 
 
 def count_text(number: int) -> str:
@@ -104,13 +108,16 @@ def instructions_text(number: int) -> str:
     """
     if number < 10_000:
         return count_text(number)
-    scale, unit = next((scale, unit) for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= scale)
+    scale, unit = next(
+        (scale, unit) for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= scale
+    )
     scaled = number / scale
     return f"{scaled:,.{2 if scaled < 99.995 else 1 if scaled < 999.95 else 0}f} {unit}"
 
 
 def duration_text(seconds: float, at_least: bool = False) -> str:
-    """A long time in a readable unit, to two or three digits; rounded down if it is shown as a minimum.
+    """A long time in a readable unit, to two or three digits; rounded down if it is shown as a
+    minimum.
 
     >>> [duration_text(seconds) for seconds in (4.26, 75, 5000, 40_700, 400_000)]
     ['4.3 s', '75 s', '83 min', '11.3 h', '4.6 d']
@@ -126,7 +133,8 @@ def duration_text(seconds: float, at_least: bool = False) -> str:
 
 
 def token_text(token: bytes, longest: int | None = None) -> str:
-    """A token readable: Python's repr without the b; over `longest` characters the middle is left out.
+    """A token readable: Python's repr without the b; over `longest` characters the middle is left
+    out.
 
     >>> token_text(b"caf\\xc3 "), token_text(b"a" * 600, 20)
     ("'caf\\\\xc3 '", "'aaaaaaaa…aaaaaaaaa'")

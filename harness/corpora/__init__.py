@@ -1,9 +1,10 @@
 """Data sets: from a card to one plain file on this machine, verified and sliced.
 
-A card (conf/data/NAME.yaml) gives a corpus its source and facts. The checksum of a card holds wherever the file is.
-A run downloads nothing; `python -m harness.corpora fetch NAME` does.
+A card (conf/data/NAME.yaml) gives a corpus its source and facts. The checksum of a card holds
+wherever the file is. A run downloads nothing; `python -m harness.corpora fetch NAME` does.
 
-In: a card of conf/data/, or what data.path names. Out: a CorpusFile: path, digest, size, and where its members are.
+In: a card of conf/data/, or what data.path names. Out: a CorpusFile: path, digest, size, and where
+its members are.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ __all__ = ["CorpusFile", "Part", "digest_of", "is_table", "prepare"]
 
 
 def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
-    """Find or make the file of a card, verify it, and cut the slice that its `bytes`, `skip`, `documents` select.
+    """Find or make the file of a card, verify it, and cut the slice that its `bytes`, `skip`,
+    `documents` select.
 
-    Raises Refusal if it is missing (with its place and how to get it), unreadable, or differs from its card.
+    Raises Refusal if it is missing (with its place and how to get it), unreadable, or differs from
+    its card.
     """
     card = cards.with_changes_named(card)
     name, source = card["name"], card["source"]
@@ -42,12 +45,16 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
         name = file_name if source.get("kind") == "path" else name
     sha256 = cards.check_facts(name, path, card)
     facts = cards.counted_facts(card, special_tokens)
-    whole = CorpusFile(name, path, path.stat().st_size, sha256, parameters=parameters, parts=parts, facts=facts)
+    whole = CorpusFile(
+        name, path, path.stat().st_size, sha256, parameters=parameters, parts=parts, facts=facts
+    )
     return cut(whole, card, special_tokens)
 
 
 def is_table(card: Mapping[str, Any]) -> bool:
-    """Whether a card is a table of words that are counted already, from a generator or from a file."""
+    """Whether a card is a table of words that are counted already, from a generator or from a
+    file.
+    """
     return card["source"].get("kind") == "words" or card["source"].get("generator") in cards.TABLES
 
 

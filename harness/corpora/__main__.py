@@ -1,4 +1,6 @@
-"""python -m harness.corpora: list, fetch, verify and find data sets; export counted words; the cache."""
+"""python -m harness.corpora: list, fetch, verify and find data sets; export counted words; the
+cache.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ its card describes; 130 if interrupted."""
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = parser().parse_args(argv)
-    return guarded(lambda: options.do(options) or OK, "what has arrived is kept, run the same command again to resume")
+    return guarded(
+        lambda: options.do(options) or OK,
+        "what has arrived is kept, run the same command again to resume",
+    )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -56,13 +61,17 @@ def parser() -> argparse.ArgumentParser:
     commands.choices["fetch"].add_argument("names", metavar="NAME", nargs="+")
     about = "remove all, or these: %(choices)s; what a run needs is made again"
     kinds = ["all", *files.KINDS]
-    commands.choices["cache"].add_argument("--clear", nargs="+", choices=kinds, metavar="KIND", help=about)
+    commands.choices["cache"].add_argument(
+        "--clear", nargs="+", choices=kinds, metavar="KIND", help=about
+    )
     added = commands.choices["counts"]
     added.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
     added.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
     about = "without words that occur less often (default: %(default)s)"
     added.add_argument("--least", metavar="N", type=int, default=1, help=about)
-    about = "as for python -m harness: pattern=line, special_tokens=[], counting=serial, data.bytes=1MB"
+    about = (
+        "as for python -m harness: pattern=line, special_tokens=[], counting=serial, data.bytes=1MB"
+    )
     added.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=about)
     return parser
 
@@ -82,8 +91,15 @@ def list_all(_: argparse.Namespace) -> None:
 def info(arguments: argparse.Namespace) -> None:
     """Everything that a data set's card says."""
     card = card_of(arguments.name)
-    text, here = (registry.conf_folder() / "data" / f"{arguments.name}.yaml").read_text(), state(card)
-    place = "data.path=FILE" if here == "yours" else f"python -m harness.corpora path {card['name']} prints its place"
+    text, here = (
+        (registry.conf_folder() / "data" / f"{arguments.name}.yaml").read_text(),
+        state(card),
+    )
+    place = (
+        "data.path=FILE"
+        if here == "yours"
+        else f"python -m harness.corpora path {card['name']} prints its place"
+    )
     tell(f"{text.rstrip()}\n# here: {here}; {place}")
 
 
@@ -103,11 +119,16 @@ def verify(arguments: argparse.Namespace) -> None:
     """Read the whole file, and compare its size and sha256 with the card."""
     card = card_of(arguments.name)
     corpus = prepare({**card, "bytes": None}, card["special_tokens"])
-    if not corpus.table and fresh_digest_of(corpus.path) != corpus.sha256:  # tables are always read to their end
-        raise Refusal(f"{corpus.path} is damaged, though its times are unchanged; remove it", UNMEASURED)
+    # tables are always read to their end
+    if not corpus.table and fresh_digest_of(corpus.path) != corpus.sha256:
+        raise Refusal(
+            f"{corpus.path} is damaged, though its times are unchanged; remove it", UNMEASURED
+        )
     tell(f"{card['name']}: {corpus.path}")
     for fact, value in {"bytes": corpus.bytes, "sha256": corpus.sha256}.items():
-        tell(f"  {fact:<8}{value}  {'as the card says' if fact in card['facts'] else 'not on the card'}")
+        tell(
+            f"  {fact:<8}{value}  {'as the card says' if fact in card['facts'] else 'not on the card'}"
+        )
 
 
 def cache(arguments: argparse.Namespace) -> None:
@@ -134,11 +155,16 @@ def counts(arguments: argparse.Namespace) -> None:
         words = WordCounts.from_items(item for item in words.items() if item[1] >= arguments.least)
         manifest = exchange.facts(words)
     offsets, data, numbers = map(pa.py_buffer, (words.offsets, words.data, words.counts))
-    buffers = {"word": (pa.large_binary(), [None, offsets, data]), "count": (pa.uint64(), [None, numbers])}
+    buffers = {
+        "word": (pa.large_binary(), [None, offsets, data]),
+        "count": (pa.uint64(), [None, numbers]),
+    }
     columns = [pa.Array.from_buffers(kind, len(words), held) for kind, held in buffers.values()]
     fields = [pa.field(name, kind, nullable=False) for name, (kind, _) in buffers.items()]
     table = pa.table(columns, pa.schema(fields, metadata={"sha256": manifest["sha256"]}))
-    with files.whole_file(arguments.parquet, "choose another place with --parquet FILE", UNMEASURED) as temporary:
+    with files.whole_file(
+        arguments.parquet, "choose another place with --parquet FILE", UNMEASURED
+    ) as temporary:
         # Hardly a word comes twice, so a dictionary of them would only cost memory.
         parquet.write_table(table, temporary, 1 << 20, compression="zstd", use_dictionary=False)
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"

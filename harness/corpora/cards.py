@@ -1,4 +1,6 @@
-"""Data cards: where the file of a card is, or how it is made, and whether it is what the card describes."""
+"""Data cards: where the file of a card is, or how it is made, and whether it is what the card
+describes.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,22 @@ FETCHED = {
     "debian": ("packages", "version", "files", "file"),
     "npm": ("package", "version", "files", "file"),
 }
-"""The kinds of source that harness.corpora.fetch downloads, and the keys that a card needs for each."""
+"""The kinds of source that harness.corpora.fetch downloads, and the keys that a card needs for
+each.
+"""
 STDLIB = "stdlib"
-LEFT_OUT = {"test", "tests", "idle_test", "idlelib_test", "__pycache__", "site-packages", "dist-packages"}  # of stdlib
-YOURS = ("path", "words")  # the kinds of source that are a file of the user's own, text or a table of words
+# of stdlib
+LEFT_OUT = {
+    "test",
+    "tests",
+    "idle_test",
+    "idlelib_test",
+    "__pycache__",
+    "site-packages",
+    "dist-packages",
+}
+# the kinds of source that are a file of the user's own, text or a table of words
+YOURS = ("path", "words")
 
 
 def cards() -> dict[str, Card]:
@@ -39,7 +53,9 @@ def cards() -> dict[str, Card]:
 
 
 def card_of(name: str) -> Card:
-    """The card of this name, even if others are invalid. Raises Refusal, with the existing names, if it is missing."""
+    """The card of this name, even if others are invalid. Raises Refusal, with the existing names,
+    if it is missing.
+    """
     existing = registry.cards("data")
     if name not in existing:
         raise Refusal(registry.unknown("data set", name, existing))
@@ -48,7 +64,8 @@ def card_of(name: str) -> Card:
 
 def complete(name: str, partial: Card) -> Card:
     """A card with defaults for the keys that it omits. Raises Refusal for an invalid source."""
-    from harness.common.configuration import DataConfig  # late: Hydra is slow to import, and counting needs none
+    # late: Hydra is slow to import, and counting needs none
+    from harness.common.configuration import DataConfig
 
     card = {**dataclasses.asdict(DataConfig()), "name": name, **partial}
     check_source(card)
@@ -74,13 +91,22 @@ def fetched_place(card: Card) -> Path:
 
 @functools.cache
 def standard_library() -> Path:
-    """The running Python's own modules as one file, a document each, made again when they change."""
+    """The running Python's own modules as one file, a document each, made again when they
+    change.
+    """
     root, paths = Path(sysconfig.get_paths()["stdlib"]), []
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name not in LEFT_OUT]
-        paths += [path for name in names if name.endswith(".py") and (path := Path(folder, name)).is_file()]
+        paths += [
+            path
+            for name in names
+            if name.endswith(".py") and (path := Path(folder, name)).is_file()
+        ]
     paths.sort(key=lambda path: path.relative_to(root).as_posix())
-    listing = [(path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    listing = [
+        (path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns)
+        for path in paths
+    ]
     corpus = entry("corpora", "stdlib", sys.version_info[:2], listing)
     if not corpus.exists():
         with files.placing(corpus) as temporary, temporary.open("wb") as file:
@@ -101,7 +127,9 @@ def state(card: Card) -> str:
 def with_changes_named(card: Card) -> Card:
     """The card; with overridden generator parameters, a card named by them and without facts."""
     original = registry.cards("data").get(card["name"], {}).get("source", {})
-    changed = [f"{name}={value}" for name, value in card["source"].items() if original.get(name) != value]
+    changed = [
+        f"{name}={value}" for name, value in card["source"].items() if original.get(name) != value
+    ]
     if not changed or card["source"].get("kind") != GENERATOR:
         return card
     return {**card, "name": f"{card['name']}({','.join(changed)})", "facts": {}}
@@ -117,7 +145,9 @@ def check_facts(name: str, path: Path, card: Card) -> str:
 
 
 def difference(card: Card, facts: Mapping[str, Any]) -> str:
-    """The first fact for which the card states another value, in words; empty if there is none. None is unknown."""
+    """The first fact for which the card states another value, in words; empty if there is none.
+    None is unknown.
+    """
     for fact, value in facts.items():
         if value is not None and (expected := card["facts"].get(fact, value)) != value:
             return f"has {fact} {value}, its card says {expected}"
@@ -129,11 +159,19 @@ def counted_facts(card: Card, special_tokens: Sequence[str]) -> dict[str, int]:
     if list(special_tokens) != card.get("special_tokens", ["<|endoftext|>"]):
         return {}
     counted = ("documents", "pre_tokens", "words")
-    return {fact: value for fact, value in card["facts"].items() if fact in counted and value is not None}
+    return {
+        fact: value
+        for fact, value in card["facts"].items()
+        if fact in counted and value is not None
+    }
 
 
-def counted_otherwise(file: CorpusFile, pattern: str, manifest: Mapping[str, Any], documents: int | None) -> str | None:
-    """A sentence if the counts differ from the card's, which hold for the pattern gpt2; else None."""
+def counted_otherwise(
+    file: CorpusFile, pattern: str, manifest: Mapping[str, Any], documents: int | None
+) -> str | None:
+    """A sentence if the counts differ from the card's, which hold for the pattern gpt2; else
+    None.
+    """
     wrong = difference({"facts": file.facts}, {**manifest, "documents": documents})
     if pattern != "gpt2" or not wrong:
         return None

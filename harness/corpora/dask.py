@@ -1,8 +1,8 @@
 """Counting a text where it is: in parts, by workers of Dask on this machine or of a cluster.
 
-A worker counts a part and returns its words as a sorted run, which stays in the cache until all parts are counted; a
-part whose run is there is not counted again. Then this process merges the runs into one table. Files are on this
-machine or behind a URL that fsspec opens.
+A worker counts a part and returns its words as a sorted run, which stays in the cache until all
+parts are counted; a part whose run is there is not counted again. Then this process merges the runs
+into one table. Files are on this machine or behind a URL that fsspec opens.
 """
 
 from __future__ import annotations
@@ -47,26 +47,50 @@ SECONDS_TO_CONNECT = 20
 SECONDS_BETWEEN_CHECKS = 0.1
 MOST_FAILURES = 10
 INNOCENT = 1_000_000
-"""How often a worker may die with a task before Dask gives the task up: the machine ends workers, not the task."""
+"""How often a worker may die with a task before Dask gives the task up: the machine ends workers,
+not the task.
+"""
 AGAIN = "run the same command again"
-STATES = ("ETag", "etag", "md5Hash", "blob_id", "sha256", "generation", "LastModified", "updated", "mtime", "created")
+STATES = (
+    "ETag",
+    "etag",
+    "md5Hash",
+    "blob_id",
+    "sha256",
+    "generation",
+    "LastModified",
+    "updated",
+    "mtime",
+    "created",
+)
 """What services report of a file that changes when its content does; each reports some of it."""
 
 
 def counted_table(
-    card: Mapping[str, Any], corpus: Corpus, params: Params, memory: int | None, file: CorpusFile | None, plan: bool
+    card: Mapping[str, Any],
+    corpus: Corpus,
+    params: Params,
+    memory: int | None,
+    file: CorpusFile | None,
+    plan: bool,
 ) -> CorpusFile:
-    """The table of a text's words, from the cache or counted now; `file` is the text if it is one local file."""
+    """The table of a text's words, from the cache or counted now; `file` is the text if it is one
+    local file.
+    """
     at_least("counting.params.workers", 1 if params["workers"] is None else params["workers"])
     part_bytes = parse_bytes(params["part"], "counting.params.part")
     if part_bytes < SMALLEST_PART:
-        raise Refusal(f"counting.params.part={params['part']} is too small; the minimum is {bytes_text(SMALLEST_PART)}")
+        raise Refusal(
+            f"counting.params.part={params['part']} is too small; the minimum is {bytes_text(SMALLEST_PART)}"
+        )
     name, members, separator = text_of(card, corpus, file)
     parts = divide(members, part_bytes, corpus, separator, card.get("column"))
     label = f"{name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
     place = entry("counts", exchange.FORMAT, sorted(part.key for part in parts))
     if plan and exchange.whole(place) is None:
-        raise Refusal(f"the words of {label} are not counted yet, and a plan counts nothing; omit plan=true")
+        raise Refusal(
+            f"the words of {label} are not counted yet, and a plan counts nothing; omit plan=true"
+        )
 
     def make(folder: Path) -> None:
         runs = files.cache_folder("parts", place.name)
@@ -76,11 +100,17 @@ def counted_table(
 
     cached_table(place, make)
     word_counts, manifest = exchange.read_words(place)
-    return CorpusFile(name, place, len(word_counts.data), manifest["sha256"], table=True, of_text=True)
+    return CorpusFile(
+        name, place, len(word_counts.data), manifest["sha256"], table=True, of_text=True
+    )
 
 
-def count(label: str, parts: Sequence[Part], params: Params, memory: int | None, runs: Path) -> None:
-    """Have the parts counted that have no run in the folder `runs`. Raises Refusal if one cannot be read."""
+def count(
+    label: str, parts: Sequence[Part], params: Params, memory: int | None, runs: Path
+) -> None:
+    """Have the parts counted that have no run in the folder `runs`. Raises Refusal if one cannot be
+    read.
+    """
     todo = [part for part in parts if not (runs / part.key).exists()]
     total, left = (sum(part.size for part in some) for some in (parts, todo))
     say(f"counting {label}, {count_text(len(parts) - len(todo))} of them counted before")
@@ -97,12 +127,19 @@ def merge(parts: Sequence[Part], runs: Path, place: Path) -> None:
     tables = [counting.run_in(exchange.map_column(runs / part.key, "B")) for part in parts]
     place.mkdir(parents=True)
     with contextlib.ExitStack() as opened:
-        counting.merge_runs(tables, *(opened.enter_context((place / name).open("w+b")) for name, _ in exchange.COLUMNS))
+        counting.merge_runs(
+            tables,
+            *(opened.enter_context((place / name).open("w+b")) for name, _ in exchange.COLUMNS),
+        )
     exchange.finish(place)
 
 
-def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) -> tuple[str, list[Member], str]:
-    """Name, files and separator of a text. Raises Refusal if its documents cannot be counted separately."""
+def text_of(
+    card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None
+) -> tuple[str, list[Member], str]:
+    """Name, files and separator of a text. Raises Refusal if its documents cannot be counted
+    separately.
+    """
     if file is not None:
         return file.name, members_of(str(file.path)), ""
     path, tokens = card["path"], corpus.special_tokens
@@ -110,7 +147,9 @@ def text_of(card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None) ->
     separator = local.separator_of(path, members, card.get("column"), tokens)
     if separator and not counting.ends_a_part(separator, tokens):
         needed = "counting them separately needs a special token there that no other can overlap"
-        raise Refusal(f"{separator!r} is between the files, and {needed}; put such a token first in special_tokens")
+        raise Refusal(
+            f"{separator!r} is between the files, and {needed}; put such a token first in special_tokens"
+        )
     return local.name_of(path, members), members, separator
 
 
@@ -139,9 +178,13 @@ class Member:
 
 
 def member_at(place: str, info: Mapping[str, Any]) -> Member:
-    """A file with its size and tag, or time; without its inode: workers see it through another mount."""
+    """A file with its size and tag, or time; without its inode: workers see it through another
+    mount.
+    """
     value: Any = next((info[key] for key in STATES if info.get(key) is not None), None)
-    return Member(place, info["size"], str(value.timestamp() if hasattr(value, "timestamp") else value))
+    return Member(
+        place, info["size"], str(value.timestamp() if hasattr(value, "timestamp") else value)
+    )
 
 
 def storage(place: str) -> tuple[Any, str]:
@@ -155,7 +198,9 @@ def storage(place: str) -> tuple[Any, str]:
 
 
 def members_of(path: Any) -> list[Member]:
-    """The files that data.path names, in order: of a list, a folder, a pattern, on this machine or behind URLs."""
+    """The files that data.path names, in order: of a list, a folder, a pattern, on this machine or
+    behind URLs.
+    """
     members = []
     for file in local.members_of(path, members_behind):
         if isinstance(file, Path):
@@ -178,10 +223,20 @@ def members_behind(url: str) -> list[Member]:
             infos = {path: info} if info["type"] != "directory" else system.find(path, detail=True)
     except Exception as error:  # whatever the libraries of all the services raise
         raise unreadable(url, error) from error
-    visible = {name: info for name, info in sorted(infos.items()) if "/." not in f"/{name.removeprefix(path)}"}
-    plain = {system.unstrip_protocol(name): info for name, info in visible.items() if info["type"] == "file"}
+    visible = {
+        name: info
+        for name, info in sorted(infos.items())
+        if "/." not in f"/{name.removeprefix(path)}"
+    }
+    plain = {
+        system.unstrip_protocol(name): info
+        for name, info in visible.items()
+        if info["type"] == "file"
+    }
     if not plain or any(info.get("size") is None for info in plain.values()):
-        raise Refusal(f"{url} not found, or its size is unknown; fetch it and set data.path=FILE", UNMEASURED)
+        raise Refusal(
+            f"{url} not found, or its size is unknown; fetch it and set data.path=FILE", UNMEASURED
+        )
     return [member_at(place, info) for place, info in plain.items()]
 
 
@@ -199,7 +254,9 @@ def line_of(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A file, or a range of a plain text: from the first safe place at `first` or later to that at `last` or later."""
+    """A file, or a range of a plain text: from the first safe place at `first` or later to that at
+    `last` or later.
+    """
 
     member: Member
     first: int
@@ -220,12 +277,16 @@ class Part:
 
 
 def divide(members: Sequence[Member], part_bytes: int, *how: Any) -> list[Part]:
-    """The parts of these files, the largest first; those of plain text are not much larger than `part_bytes`."""
+    """The parts of these files, the largest first; those of plain text are not much larger than
+    `part_bytes`.
+    """
     parts = []
     for member in members:
         number = max(1, -(-member.size // part_bytes)) if is_plain(member) else 1
         bounds = [member.size * place // number for place in range(number + 1)]
-        parts += [Part(member, first, last, *how) for first, last in zip(bounds, bounds[1:], strict=False)]
+        parts += [
+            Part(member, first, last, *how) for first, last in zip(bounds, bounds[1:], strict=False)
+        ]
     return sorted(parts, key=lambda part: -part.size)
 
 
@@ -238,7 +299,9 @@ def is_plain(member: Member) -> bool:
 
 
 def count_part(part: Part, memory: int | None) -> bytes:
-    """The words of a part as a sorted run. Raises Refusal, which names the part, if it cannot be read."""
+    """The words of a part as a sorted run. Raises Refusal, which names the part, if it cannot be
+    read.
+    """
     try:
         word_counts = count_words(part, memory)
         if not part.member.is_unchanged():
@@ -266,13 +329,17 @@ def count_words(part: Part, memory: int | None) -> WordCounts:
 
         return counting.count_stream(corpus, write_documents, memory)
     with part.member.open() as file:
-        start, stop = (counting.safe_place(corpus, file, part.member.size, place) for place in (part.first, part.last))
+        start, stop = (
+            counting.safe_place(corpus, file, part.member.size, place)
+            for place in (part.first, part.last)
+        )
         if part.size < part.member.size:
             file.seek(start)
 
         def copy(text: BinaryIO) -> None:
             left = stop - start
-            while left and (block := file.read(min(left, 1 << 20))):  # a file that became shorter has changed
+            # a file that became shorter has changed
+            while left and (block := file.read(min(left, 1 << 20))):
                 text.write(block)
                 left -= len(block)
 
@@ -288,21 +355,31 @@ def count_words(part: Part, memory: int | None) -> WordCounts:
 
 @contextlib.contextmanager
 def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
-    """A client of the scheduler, or of one with processes on this machine, and a function that replaces dead ones."""
+    """A client of the scheduler, or of one with processes on this machine, and a function that
+    replaces dead ones.
+    """
     distributed = extra("distributed", "counting=dask", GROUP)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with contextlib.ExitStack() as opened:
         address, replace_dead = params["scheduler"], lambda: None
         if address is None:
             quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
-            address = opened.enter_context(distributed.LocalCluster(n_workers=0, **quiet)).scheduler_address
-            replace_dead = opened.enter_context(processes(address, params["workers"] or usable_cores()))
+            address = opened.enter_context(
+                distributed.LocalCluster(n_workers=0, **quiet)
+            ).scheduler_address
+            replace_dead = opened.enter_context(
+                processes(address, params["workers"] or usable_cores())
+            )
         try:
             client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
             advice = "set counting.params.scheduler=tcp://HOST:PORT of a running one, or omit it for workers here"
-            raise Refusal(f"no scheduler answers at {address} ({line_of(error)}); {advice}", UNMEASURED) from error
-        client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", INNOCENT))
+            raise Refusal(
+                f"no scheduler answers at {address} ({line_of(error)}); {advice}", UNMEASURED
+            ) from error
+        client.run_on_scheduler(
+            lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", INNOCENT)
+        )
         if params["scheduler"] is not None and not client.nthreads():
             say(f"waiting for the first worker of {address}")
         try:
@@ -316,10 +393,22 @@ def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
 def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
     """Worker processes on this machine; yields a function that replaces those that were killed.
 
-    Not LocalCluster's: they would import the script that is running, and one killed while it starts is not replaced.
+    Not LocalCluster's: they would import the script that is running, and one killed while it starts
+    is not replaced.
     """
-    with tempfile.TemporaryDirectory(prefix=".", dir=counting.spill_folder()) as own, tempfile.TemporaryFile() as log:
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1"]
+    with (
+        tempfile.TemporaryDirectory(prefix=".", dir=counting.spill_folder()) as own,
+        tempfile.TemporaryFile() as log,
+    ):
+        command = [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            address,
+            "--no-nanny",
+            "--nthreads",
+            "1",
+        ]
         command += ["--memory-limit", "0", "--no-dashboard", "--local-directory", own]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         null, failures = subprocess.DEVNULL, 0
@@ -334,7 +423,9 @@ def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
                 raise Refusal(f"workers cannot be started on this machine ({last})", UNMEASURED)
             running[:] = [process for process in running if process.returncode is None]
             while len(running) < number:
-                running.append(subprocess.Popen(command, stdin=null, stdout=null, stderr=log, env=environment))
+                running.append(
+                    subprocess.Popen(command, stdin=null, stdout=null, stderr=log, env=environment)
+                )
 
         try:
             replace_dead()
@@ -368,7 +459,10 @@ def run_tasks(
                     advice = "workers need this version of bpe-harness and memory for a part"
                     raise Refusal(f"{why}; {advice}, see counting.params.part", UNMEASURED)
             if client.status not in ("running", "connecting"):
-                raise Refusal(f"the scheduler was lost; the words of counted parts are kept, {AGAIN}", UNMEASURED)
+                raise Refusal(
+                    f"the scheduler was lost; the words of counted parts are kept, {AGAIN}",
+                    UNMEASURED,
+                )
             replace_dead()
             time.sleep(SECONDS_BETWEEN_CHECKS)
     finally:

@@ -17,7 +17,8 @@ from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.registry import at_least, parse_bytes
 
-# File systems stamp changes at intervals of up to two seconds: a second change within one would not show.
+# File systems stamp changes at intervals of up to two seconds: a second change within one would not
+# show.
 SECONDS_TO_SETTLE = 2.0
 BLOCK_BYTES = 1 << 20
 TOLERANCE = 10  # a slice may be a tenth shorter than data.bytes, to end with a document or a line
@@ -38,9 +39,9 @@ class Damaged(Refusal):
 class CorpusFile:
     """A corpus on this machine: the name on its card, one plain file, its size and digest.
 
-    `parts` locate the text in its sources if it is not read in place; those of a slice are those of the whole. `facts`
-    are the card's counts of words; a slice has none. The path of a word table is a folder; `bytes` are those of its
-    words, `sha256` is that of words and counts.
+    `parts` locate the text in its sources if it is not read in place; those of a slice are those of
+    the whole. `facts` are the card's counts of words; a slice has none. The path of a word table is
+    a folder; `bytes` are those of its words, `sha256` is that of words and counts.
     """
 
     name: str
@@ -62,7 +63,9 @@ class CorpusFile:
             return False
 
     def located(self, sentence: str, offset: int) -> str:
-        """A sentence about byte `offset` of this file, which names the member that the byte comes from instead."""
+        """A sentence about byte `offset` of this file, which names the member that the byte comes
+        from instead.
+        """
         if not self.parts:
             return sentence
         place = offset + (self.skip or 0)
@@ -73,11 +76,17 @@ class CorpusFile:
 
 def check_readable(path: Path) -> None:
     try:
-        if path.exists() and not path.is_file():  # checked before it is opened: opening a named pipe can block
-            raise Refusal(f"{path} is not a plain file; save it as one first, or pipe it into data.path=-", UNMEASURED)
+        # checked before it is opened: opening a named pipe can block
+        if path.exists() and not path.is_file():
+            raise Refusal(
+                f"{path} is not a plain file; save it as one first, or pipe it into data.path=-",
+                UNMEASURED,
+            )
         path.open("rb").close()
     except FileNotFoundError:
-        raise Refusal(f"{path} not found; pass a file that exists, or [A,B] for several", UNMEASURED) from None
+        raise Refusal(
+            f"{path} not found; pass a file that exists, or [A,B] for several", UNMEASURED
+        ) from None
     except OSError as error:
         sentence = f"cannot read {path} ({reason(error)}); make it readable, or pass another file"
         raise Refusal(sentence, UNMEASURED) from error
@@ -85,11 +94,16 @@ def check_readable(path: Path) -> None:
 
 def entry(kind: str, *facts: Any) -> Path:
     """Where the cache keeps what is made of these facts alone."""
-    return files.cache_folder(kind) / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return (
+        files.cache_folder(kind)
+        / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    )
 
 
 def digest_of(path: Path) -> str:
-    """The file's sha256, cached until the file changes, unless it has just changed: the next change might not show."""
+    """The file's sha256, cached until the file changes, unless it has just changed: the next change
+    might not show.
+    """
     state = state_of(path)
     cached = entry("digests", state)
     if cached.exists():
@@ -104,7 +118,10 @@ def digest_of(path: Path) -> str:
 def fresh_digest_of(path: Path) -> str:
     """The sha256 of what the file holds now, whatever is cached."""
     hasher = hashlib.sha256()
-    with path.open("rb") as file, bar(f"checking {path.name}", path.stat().st_size, "bytes") as show:
+    with (
+        path.open("rb") as file,
+        bar(f"checking {path.name}", path.stat().st_size, "bytes") as show,
+    ):
         while block := file.read(BLOCK_BYTES):
             hasher.update(block)
             show(file.tell())
@@ -117,17 +134,21 @@ def remember(path: Path, digest: str) -> None:
 
 
 def state_of(path: Path) -> str:
-    """Changes when the file does. The time of change cannot be set back, unlike that of modification."""
+    """Changes when the file does. The time of change cannot be set back, unlike that of
+    modification.
+    """
     status = path.stat()
     times = status.st_mtime_ns, status.st_ctime_ns
     return f"{path.resolve()}|{status.st_size}|{times}|{status.st_dev}|{status.st_ino}"
 
 
 def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
-    """The slice that data.skip, data.bytes and data.documents select, as a separate file; without them the whole.
+    """The slice that data.skip, data.bytes and data.documents select, as a separate file; without
+    them the whole.
 
-    A slice starts at the first document's end at or past `skip` bytes. It has at most `bytes` bytes and ends with the
-    last document, or else the last line, that ends in the last tenth of them; or else with a character.
+    A slice starts at the first document's end at or past `skip` bytes. It has at most `bytes` bytes
+    and ends with the last document, or else the last line, that ends in the last tenth of them; or
+    else with a character.
     """
     if all(card[key] is None for key in ("skip", "bytes", "documents")):
         return whole
@@ -147,13 +168,28 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
             with files.placing(path) as temporary:
                 temporary.write_bytes(memoryview(mapped)[start:stop])
                 if not whole.is_unchanged():  # the entry is named by the digest of the whole
-                    raise Refusal(f"{whole.name} was changed while it was read; run the same again", UNMEASURED)
+                    raise Refusal(
+                        f"{whole.name} was changed while it was read; run the same again",
+                        UNMEASURED,
+                    )
     parts = whole.parts or (Part(0, str(whole.path)),)
-    return replace(whole, path=path, bytes=stop - start, sha256=digest_of(path), parts=parts, skip=start, facts={})
+    return replace(
+        whole,
+        path=path,
+        bytes=stop - start,
+        sha256=digest_of(path),
+        parts=parts,
+        skip=start,
+        facts={},
+    )
 
 
 def bounds(
-    content: mmap.mmap | bytes, special_tokens: Sequence[str], skip: int, bytes: int | None, documents: int | None
+    content: mmap.mmap | bytes,
+    special_tokens: Sequence[str],
+    skip: int,
+    bytes: int | None,
+    documents: int | None,
 ) -> tuple[int, int]:
     """Where a slice starts and stops; text that holds no special token at all starts anywhere.
 
@@ -174,7 +210,8 @@ def bounds(
     if documents is not None:
         first, number = start, 0
         for match in special.finditer(content, start, stop):
-            number += bool(content[first : match.start()].strip())  # as in the counts, without blank ones
+            # as in the counts, without blank ones
+            number += bool(content[first : match.start()].strip())
             first = match.end()
             if number == documents:
                 return start, first
@@ -182,7 +219,8 @@ def bounds(
 
 
 def nearby_end(content: mmap.mmap | bytes, tokens: Sequence[bytes], start: int, stop: int) -> int:
-    """Where a slice from `start` ends that may not pass `stop`: the end of a document, a line or a character.
+    """Where a slice from `start` ends that may not pass `stop`: the end of a document, a line or a
+    character.
 
     >>> text = b"one line<|>another\\nline"
     >>> [nearby_end(text, [b"<|>"], 0, stop) for stop in (12, 20, 16, 10)]
@@ -191,7 +229,9 @@ def nearby_end(content: mmap.mmap | bytes, tokens: Sequence[bytes], start: int, 
     nearest = stop - (stop - start) // TOLERANCE
     for ends in (tokens, (b"\n",)):
         first = [(max(start, nearest - len(end)), end) for end in ends]
-        places = [place + len(end) for low, end in first if (place := content.rfind(end, low, stop)) >= 0]
+        places = [
+            place + len(end) for low, end in first if (place := content.rfind(end, low, stop)) >= 0
+        ]
         if places:
             return max(places)
     for token in tokens:  # half a special token is not text

@@ -1,10 +1,12 @@
 """Generated texts, and tables of words that are counted already, generated or from files.
 
-What is generated is a function of a seed and sizes, the same bytes on every machine. A card names a generator in
-`source.generator` and gives all its parameters; with `data.source.NAME=VALUE` the facts of the card do not hold.
+What is generated is a function of a seed and sizes, the same bytes on every machine. A card names a
+generator in `source.generator` and gives all its parameters; with `data.source.NAME=VALUE` the
+facts of the card do not hold.
 
-A table in a file is Parquet, with the columns `word` (binary or text) and `count` (whole numbers). A count of 0 drops
-the word, and the counts of repeated words are added. Tables are cached as word stores, as counted words are.
+A table in a file is Parquet, with the columns `word` (binary or text) and `count` (whole numbers).
+A count of 0 drops the word, and the counts of repeated words are added. Tables are cached as word
+stores, as counted words are.
 """
 
 from __future__ import annotations
@@ -44,18 +46,30 @@ STRANGE_BYTES = b"\x00\xff\x00\xff\x01\xfe\x80\x7f !"
 
 
 def random_text(
-    *, seed: Seed, bytes: Number, alphabet: Text, letter_weights: list[int], length_weights: list[int], document: Number
+    *,
+    seed: Seed,
+    bytes: Number,
+    alphabet: Text,
+    letter_weights: list[int],
+    length_weights: list[int],
+    document: Number,
 ) -> Iterator[bytes]:
-    """Words of random letters, a space before each, up to `bytes` bytes; a document is `document` words.
+    """Words of random letters, a space before each, up to `bytes` bytes; a document is `document`
+    words.
 
-    Letter i of the alphabet has the weight letter_weights[i], equal ones if that is empty; a word of n letters has the
-    weight length_weights[n - 1].
+    Letter i of the alphabet has the weight letter_weights[i], equal ones if that is empty; a word
+    of n letters has the weight length_weights[n - 1].
     """
     letters, numbers = [letter.encode() for letter in alphabet], Numbers(seed)
     weights = letter_weights or [1] * len(letters)
     if len(weights) != len(letters):
-        raise Refusal(f"an alphabet of {len(letters)} letters cannot have {len(weights)} letter_weights")
-    letter, length = checked_choice("letter_weights", weights), checked_choice("length_weights", length_weights)
+        raise Refusal(
+            f"an alphabet of {len(letters)} letters cannot have {len(weights)} letter_weights"
+        )
+    letter, length = (
+        checked_choice("letter_weights", weights),
+        checked_choice("length_weights", length_weights),
+    )
     # A space and the end of a document are letters too, the last two.
     pieces = Pieces([*letters, b" ", SEPARATOR])
     space, end = len(letters), len(letters) + 1
@@ -78,15 +92,21 @@ def random_text(
             break
 
 
-def ties(*, seed: Seed, letters: Annotated[int, msgspec.Meta(ge=2, le=len(LETTERS))]) -> Iterator[bytes]:
-    """Every word of three of so many letters, once, in random order: all pairs of letters occur equally often."""
+def ties(
+    *, seed: Seed, letters: Annotated[int, msgspec.Meta(ge=2, le=len(LETTERS))]
+) -> Iterator[bytes]:
+    """Every word of three of so many letters, once, in random order: all pairs of letters occur
+    equally often.
+    """
     words = ["".join(word) for word in product(LETTERS[:letters], repeat=3)]
     shuffled = np.argsort(Numbers(seed).take(len(words)), kind="stable")
     yield "".join(f" {words[place]}" for place in shuffled).encode()
 
 
 def runs(*, seed: Seed, bytes: Number, longest: Number) -> Iterator[bytes]:
-    """Runs of one letter, space or line end each, up to `longest` long: occurrences of pairs overlap."""
+    """Runs of one letter, space or line end each, up to `longest` long: occurrences of pairs
+    overlap.
+    """
     numbers = Numbers(seed)
     symbols = np.frombuffer(b"abcde  \n", dtype=np.uint8)
     made = 0
@@ -105,7 +125,9 @@ def one_word(*, seed: Seed, bytes: Number, alphabet: Text) -> Iterator[bytes]:
         yield symbols[numbers.below(len(symbols), min(BYTES_AT_ONCE, bytes - made))].tobytes()
 
 
-def no_repeats(*, seed: Seed, words: Annotated[int, msgspec.Meta(ge=1, le=MOST_WORDS)]) -> Iterator[bytes]:
+def no_repeats(
+    *, seed: Seed, words: Annotated[int, msgspec.Meta(ge=1, le=MOST_WORDS)]
+) -> Iterator[bytes]:
     """Generate distinct words, so the table of words grows with every word of the text.
 
     Word n is n times an odd number modulo 26**8, written in eight letters, so no two are the same.
@@ -115,7 +137,9 @@ def no_repeats(*, seed: Seed, words: Annotated[int, msgspec.Meta(ge=1, le=MOST_W
     scale = np.int64(26) ** np.arange(7, -1, -1)
     for first in range(0, words, WORDS_AT_ONCE):
         number = min(WORDS_AT_ONCE, words - first)
-        values = np.array([n * factor % MOST_WORDS for n in range(first + 1, first + number + 1)], dtype=np.int64)
+        values = np.array(
+            [n * factor % MOST_WORDS for n in range(first + 1, first + number + 1)], dtype=np.int64
+        )
         text = np.full((number, 9), ord(" "), dtype=np.uint8)
         text[:, 1:] = letters[values[:, None] // scale % 26]
         yield text.tobytes()
@@ -136,9 +160,16 @@ class WordBlock(NamedTuple):
 
 
 def zipf_words(
-    *, seed: Seed, words: Number, exponent_numerator: Number, exponent_denominator: PowerOfTwo, shift: Number
+    *,
+    seed: Seed,
+    words: Number,
+    exponent_numerator: Number,
+    exponent_denominator: PowerOfTwo,
+    shift: Number,
 ) -> Iterator[WordBlock]:
-    """So many words that share parts, with counts by the law of Zipf and Mandelbrot: see `language`."""
+    """So many words that share parts, with counts by the law of Zipf and Mandelbrot: see
+    `language`.
+    """
     counts = language.zipf_counts(words, exponent_numerator, exponent_denominator, shift)
     made = 0
     for data, lengths, _ in language.distinct(language.random_words(seed), words):
@@ -146,10 +177,16 @@ def zipf_words(
         made += len(lengths)
 
 
-def strange_words(*, seed: Seed, words: Number, longest: Number, most: Number) -> Iterator[WordBlock]:
-    """Random words of NUL, 0xFF and their neighbours, up to `longest` bytes, counted up to `most`."""
+def strange_words(
+    *, seed: Seed, words: Number, longest: Number, most: Number
+) -> Iterator[WordBlock]:
+    """Random words of NUL, 0xFF and their neighbours, up to `longest` bytes, counted up to
+    `most`.
+    """
     if words > sum(len(set(STRANGE_BYTES)) ** length for length in range(1, longest + 1)) // 2:
-        raise Refusal(f"there are too few words of up to {longest} strange bytes for words={words}; raise longest")
+        raise Refusal(
+            f"there are too few words of up to {longest} strange bytes for words={words}; raise longest"
+        )
     numbers = Numbers(seed)
     symbols = np.frombuffer(STRANGE_BYTES, dtype=np.uint8)
 
@@ -164,7 +201,8 @@ def strange_words(*, seed: Seed, words: Number, longest: Number, most: Number) -
 
 
 def distinct_pairs(*, symbols: Annotated[int, msgspec.Meta(ge=2, le=256)]) -> Iterator[WordBlock]:
-    """One word in which each pair of so many bytes occurs once, de Bruijn's sequence: merges are used once.
+    """One word in which each pair of so many bytes occurs once, de Bruijn's sequence: merges are
+    used once.
 
     Martin's rule: after each byte comes the greatest that has not followed it yet.
     """
@@ -174,16 +212,29 @@ def distinct_pairs(*, symbols: Annotated[int, msgspec.Meta(ge=2, le=256)]) -> It
         last = word[-1]
         word.append(following[last])
         following[last] -= 1
-    yield WordBlock(np.array(word, dtype=np.uint8), np.array([len(word)]), np.ones(1, dtype=np.uint64))
+    yield WordBlock(
+        np.array(word, dtype=np.uint8), np.array([len(word)]), np.ones(1, dtype=np.uint64)
+    )
 
 
 Generator = Callable[..., Iterator[Any]]
-FUNCTIONS = (random_text, ties, runs, one_word, no_repeats, zipf_words, strange_words, distinct_pairs)
+FUNCTIONS = (
+    random_text,
+    ties,
+    runs,
+    one_word,
+    no_repeats,
+    zipf_words,
+    strange_words,
+    distinct_pairs,
+)
 GENERATORS: dict[str, Generator] = {function.__name__: function for function in FUNCTIONS}
 
 
 def made(card: Card) -> Iterator[Any]:
-    """What the generator of a card makes, in blocks, with a bar: bytes, or WordBlock for a table."""
+    """What the generator of a card makes, in blocks, with a bar: bytes, or WordBlock for a
+    table.
+    """
     generator, parameters = generator_of(card["source"])
     done, unit = 0, "words" if generator.__name__ in TABLES else "bytes"
     with bar(f"making {card['name']}", parameters.get(unit, 0), unit) as show:
@@ -194,7 +245,9 @@ def made(card: Card) -> Iterator[Any]:
 
 
 def generator_of(source: Mapping[str, Any]) -> tuple[Generator, dict[str, Any]]:
-    """The generator that a card names, and its parameters. Raises Refusal for a missing, unknown or invalid one."""
+    """The generator that a card names, and its parameters. Raises Refusal for a missing, unknown or
+    invalid one.
+    """
     name = str(source.get("generator"))
     if name not in GENERATORS:
         raise Refusal(registry.unknown("generator", name, GENERATORS))
@@ -202,11 +255,15 @@ def generator_of(source: Mapping[str, Any]) -> tuple[Generator, dict[str, Any]]:
     types = inspect.get_annotations(GENERATORS[name], eval_str=True)
     types.pop("return")
     try:
-        msgspec.convert(parameters, msgspec.defstruct("Parameters", types.items(), forbid_unknown_fields=True))
+        msgspec.convert(
+            parameters, msgspec.defstruct("Parameters", types.items(), forbid_unknown_fields=True)
+        )
     except msgspec.ValidationError as error:
         what, key = wrong_value(error)
         place = f"data.source.{key}" if key else "data.source"
-        sentence = f"{place}: {what[0].lower()}{what[1:]}; the generator {name} takes {', '.join(types)}"
+        sentence = (
+            f"{place}: {what[0].lower()}{what[1:]}; the generator {name} takes {', '.join(types)}"
+        )
         raise Refusal(sentence) from error
     return GENERATORS[name], parameters
 
@@ -221,11 +278,15 @@ def text_file(card: Card) -> Path:
 
 
 def table_of(card: Card) -> CorpusFile:
-    """The table of a card as a word store. Raises Refusal if it is unreadable or differs from the card."""
+    """The table of a card as a word store. Raises Refusal if it is unreadable or differs from the
+    card.
+    """
     name = card["name"]
     for slicing in ("bytes", "skip", "documents"):
         if card[slicing] is not None:
-            raise Refusal(f"data={name} is a table of words, not a text that data.{slicing} can cut; omit it")
+            raise Refusal(
+                f"data={name} is a table of words, not a text that data.{slicing} can cut; omit it"
+            )
     if card["path"] is not None:
         paths = members_of(card["path"])
         for path in paths:
@@ -241,7 +302,9 @@ def table_of(card: Card) -> CorpusFile:
     word_counts, manifest = exchange.read_words(place)
     actual = {**manifest, "bytes": len(word_counts.data)}
     if wrong := difference(card, actual):
-        raise Refusal(f"data={name}: its table {wrong}; use another table with data=words", UNMEASURED)
+        raise Refusal(
+            f"data={name}: its table {wrong}; use another table with data=words", UNMEASURED
+        )
     return CorpusFile(name, place, actual["bytes"], manifest["sha256"], table=True)
 
 
@@ -269,17 +332,29 @@ def from_files(paths: Sequence[Path]) -> WordCounts:
 
 def items_in(paths: Sequence[Path], show: Callable[[int], None]) -> Iterator[tuple[bytes, int]]:
     """The words in the columns `word` and `count` of Parquet files."""
-    pa, parquet = extra("pyarrow", "a table in Parquet"), extra("pyarrow.parquet", "a table in Parquet")
+    pa, parquet = (
+        extra("pyarrow", "a table in Parquet"),
+        extra("pyarrow.parquet", "a table in Parquet"),
+    )
     done = 0
     for path in paths:
         try:
             with parquet.ParquetFile(path) as file:
                 for batch in file.iter_batches(1 << 16, columns=["word", "count"]):
-                    words, counts = batch.column("word").cast(pa.large_binary()), batch.column("count").cast(pa.int64())
+                    words, counts = (
+                        batch.column("word").cast(pa.large_binary()),
+                        batch.column("count").cast(pa.int64()),
+                    )
                     if words.null_count or counts.null_count:
-                        raise Refusal(f"{path} has a word or count that is NULL; remove its row", UNMEASURED)
+                        raise Refusal(
+                            f"{path} has a word or count that is NULL; remove its row", UNMEASURED
+                        )
                     yield from zip(words.to_pylist(), counts.to_pylist(), strict=True)
                     show(done := done + len(words))
         except (pa.ArrowException, OSError, KeyError) as error:
-            advice = "it needs Parquet with the columns word (binary or text) and count (whole numbers)"
-            raise Refusal(f"{path} is not a table of words ({one_line(str(error))}); {advice}", UNMEASURED) from error
+            advice = (
+                "it needs Parquet with the columns word (binary or text) and count (whole numbers)"
+            )
+            raise Refusal(
+                f"{path} is not a table of words ({one_line(str(error))}); {advice}", UNMEASURED
+            ) from error

@@ -1,10 +1,12 @@
 """Random words as of a language, with counts as of a text: the same on every machine.
 
-Random numbers are splitmix64's (Steele, Lea and Flood), made a block at once in 64-bit integers; weights are cumulated
-as integers. So all of it depends on the seed alone: not on the processor, the C library or the version of NumPy.
+Random numbers are splitmix64's (Steele, Lea and Flood), made a block at once in 64-bit integers;
+weights are cumulated as integers. So all of it depends on the seed alone: not on the processor, the
+C library or the version of NumPy.
 
-Words, each a pre-token of GPT-2's pattern, share morphemes of syllables, endings, capitals, digits and two scripts.
-Each is used when it is drawn for the first time, so short ones come early and new ones get longer, as in a text.
+Words, each a pre-token of GPT-2's pattern, share morphemes of syllables, endings, capitals, digits
+and two scripts. Each is used when it is drawn for the first time, so short ones come early and new
+ones get longer, as in a text.
 """
 
 from __future__ import annotations
@@ -75,7 +77,9 @@ class Choice:
 
 
 def falling(number: int, shift: int = 2) -> list[int]:
-    """Weights in proportion to 1 / (rank + shift): the law of Zipf and Mandelbrot with exponent 1."""
+    """Weights in proportion to 1 / (rank + shift): the law of Zipf and Mandelbrot with exponent
+    1.
+    """
     return [(1 << 20) // (rank + shift) for rank in range(1, number + 1)]
 
 
@@ -96,7 +100,9 @@ class Pieces:
         lengths = self.lengths[places]
         stops = np.cumsum(lengths)
         total = int(stops[-1]) if len(stops) else 0
-        joined: Bytes = self.data[np.arange(total) + np.repeat(self.starts[places] - (stops - lengths), lengths)]
+        joined: Bytes = self.data[
+            np.arange(total) + np.repeat(self.starts[places] - (stops - lengths), lengths)
+        ]
         return joined
 
 
@@ -113,18 +119,25 @@ NUMBERS, CYRILLIC, CAPITALISED, AFTER_A_SPACE = 7, 6, 30, 60
 NUMBER_OF_MORPHEMES = Choice([52, 46, 2])
 NUMBER_OF_DIGITS = Choice([2, 8, 12, 20, 18, 14, 10, 8, 8])
 LEXICON = 3000
-MORPHEME, ENDING = Choice(falling(LEXICON, 10)), Choice([40 * (1 << 17), *falling(ENDINGS.count(" "), 1)])
+MORPHEME, ENDING = (
+    Choice(falling(LEXICON, 10)),
+    Choice([40 * (1 << 17), *falling(ENDINGS.count(" "), 1)]),
+)
 DIGITS_AT, ENDINGS_AT, LATIN_AT = 2, 12, 13 + ENDINGS.count(" ")
-"""Where they begin in the texts of a language; after its morphemes in Latin letters come these with capitals."""
+"""Where they begin in the texts of a language; after its morphemes in Latin letters come these with
+capitals.
+"""
 CANDIDATES_AT_ONCE = 1 << 17
 
 
 def distinct(
     blocks: Iterator[tuple[Bytes, Integers]], words: int
 ) -> Iterator[tuple[Bytes, Integers, NDArray[np.bool_]]]:
-    """The first `words` different words of blocks: their bytes joined, their lengths, and which of its block they are.
+    """The first `words` different words of blocks: their bytes joined, their lengths, and which of
+    its block they are.
 
-    Words with equal hashes are taken as equal: once in some hundred thousand tables a new one is lost.
+    Words with equal hashes are taken as equal: once in some hundred thousand tables a new one is
+    lost.
     """
     seen, left = np.empty(0, dtype=np.uint64), words
     for data, lengths in blocks:
@@ -147,7 +160,15 @@ def random_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
     of_language, drawing = numbers.stream(), numbers.stream()
     latin = morphemes(of_language, ONSETS, VOWELS, CODAS)
     cyrillic = morphemes(of_language, CYRILLIC_ONSETS, CYRILLIC_VOWELS, CYRILLIC_CODAS)
-    texts = ["", " ", *"0123456789", *ENDINGS.split(" "), *latin, *(text.capitalize() for text in latin), *cyrillic]
+    texts = [
+        "",
+        " ",
+        *"0123456789",
+        *ENDINGS.split(" "),
+        *latin,
+        *(text.capitalize() for text in latin),
+        *cyrillic,
+    ]
     pieces = Pieces([text.encode() for text in texts])
     while True:
         places = random_places(drawing, CANDIDATES_AT_ONCE)
@@ -155,7 +176,9 @@ def random_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
 
 
 def random_places(numbers: Numbers, number: int) -> Integers:
-    """For each of `number` random words the places of its pieces in the texts, 0 for none: a space, then up to nine."""
+    """For each of `number` random words the places of its pieces in the texts, 0 for none: a space,
+    then up to nine.
+    """
     kind, case, space = numbers.below(100, 3 * number).reshape(3, number)
     is_number, is_latin = kind < NUMBERS, kind >= NUMBERS + CYRILLIC
     how_many = NUMBER_OF_MORPHEMES.draw(numbers, number)
@@ -189,7 +212,9 @@ def morphemes(numbers: Numbers, *kinds: str) -> list[str]:
 
 
 def word_hashes(data: Bytes, lengths: Integers) -> Unsigned:
-    """A 64-bit hash of each word: the sum of its bytes, each times a random odd number of its place."""
+    """A 64-bit hash of each word: the sum of its bytes, each times a random odd number of its
+    place.
+    """
     starts = np.cumsum(lengths) - lengths
     within = np.arange(len(data)) - np.repeat(starts, lengths)
     factors = Numbers(0).take(int(lengths.max())) | np.uint64(1)
@@ -199,8 +224,9 @@ def word_hashes(data: Bytes, lengths: Integers) -> Unsigned:
 def zipf_counts(words: int, numerator: int, denominator: int, shift: int) -> Unsigned:
     """The counts of V words by rank r: ((V + shift) / (r + shift)) ** exponent, rounded down.
 
-    So the rarest word occurs once, as in a text by the law of Zipf and Mandelbrot, and a smaller table is of an earlier
-    moment in it. The exponent is `numerator` / `denominator`, a power of two: its root is several square roots.
+    So the rarest word occurs once, as in a text by the law of Zipf and Mandelbrot, and a smaller
+    table is of an earlier moment in it. The exponent is `numerator` / `denominator`, a power of
+    two: its root is several square roots.
 
     >>> zipf_counts(100, 3, 2, 0)[[0, 24, 99]].tolist()
     [1000, 8, 1]

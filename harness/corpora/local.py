@@ -1,7 +1,9 @@
-"""data.path: a file, several, a folder, a pattern of names, standard input; all become one plain file.
+"""data.path: a file, several, a folder, a pattern of names, standard input; all become one plain
+file.
 
-An existing file or folder wins over every other reading of the same text, so that a file may be called `[a].txt`. The
-end of a file's name says whether it is compressed and whether it has rows; each row is one document.
+An existing file or folder wins over every other reading of the same text, so that a file may be
+called `[a].txt`. The end of a file's name says whether it is compressed and whether it has rows;
+each row is one document.
 """
 
 from __future__ import annotations
@@ -35,11 +37,14 @@ from harness.common.units import one_line
 from harness.corpora.files import BLOCK_BYTES, Damaged, Part, check_readable, entry, state_of
 
 
-def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tuple[str, Path, tuple[Part, ...]]:
+def local_corpus(
+    card: Mapping[str, Any], special_tokens: Sequence[str]
+) -> tuple[str, Path, tuple[Part, ...]]:
     """The name of what data.path names, one plain file of it, and the parts of that file.
 
-    A single plain file is used in place. Anything else is joined into one, cached until a member changes: each document
-    (a file, or a row) is followed by the first special token unless it ends with it or is empty.
+    A single plain file is used in place. Anything else is joined into one, cached until a member
+    changes: each document (a file, or a row) is followed by the first special token unless it ends
+    with it or is empty.
     """
     path, column = card["path"], card.get("column")
     if path == "-":
@@ -54,10 +59,12 @@ def local_corpus(card: Mapping[str, Any], special_tokens: Sequence[str]) -> tupl
 
 
 def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> list[Any]:
-    """The files that `path` names, in order; those of a folder or pattern sorted by their path, of a URL by `behind`.
+    """The files that `path` names, in order; those of a folder or pattern sorted by their path, of
+    a URL by `behind`.
 
-    A folder means all plain files in it at any depth, except hidden ones and those in hidden folders; links to folders
-    are not followed. A pattern is a shell's, with `**` for folders at any depth.
+    A folder means all plain files in it at any depth, except hidden ones and those in hidden
+    folders; links to folders are not followed. A pattern is a shell's, with `**` for folders at any
+    depth.
     """
     if not path:
         raise Refusal("data.path is empty; set data.path=FILE or data.path=[A,B]")
@@ -73,7 +80,9 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> l
         raise Refusal("standard input cannot be joined with files; set data.path=- alone")
     if is_url(path):
         if behind is None:
-            raise Refusal(f"{path} is not on this machine; counting=dask counts it where it is, or download it first")
+            raise Refusal(
+                f"{path} is not on this machine; counting=dask counts it where it is, or download it first"
+            )
         return behind(path)
     if is_list(path):
         return members_of(split_list(path, "data.path"), behind)
@@ -81,16 +90,22 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> l
         return [Path(place)]
     paths = sorted(path for path in glob.glob(place, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
     if not paths:
-        raise Refusal(f"{place} not found, and no file matches it as a pattern; check data.path", UNMEASURED)
+        raise Refusal(
+            f"{place} not found, and no file matches it as a pattern; check data.path", UNMEASURED
+        )
     return [Path(path) for path in paths]
 
 
 def files_below(folder: Path) -> list[Path]:
     def fail(error: OSError) -> None:
-        raise Refusal(f"cannot read {error.filename} ({reason(error)}); name files by a pattern", UNMEASURED) from error
+        raise Refusal(
+            f"cannot read {error.filename} ({reason(error)}); name files by a pattern", UNMEASURED
+        ) from error
 
     if folder.resolve() == Path("/"):
-        sentence = f"{folder} is the whole file system; set data.path to a folder of texts, or a pattern"
+        sentence = (
+            f"{folder} is the whole file system; set data.path to a folder of texts, or a pattern"
+        )
         raise Refusal(sentence, UNMEASURED)
     files = []
     for place, folders, names in os.walk(folder, onerror=fail):
@@ -102,20 +117,26 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
 
 
-def separator_of(path: Any, members: Sequence[Any], column: str | None, special_tokens: Sequence[str]) -> str:
+def separator_of(
+    path: Any, members: Sequence[Any], column: str | None, special_tokens: Sequence[str]
+) -> str:
     """What the documents of these files are joined by; nothing if there is one text.
 
     Raises Refusal for a column of plain text, and for several documents without a special token.
     """
     has_rows = any(map(rows_of, members))
     if column is not None and not has_rows:
-        raise Refusal(f"data.column={column}, but {path} is plain text; {', '.join(ROWS)} files have columns")
+        raise Refusal(
+            f"data.column={column}, but {path} is plain text; {', '.join(ROWS)} files have columns"
+        )
     if len(members) == 1 and not has_rows:
         return ""
     if not special_tokens:
         what = f"these {len(members)} files" if len(members) > 1 else "its rows"
         advice = "add one, or join them yourself: COMMAND | ... data.path=-"
-        raise Refusal(f"{what} are joined by the first special token, and special_tokens is empty; {advice}")
+        raise Refusal(
+            f"{what} are joined by the first special token, and special_tokens is empty; {advice}"
+        )
     return special_tokens[0]
 
 
@@ -146,12 +167,16 @@ def is_url(text: Any) -> bool:
     return isinstance(text, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text) is not None
 
 
-def assemble(members: Sequence[Path], separator: str, column: str | None, name: str) -> tuple[Path, tuple[Part, ...]]:
+def assemble(
+    members: Sequence[Path], separator: str, column: str | None, name: str
+) -> tuple[Path, tuple[Part, ...]]:
     """One file of these members and its parts, made again if a member has changed.
 
     Raises Refusal, and leaves nothing, if a member cannot be read or the cache has no room.
     """
-    folder = entry("texts", [(str(member), state_of(member)) for member in members], separator, column)
+    folder = entry(
+        "texts", [(str(member), state_of(member)) for member in members], separator, column
+    )
     if not folder.exists():
         size, before = sum(member.stat().st_size for member in members), 0
         with files.placing(folder) as temporary, bar(f"reading {name}", size, "bytes") as show:
@@ -162,14 +187,23 @@ def assemble(members: Sequence[Path], separator: str, column: str | None, name: 
                     parts.append((text.tell(), described(member)))
                     with member.open("rb") as file:
                         for document in documents_in(member, file, column):
-                            append(text, document, separator.encode(), lambda: show(before + file.tell()))  # noqa: B023
+                            append(
+                                text,
+                                document,
+                                separator.encode(),
+                                lambda: show(before + file.tell()),  # noqa: B023
+                            )
                     before += member.stat().st_size
             (temporary / "parts.json").write_text(json.dumps(parts))
-    return folder / "text", tuple(Part(*part) for part in json.loads((folder / "parts.json").read_text()))
+    return folder / "text", tuple(
+        Part(*part) for part in json.loads((folder / "parts.json").read_text())
+    )
 
 
 def documents_in(member: Any, file: IO[bytes], column: str | None) -> Iterator[Iterator[bytes]]:
-    """Each document of a file as blocks: its rows, or all of it. Raises Refusal, naming the row, if one is not text."""
+    """Each document of a file as blocks: its rows, or all of it. Raises Refusal, naming the row, if
+    one is not text.
+    """
     if (rows := rows_of(member)) is None:
         yield blocks_of(member, file)
         return
@@ -179,10 +213,14 @@ def documents_in(member: Any, file: IO[bytes], column: str | None) -> Iterator[I
             yield iter([value.encode()])
         except (AttributeError, UnicodeEncodeError) as error:  # of half a surrogate pair
             kind = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
-            raise bad_row(member, place, f"column {column!r} holds {kind}, which is not text") from error
+            raise bad_row(
+                member, place, f"column {column!r} holds {kind}, which is not text"
+            ) from error
 
 
-def append(text: BinaryIO, document: Iterator[bytes], end: bytes, show: Callable[[], object] = bool) -> None:
+def append(
+    text: BinaryIO, document: Iterator[bytes], end: bytes, show: Callable[[], object] = bool
+) -> None:
     """Write a document, then the separator unless the document ends with it or is empty."""
     tail = b""
     for block in document:
@@ -195,17 +233,26 @@ def append(text: BinaryIO, document: Iterator[bytes], end: bytes, show: Callable
 
 def described(member: Any) -> str:
     """A file, and what its bytes are counted in if that is not the file itself."""
-    return f"{member}" + (", the texts in it" if rows_of(member) else ", unpacked" * is_compressed(member))
+    return f"{member}" + (
+        ", the texts in it" if rows_of(member) else ", unpacked" * is_compressed(member)
+    )
 
 
 @functools.cache
 def spooled() -> Path:
-    """The file that standard input was written to: in the cache, where there is room; removed when the process ends."""
+    """The file that standard input was written to: in the cache, where there is room; removed when
+    the process ends.
+    """
     if sys.stdin is None or sys.stdin.isatty():
-        raise Refusal("data.path=- reads standard input, and nothing is piped into it; run COMMAND | ... data.path=-")
+        raise Refusal(
+            "data.path=- reads standard input, and nothing is piped into it; run COMMAND | ... data.path=-"
+        )
     folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=files.cache_folder("texts")))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with (folder / "standard input").open("wb") as file, bar("reading standard input", 0, "bytes") as show:
+    with (
+        (folder / "standard input").open("wb") as file,
+        bar("reading standard input", 0, "bytes") as show,
+    ):
         while block := sys.stdin.buffer.read(BLOCK_BYTES):
             file.write(block)
             show(file.tell())
@@ -232,7 +279,9 @@ def rows_of(path: Any) -> Callable[[Any, IO[bytes], str], Rows] | None:
     >>> rows_of("a.ndjson.gz").__name__, rows_of("a.TSV").__name__, rows_of("a.txt.gz")
     ('json_rows', 'csv_rows', None)
     """
-    return ROWS.get(suffix_of(str(path)[: -len(suffix_of(path))]) if is_compressed(path) else suffix_of(path))
+    return ROWS.get(
+        suffix_of(str(path)[: -len(suffix_of(path))]) if is_compressed(path) else suffix_of(path)
+    )
 
 
 def blocks_of(path: Any, file: IO[bytes]) -> Iterator[bytes]:
@@ -260,7 +309,9 @@ UNPACKED: dict[str, Callable[[Any], Any]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
-    ".zst": lambda file: io.BufferedReader(extra("pyarrow", "a .zst file").CompressedInputStream(file, "zstd")),
+    ".zst": lambda file: io.BufferedReader(
+        extra("pyarrow", "a .zst file").CompressedInputStream(file, "zstd")
+    ),
 }
 Rows = Iterator[tuple[str, Any]]  # the place and the value of each row
 
@@ -274,9 +325,12 @@ def parquet_rows(path: Any, opened: IO[bytes], column: str) -> Rows:
             for batch in file.iter_batches(1024, columns=[column]):
                 for row, scalar in enumerate(batch.column(0), row + 1):  # noqa: B020
                     yield f"row {row}", scalar.as_py()
-    except (OSError, ValueError, NotImplementedError) as error:  # a text that is not UTF-8 is a ValueError
+    # a text that is not UTF-8 is a ValueError
+    except (OSError, ValueError, NotImplementedError) as error:
         why = f"near row {row}: {one_line(str(error))}"
-        raise Damaged(f"{path} is damaged or not a Parquet file, {why}; get or make it again", UNMEASURED) from error
+        raise Damaged(
+            f"{path} is damaged or not a Parquet file, {why}; get or make it again", UNMEASURED
+        ) from error
 
 
 def json_rows(path: Any, opened: IO[bytes], column: str) -> Rows:
@@ -317,7 +371,9 @@ ROWS: dict[str, Callable[[Any, IO[bytes], str], Rows]] = {
 
 
 def bad_row(path: Any, place: str, why: str) -> Refusal:
-    return Refusal(f"{path}, {place}: {why}; fix or remove that row, or set data.column=NAME", UNMEASURED)
+    return Refusal(
+        f"{path}, {place}: {why}; fix or remove that row, or set data.column=NAME", UNMEASURED
+    )
 
 
 def check_name(path: Any, column: str, names: Sequence[str]) -> None:

@@ -31,7 +31,14 @@ from harness.gate import evidence as store
 from harness.gate.base import NoBase, Side, base_side, located_here, side_of
 from harness.gate.evidence import ABSENT, ALL, BASE, HEAD, UNMEASURED, Evidence
 from harness.gate.judge import ACCEPTED, TREATED, as_json, judge, lines, markdown
-from harness.gate.observe import Arm, Comparison, Sampler, observe_counts, observe_instructions, observe_times
+from harness.gate.observe import (
+    Arm,
+    Comparison,
+    Sampler,
+    observe_counts,
+    observe_instructions,
+    observe_times,
+)
 from harness.gate.rule import DEFAULT_CARD, TIERS, Card, read_card, stored_card
 from harness.measure.machine import environment
 from harness.measure.quiet import timing
@@ -55,19 +62,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure or replay, and report the verdict. Raises Refusal for options that contradict each other."""
+    """Measure or replay, and report the verdict. Raises Refusal for options that contradict each
+    other.
+    """
     if options.accept and options.tiers:
-        raise Refusal("--tiers has no effect with --accept, which is about identity and work; remove it")
+        raise Refusal(
+            "--tiers has no effect with --accept, which is about identity and work; remove it"
+        )
     if options.replay is not None:
         if options.targets or options.tiers or options.concurrent or options.card != DEFAULT_CARD:
-            raise Refusal("targets, --card, --tiers and --concurrent have no effect with --replay; remove them")
+            raise Refusal(
+                "targets, --card, --tiers and --concurrent have no effect with --replay; remove them"
+            )
         evidence = store.read_evidence(options.replay)
-        evidence.question.card = msgspec.to_builtins(stored_card(evidence.question.card, options.overrides))
+        evidence.question.card = msgspec.to_builtins(
+            stored_card(evidence.question.card, options.overrides)
+        )
     else:
         evidence = observe(options)
     verdict = judge(evidence)
     if options.accept:
-        accepted = [finding.message for finding in verdict.findings if finding.message.endswith(ACCEPTED)]
+        accepted = [
+            finding.message for finding in verdict.findings if finding.message.endswith(ACCEPTED)
+        ]
         tell("\n".join(accepted) or "the snapshot is unchanged")
     tell("\n".join(lines(verdict)))
     code = verdict.exit_code(options.treat_inconclusive)
@@ -79,7 +96,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def observe(options: argparse.Namespace) -> Evidence:
-    """Measure every tier. The base is made before anything of head runs, in a place that head is not given."""
+    """Measure every tier. The base is made before anything of head runs, in a place that head is
+    not given.
+    """
     card = requested_card(options)
     variants = registry.select(options.targets or card.variants)
     if not variants:
@@ -89,7 +108,9 @@ def observe(options: argparse.Namespace) -> Evidence:
     with temporary_folder() as folder:
         head = side_of(HEAD, "the working tree", located_here(targets), folder)
         started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        question = store.Question(msgspec.to_builtins(card), 1, started, head.described, environment())
+        question = store.Question(
+            msgspec.to_builtins(card), 1, started, head.described, environment()
+        )
         evidence = store.new_evidence(options.output / store.FILE_NAME, question)
         sampler = Sampler(card, folder, evidence)
         with base_for(sampler, head, options, against, targets) as base:
@@ -105,7 +126,9 @@ def observe(options: argparse.Namespace) -> Evidence:
                     with timing(options.concurrent):
                         observe_times(sampler, comparisons)
             if changed := ", ".join(sampler.changed_files()[:3]):
-                reason = f"the results are not trusted: {changed}, of the base, changed while head ran"
+                reason = (
+                    f"the results are not trusted: {changed}, of the base, changed while head ran"
+                )
                 note(sampler, TIERS, UNMEASURED, reason)
     return evidence
 
@@ -121,7 +144,11 @@ def requested_card(options: argparse.Namespace) -> Card:
 
 @contextlib.contextmanager
 def base_for(
-    sampler: Sampler, head: Side, options: argparse.Namespace, against: VariantCard | None, targets: Sequence[str]
+    sampler: Sampler,
+    head: Side,
+    options: argparse.Namespace,
+    against: VariantCard | None,
+    targets: Sequence[str],
 ) -> Iterator[Side | None]:
     """Yield the base, if a tier needs it and there is one; else the evidence says why not."""
     evidence = sampler.evidence
@@ -136,7 +163,10 @@ def base_for(
         yield base
     else:
         try:
-            with temporary_folder() as folder, base_side(targets, sampler.card.base, folder) as base:
+            with (
+                temporary_folder() as folder,
+                base_side(targets, sampler.card.base, folder) as base,
+            ):
                 sampler.freeze(folder)
                 evidence.add(store.BaseChosen(base.described))
                 yield base
@@ -153,9 +183,13 @@ def note(sampler: Sampler, tiers: Sequence[str], state: str, reason: str) -> Non
 
 
 def compared(card: VariantCard, head: Side, base: Side, against: VariantCard | None) -> Comparison:
-    """Return what a variant is compared with: another one, or itself with the parameters that base's checkout has."""
+    """Return what a variant is compared with: another one, or itself with the parameters that
+    base's checkout has.
+    """
     if against is not None:
-        return Comparison(f"{card.name} against {against.name}", Arm(base, against), Arm(head, card))
+        return Comparison(
+            f"{card.name} against {against.name}", Arm(base, against), Arm(head, card)
+        )
     of_base = (registry.variant_at(Path(place, "conf"), card.name) for place in base.places)
     return Comparison(card.name, Arm(base, next(filter(None, of_base), card)), Arm(head, card))
 
@@ -167,19 +201,63 @@ def _parser() -> argparse.ArgumentParser:
         epilog="examples:\n" + (__doc__ or "").partition("\n\n")[2] + "\n" + EXIT_CODES,
     )
     add = parser.add_argument
-    add("targets", nargs="*", metavar="target", help="variant, tag or package.module:function (default: the card's)")
-    add("--card", default=DEFAULT_CARD, metavar="NAME|FILE", help="of conf/gate, or a file (default: %(default)s)")
-    add("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="of the card")
+    add(
+        "targets",
+        nargs="*",
+        metavar="target",
+        help="variant, tag or package.module:function (default: the card's)",
+    )
+    add(
+        "--card",
+        default=DEFAULT_CARD,
+        metavar="NAME|FILE",
+        help="of conf/gate, or a file (default: %(default)s)",
+    )
+    add(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of the card",
+    )
     add("--tiers", metavar="A,B", help=f"only these of {','.join(TIERS)}")
     mode = parser.add_mutually_exclusive_group().add_argument
-    mode("--against", metavar="COMMIT", help="the base is where HEAD departs from this (default: the main branch)")
+    mode(
+        "--against",
+        metavar="COMMIT",
+        help="the base is where HEAD departs from this (default: the main branch)",
+    )
     mode("--against-variant", metavar="NAME", help="the base is another variant, in the same code")
-    mode("--no-base", action="store_true", help="measure only what needs no base, as for a first commit")
-    mode("--accept", action="store_true", help="write the measured counts of work into the snapshot")
-    mode("--replay", type=Path, metavar="FILE", help="judge stored samples again, without measuring")
-    add("--treat-inconclusive", default="neutral", choices=list(TREATED), help="as 0, 20 or 23 (default: %(default)s)")
-    add("--output", type=Path, default=OUTPUT, metavar="FOLDER", help="of evidence (default: %(default)s)")
-    add("--concurrent", action="store_true", help="measure although another run is being timed on this machine")
+    mode(
+        "--no-base",
+        action="store_true",
+        help="measure only what needs no base, as for a first commit",
+    )
+    mode(
+        "--accept", action="store_true", help="write the measured counts of work into the snapshot"
+    )
+    mode(
+        "--replay", type=Path, metavar="FILE", help="judge stored samples again, without measuring"
+    )
+    add(
+        "--treat-inconclusive",
+        default="neutral",
+        choices=list(TREATED),
+        help="as 0, 20 or 23 (default: %(default)s)",
+    )
+    add(
+        "--output",
+        type=Path,
+        default=OUTPUT,
+        metavar="FOLDER",
+        help="of evidence (default: %(default)s)",
+    )
+    add(
+        "--concurrent",
+        action="store_true",
+        help="measure although another run is being timed on this machine",
+    )
     return parser
 
 

@@ -1,9 +1,10 @@
 """The two sides of a comparison: for each the folders from which Python imports what is compared.
 
-Both sides are measured by the same harness; they differ in the packages that the trainers are in. Each side has a
-folder of links to its packages, which comes first wherever Python looks. The base of a change is the commit it departs
-from, checked out beside the working tree. Its compiled modules are copied from there if nothing that is compiled has
-changed, else built. The base is made before anything of head runs, and compared with itself afterwards.
+Both sides are measured by the same harness; they differ in the packages that the trainers are in.
+Each side has a folder of links to its packages, which comes first wherever Python looks. The base
+of a change is the commit it departs from, checked out beside the working tree. Its compiled modules
+are copied from there if nothing that is compiled has changed, else built. The base is made before
+anything of head runs, and compared with itself afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +31,21 @@ from harness.measure.process import PACKAGES
 
 OURS = ("harness", "variants")  # what every measured process imports: the worker, and the contract
 NOT_COMPILED = (
-    *("", ".py", ".pyi", ".ipynb", ".md", ".rst", ".txt", ".cff", ".html", ".css", ".js", ".svg", ".png"),
+    *(
+        "",
+        ".py",
+        ".pyi",
+        ".ipynb",
+        ".md",
+        ".rst",
+        ".txt",
+        ".cff",
+        ".html",
+        ".css",
+        ".js",
+        ".svg",
+        ".png",
+    ),
     *(".yaml", ".yml", ".json", ".jsonl", ".csv"),
 )
 BUILD_FILE = "setup.py"  # it may decide what is compiled, and so may a file with any other suffix
@@ -43,7 +58,9 @@ class NoBase(Exception):
 
 @dataclass(frozen=True)
 class Side:
-    """One side: `described` is for people, `places` are where Python looks, a folder of links to packages first."""
+    """One side: `described` is for people, `places` are where Python looks, a folder of links to
+    packages first.
+    """
 
     name: str
     described: str
@@ -52,24 +69,40 @@ class Side:
     """The base's. Nothing may be written there, not even what Python compiles."""
 
 
-def side_of(name: str, described: str, links: Mapping[str, Path], folder: Path, checkout: Path | None = None) -> Side:
-    """Return a side with links to these packages, to ours unless they are among them, and to what lies beside these."""
+def side_of(
+    name: str, described: str, links: Mapping[str, Path], folder: Path, checkout: Path | None = None
+) -> Side:
+    """Return a side with links to these packages, to ours unless they are among them, and to what
+    lies beside these.
+    """
     folder = folder / name
     folder.mkdir(parents=True)
-    for package, path in {**{package: Path(PACKAGES, package) for package in OURS}, **links}.items():
+    for package, path in {
+        **{package: Path(PACKAGES, package) for package in OURS},
+        **links,
+    }.items():
         suffix = "" if path.is_dir() else "".join(path.suffixes)
         (folder / f"{package}{suffix}").symlink_to(path)
-    return Side(name, described, [str(folder), *dict.fromkeys(str(path.parent) for path in links.values())], checkout)
+    return Side(
+        name,
+        described,
+        [str(folder), *dict.fromkeys(str(path.parent) for path in links.values())],
+        checkout,
+    )
 
 
 def located_here(targets: Sequence[str]) -> dict[str, Path]:
-    """Return where the current folder or this process has the packages or modules of these targets."""
+    """Return where the current folder or this process has the packages or modules of these
+    targets.
+    """
     places = (os.getcwd(), *sys.path, PACKAGES)  # noqa: PTH109
     paths = {}
     for package in sorted({target.partition(":")[0].partition(".")[0] for target in targets}):
         spec = machine.located(package, places, {})
         if spec is not None:
-            paths[package] = Path([*(spec.submodule_search_locations or []), str(spec.origin)][0]).resolve()
+            paths[package] = Path(
+                [*(spec.submodule_search_locations or []), str(spec.origin)][0]
+            ).resolve()
     return paths
 
 
@@ -103,32 +136,44 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path) -> Iterator[
 
 
 def repository_of(packages: Mapping[str, Path]) -> Path:
-    """Return the root of the one repository that has all packages. Raises NoBase if there is none."""
+    """Return the root of the one repository that has all packages. Raises NoBase if there is
+    none.
+    """
     paths = list(map(str, packages.values()))
     try:
         root = git(Path(paths[0]).parent, "rev-parse", "--show-toplevel")
         git(Path(root), "ls-files", "--error-unmatch", *paths)
     except (Refusal, FileNotFoundError) as error:
-        raise NoBase(f"git has no repository with {' and '.join(paths)}; commit it, or {NO_BASE_HINT}") from error
+        raise NoBase(
+            f"git has no repository with {' and '.join(paths)}; commit it, or {NO_BASE_HINT}"
+        ) from error
     return Path(root).resolve()
 
 
 def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:
-    """Return the merge base with the first of these names that git has, or the commit before HEAD if that is HEAD."""
+    """Return the merge base with the first of these names that git has, or the commit before HEAD
+    if that is HEAD.
+    """
     name = next((name for name in against if commit_of(root, name)), None)
     if name is None:
-        raise NoBase(f"git has none of {', '.join(against)}; fetch it, use --against COMMIT, or {NO_BASE_HINT}")
+        raise NoBase(
+            f"git has none of {', '.join(against)}; fetch it, use --against COMMIT, or {NO_BASE_HINT}"
+        )
     try:
         commit = git(root, "merge-base", "HEAD", name)
     except Refusal as error:
-        raise NoBase(f"HEAD and {name} have no common commit in this clone; run git fetch --unshallow") from error
+        raise NoBase(
+            f"HEAD and {name} have no common commit in this clone; run git fetch --unshallow"
+        ) from error
     if commit != commit_of(root, "HEAD"):
         return commit, f"{commit[:12]} (where HEAD departs from {name})"
     if git(root, "status", "--porcelain", "--untracked-files=no"):
         return commit, f"{commit[:12]} (HEAD)"
     if before := commit_of(root, "HEAD^"):
         return before, f"{before[:12]} (the commit before HEAD)"
-    raise NoBase(f"HEAD is the first commit here; {NO_BASE_HINT}, or run git fetch --unshallow in a shallow clone")
+    raise NoBase(
+        f"HEAD is the first commit here; {NO_BASE_HINT}, or run git fetch --unshallow in a shallow clone"
+    )
 
 
 def commit_of(root: Path, name: str) -> str:
@@ -143,9 +188,13 @@ def git(folder: Path, *arguments: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "-C", str(folder), *arguments]
     try:
-        return subprocess.run(command, capture_output=True, check=True, text=True, env=environment).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, check=True, text=True, env=environment
+        ).stdout.strip()
     except subprocess.CalledProcessError as error:
-        raise Refusal(f"git {arguments[0]} failed ({last_line(error.stderr)})", UNMEASURED) from error
+        raise Refusal(
+            f"git {arguments[0]} failed ({last_line(error.stderr)})", UNMEASURED
+        ) from error
 
 
 def last_line(output: str) -> str:
@@ -158,18 +207,30 @@ def last_line(output: str) -> str:
 def compiled_modules(targets: Sequence[str], packages: Mapping[str, Path]) -> list[Path]:
     """Return the compiled modules of the working tree that these targets may import."""
     folders = tuple({str(path.parent) for path in packages.values()})
-    files = {path for target in targets for path in machine.closure(target.partition(":")[0], folders).values()}
+    files = {
+        path
+        for target in targets
+        for path in machine.closure(target.partition(":")[0], folders).values()
+    }
     return sorted(path for path in files if path.name.endswith(tuple(EXTENSION_SUFFIXES)))
 
 
-def provide_compiled(root: Path, checkout: Path, commit: str, build: str, modules: Sequence[Path]) -> None:
-    """Copy the compiled modules into the checkout if nothing that is compiled has changed, else build them there."""
+def provide_compiled(
+    root: Path, checkout: Path, commit: str, build: str, modules: Sequence[Path]
+) -> None:
+    """Copy the compiled modules into the checkout if nothing that is compiled has changed, else
+    build them there.
+    """
     for module in modules:
         source = module.with_name(module.name.partition(".")[0] + ".pyx")
         if source.is_file() and source.stat().st_mtime > module.stat().st_mtime:
-            raise Refusal(f"{source.name} is newer than its compiled module; run pip install -e .", UNMEASURED)
+            raise Refusal(
+                f"{source.name} is newer than its compiled module; run pip install -e .", UNMEASURED
+            )
     changed = map(Path, git(root, "diff", "--name-only", "-z", commit).split("\0"))
-    if modules and any(path.name == BUILD_FILE or path.suffix not in NOT_COMPILED for path in changed):
+    if modules and any(
+        path.name == BUILD_FILE or path.suffix not in NOT_COMPILED for path in changed
+    ):
         build_base(checkout, build)
         return
     for module in modules:
@@ -179,19 +240,28 @@ def provide_compiled(root: Path, checkout: Path, commit: str, build: str, module
 
 
 def build_base(checkout: Path, build: str) -> None:
-    """Build what is compiled. Raises Refusal with the reason, and with what the build needs if a module is missing."""
+    """Build what is compiled. Raises Refusal with the reason, and with what the build needs if a
+    module is missing.
+    """
     command = [part.replace("{python}", sys.executable) for part in shlex.split(build)]
     with bar("building the base", 0, "modules"):
         built = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     if built.returncode != 0:
         reason, project = last_line(built.stderr or built.stdout), checkout / "pyproject.toml"
         if "No module named" in reason and project.is_file():
-            requires = tomllib.loads(project.read_text()).get("build-system", {}).get("requires", [])
+            requires = (
+                tomllib.loads(project.read_text()).get("build-system", {}).get("requires", [])
+            )
             packages = " ".join(f"'{requirement}'" for requirement in requires)
-            raise Refusal(f"building the base: {reason}; run {sys.executable} -m pip install {packages}", UNMEASURED)
+            raise Refusal(
+                f"building the base: {reason}; run {sys.executable} -m pip install {packages}",
+                UNMEASURED,
+            )
         raise Refusal(f"cannot build the base with base.build={build!r} ({reason})", UNMEASURED)
 
 
 def file_states(top: Path) -> dict[str, int]:
-    """Return when every file below a folder changed last, by the kernel's time, which cannot be set back."""
+    """Return when every file below a folder changed last, by the kernel's time, which cannot be set
+    back.
+    """
     return {str(path.relative_to(top)): path.lstat().st_ctime_ns for path in top.rglob("*")}

@@ -1,10 +1,13 @@
-"""What a gate observed, one line of JSON each, and the snapshot of counts of work that is committed with the code.
+"""What a gate observed, one line of JSON each, and the snapshot of counts of work that is committed
+with the code.
 
-The first line of evidence is the question, then comes every observation in its order. Lines are written as they come,
-so an interrupted run leaves what it observed; the verdict is a function of the file.
+The first line of evidence is the question, then comes every observation in its order. Lines are
+written as they come, so an interrupted run leaves what it observed; the verdict is a function of
+the file.
 
-The snapshot has the tallies of every variant on the gate's corpora. They are equal on every machine, so any difference
-is a change of the algorithm, and must be accepted by writing the snapshot again.
+The snapshot has the tallies of every variant on the gate's corpora. They are equal on every
+machine, so any difference is a change of the algorithm, and must be accepted by writing the
+snapshot again.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ from harness.proof.prove import Identity
 FILE_NAME, VERDICT, SUMMARY = "samples.jsonl", "verdict.json", "summary.md"
 PASS, MISMATCH, DRIFT, REGRESSION = "pass", "mismatch", "drift", "regression"
 UNMEASURED, INCONCLUSIVE, ABSENT = "unmeasured", "inconclusive", "absent"
-"""The states of a finding. `absent` cannot run here, or has nothing to be compared with: neither good nor bad."""
+"""The states of a finding. `absent` cannot run here, or has nothing to be compared with: neither
+good nor bad.
+"""
 ALL = "all"  # in place of a variant: it is about a whole tier
 TRIAGE, CONFIRM = "triage", "confirm"
 BASE, HEAD, AGAIN = "base", "head", "again"
@@ -74,7 +79,9 @@ class Merges(Observation, tag="identity"):
 
 
 class Tallies(Observation, tag="tallies"):
-    """The counts of work of one variant on one corpus, and those of the snapshot, if there is one."""
+    """The counts of work of one variant on one corpus, and those of the snapshot, if there is
+    one.
+    """
 
     variant: str
     corpus: str
@@ -175,14 +182,20 @@ def _line(value: Any) -> str:
 
 
 def read_evidence(path: Path) -> Evidence:
-    """Read a stored file without a last line that was cut short. Raises Refusal if it is not a gate's."""
+    """Read a stored file without a last line that was cut short. Raises Refusal if it is not a
+    gate's.
+    """
     path = path / FILE_NAME if path.is_dir() else path
     try:
         first, *lines = path.read_bytes().split(b"\n")
         question = msgspec.json.decode(first, type=Question)
-        return Evidence(question, [msgspec.json.decode(line, type=AnyObservation) for line in lines[:-1]])
+        return Evidence(
+            question, [msgspec.json.decode(line, type=AnyObservation) for line in lines[:-1]]
+        )
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({reason(error)}); pass --replay a gate's output") from error
+        raise Refusal(
+            f"cannot read {path} ({reason(error)}); pass --replay a gate's output"
+        ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{path} is not evidence of a gate ({error}); pass --replay a gate's output"
         raise Refusal(message, errors.UNMEASURED) from error
@@ -210,11 +223,20 @@ def accept(path: Path, evidence: Evidence) -> None:
     Sorted, a line for each count: a change of one is a line of a diff.
     """
     snapshot = read_snapshot(path) or Snapshot()
-    merges = [each for each in evidence.of(Merges) if each.identity is not None and each.identity.kind == WRONG]
+    merges = [
+        each
+        for each in evidence.of(Merges)
+        if each.identity is not None and each.identity.kind == WRONG
+    ]
     wrong = {(each.variant, each.corpus) for each in merges}
     for each in evidence.of(Tallies):
         if (each.tallies or each.expected) and (each.variant, each.corpus) not in wrong:
             snapshot.counters.setdefault(each.variant, {})[each.corpus] = each.tallies
     content = json.dumps(msgspec.to_builtins(snapshot), indent=1, sort_keys=True) + "\n"
-    write_whole(path, content.encode(), "choose another file with --set work.counters=FILE", errors.UNMEASURED)
+    write_whole(
+        path,
+        content.encode(),
+        "choose another file with --set work.counters=FILE",
+        errors.UNMEASURED,
+    )
     evidence.add(Accepted())

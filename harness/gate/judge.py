@@ -1,4 +1,5 @@
-"""The verdict: findings from a gate's evidence, the exit code, and the texts for people and programs.
+"""The verdict: findings from a gate's evidence, the exit code, and the texts for people and
+programs.
 
 `judge` is a pure function of the evidence, so `--replay` gives the same verdict again.
 """
@@ -16,7 +17,17 @@ from harness.common.comparison import Comparison
 from harness.common.console import markdown_text
 from harness.common.units import bytes_text, count_text, counted_text, share_text
 from harness.gate import evidence as store
-from harness.gate.evidence import ABSENT, ALL, DRIFT, INCONCLUSIVE, MISMATCH, PASS, REGRESSION, UNMEASURED, Evidence
+from harness.gate.evidence import (
+    ABSENT,
+    ALL,
+    DRIFT,
+    INCONCLUSIVE,
+    MISMATCH,
+    PASS,
+    REGRESSION,
+    UNMEASURED,
+    Evidence,
+)
 from harness.gate.rule import ESCALATE, TIERS, Card, decide, is_larger, stored_card
 from harness.proof import IDENTICAL, UP_TO_TIES, WRONG
 
@@ -31,7 +42,12 @@ HEADINGS = {
 }
 """The gravest first."""
 STATES = tuple(HEADINGS)
-CODES = {MISMATCH: errors.MISMATCH, DRIFT: errors.MISMATCH, REGRESSION: errors.REGRESSION, PASS: errors.OK}
+CODES = {
+    MISMATCH: errors.MISMATCH,
+    DRIFT: errors.MISMATCH,
+    REGRESSION: errors.REGRESSION,
+    PASS: errors.OK,
+}
 TREATED = {"pass": errors.OK, "fail": errors.REGRESSION, "neutral": errors.INCONCLUSIVE}
 IDENTITY, WORK, TIME = TIERS
 PROVED = (IDENTICAL, UP_TO_TIES)
@@ -69,11 +85,15 @@ class GateVerdict:
 
     def exit_code(self, treat_inconclusive: str = "neutral") -> int:
         """Return the command's exit code; it is never 0 if nothing was measured."""
-        return {**CODES, INCONCLUSIVE: TREATED[treat_inconclusive]}.get(self.state(), errors.UNMEASURED)
+        return {**CODES, INCONCLUSIVE: TREATED[treat_inconclusive]}.get(
+            self.state(), errors.UNMEASURED
+        )
 
     def tiers(self) -> dict[str, list[str]]:
         """Return the states of each tier that has findings."""
-        states = {tier: [each.state for each in self.findings if each.tier == tier] for tier in TIERS}
+        states = {
+            tier: [each.state for each in self.findings if each.tier == tier] for tier in TIERS
+        }
         return {tier: found for tier, found in states.items() if found}
 
 
@@ -90,28 +110,42 @@ def judge(evidence: Evidence) -> GateVerdict:
         for each in evidence.of(store.Merges)
         if each.status != "skipped" or each.variant not in measured  # on a corpus that suits it
     ]
-    findings += [finding for each in evidence.of(store.Tallies) for finding in tally_findings(each, accepted)]
+    findings += [
+        finding for each in evidence.of(store.Tallies) for finding in tally_findings(each, accepted)
+    ]
     findings += [instructions_finding(card, each) for each in evidence.of(store.Instructions)]
-    findings += [time_finding(card, each, samples.get(each.comparison, [])) for each in evidence.of(store.Timed)]
-    findings += [Finding(each.tier, each.state, each.variant, each.reason) for each in evidence.of(store.Note)]
+    findings += [
+        time_finding(card, each, samples.get(each.comparison, []))
+        for each in evidence.of(store.Timed)
+    ]
+    findings += [
+        Finding(each.tier, each.state, each.variant, each.reason)
+        for each in evidence.of(store.Note)
+    ]
     findings += [finding for tier in card.tiers for finding in tier_not_measured(tier, findings)]
     return GateVerdict(sorted(findings, key=lambda finding: STATES.index(finding.state)))
 
 
 def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """A finding of a requested tier without a result; the same code is one if anything else was measured."""
+    """A finding of a requested tier without a result; the same code is one if anything else was
+    measured.
+    """
     own = [finding for finding in findings if finding.tier == tier]
     if any(finding.state != ABSENT or finding.variant == ALL for finding in own):
         return
     same_code = any(finding.message.endswith(SAME_CODE) for finding in own)
-    state = ABSENT if same_code and any(finding.state != ABSENT for finding in findings) else UNMEASURED
+    state = (
+        ABSENT if same_code and any(finding.state != ABSENT for finding in findings) else UNMEASURED
+    )
     more = f" (and {count_text(len(own) - 1)} more)" if len(own) > 1 else ""
     why = f"{own[0].message}{more}" if own else "the card has no corpus for these variants"
     yield Finding(tier, state, ALL, f"{tier} was not measured: {why}")
 
 
 def merges_finding(merges: store.Merges, known_wrong: str | None = None) -> Finding:
-    """One variant's merges on one corpus; an outside trainer that the card knows to be wrong fails nothing."""
+    """One variant's merges on one corpus; an outside trainer that the card knows to be wrong fails
+    nothing.
+    """
     identity = merges.identity
     if merges.status == "skipped":
         state, message = ABSENT, merges.reason
@@ -131,7 +165,11 @@ def merges_finding(merges: store.Merges, known_wrong: str | None = None) -> Find
 
 def tally_findings(observed: store.Tallies, accepted: bool) -> Iterator[Finding]:
     """One variant's counts of work on one corpus against the snapshot."""
-    subject, counted, expected = f"{observed.variant} on {observed.corpus}", observed.tallies, observed.expected
+    subject, counted, expected = (
+        f"{observed.variant} on {observed.corpus}",
+        observed.tallies,
+        observed.expected,
+    )
     if expected is None and not counted:
         found = [(ABSENT, f"{subject}: the trainer counts nothing of its work", "")]
     elif expected is None and observed.snapshot:
@@ -139,9 +177,18 @@ def tally_findings(observed: store.Tallies, accepted: bool) -> Iterator[Finding]
     elif expected is None:
         found = [(ABSENT, f"{subject}: no snapshot of counts of work", "writes one")]
     elif counted == expected:
-        found = [(PASS, f"{subject}: {counted_text(len(counted), 'count')} of work as in the snapshot", "")]
+        found = [
+            (
+                PASS,
+                f"{subject}: {counted_text(len(counted), 'count')} of work as in the snapshot",
+                "",
+            )
+        ]
     else:
-        changes = {tally: (expected.get(tally), counted.get(tally)) for tally in sorted({*expected, *counted})}
+        changes = {
+            tally: (expected.get(tally), counted.get(tally))
+            for tally in sorted({*expected, *counted})
+        }
         found = [
             (DRIFT, f"{subject}, {tally}: {change_text(before, after)}", "accepts it")
             for tally, (before, after) in changes.items()
@@ -159,7 +206,9 @@ def change_text(before: int | None, after: int | None) -> str:
     >>> change_text(1000, 1100), change_text(None, 5), change_text(0, 5)
     ('1,000 -> 1,100 (+10.0 %)', 'none -> 5', '0 -> 5')
     """
-    sides = " -> ".join("none" if number is None else count_text(number) for number in (before, after))
+    sides = " -> ".join(
+        "none" if number is None else count_text(number) for number in (before, after)
+    )
     return f"{sides} ({signed(after / before - 1)})" if before and after is not None else sides
 
 
@@ -171,13 +220,19 @@ def instructions_finding(card: Card, counted: store.Instructions) -> Finding:
     before, after, layouts = max(counted.base), min(counted.head), len(counted.head)
     share, most = relative_increase(counted.base, counted.head), card.work.instructions.most
     change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
-    ranges = f", the maximum of base and the minimum of head in {layouts} layouts of memory" if layouts > 1 else ""
+    ranges = (
+        f", the maximum of base and the minimum of head in {layouts} layouts of memory"
+        if layouts > 1
+        else ""
+    )
     message = f"{name}, instructions: {change}{ranges}; at most {signed(most)}"
     return Finding(WORK, REGRESSION if share > most else PASS, name, message)
 
 
 def relative_increase(base: Sequence[int], head: Sequence[int]) -> float:
-    """By which share head takes more than base in every layout of memory: its minimum against base's maximum."""
+    """By which share head takes more than base in every layout of memory: its minimum against
+    base's maximum.
+    """
     return min(head) / max(base) - 1
 
 
@@ -188,7 +243,9 @@ def time_finding(card: Card, timed: store.Timed, samples: Sequence[store.Sample]
         is_head, where = sample.arm == store.HEAD, f"in block {sample.block} of {sample.stage}"
         if sample.status != "ok":
             message = f"{subject}: {sample.arm} was {sample.status} {where}: {sample.reason}"
-            return Finding(TIME, UNMEASURED if is_head else ABSENT, timed.variant, message, timed.corpus)
+            return Finding(
+                TIME, UNMEASURED if is_head else ABSENT, timed.variant, message, timed.corpus
+            )
         if sample.merges_sha256 != timed.merges_sha256:
             message = f"{subject}: {sample.arm} made other merges than the proved ones {where}"
             tier, state = (IDENTITY, MISMATCH) if is_head else (TIME, ABSENT)
@@ -198,7 +255,9 @@ def time_finding(card: Card, timed: store.Timed, samples: Sequence[store.Sample]
     state = INCONCLUSIVE if decision.state == ESCALATE else decision.state
     effect, memory = decision.effect, decision.memory
     if state == REGRESSION and memory is not None and is_larger(card.time, memory):
-        message = f"{subject}: {decision.why} ({signed(memory[0])}, {bytes_text(round(memory[1]))} more)"
+        message = (
+            f"{subject}: {decision.why} ({signed(memory[0])}, {bytes_text(round(memory[1]))} more)"
+        )
     elif effect is not None:
         message = f"{subject}, {effect.clock} time: {decision.why}{effect_text(effect)}"
     else:
@@ -208,7 +267,9 @@ def time_finding(card: Card, timed: store.Timed, samples: Sequence[store.Sample]
 
 
 def effect_text(effect: Comparison) -> str:
-    """An effect with its interval and its blocks, in brackets; nothing if no block was undisturbed."""
+    """An effect with its interval and its blocks, in brackets; nothing if no block was
+    undisturbed.
+    """
     if not effect.blocks:
         return ""
     interval = ""
@@ -216,7 +277,9 @@ def effect_text(effect: Comparison) -> str:
         interval = f", between {signed(effect.low - 1)} and {signed(effect.high - 1)}"
     of = f" of {effect.blocks + effect.left_out}" if effect.left_out else ""
     slower = share_text(sum(ratio > 1 for ratio in effect.ratios) / len(effect.ratios))
-    return f" ({signed(effect.ratio - 1)}{interval}, slower in {slower} of {effect.blocks}{of} blocks)"
+    return (
+        f" ({signed(effect.ratio - 1)}{interval}, slower in {slower} of {effect.blocks}{of} blocks)"
+    )
 
 
 def signed(share: float, decimals: int = 1) -> str:
@@ -231,7 +294,8 @@ def signed(share: float, decimals: int = 1) -> str:
 
 
 def lines(verdict: GateVerdict) -> list[str]:
-    """Return the lines for a terminal: the headline, the tiers, then what did not pass, the gravest first.
+    """Return the lines for a terminal: the headline, the tiers, then what did not pass, the gravest
+    first.
 
     Variants that are absent for the same reason share a line. Times are shown also if they passed.
     """
@@ -244,7 +308,11 @@ def lines(verdict: GateVerdict) -> list[str]:
     text = ["; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *whole.values()])]
     names = {**HEADINGS, ABSENT: "not measured"}
     for tier, states in verdict.tiers().items():
-        counts = (f"{count_text(states.count(state))} {names[state]}" for state in STATES if state in states)
+        counts = (
+            f"{count_text(states.count(state))} {names[state]}"
+            for state in STATES
+            if state in states
+        )
         text.append(f"  {tier:<9}{', '.join(counts)}")
     absent: dict[str, dict[str, None]] = {}
     for each in findings:
@@ -252,15 +320,23 @@ def lines(verdict: GateVerdict) -> list[str]:
             absent.setdefault(each.reason, {})[each.variant] = None
     text += [f"{each.state:<13}{each.message}" for each in bad]
     text += [f"{ABSENT:<13}{', '.join(variants)}: {reason}" for reason, variants in absent.items()]
-    return text + [f"{PASS:<13}{each.message}" for each in findings if (each.state, each.tier) == (PASS, TIME)]
+    return text + [
+        f"{PASS:<13}{each.message}" for each in findings if (each.state, each.tier) == (PASS, TIME)
+    ]
 
 
 def markdown(verdict: GateVerdict, evidence: Evidence) -> str:
-    """Return the summary of a pull request: the lines of the terminal, what was compared, and where."""
+    """Return the summary of a pull request: the lines of the terminal, what was compared, and
+    where.
+    """
     sign = {PASS: "✅", INCONCLUSIVE: "❔", ABSENT: "❔"}.get(verdict.state(), "❌")
     first, *rest = lines(verdict)
     question = evidence.question
-    facts = [question.environment.get("cpu"), question.environment.get("python"), question.started[:10]]
+    facts = [
+        question.environment.get("cpu"),
+        question.environment.get("python"),
+        question.started[:10],
+    ]
     sides = f"Base: {base_of(evidence) or 'none'}; head: {question.head}."
     text = [f"### {sign} {markdown_text(first)}", "", "```text", *rest, "```", ""]
     return "\n".join([*text, markdown_text(f"{sides} {', '.join(filter(None, facts))}")]) + "\n"
@@ -271,7 +347,9 @@ def base_of(evidence: Evidence) -> str | None:
 
 
 def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:
-    """Return the verdict with every number behind it, for programs; the samples are in the file that --replay reads."""
+    """Return the verdict with every number behind it, for programs; the samples are in the file
+    that --replay reads.
+    """
     return {
         "schema": 1,
         "verdict": verdict.state(),

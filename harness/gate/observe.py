@@ -1,8 +1,9 @@
-"""Measuring the two sides, tier after tier: each run is a fresh process, each observation is written as it comes.
+"""Measuring the two sides, tier after tier: each run is a fresh process, each observation is
+written as it comes.
 
-Identity and work run every variant once on every corpus. Instructions of base and head are counted under callgrind: a
-count may depend on where things lie in memory, so a higher one is repeated in other layouts. Time takes interleaved
-samples of base and head, until the rule has decided.
+Identity and work run every variant once on every corpus. Instructions of base and head are counted
+under callgrind: a count may depend on where things lie in memory, so a higher one is repeated in
+other layouts. Time takes interleaved samples of base and head, until the rule has decided.
 """
 
 from __future__ import annotations
@@ -25,7 +26,18 @@ from harness.common.registry import VariantCard
 from harness.common.units import duration_text
 from harness.gate import evidence as store
 from harness.gate.base import Side, file_states
-from harness.gate.evidence import ABSENT, BASE, HEAD, INCONCLUSIVE, PASS, UNMEASURED, Evidence, Sample, Snapshot, Timed
+from harness.gate.evidence import (
+    ABSENT,
+    BASE,
+    HEAD,
+    INCONCLUSIVE,
+    PASS,
+    UNMEASURED,
+    Evidence,
+    Sample,
+    Snapshot,
+    Timed,
+)
 from harness.gate.judge import SAME_CODE, relative_increase
 from harness.gate.rule import ESCALATE, Card, decide
 from harness.measure.callgrind import measure_instructions
@@ -63,7 +75,9 @@ class Arm:
         return self.variant.name
 
     def code(self) -> tuple[Any, ...]:
-        """Return what it runs: target, parameters, and the digest of the source, None if there is none."""
+        """Return what it runs: target, parameters, and the digest of the source, None if there is
+        none.
+        """
         target, params = self.variant.target, self.variant.params
         return target, params, source_sha256(target, params, self.side.places)
 
@@ -97,7 +111,9 @@ class Result:
 
     @property
     def digest(self) -> str | None:
-        return merges_sha256(self.merges) if self.merges is not None and self.status == "ok" else None
+        return (
+            merges_sha256(self.merges) if self.merges is not None and self.status == "ok" else None
+        )
 
 
 class NotMeasured(Exception):
@@ -106,7 +122,9 @@ class NotMeasured(Exception):
 
 @dataclass
 class Sampler:
-    """Makes tasks and runs variants; `folder` holds what they need. Frozen files are to stay as they are."""
+    """Makes tasks and runs variants; `folder` holds what they need. Frozen files are to stay as
+    they are.
+    """
 
     card: Card
     folder: Path
@@ -120,17 +138,23 @@ class Sampler:
 
     def changed_files(self) -> list[str]:
         """Return the frozen files that were changed, added or removed."""
-        states = ((before.items(), file_states(folder).items()) for folder, before in self.frozen.items())
+        states = (
+            (before.items(), file_states(folder).items()) for folder, before in self.frozen.items()
+        )
         return sorted({name for before, after in states for name, _ in before ^ after})
 
     def task(self, name: str, say: Sequence[str], wall: float | None = None) -> Task:
-        """Return the task of these overrides; its words are counted once, by the counter that is the definition."""
+        """Return the task of these overrides; its words are counted once, by the counter that is
+        the definition.
+        """
         limits = self.card.limits
         overrides = (*say, f"limits.wall={wall or limits.wall:g}", f"limits.memory={limits.memory}")
         if overrides not in self.tasks:
             cells = planned(overrides).cells
             if len(cells) != 1:
-                raise Refusal(f"corpus {name} of the gate makes {len(cells)} tasks; set one value for each key")
+                raise Refusal(
+                    f"corpus {name} of the gate makes {len(cells)} tasks; set one value for each key"
+                )
             reading, words = cells[0].reading, self.folder / f"words{len(self.tasks)}"
             if reading.file.table:
                 words = reading.file.path
@@ -140,10 +164,21 @@ class Sampler:
             self.tasks[overrides] = Task(name, cells[0], words)
         return self.tasks[overrides]
 
-    def run(self, arm: Arm, task: Task, do: Callable[..., Answer] = measure, seed: str = "", **options: Any) -> Result:
+    def run(
+        self,
+        arm: Arm,
+        task: Task,
+        do: Callable[..., Answer] = measure,
+        seed: str = "",
+        **options: Any,
+    ) -> Result:
         """Run a variant once in a fresh process; `seed` is for its hashes."""
-        # Where Python puts compiled files, whatever the user's settings are; the base was compiled when it was made.
-        variables = {"PYTHONPYCACHEPREFIX": str(self.folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
+        # Where Python puts compiled files, whatever the user's settings are; the base was compiled
+        # when it was made.
+        variables = {
+            "PYTHONPYCACHEPREFIX": str(self.folder / "compiled"),
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
         if arm.side.checkout is not None:
             variables = {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": "1"}
         if seed:
@@ -151,20 +186,34 @@ class Sampler:
         job = train_job(task.cell, arm.variant, task.words)
         with temporary_folder() as folder:
             output = folder / "output"
-            answer = do(job, output, task.cell.count.limits, places=arm.side.places, variables=variables, **options)
+            answer = do(
+                job,
+                output,
+                task.cell.count.limits,
+                places=arm.side.places,
+                variables=variables,
+                **options,
+            )
             reason = without_paths(answer["reason"], task.cell.reading)
             return Result(answer, read_merges(output, answer), reason or "no reason was given")
 
     def run_well(self, arm: Arm, task: Task, **options: Any) -> Result:
-        """Run a variant. Raises NotMeasured if it fails: a base that fails, or what cannot run here, is only absent."""
+        """Run a variant. Raises NotMeasured if it fails: a base that fails, or what cannot run
+        here, is only absent.
+        """
         result = self.run(arm, task, **options)
         if result.status == "ok":
             return result
         absent = result.status == "skipped" or arm.side.name == BASE
-        raise NotMeasured(ABSENT if absent else UNMEASURED, f"{arm.side.name} was {result.status}: {result.reason}")
+        raise NotMeasured(
+            ABSENT if absent else UNMEASURED,
+            f"{arm.side.name} was {result.status}: {result.reason}",
+        )
 
     def beside(self, stage: str, do: Callable[[Any], Any], things: Sequence[Any]) -> Iterator[Any]:
-        """Yield what `do` returns of each, on all processors, for no time is taken; after a failure none starts."""
+        """Yield what `do` returns of each, on all processors, for no time is taken; after a failure
+        none starts.
+        """
         threads = ThreadPoolExecutor(usable_cores())
         try:
             with bar(stage, len(things), "variants") as show:
@@ -176,7 +225,9 @@ class Sampler:
 
 
 def identities(task: Task, results: Mapping[str, Result]) -> list[Identity | None]:
-    """Return the proof of each result's merges, equal ones proved once; None for a result without merges."""
+    """Return the proof of each result's merges, equal ones proved once; None for a result without
+    merges.
+    """
     cell = task.cell
     tie_break = None if cell.tie_break == OWN else TieBreak(cell.tie_break)
     words, proofs = exchange.read_words(task.words)[0], dict[str | None, Identity]()
@@ -198,19 +249,27 @@ def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard]
         if not arms or not rule.say:
             continue
         task = sampler.task(corpus, rule.say)
-        runs = sampler.beside(f"identity and work on {corpus}", partial(sampler.run, task=task), arms)
+        runs = sampler.beside(
+            f"identity and work on {corpus}", partial(sampler.run, task=task), arms
+        )
         results = dict(zip([arm.name for arm in arms], runs, strict=True))
         observe_results(sampler, task, results, snapshot)
 
 
-def observe_results(sampler: Sampler, task: Task, results: Mapping[str, Result], snapshot: Snapshot | None) -> None:
+def observe_results(
+    sampler: Sampler, task: Task, results: Mapping[str, Result], snapshot: Snapshot | None
+) -> None:
     tiers, add = sampler.card.tiers, sampler.evidence.add
     proofs = identities(task, results) if "identity" in tiers else [None] * len(results)
     for (name, result), identity in zip(results.items(), proofs, strict=True):
         if "identity" in tiers:
             number = None if result.merges is None else len(result.merges)
             reason = result.reason if identity is None else None
-            add(store.Merges(name, task.name, result.status, reason, number, result.digest, identity))
+            add(
+                store.Merges(
+                    name, task.name, result.status, reason, number, result.digest, identity
+                )
+            )
         if "work" in tiers and result.digest is not None:
             tallies = dict(sorted(result.answer["tallies"].items()))
             expected = snapshot.counters.get(name, {}).get(task.name) if snapshot else None
@@ -227,7 +286,9 @@ def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) ->
             changed.append(comparison)
     if changed:
         task = sampler.task("instructions", rule.say, wall=rule.wall)
-        for counted in sampler.beside("instructions", partial(count_instructions, sampler, task), changed):
+        for counted in sampler.beside(
+            "instructions", partial(count_instructions, sampler, task), changed
+        ):
             sampler.evidence.add(counted)
 
 
@@ -258,7 +319,9 @@ def observe_times(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
             if comparison.same_code:
                 raise NotMeasured(ABSENT, SAME_CODE)
             if time.monotonic() > until:
-                raise NotMeasured(INCONCLUSIVE, f"not started within time.seconds, {duration_text(rule.seconds)}")
+                raise NotMeasured(
+                    INCONCLUSIVE, f"not started within time.seconds, {duration_text(rule.seconds)}"
+                )
             observe_time(sampler, comparison)
         except NotMeasured as error:
             (state, reason), name = error.args, comparison.name
@@ -266,7 +329,9 @@ def observe_times(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
 
 
 def observe_time(sampler: Sampler, comparison: Comparison) -> None:
-    """Choose the size, then measure the blocks of triage, and of confirmation if they are requested."""
+    """Choose the size, then measure the blocks of triage, and of confirmation if they are
+    requested.
+    """
     rule, name = sampler.card.time, comparison.name
     task, of_base = sized_task(sampler, comparison.base)
     timed = Timed(
@@ -274,17 +339,27 @@ def observe_time(sampler: Sampler, comparison: Comparison) -> None:
         variant=comparison.head.name,
         corpus=task.cell.reading.file.name,
         threads=task.cell.count.threads,
-        merges_sha256=right_digest(task, {"base": of_base, "head": sampler.run_well(comparison.head, task)}),
+        merges_sha256=right_digest(
+            task, {"base": of_base, "head": sampler.run_well(comparison.head, task)}
+        ),
     )
     sampler.evidence.add(timed)
-    for stage, number in {store.TRIAGE: rule.triage.blocks, store.CONFIRM: rule.confirm.blocks}.items():
+    for stage, number in {
+        store.TRIAGE: rule.triage.blocks,
+        store.CONFIRM: rule.confirm.blocks,
+    }.items():
         samples = list(sample_blocks(sampler, comparison, timed, task, stage, number))
-        if decide(rule, store.blocks_of(samples, store.TRIAGE), threads=timed.threads).state != ESCALATE:
+        if (
+            decide(rule, store.blocks_of(samples, store.TRIAGE), threads=timed.threads).state
+            != ESCALATE
+        ):
             return
 
 
 def sized_task(sampler: Sampler, base: Arm) -> tuple[Task, Result]:
-    """Return the smallest size at which base takes long enough, and its result. Raises NotMeasured."""
+    """Return the smallest size at which base takes long enough, and its result. Raises
+    NotMeasured.
+    """
     rule = sampler.card.time
     for size in rule.sizes:
         task = sampler.task("time", [*rule.say, f"{rule.grow}={size}"])
@@ -301,7 +376,9 @@ def right_digest(task: Task, results: Mapping[str, Result]) -> str:
     for result, identity in zip(results.values(), identities(task, results), strict=True):
         if identity is not None and identity.kind == IDENTICAL and result.digest is not None:
             return result.digest
-        reasons.append("there are none" if identity is None else f"{identity.kind}, {identity.reason}")
+        reasons.append(
+            "there are none" if identity is None else f"{identity.kind}, {identity.reason}"
+        )
     raise NotMeasured(UNMEASURED, f"its merges are not proved: {'; '.join(dict.fromkeys(reasons))}")
 
 
@@ -314,10 +391,18 @@ def sample_blocks(
         if block % sampler.card.time.control.every == 0:
             arms.append((store.AGAIN, comparison.base))
         sampler.order.shuffle(arms)
-        seed = str(sampler.order.randrange(1, 1 << 32))  # of hashes: their cost is the same for all samples of a block
+        # of hashes: their cost is the same for all samples of a block
+        seed = str(sampler.order.randrange(1, 1 << 32))
         for name, arm in arms:
             result = sampler.run(arm, task, seed=seed)
-            sample = Sample(timed.comparison, stage, block, name, result.status, **figures_of(result, timed.threads))
+            sample = Sample(
+                timed.comparison,
+                stage,
+                block,
+                name,
+                result.status,
+                **figures_of(result, timed.threads),
+            )
             sampler.evidence.add(sample)
             if sample.status != "ok" or sample.merges_sha256 != timed.merges_sha256:
                 return
@@ -337,5 +422,9 @@ def figures_of(result: Result, threads: int) -> dict[str, Any]:
     times = sample_of({**answer, "threads": threads, "seconds": {"total": answer.get("total")}})
     if result.status != "ok" or times is None:
         return {"reason": result.reason}
-    figures = {"wall_seconds": times.wall_seconds, "cpu_seconds": times.cpu_seconds, "pressure": times.pressure}
+    figures = {
+        "wall_seconds": times.wall_seconds,
+        "cpu_seconds": times.cpu_seconds,
+        "pressure": times.pressure,
+    }
     return {**figures, "peak_bytes": answer.get("peak_rss_bytes"), "merges_sha256": result.digest}

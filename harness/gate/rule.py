@@ -1,8 +1,9 @@
 """The gate's card, and the decision about time that follows from its thresholds.
 
-`decide` is a pure function of the card and of samples in blocks. A few blocks (triage) decide whether to look longer;
-only blocks measured afterwards (confirmation) can fail a change. Ratios are taken within blocks, since what disturbs a
-machine lasts longer than a block. The control compares base with itself; if that differs, the machine is too noisy.
+`decide` is a pure function of the card and of samples in blocks. A few blocks (triage) decide
+whether to look longer; only blocks measured afterwards (confirmation) can fail a change. Ratios are
+taken within blocks, since what disturbs a machine lasts longer than a block. The control compares
+base with itself; if that differs, the machine is too noisy.
 """
 
 from __future__ import annotations
@@ -112,7 +113,9 @@ class Card(Struct, frozen=True):
 
 
 def read_card(name: str, overrides: Sequence[str] = ()) -> Card:
-    """Return the card of a name or file, over the usual one, with `key=value` overrides. Raises Refusal."""
+    """Return the card of a name or file, over the usual one, with `key=value` overrides. Raises
+    Refusal.
+    """
     cards = registry.cards("gate")
     if name not in cards and not Path(name).is_file():
         raise Refusal(f"{registry.unknown('gate card', name, cards)}; or pass the name of a file")
@@ -121,7 +124,9 @@ def read_card(name: str, overrides: Sequence[str] = ()) -> Card:
 
 
 def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> Card:
-    """Return the card that evidence was measured by, with overrides; keys that another version had are ignored."""
+    """Return the card that evidence was measured by, with overrides; keys that another version had
+    are ignored.
+    """
     try:
         stored = msgspec.convert(card, Card)
     except msgspec.ValidationError as error:
@@ -153,12 +158,16 @@ def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequenc
 
 ESCALATE = "escalate"
 CONTROL_CONFIDENCE = 0.99
-"""Of the control's interval; it is looked at only before a regression is reported, so 1 % of these may be lost."""
+"""Of the control's interval; it is looked at only before a regression is reported, so 1 % of these
+may be lost.
+"""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The result of a stage, the reason, and what it was taken from: `memory` is a share and bytes."""
+    """The result of a stage, the reason, and what it was taken from: `memory` is a share and
+    bytes.
+    """
 
     state: str
     why: str
@@ -167,8 +176,12 @@ class Decision:
     memory: tuple[float, float] | None = None
 
 
-def decide(rule: TimeRule, first: Sequence[Block], fresh: Sequence[Block] = (), threads: int = 1) -> Decision:
-    """Return the decision of the blocks of triage and of confirmation; `escalate` requests the latter."""
+def decide(
+    rule: TimeRule, first: Sequence[Block], fresh: Sequence[Block] = (), threads: int = 1
+) -> Decision:
+    """Return the decision of the blocks of triage and of confirmation; `escalate` requests the
+    latter.
+    """
     if len(first) < rule.triage.blocks:
         return Decision(INCONCLUSIVE, f"{len(first)} of {rule.triage.blocks} blocks were measured")
     decision = triage(rule, first, threads)
@@ -215,9 +228,16 @@ def confirm(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
     return Decision(state, why, slower, control, memory)
 
 
-def figures(blocks: Sequence[Block], threads: int) -> tuple[Comparison, Comparison | None, tuple[float, float] | None]:
-    """Head against base, base against itself in the blocks that have it twice, and the increase of memory."""
-    base, head, again = ([block[arm].times(threads) for block in blocks if arm in block] for arm in (BASE, HEAD, AGAIN))
+def figures(
+    blocks: Sequence[Block], threads: int
+) -> tuple[Comparison, Comparison | None, tuple[float, float] | None]:
+    """Head against base, base against itself in the blocks that have it twice, and the increase of
+    memory.
+    """
+    base, head, again = (
+        [block[arm].times(threads) for block in blocks if arm in block]
+        for arm in (BASE, HEAD, AGAIN)
+    )
     slower = compare(head, base)
     assert slower is not None
     return slower, compare(again, base, CONTROL_CONFIDENCE), memory_increase(blocks)
@@ -229,12 +249,16 @@ def excludes(rule: TimeRule, slower: Comparison) -> bool:
 
 
 def memory_increase(blocks: Sequence[Block]) -> tuple[float, float] | None:
-    """By which share and how many bytes head's peak is higher, in the median block; None if it was not measured."""
+    """By which share and how many bytes head's peak is higher, in the median block; None if it was
+    not measured.
+    """
     peaks = [(block[BASE].peak_bytes, block[HEAD].peak_bytes) for block in blocks]
     measured = [(base, head) for base, head in peaks if base and head]
     if not measured:
         return None
-    return median(head / base - 1 for base, head in measured), median(head - base for base, head in measured)
+    return median(head / base - 1 for base, head in measured), median(
+        head - base for base, head in measured
+    )
 
 
 def is_larger(rule: TimeRule, memory: tuple[float, float] | None) -> bool:

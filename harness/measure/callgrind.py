@@ -1,12 +1,15 @@
-"""Counting instead of timing: the instructions of a trainer's call, counted by callgrind, however busy the machine is.
+"""Counting instead of timing: the instructions of a trainer's call, counted by callgrind, however
+busy the machine is.
 
-Callgrind writes what it has counted whenever the C library's ctermid is entered. The measured process enters it where
-the call starts and where it ends, so the second account is the call's alone. What else could change the count is fixed:
-the hash seed, the addresses (by valgrind itself), which of its functions the C library chooses by looking at the
-processor, and when it joins small blocks of freed memory, else in bursts (3 % of a call, or nothing).
+Callgrind writes what it has counted whenever the C library's ctermid is entered. The measured
+process enters it where the call starts and where it ends, so the second account is the call's
+alone. What else could change the count is fixed: the hash seed, the addresses (by valgrind itself),
+which of its functions the C library chooses by looking at the processor, and when it joins small
+blocks of freed memory, else in bursts (3 % of a call, or nothing).
 
-The addresses are those of one code in one folder: in another they are others, and what hashes by them, as Abseil's maps
-do, then takes other steps. A layout moves them on purpose, so that a count can be seen to depend on them.
+The addresses are those of one code in one folder: in another they are others, and what hashes by
+them, as Abseil's maps do, then takes other steps. A layout moves them on purpose, so that a count
+can be seen to depend on them.
 """
 
 from __future__ import annotations
@@ -23,17 +26,40 @@ from typing import Any
 from harness.measure.process import Answer, Limits, OnProgress, measure
 
 MARKED_FUNCTION = "ctermid"
-OPTIONS = ("--tool=callgrind", "--quiet", f"--dump-before={MARKED_FUNCTION}", "--compress-pos=yes", "--dump-line=no")
+OPTIONS = (
+    "--tool=callgrind",
+    "--quiet",
+    f"--dump-before={MARKED_FUNCTION}",
+    "--compress-pos=yes",
+    "--dump-line=no",
+)
 """Without a model of a cache."""
 OF_THE_CALL = 2  # the number of the call's account: the first is of everything before it
 ONE_THREAD = "callgrind runs one thread at a time, so instructions are counted with threads=1 only"
 NOT_INSTALLED = "counting instructions needs valgrind; install it with: apt-get install valgrind"
-# The C library has functions for every generation of processors; without these features all take the same ones.
-FEATURES = ("AVX512F", "AVX512VL", "AVX512BW", "AVX2", "BMI2", "LZCNT", "MOVBE", "ERMS", "FSRM", "RTM", "SSE4_2")
-TUNABLES = ("glibc.malloc.mxfast=0", "glibc.cpu.hwcaps=" + ",".join(f"-{feature}" for feature in FEATURES))
+# The C library has functions for every generation of processors; without these features all take
+# the same ones.
+FEATURES = (
+    "AVX512F",
+    "AVX512VL",
+    "AVX512BW",
+    "AVX2",
+    "BMI2",
+    "LZCNT",
+    "MOVBE",
+    "ERMS",
+    "FSRM",
+    "RTM",
+    "SSE4_2",
+)
+TUNABLES = (
+    "glibc.malloc.mxfast=0",
+    "glibc.cpu.hwcaps=" + ",".join(f"-{feature}" for feature in FEATURES),
+)
 SETTINGS = {"PYTHONHASHSEED": "0", "GLIBC_TUNABLES": ":".join(TUNABLES), "LD_BIND_NOW": "1"}
 PADDING = "BPE_HARNESS_PADDING"
-STEP = 12_345  # the bytes by which the environment grows from layout to layout: three pages and a little
+# the bytes by which the environment grows from layout to layout: three pages and a little
+STEP = 12_345
 MOST_LAYOUTS = 10  # Linux takes no variable of 128 KiB
 NOT_UNDER_VALGRIND = ("total", "cpu_seconds", "system_seconds", "peak_rss_bytes")
 """Figures of the tool and not of the trainer."""
@@ -49,7 +75,8 @@ def measure_instructions(
     layout: int = 0,
     **options: Any,
 ) -> Answer:
-    """Run a trainer's job under callgrind: its answer has `instructions` and no time. For the rest see measure.
+    """Run a trainer's job under callgrind: its answer has `instructions` and no time. For the rest
+    see measure.
 
     `layout`, from 0 to MOST_LAYOUTS - 1, moves what the process keeps in memory.
     """
@@ -62,7 +89,11 @@ def measure_instructions(
         output,
         limits,
         on_progress,
-        under=[valgrind, *OPTIONS, f"--callgrind-out-file={str(output).replace('%', '%%')}/callgrind.%p"],
+        under=[
+            valgrind,
+            *OPTIONS,
+            f"--callgrind-out-file={str(output).replace('%', '%%')}/callgrind.%p",
+        ],
         variables={**variables, **SETTINGS, PADDING: "x" * (layout * STEP)},
         **options,
     )
@@ -71,7 +102,9 @@ def measure_instructions(
     answer.update(seconds={}, memory_is_sampled=False)
     if answer["status"] == "ok":
         try:
-            version = subprocess.run([valgrind, "--version"], capture_output=True, text=True, check=False).stdout
+            version = subprocess.run(
+                [valgrind, "--version"], capture_output=True, text=True, check=False
+            ).stdout
             path = f"{platform.machine()}, {' '.join(platform.libc_ver())}"
             tool = f"callgrind of {version.strip() or 'an unknown valgrind'}"
             answer["instructions"] = {"count": count_of_call(output), "path": path, "tool": tool}
@@ -83,7 +116,9 @@ def measure_instructions(
 
 
 def count_of_call(output: Path) -> int:
-    """Return the instructions between the marks. Raises ValueError if callgrind has not seen them, or is not alone."""
+    """Return the instructions between the marks. Raises ValueError if callgrind has not seen them,
+    or is not alone.
+    """
     accounts = [path.name.split(".")[1:] for path in output.glob("callgrind.*")]
     if len({process for process, *_ in accounts}) > 1:
         raise ValueError("it ran in several processes, and instructions are counted of one")

@@ -1,12 +1,12 @@
 """The guard of one measured process: its parent, and the end of all it started.
 
-Run as a script of one thread and few imports. It adopts orphans of the measured process (Linux's child subreaper), so
-that all of them can be found and ended, and their CPU time accounted. If the harness is gone, however it ended, the
-guard ends everything.
+Run as a script of one thread and few imports. It adopts orphans of the measured process (Linux's
+child subreaper), so that all of them can be found and ended, and their CPU time accounted. If the
+harness is gone, however it ended, the guard ends everything.
 
-Arguments: the descriptor that the measured process inherits, and its command. The guard writes `started PID`, and
-`gone STATUS CPU_SECONDS SYSTEM_SECONDS` when the process has ended. It ends everything when its standard input is
-closed.
+Arguments: the descriptor that the measured process inherits, and its command. The guard writes
+`started PID`, and `gone STATUS CPU_SECONDS SYSTEM_SECONDS` when the process has ended. It ends
+everything when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ def main() -> None:
     signal.set_wakeup_fd(waking)
     adopt_orphans()
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=sys.stderr, pass_fds=[int(inherited)], start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        pass_fds=[int(inherited)],
+        start_new_session=True,
     )
     leader = process.pid
     os.close(int(inherited))
@@ -54,23 +58,31 @@ def adopt_orphans() -> None:
 
 
 def report(line: bytes) -> None:
-    with contextlib.suppress(OSError):  # the harness is gone, which is noticed where it is listened to
+    # the harness is gone, which is noticed where it is listened to
+    with contextlib.suppress(OSError):
         os.write(1, line + b"\n")
 
 
 def reap(leader: int) -> bool:
-    """Take the accounts of those that have ended, and report the measured one; return False if no process is left."""
+    """Take the accounts of those that have ended, and report the measured one; return False if no
+    process is left.
+    """
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             if ended[0] == leader:
                 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-                report(b"gone %d %.9f %.9f" % (ended[1], usage.ru_utime + usage.ru_stime, usage.ru_stime))
+                report(
+                    b"gone %d %.9f %.9f"
+                    % (ended[1], usage.ru_utime + usage.ru_stime, usage.ru_stime)
+                )
         return True
     return False
 
 
 def end_all(leader: int) -> None:
-    """End every descendant. They are halted first: what forks could outrun a guard that only kills."""
+    """End every descendant. They are halted first: what forks could outrun a guard that only
+    kills.
+    """
     halted: set[int] = set()
     while fresh := {-leader, *descendants(os.getpid())} - halted:
         for number in fresh:
@@ -89,7 +101,9 @@ def send(number: int, what: signal.Signals) -> None:
 
 
 def descendants(process: int) -> set[int]:
-    """Return the numbers of all processes below one, by the kernel's lists of children; none outside Linux."""
+    """Return the numbers of all processes below one, by the kernel's lists of children; none
+    outside Linux.
+    """
     numbers = [process]
     for number in numbers:  # grows while it is read
         with contextlib.suppress(OSError):

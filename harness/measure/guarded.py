@@ -1,4 +1,6 @@
-"""A measured process from the harness's side: started below a guard, listened to, watched and ended."""
+"""A measured process from the harness's side: started below a guard, listened to, watched and
+ended.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ SECONDS_TO_END = 10.0
 STDERR_TAIL_BYTES = 2000
 MOST_STDERR_BYTES = 16 << 20
 SHARE_OF_TIME_FOR_SHARES = 0.02
-"""Asking for shares of memory may take this part of the time: while the kernel answers, a process cannot map memory."""
+"""Asking for shares of memory may take this part of the time: while the kernel answers, a process
+cannot map memory.
+"""
 
 
 class Cpu(NamedTuple):
@@ -41,20 +45,26 @@ class GuardedProcess:
     `leader` is the number of the process; None if it could not be started.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], stderr: BinaryIO) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], stderr: BinaryIO
+    ) -> None:
         self.stderr = stderr
         self.leader: int | None = None
         self.exit_code: int | None = None
         self.used = Cpu()
         """What all processes that have ended have used, when the measured one ended."""
         self.is_guard_gone = False
-        """Whether the guard ended before the harness let it: a trainer may have ended it, or the kernel for memory."""
+        """Whether the guard ended before the harness let it: a trainer may have ended it, or the
+        kernel for memory.
+        """
         self.members: list[psutil.Process] = []
         self.peak_bytes = 0
         self.is_sampled = sys.platform != "linux"
         """Whether the peak of memory is of looks, and not the kernel's."""
         self.heard_at, self.late = time.perf_counter(), 0.0
-        """When the harness listened last, and for how long something may have waited to be heard."""
+        """When the harness listened last, and for how long something may have waited to be
+        heard.
+        """
         self._shares_again_at = 0.0
         self.line, theirs = socket.socketpair()
         with theirs:
@@ -94,12 +104,17 @@ class GuardedProcess:
         self.reports.close()
 
     def take_report(self) -> None:
-        """Note how the process started or ended, or that its guard is gone: then the process is ended here."""
+        """Note how the process started or ended, or that its guard is gone: then the process is
+        ended here.
+        """
         what, *figures = self.reports.readline().split() or [b""]
         if what == b"started":
             self.leader = int(figures[0])
         elif what == b"gone":
-            self.exit_code, self.used = os.waitstatus_to_exitcode(int(figures[0])), Cpu(*map(float, figures[1:]))
+            self.exit_code, self.used = (
+                os.waitstatus_to_exitcode(int(figures[0])),
+                Cpu(*map(float, figures[1:])),
+            )
         else:
             self.is_guard_gone = True
             self.kill_members()
@@ -128,7 +143,9 @@ class GuardedProcess:
             self.line.send(b".", socket.MSG_DONTWAIT)
 
     def look(self, memory_bytes: int | None = None) -> bool:
-        """Look at all processes, and cut what they print; return whether they hold more memory than a limit."""
+        """Look at all processes, and cut what they print; return whether they hold more memory than
+        a limit.
+        """
         self.guard.send_signal(signal.SIGCONT)  # a trainer may have halted it
         if os.fstat(self.stderr.fileno()).st_size > MOST_STDERR_BYTES:
             end = self.tail().encode()
@@ -142,7 +159,9 @@ class GuardedProcess:
         numbers = guard.descendants(self.guard.pid)
         if sys.platform != "linux":  # where psutil's way takes ten times as long
             with contextlib.suppress(psutil.Error):
-                numbers = {child.pid for child in psutil.Process(self.guard.pid).children(recursive=True)}
+                numbers = {
+                    child.pid for child in psutil.Process(self.guard.pid).children(recursive=True)
+                }
         if numbers:
             known, self.members = {member.pid: member for member in self.members}, []
             for number in numbers:
@@ -152,13 +171,15 @@ class GuardedProcess:
     def weigh(self, limit: int | None) -> bool:
         """Note the memory that the processes hold together; return whether that is over the limit.
 
-        The kernel knows the peak of one process. Pages that several share are divided among them, which takes it long
-        to count. Counting them for each process is quick and gives no less, so it will do within the limit if shares
-        were counted of late.
+        The kernel knows the peak of one process. Pages that several share are divided among them,
+        which takes it long to count. Counting them for each process is quick and gives no less, so
+        it will do within the limit if shares were counted of late.
         """
         sizes = [size for member in self.members if (size := memory_of(member))]
         total = sum(sizes)
-        peak = re.search(r"^VmHWM:\s+(\d+) kB$", content(f"proc/{self.leader}/status"), re.MULTILINE)
+        peak = re.search(
+            r"^VmHWM:\s+(\d+) kB$", content(f"proc/{self.leader}/status"), re.MULTILINE
+        )
         if len(sizes) > 1:
             self.is_sampled = True
             now = time.perf_counter()
@@ -172,8 +193,13 @@ class GuardedProcess:
     def cpu(self) -> Cpu:
         """Return what the process and all that it started have used, by the kernel's account."""
         self.find_members()
-        accounts = [cpu_of(self.guard.pid, children_only=True), *(cpu_of(member.pid) for member in self.members)]
-        return Cpu(sum(account.total for account in accounts), sum(account.system for account in accounts))
+        accounts = [
+            cpu_of(self.guard.pid, children_only=True),
+            *(cpu_of(member.pid) for member in self.members),
+        ]
+        return Cpu(
+            sum(account.total for account in accounts), sum(account.system for account in accounts)
+        )
 
     def waited(self) -> float:
         """Return for how many seconds the process has waited for a processor."""
@@ -196,7 +222,9 @@ class GuardedProcess:
 
 
 def cpu_of(process: int, *, children_only: bool = False) -> Cpu:
-    """Return what a process and its children that it waited for have used; to the nanosecond on Linux, in total."""
+    """Return what a process and its children that it waited for have used; to the nanosecond on
+    Linux, in total.
+    """
     with contextlib.suppress(psutil.Error):
         times = psutil.Process(process).cpu_times()
         total, system = times.children_user + times.children_system, times.children_system
@@ -204,14 +232,17 @@ def cpu_of(process: int, *, children_only: bool = False) -> Cpu:
             own = times.user + times.system
             if sys.platform == "linux":
                 with contextlib.suppress(OSError):
-                    own = time.clock_gettime((~process << 3) | 2)  # the number of another process's clock
+                    # the number of another process's clock
+                    own = time.clock_gettime((~process << 3) | 2)
             total, system = total + own, system + times.system
         return Cpu(total, system)
     return Cpu()
 
 
 def memory_of(process: psutil.Process, *, shared_out: bool = False) -> int:
-    """Return the memory of a process; of pages that it shares only its part, if they are to be `shared_out`."""
+    """Return the memory of a process; of pages that it shares only its part, if they are to be
+    `shared_out`.
+    """
     with contextlib.suppress(psutil.Error):
         memory = process.memory_full_info() if shared_out else process.memory_info()
         return int(getattr(memory, "pss", memory.uss) if shared_out else memory.rss)
@@ -219,7 +250,9 @@ def memory_of(process: psutil.Process, *, shared_out: bool = False) -> int:
 
 
 def waited_seconds(task: str) -> float:
-    """Return for how long a task has been ready to run without running; 0 if the system does not say."""
+    """Return for how long a task has been ready to run without running; 0 if the system does not
+    say.
+    """
     with contextlib.suppress(OSError, IndexError):
         return int(Path(f"/proc/{task}/schedstat").read_text().split()[1]) / 1e9
     return 0.0

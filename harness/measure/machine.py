@@ -1,10 +1,13 @@
-"""The machine and software of a record, what interferes with a call, and which interpreters run trainers.
+"""The machine and software of a record, what interferes with a call, and which interpreters run
+trainers.
 
-Facts are read, never guessed: what the system does not report is "unavailable", or None if it is a number. Of the
-environment's variables only the hash seed goes into a record, and neither the host's name nor any path.
+Facts are read, never guessed: what the system does not report is "unavailable", or None if it is a
+number. Of the environment's variables only the hash seed goes into a record, and neither the host's
+name nor any path.
 
-Measurements belong together only if the code did not change between them. The digest of the code behind a target is of
-its module and of what that imports of its own package, read and never run; compiled modules count by their files.
+Measurements belong together only if the code did not change between them. The digest of the code
+behind a target is of its module and of what that imports of its own package, read and never run;
+compiled modules count by their files.
 """
 
 from __future__ import annotations
@@ -23,7 +26,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from importlib.machinery import BYTECODE_SUFFIXES, EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ModuleSpec,
+    PathFinder,
+)
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -34,7 +43,9 @@ UNAVAILABLE = "unavailable"
 ROOT = Path("/")
 CPU = "sys/devices/system/cpu"
 SWITCH = {"1": "on", "0": "off"}
-COMPILER = re.compile(rb"(GCC: \([^)\0]{0,80}\) [\w.+-]{1,40}|(?:[\w ]{0,20})clang version [^\0\n(]{1,60})")
+COMPILER = re.compile(
+    rb"(GCC: \([^)\0]{0,80}\) [\w.+-]{1,40}|(?:[\w ]{0,20})clang version [^\0\n(]{1,60})"
+)
 """What a compiler leaves in what it makes."""
 COMPOSERS = ("Cython", "omegaconf", "antlr4-python3-runtime")
 """What the required packages bring with them that compiles or composes."""
@@ -46,7 +57,9 @@ OLDEST = (3, 9)  # the oldest Python that the worker and the Python stages run u
 SECONDS_TO_ANSWER = 60
 MODULE_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 CYTHON_IMPORT = re.compile(r"^\s*(?:from|import|cimport)\s+([A-Za-z_][\w.]*)", re.MULTILINE)
-VERSION_PROGRAM = "import platform; print(platform.python_implementation() + ' ' + platform.python_version())"
+VERSION_PROGRAM = (
+    "import platform; print(platform.python_implementation() + ' ' + platform.python_version())"
+)
 
 
 def environment() -> dict[str, Any]:
@@ -75,7 +88,9 @@ def machine() -> dict[str, Any]:
         "memory_bytes": psutil.virtual_memory().total,
         "kernel": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
-        "hypervisor": ("yes" if "hypervisor" in flags else "no sign of one") if flags else UNAVAILABLE,
+        "hypervisor": ("yes" if "hypervisor" in flags else "no sign of one")
+        if flags
+        else UNAVAILABLE,
         "transparent_huge_pages": first_line("sys/kernel/mm/transparent_hugepage/enabled"),
         "container": container(),
     }
@@ -83,7 +98,10 @@ def machine() -> dict[str, Any]:
 
 def host(facts: dict[str, Any]) -> str:
     """Return a short digest: equal for two records that were made on machines of one kind."""
-    parts = [facts[name] for name in ("cpu", "cores", "cores_usable", "memory_bytes", "kernel", "architecture")]
+    parts = [
+        facts[name]
+        for name in ("cpu", "cores", "cores_usable", "memory_bytes", "kernel", "architecture")
+    ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
 
@@ -93,11 +111,15 @@ def python() -> str:
 
 def usable_cores() -> int:
     """Return the number of processors that this process may use."""
-    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) or 1
+    return (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    ) or 1
 
 
 def available_memory() -> int:
-    """Return the bytes that a process may still take, by the machine's and its container's account."""
+    """Return the bytes that a process may still take, by the machine's and its container's
+    account.
+    """
     limit = container()["memory_bytes"]
     available = psutil.virtual_memory().available
     return int(available if limit is None else min(available, limit))
@@ -111,20 +133,29 @@ def cpu_field(name: str) -> str:
 def container() -> dict[str, Any]:
     """Return what control groups leave of the machine: cores' worth of time, and bytes of memory.
 
-    A limit holds for all groups inside the one that it is set on, so the tightest from ours upwards counts.
+    A limit holds for all groups inside the one that it is set on, so the tightest from ours upwards
+    counts.
     """
     quotas = [content(folder / "cpu.max").split() for folder in cgroups()]
     limits = [content(folder / "memory.max") for folder in cgroups()]
-    cores = [int(quota[0]) / int(quota[1]) for quota in quotas if len(quota) == 2 and quota[0].isdigit()]
+    cores = [
+        int(quota[0]) / int(quota[1]) for quota in quotas if len(quota) == 2 and quota[0].isdigit()
+    ]
     memory = [int(limit) for limit in limits if limit.isdigit()]
     return {"cpu_quota_cores": min(cores, default=None), "memory_bytes": min(memory, default=None)}
 
 
 def cgroups() -> list[Path]:
-    """Return the folders of our control group (version 2) and of those above it, innermost first."""
+    """Return the folders of our control group (version 2) and of those above it, innermost
+    first.
+    """
     match = re.search(r"^0::/(.*)$", content("proc/self/cgroup"), re.MULTILINE)
     inner = Path(match[1] if match else "")
-    mounts = [mount for name in ("sys/fs/cgroup/unified", "sys/fs/cgroup") if (mount := ROOT / name).is_dir()]
+    mounts = [
+        mount
+        for name in ("sys/fs/cgroup/unified", "sys/fs/cgroup")
+        if (mount := ROOT / name).is_dir()
+    ]
     # In a container our own group is what is mounted, and its path outside does not exist.
     folders = [mount / above for mount in mounts[:1] for above in (inner, *inner.parents)]
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()] if match else []
@@ -155,7 +186,11 @@ def packages() -> dict[str, str]:
     required: list[str] = []
     if version("bpe-harness") != UNAVAILABLE:
         required = importlib.metadata.requires("bpe-harness") or []
-    plain = [line for line in required if "extra ==" not in line or re.search("""extra == ['"]peers['"]""", line)]
+    plain = [
+        line
+        for line in required
+        if "extra ==" not in line or re.search("""extra == ['"]peers['"]""", line)
+    ]
     names = {match[0] for line in plain if (match := re.match(r"[\w.-]+", line))}
     return {name: version(name) for name in sorted({*names, *COMPOSERS}, key=str.casefold)}
 
@@ -168,7 +203,9 @@ def version(package: str) -> str:
 
 
 def checkout_state() -> dict[str, Any]:
-    """Return the commit of the code and whether it was changed since; unavailable outside a checkout."""
+    """Return the commit of the code and whether it was changed since; unavailable outside a
+    checkout.
+    """
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
         if os.path.samefile(git("rev-parse", "--show-toplevel"), CHECKOUT):  # noqa: PTH121 - not of a project around
             commit = git("rev-parse", "--short=12", "HEAD")
@@ -189,7 +226,9 @@ Totals = dict[str, float | None]
 
 
 def interference() -> Totals:
-    """Return for how long something on the machine waited (PSI, `some`), and what the hypervisor gave to others."""
+    """Return for how long something on the machine waited (PSI, `some`), and what the hypervisor
+    gave to others.
+    """
     return {
         **{f"psi_{kind}_seconds": pressure(kind) for kind in WAITS},
         "steal_seconds": getattr(psutil.cpu_times(), "steal", None),
@@ -202,7 +241,9 @@ def difference(before: Totals, after: Totals) -> Totals:
     {'a': 0.5, 'b': None}
     """
     return {
-        name: round(later - earlier, 6) if (earlier := before[name]) is not None and later is not None else None
+        name: round(later - earlier, 6)
+        if (earlier := before[name]) is not None and later is not None
+        else None
         for name, later in after.items()
     }
 
@@ -216,7 +257,9 @@ def pressure(kind: str) -> float | None:
 
 
 class Interpreter(NamedTuple):
-    """An interpreter by its label in records; `status` and `reason` say why it runs nothing, empty if it does."""
+    """An interpreter by its label in records; `status` and `reason` say why it runs nothing, empty
+    if it does.
+    """
 
     label: str
     status: str = ""
@@ -230,7 +273,11 @@ def interpreter(path: str | None) -> Interpreter:
         return Interpreter(python())
     label = "/".join(Path(path).parts[-3:]).lstrip("/")
     if shutil.which(path) is None:
-        how = "give another path" if "/" in path else f"apt-get install {path}, or set interpreter=PATH"
+        how = (
+            "give another path"
+            if "/" in path
+            else f"apt-get install {path}, or set interpreter=PATH"
+        )
         return Interpreter(label, "skipped", f"interpreter {label!r} not found; {how}")
     try:
         command = [path, "-c", VERSION_PROGRAM]
@@ -238,10 +285,14 @@ def interpreter(path: str | None) -> Interpreter:
         name, number = ended.stdout.split()
         age = tuple(map(int, number.split(".")[:2]))
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return Interpreter(label, "error", f"{label!r} is not a Python; set interpreter=NAME, such as pypy3")
+        return Interpreter(
+            label, "error", f"{label!r} is not a Python; set interpreter=NAME, such as pypy3"
+        )
     if age < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        return Interpreter(label, "error", f"{label!r} is {name} {number}; trainers run under {oldest} or later")
+        return Interpreter(
+            label, "error", f"{label!r} is {name} {number}; trainers run under {oldest} or later"
+        )
     # Builds of one version are distinguished by where they are.
     return Interpreter(f"{name} {number} ({label})" if "/" in path else f"{name} {number}")
 
@@ -252,20 +303,27 @@ def interpreter(path: str | None) -> Interpreter:
 def source_sha256(
     target: str, params: Mapping[str, Any] = MappingProxyType({}), places: Iterable[str] = ()
 ) -> str | None:
-    """Return the digest of the code behind `package.module:function`; None if its module cannot be found.
+    """Return the digest of the code behind `package.module:function`; None if its module cannot be
+    found.
 
-    It is looked for in these places, else where this process would. A program that a parameter names, such as the
-    `./train` of a command, belongs to the code.
+    It is looked for in these places, else where this process would. A program that a parameter
+    names, such as the `./train` of a command, belongs to the code.
     """
     module = target.partition(":")[0]
     files = closure(module, tuple(places) or (*sys.path, os.getcwd(), str(CHECKOUT)))  # noqa: PTH109
     if module not in files:
         return None
-    lines = "".join(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n" for name in sorted(files))
+    lines = "".join(
+        f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n" for name in sorted(files)
+    )
     digest = hashlib.sha256(lines.encode())
-    programs = [path for value in params.values() if isinstance(value, str) for path in programs_in(value)]
+    programs = [
+        path for value in params.values() if isinstance(value, str) for path in programs_in(value)
+    ]
     if programs:
-        digest = hashlib.sha256(b"".join([digest.hexdigest().encode(), *(path.read_bytes() for path in programs)]))
+        digest = hashlib.sha256(
+            b"".join([digest.hexdigest().encode(), *(path.read_bytes() for path in programs)])
+        )
     return digest.hexdigest()
 
 
@@ -279,36 +337,53 @@ def programs_in(command: str) -> list[Path]:
 
 
 def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
-    """Return the files of a module, of its packages, and of all they import of the same top-level package, by name."""
+    """Return the files of a module, of its packages, and of all they import of the same top-level
+    package, by name.
+    """
     package = module.partition(".")[0]
     found: dict[str, Path] = {}
     cache: dict[str, ModuleSpec | None] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        spec = located(name, places, cache) if name not in found and name.partition(".")[0] == package else None
+        spec = (
+            located(name, places, cache)
+            if name not in found and name.partition(".")[0] == package
+            else None
+        )
         if spec is None or spec.origin is None or not Path(spec.origin).is_file():
             continue
         found[name] = file = Path(spec.origin)
         waiting += [name.rpartition(".")[0]] if "." in name else []
         if file.suffix in SOURCE_SUFFIXES:
-            modules, texts = names_in(file.read_bytes(), name, spec.submodule_search_locations is not None)
-            # By a name in a string, below a package that is imported from, a source file may import too.
+            modules, texts = names_in(
+                file.read_bytes(), name, spec.submodule_search_locations is not None
+            )
+            # By a name in a string, below a package that is imported from, a source file may import
+            # too.
             bases = [base for base in modules if base.partition(".")[0] == package]
             waiting += [*modules, *texts, *(f"{base}.{text}" for base in bases for text in texts)]
         else:
             source = file.with_name(f"{name.rpartition('.')[2]}.pyx")
-            waiting += CYTHON_IMPORT.findall(source.read_text(errors="replace")) if source.is_file() else []
+            waiting += (
+                CYTHON_IMPORT.findall(source.read_text(errors="replace"))
+                if source.is_file()
+                else []
+            )
     return found
 
 
-def located(name: str, places: tuple[str, ...], cache: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
+def located(
+    name: str, places: tuple[str, ...], cache: dict[str, ModuleSpec | None]
+) -> ModuleSpec | None:
     """Return where a module is, found package by package, so none of them is run for it."""
     if name not in cache:
         cache[name] = None
         above, _, _ = name.rpartition(".")
         package = located(above, places, cache) if above else None
-        search = list(places) if not above else package.submodule_search_locations if package else None
+        search = (
+            list(places) if not above else package.submodule_search_locations if package else None
+        )
         spec = PathFinder.find_spec(name, search) if search is not None else None
         if spec is not None and not (spec.origin or "").endswith(tuple(BYTECODE_SUFFIXES)):
             cache[name] = spec
@@ -317,7 +392,8 @@ def located(name: str, places: tuple[str, ...], cache: dict[str, ModuleSpec | No
 
 @functools.cache
 def names_in(content: bytes, name: str, is_package: bool) -> tuple[set[str], set[str]]:
-    """Return every module that a source file may import, and its texts that may name one; none if it does not parse.
+    """Return every module that a source file may import, and its texts that may name one; none if
+    it does not parse.
 
     `from a import b` may mean the module `a.b`.
     """
@@ -330,6 +406,10 @@ def names_in(content: bytes, name: str, is_package: bool) -> tuple[set[str], set
                 above = name.split(".")[: -node.level + is_package or None] if node.level else []
                 base = ".".join([*above, *filter(None, [node.module])])
                 modules |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and MODULE_NAME.fullmatch(node.value):
+            elif (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and MODULE_NAME.fullmatch(node.value)
+            ):
                 texts.add(node.value)
     return modules, texts

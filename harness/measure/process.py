@@ -1,10 +1,12 @@
-"""One measurement: a job goes to a fresh process, an answer comes back, whatever happens in between.
+"""One measurement: a job goes to a fresh process, an answer comes back, whatever happens in
+between.
 
-The process is the child of a guard (guard.py), which ends all that was started when the job is over or the harness is
-gone. The process gets its work when its code has been imported. Nothing that it reports of itself is believed if its
-account (witness.py) contradicts it. It finds fresh folders of its own: what a trainer leaves in its working folder, its
-home, or where temporary files and caches go is gone when the next one starts, so nothing is answered from a file of an
-earlier run. Files elsewhere are out of scope.
+The process is the child of a guard (guard.py), which ends all that was started when the job is over
+or the harness is gone. The process gets its work when its code has been imported. Nothing that it
+reports of itself is believed if its account (witness.py) contradicts it. It finds fresh folders of
+its own: what a trainer leaves in its working folder, its home, or where temporary files and caches
+go is gone when the next one starts, so nothing is answered from a file of an earlier run. Files
+elsewhere are out of scope.
 """
 
 from __future__ import annotations
@@ -28,7 +30,14 @@ from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
 from harness.common.units import BytesRead, bytes_text
 from harness.measure.guarded import GuardedProcess
 from harness.measure.quiet import is_concurrent, touch_memory
-from harness.measure.witness import MERGES_TOO_MANY, Answer, BrokenAnswer, ProcessAccount, read_answer, without_answer
+from harness.measure.witness import (
+    MERGES_TOO_MANY,
+    Answer,
+    BrokenAnswer,
+    ProcessAccount,
+    read_answer,
+    without_answer,
+)
 from harness.worker import JOB, JOB_FOLDER, STOP, WORK, exchange
 
 __all__ = ["Answer", "Limits", "OnProgress", "measure"]
@@ -40,7 +49,14 @@ START = (
     "import sys; sys.path[:] = filter(None, sys.path); import runpy; "
     "runpy.run_module(sys.argv.pop(), None, '__main__', True)"
 )
-BEFORE_THE_IMPORT = ("kind", "target", "memory_limit", "import_from", "folder", "counts_instructions")
+BEFORE_THE_IMPORT = (
+    "kind",
+    "target",
+    "memory_limit",
+    "import_from",
+    "folder",
+    "counts_instructions",
+)
 """What a process has to know before it imports the target; its work is not among it."""
 PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
 MAKES_TABLES = "variants.counting.character_classes"
@@ -51,23 +67,31 @@ PLACES = ("HOME", "TMPDIR", "TMP", "TEMP", *(f"XDG_{name}" for name in OF_THE_US
 
 
 class Limits(NamedTuple):
-    """What one measured process may take: seconds of wall time, bytes of memory of its whole group. None: no limit."""
+    """What one measured process may take: seconds of wall time, bytes of memory of its whole group.
+    None: no limit.
+    """
 
     wall_seconds: float | None = None
     memory_bytes: int | None = None
 
 
 OnProgress = Callable[[int], None]
-"""Called with the number of merges made, or with a number of bytes as BytesRead; plainly for a counter's bytes."""
+"""Called with the number of merges made, or with a number of bytes as BytesRead; plainly for a
+counter's bytes.
+"""
 
 
 def measure(
-    job: dict[str, Any], output: Path, limits: Limits, on_progress: OnProgress = lambda _: None, **options: Any
+    job: dict[str, Any],
+    output: Path,
+    limits: Limits,
+    on_progress: OnProgress = lambda _: None,
+    **options: Any,
 ) -> Answer:
     """Run one job and return its answer; `options` are those of measure_once.
 
-    A rejected job runs once more, and the second answer counts: a disturbed machine can contradict an honest trainer
-    once, and a trainer that hides work does so every time.
+    A rejected job runs once more, and the second answer counts: a disturbed machine can contradict
+    an honest trainer once, and a trainer that hides work does so every time.
     """
     concurrent = is_concurrent()
     answer = measure_once(job, output, limits, on_progress, **options)
@@ -87,11 +111,13 @@ def measure_once(
     variables: Mapping[str, str] = MappingProxyType({}),
     places: Sequence[str] | None = None,
 ) -> Answer:
-    """Run one job in a fresh process, which puts its results (merges, words) into the new folder `output`.
+    """Run one job in a fresh process, which puts its results (merges, words) into the new folder
+    `output`.
 
-    Every answer has `status` and `reason`; one that was measured also has seconds, tallies and memory. The
-    process runs `under` another program if one is given, with `variables` added to its environment. It imports from
-    `places` and what is installed, and from nowhere else, if they are given; else also from here.
+    Every answer has `status` and `reason`; one that was measured also has seconds, tallies and
+    memory. The process runs `under` another program if one is given, with `variables` added to its
+    environment. It imports from `places` and what is installed, and from nowhere else, if they are
+    given; else also from here.
     """
     output.mkdir(parents=True)
     if not under:
@@ -111,8 +137,14 @@ def measure_once(
             "import_from": import_from() if places is None else list(places),
             "folder": str(sandbox.working),
         }
-        (sandbox.job / JOB).write_text(json.dumps({name: whole_job.pop(name, None) for name in BEFORE_THE_IMPORT}))
-        environment = {**worker_environment(sandbox, places), **variables, JOB_FOLDER: str(sandbox.job)}
+        (sandbox.job / JOB).write_text(
+            json.dumps({name: whole_job.pop(name, None) for name in BEFORE_THE_IMPORT})
+        )
+        environment = {
+            **worker_environment(sandbox, places),
+            **variables,
+            JOB_FOLDER: str(sandbox.job),
+        }
         with GuardedProcess(command, environment, stderr) as process:
             if process.leader is None:
                 return {"status": "error", "reason": f"cannot start {interpreter}"}
@@ -126,7 +158,8 @@ def measure_once(
 
 
 def worker_environment(sandbox: Sandbox, places: Sequence[str] | None) -> dict[str, str]:
-    """Return the variables of a measured process, which imports the harness from here or from the first of `places`.
+    """Return the variables of a measured process, which imports the harness from here or from the
+    first of `places`.
 
     They name the sandbox's folders; packages that a user has installed are still found.
     """
@@ -138,12 +171,16 @@ def worker_environment(sandbox: Sandbox, places: Sequence[str] | None) -> dict[s
 
 
 def import_from() -> list[str]:
-    """Return where a module of the user's own is looked for first: as here, and in the current folder."""
+    """Return where a module of the user's own is looked for first: as here, and in the current
+    folder.
+    """
     return [os.path.abspath(path) for path in sys.path[:1]] + [os.getcwd()]  # noqa: PTH100, PTH109
 
 
 class Sandbox:
-    """Fresh folders in a new one; the working one shows by links what lies in the current folder."""
+    """Fresh folders in a new one; the working one shows by links what lies in the current
+    folder.
+    """
 
     def __init__(self, path: Path) -> None:
         self.job, self.working = path / "job", path / "work"
@@ -156,17 +193,22 @@ class Sandbox:
                 (self.working / name).symlink_to(Path.cwd() / name)
 
     def give_tables(self) -> None:
-        """Copy the tables of Unicode's classes from the cache, where they are made once, so no process has to."""
+        """Copy the tables of Unicode's classes from the cache, where they are made once, so no
+        process has to.
+        """
         importlib.import_module(MAKES_TABLES).character_classes()
         for table in cache_folder().glob(CHARACTER_CLASSES):
-            with contextlib.suppress(OSError):  # another process is replacing it: the measured one makes its own
+            # another process is replacing it: the measured one makes its own
+            with contextlib.suppress(OSError):
                 shutil.copyfile(table, self.places[CACHE_VARIABLE] / table.name)
 
 
 class Supervision:
     """A measured process while the harness waits for it; `over` says which limit it exceeded."""
 
-    def __init__(self, process: GuardedProcess, work: dict[str, Any], limits: Limits, folder: Path) -> None:
+    def __init__(
+        self, process: GuardedProcess, work: dict[str, Any], limits: Limits, folder: Path
+    ) -> None:
         self.process = process
         self.work = work
         self.limits = limits
@@ -192,7 +234,10 @@ class Supervision:
                 looked_at = now
                 if self.process.look(memory):
                     reason = f"its processes held more than limits.memory={memory} ({bytes_text(memory or 0)})"
-                    self.over = {"status": "out_of_memory", "reason": f"{reason}; raise limits.memory"}
+                    self.over = {
+                        "status": "out_of_memory",
+                        "reason": f"{reason}; raise limits.memory",
+                    }
                     return
             if stop_at is None and wall is not None and now - started > wall:
                 self.over = {"status": "timeout", "reason": f"over limits.wall={wall:g} s"}
@@ -204,7 +249,9 @@ class Supervision:
                 return
 
     def hear(self, block: bytes, on_progress: OnProgress) -> None:
-        """Take what the process says, of a flood the last of each kind. A trainer may say the same, to no effect."""
+        """Take what the process says, of a flood the last of each kind. A trainer may say the same,
+        to no effect.
+        """
         *lines, rest = (self.rest + block).split(b"\n")
         self.rest = rest[-MOST_IN_A_LINE:]
         done, moments = None, {}
@@ -239,23 +286,40 @@ class Supervision:
         except BrokenAnswer as broken:
             answer = {"status": "error", "reason": f"its answer is invalid: {broken}"}
         if answer is None:
-            exit_code = -signal.SIGKILL if self.process.exit_code is None else self.process.exit_code
+            exit_code = (
+                -signal.SIGKILL if self.process.exit_code is None else self.process.exit_code
+            )
             answer = without_answer(exit_code)
         digest = answer.pop("sha256", None)
-        if self.over and not (self.over["status"] == "timeout" and answer["status"] == "ok"):  # it finished just then
+        # it finished just then
+        if self.over and not (self.over["status"] == "timeout" and answer["status"] == "ok"):
             return {**answer, **self.over}
         if answer["status"] == "stopped":
-            return {**answer, "status": "error", "reason": "it stopped early, though no limit was reached"}
+            return {
+                **answer,
+                "status": "error",
+                "reason": "it stopped early, though no limit was reached",
+            }
         if answer["status"] == "ok" and self.process.is_guard_gone:
-            return {**answer, "status": "rejected", "reason": "its guard ended before it, so its time is not known"}
-        if answer["status"] == "ok" and digest is not None and self.digest not in (None, digest.encode()):
+            return {
+                **answer,
+                "status": "rejected",
+                "reason": "its guard ended before it, so its time is not known",
+            }
+        if (
+            answer["status"] == "ok"
+            and digest is not None
+            and self.digest not in (None, digest.encode())
+        ):
             what = "merges" if "merges_done" in answer else "words"
             reason = f"its {what} are not those that it had when its call returned"
             return {**answer, "status": "rejected", "reason": reason}
         return answer
 
     def check(self, answer: Answer, timed: bool) -> None:
-        """Add what the harness knows, and reject an answer that this contradicts; without a clock if not `timed`."""
+        """Add what the harness knows, and reject an answer that this contradicts; without a clock
+        if not `timed`.
+        """
         seen = self.account.record()
         contradicted = self.account.check(answer, seen["witness"]) if "total" in answer else None
         if timed and contradicted is not None and answer["status"] in ("ok", "timeout"):
@@ -264,7 +328,10 @@ class Supervision:
             **seen,
             peak_rss_bytes=self.process.peak_bytes or None,
             memory_is_sampled=self.process.is_sampled or self.account.ended is None,
-            limits={"wall_seconds": self.limits.wall_seconds, "memory_bytes": self.limits.memory_bytes},
+            limits={
+                "wall_seconds": self.limits.wall_seconds,
+                "memory_bytes": self.limits.memory_bytes,
+            },
         )
 
 

@@ -1,9 +1,11 @@
-"""A quiet machine for a timed call: one timed run at a time, memory that was just freed, and what disturbs otherwise.
+"""A quiet machine for a timed call: one timed run at a time, memory that was just freed, and what
+disturbs otherwise.
 
-Two timed runs would measure each other, so a run locks `timing` while it measures times, and another one waits for it.
-A run with concurrent=true waits for nobody: it shares the lock `concurrent`, so that other runs wait for it or say so
-in their records. The kernel drops a lock with the process that holds it, however that ends. The variable
-BPE_HARNESS_LOCKS names another folder for the locks.
+Two timed runs would measure each other, so a run locks `timing` while it measures times, and
+another one waits for it. A run with concurrent=true waits for nobody: it shares the lock
+`concurrent`, so that other runs wait for it or say so in their records. The kernel drops a lock
+with the process that holds it, however that ends. The variable BPE_HARNESS_LOCKS names another
+folder for the locks.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ Reading = tuple[str, bool] | None
 
 
 def timing(concurrent: bool = False) -> io.FileIO:
-    """Hold the machine for timed measurements until the lock is closed; wait while another run holds it.
+    """Hold the machine for timed measurements until the lock is closed; wait while another run
+    holds it.
 
     A `concurrent` run does not wait. Raises Refusal for a lock that cannot be opened.
     """
@@ -62,7 +65,9 @@ def timing(concurrent: bool = False) -> io.FileIO:
 
 
 def is_concurrent(name: str = "concurrent") -> bool:
-    """Return whether runs with concurrent=true are being timed; with `timing`, whether another run is."""
+    """Return whether runs with concurrent=true are being timed; with `timing`, whether another run
+    is.
+    """
     if not os.path.lexists(lock_file(name)):
         return False
     with open_lock(name) as held:
@@ -78,7 +83,9 @@ def lock(file: io.FileIO) -> bool:
 
 
 def lock_file(name: str) -> Path:
-    """Return the path of a lock, the same for every user of the machine whatever their temporary folders are."""
+    """Return the path of a lock, the same for every user of the machine whatever their temporary
+    folders are.
+    """
     return Path(os.environ.get(VARIABLE) or "/tmp", f"bpe-harness-{name}.lock")
 
 
@@ -95,37 +102,52 @@ def open_lock(name: str) -> io.FileIO:
                 path.chmod(0o644)  # whatever the umask
         return io.FileIO(os.open(path, how))
     except OSError as error:
-        raise Refusal(f"cannot lock {path} ({error.strerror}); set {VARIABLE} to a folder", UNMEASURED) from error
+        raise Refusal(
+            f"cannot lock {path} ({error.strerror}); set {VARIABLE} to a folder", UNMEASURED
+        ) from error
 
 
-# Memory. A virtual machine gives free memory back to its host seconds after it was freed, and the next touch waits for
-# the host: 2.4 s for a gigabyte on one such machine, 0.1 s if the same memory had just been freed.
+# Memory. A virtual machine gives free memory back to its host seconds after it was freed, and the
+# next touch waits for the host: 2.4 s for a gigabyte on one such machine, 0.1 s if the same memory
+# had just been freed.
 
 
 def touch_memory(job: Mapping[str, Any]) -> None:
-    """Touch and free as much memory as a call on such a job may take, so that it does not wait for the host."""
+    """Touch and free as much memory as a call on such a job may take, so that it does not wait for
+    the host.
+    """
     room = int(SHARE_OF_ROOM * available_memory())  # other processes keep enough memory
     path, size = Path(job["corpus"]["path"] if job.get("corpus") is not None else job["words"]), 0
     with contextlib.suppress(OSError):
-        size = sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
+        size = (
+            sum(file.stat().st_size for file in path.iterdir())
+            if path.is_dir()
+            else path.stat().st_size
+        )
     touch(min(LEAST_TOUCHED + TOUCHED_FOR_A_BYTE * size, MOST_TOUCHED, room))
 
 
 def touch(size: int) -> None:
     """Write one byte of each page of so much new memory, and free it."""
     if size >= mmap.PAGESIZE:
-        with contextlib.suppress(OSError, ValueError), mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE) as memory:
+        with (
+            contextlib.suppress(OSError, ValueError),
+            mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE) as memory,
+        ):
             if hasattr(mmap, "MADV_HUGEPAGE"):
                 with contextlib.suppress(OSError):  # a kernel without them
                     memory.madvise(mmap.MADV_HUGEPAGE)
             memory[:: mmap.PAGESIZE] = bytes(-(-size // mmap.PAGESIZE))
 
 
-# What disturbs timing on this machine, read from the kernel's files, each with what can be done about it
+# What disturbs timing on this machine, read from the kernel's files, each with what can be done
+# about it
 
 
 class Finding(NamedTuple):
-    """One property of the machine; `disturbs` is None if it cannot be seen, and only what disturbs has advice."""
+    """One property of the machine; `disturbs` is None if it cannot be seen, and only what disturbs
+    has advice.
+    """
 
     name: str
     what: str
@@ -144,19 +166,32 @@ def findings() -> list[Finding]:
 
 def load(facts: Facts) -> Reading:
     minute, cores = psutil.getloadavg()[0], facts["cores_usable"]
-    return f"{minute:.2f} processes on {cores} processors over the last minute", minute > BUSY_LOAD * cores
+    return (
+        f"{minute:.2f} processes on {cores} processors over the last minute",
+        minute > BUSY_LOAD * cores,
+    )
 
 
 def pressure(_: Facts) -> Reading:
-    """Return the share of the last minute in which something waited for a processor, memory or a disk."""
-    averages = {kind: re.search(r"^some .*?avg60=([\d.]+)", content(f"proc/pressure/{kind}")) for kind in machine.WAITS}
+    """Return the share of the last minute in which something waited for a processor, memory or a
+    disk.
+    """
+    averages = {
+        kind: re.search(r"^some .*?avg60=([\d.]+)", content(f"proc/pressure/{kind}"))
+        for kind in machine.WAITS
+    }
     shares = {kind: float(match[1]) / 100 for kind, match in averages.items() if match}
-    what = ", ".join(f"{kind} {share_text(share)}" for kind, share in shares.items()) + " of the last minute"
+    what = (
+        ", ".join(f"{kind} {share_text(share)}" for kind, share in shares.items())
+        + " of the last minute"
+    )
     return (what, max(shares.values()) > MOST_PRESSURE / 4) if shares else None
 
 
 def steal(_: Facts) -> Reading:
-    """Return the share of the processors' time that the hypervisor gives to others: now, and since the start."""
+    """Return the share of the processors' time that the hypervisor gives to others: now, and since
+    the start.
+    """
     since_the_start = psutil.cpu_times()
     if not hasattr(since_the_start, "steal"):
         return None
@@ -185,7 +220,9 @@ def container(facts: Facts) -> Reading:
 
 
 def free_memory(_: Facts) -> Reading:
-    """Memory that a virtual machine has given back to its host takes long to touch for the first time."""
+    """Memory that a virtual machine has given back to its host takes long to touch for the first
+    time.
+    """
     seconds = []
     for _again in range(2):
         started = time.perf_counter()
@@ -197,7 +234,10 @@ def free_memory(_: Facts) -> Reading:
 
 CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
     "load": (load, "end what else runs, or set measure=careful, which measures thirty blocks"),
-    "pressure": (pressure, f"end what else runs; wall times of samples above {share_text(MOST_PRESSURE)} do not count"),
+    "pressure": (
+        pressure,
+        f"end what else runs; wall times of samples above {share_text(MOST_PRESSURE)} do not count",
+    ),
     "steal": (steal, "a machine of one's own, or another hour; compare within blocks only"),
     "other runs": (other_runs, "wait for it; two timed runs at once disturb each other"),
     "clock rate": (is_not("governor", "performance"), "sudo cpupower frequency-set -g performance"),
@@ -213,7 +253,13 @@ CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
         is_not("hypervisor", "no sign of one"),
         "neighbours share caches and clock rate unseen; a time of another day is useless",
     ),
-    "container's limits": (container, "give the container whole processors: a quota stops it in the middle of a run"),
-    "free memory": (free_memory, "the harness touches what a call may need; a clock of your own has to do so as well"),
+    "container's limits": (
+        container,
+        "give the container whole processors: a quota stops it in the middle of a run",
+    ),
+    "free memory": (
+        free_memory,
+        "the harness touches what a call may need; a clock of your own has to do so as well",
+    ),
 }
 """By its name: a function that reads it, and what to do if it disturbs."""

@@ -1,9 +1,11 @@
-"""Whether an answer is well formed, and whether the harness's clock and the kernel's account agree with it.
+"""Whether an answer is well formed, and whether the harness's clock and the kernel's account agree
+with it.
 
-Nothing that a measured process leaves is trusted. A file is opened only if it is a plain file of a possible size, and
-every number has bounds. The process announces both ends of its call and waits while they are noted. Its own clock must
-agree with the harness's, its phases must fit into its total, and between receiving its work and starting the call, and
-after the call, it may use next to no CPU time. CPU time is the kernel's word alone.
+Nothing that a measured process leaves is trusted. A file is opened only if it is a plain file of a
+possible size, and every number has bounds. The process announces both ends of its call and waits
+while they are noted. Its own clock must agree with the harness's, its phases must fit into its
+total, and between receiving its work and starting the call, and after the call, it may use next to
+no CPU time. CPU time is the kernel's word alone.
 """
 
 from __future__ import annotations
@@ -38,12 +40,18 @@ MERGES_TOO_MANY = 1_000_000
 CLOCK_TOLERANCE_SECONDS = 0.005
 """The worker's clock is the harness's, and runs inside of what the harness sees."""
 SECONDS_TO_NOTICE, SHARE_TO_NOTICE = 0.25, 0.02
-"""The harness may see a call last so much longer, on a busy machine. What it cannot explain is counted in any case."""
+"""The harness may see a call last so much longer, on a busy machine. What it cannot explain is
+counted in any case.
+"""
 SECONDS_TO_WAKE = 0.002
 SECONDS_TO_START, SECONDS_TO_READ_A_BYTE = 0.02, 2e-7
-"""The CPU time allowed between receiving the job and starting the call, and for each byte of merges inherited."""
+"""The CPU time allowed between receiving the job and starting the call, and for each byte of merges
+inherited.
+"""
 SECONDS_TO_ANSWER, SECONDS_TO_FREE_A_BYTE, SECONDS_TO_WRITE_A_BYTE = 0.1, 1e-9, 4e-9
-"""The CPU time allowed after the call, for each byte of memory held, and for each byte of a counter's words."""
+"""The CPU time allowed after the call, for each byte of memory held, and for each byte of a
+counter's words.
+"""
 SECONDS_TO_DESCRIBE_FEEDING = 0.5
 
 Text = Annotated[str, Meta(max_length=10_000)]
@@ -82,14 +90,20 @@ class BrokenAnswer(Exception):
 
 
 def read_answer(folder: Path, most_merges: int) -> Answer | None:
-    """Return the answer in a folder, None if there is none; it may report at most `most_merges` merges.
+    """Return the answer in a folder, None if there is none; it may report at most `most_merges`
+    merges.
 
-    An answer about words gets their manifest as `words`; one about merges or words gets `sha256`, the digest of what is
-    there. Raises BrokenAnswer if the answer, or what it reports, is not whole.
+    An answer about words gets their manifest as `words`; one about merges or words gets `sha256`,
+    the digest of what is there. Raises BrokenAnswer if the answer, or what it reports, is not
+    whole.
     """
     try:
         answer = json.loads(plain_file(folder / ANSWER, LONGEST_ANSWER_BYTES).read_bytes())
-        has_figures = isinstance(answer, dict) and answer.get("status") in ("ok", "stopped", "rejected")
+        has_figures = isinstance(answer, dict) and answer.get("status") in (
+            "ok",
+            "stopped",
+            "rejected",
+        )
         msgspec.convert(answer, Measured if has_figures else Failed)
         if "merges_done" in answer:
             content = plain_file(folder / "merges", LONGEST_MERGES_BYTES).read_bytes()
@@ -99,7 +113,8 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
         if "words_done" in answer:
             answer["words"] = finish_words(folder / "words", answer["words_done"])
             answer["sha256"] = answer["words"]["seal"]
-    except (OSError, ValueError, TypeError, RecursionError, exchange.BrokenWords) as error:  # msgspec's: ValueErrors
+    # msgspec's: ValueErrors
+    except (OSError, ValueError, TypeError, RecursionError, exchange.BrokenWords) as error:
         if isinstance(error, FileNotFoundError) and Path(error.filename).name == ANSWER:
             return None
         raise BrokenAnswer((isinstance(error, OSError) and error.strerror) or str(error)) from error
@@ -107,7 +122,8 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
 
 
 def plain_file(path: Path, most: int) -> Path:
-    """Raise ValueError or OSError for anything but a plain file: a link, a pipe, a device, too many bytes.
+    """Raise ValueError or OSError for anything but a plain file: a link, a pipe, a device, too many
+    bytes.
 
     Nothing can change it later: all processes have ended.
     """
@@ -120,7 +136,9 @@ def plain_file(path: Path, most: int) -> Path:
 
 
 def finish_words(folder: Path, number: int) -> dict[str, Any]:
-    """Return the manifest of the words that a counter left as columns; one that it left itself is not believed."""
+    """Return the manifest of the words that a counter left as columns; one that it left itself is
+    not believed.
+    """
     if folder.is_symlink():
         raise ValueError("words is a link")
     for column, _ in exchange.COLUMNS:
@@ -138,14 +156,25 @@ def finish_words(folder: Path, number: int) -> dict[str, Any]:
 def without_answer(exit_code: int) -> Answer:
     """Return what the end of a process without an answer means."""
     if exit_code >= 0:
-        return {"status": "error", "reason": f"its process ended without an answer, exit status {exit_code}"}
-    name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else f"signal {-exit_code}"
-    hint = "; if memory ran out, take less text (data.bytes=64MB) or set limits.memory" * (name == "SIGKILL")
+        return {
+            "status": "error",
+            "reason": f"its process ended without an answer, exit status {exit_code}",
+        }
+    name = (
+        signal.Signals(-exit_code).name
+        if -exit_code in set(signal.Signals)
+        else f"signal {-exit_code}"
+    )
+    hint = "; if memory ran out, take less text (data.bytes=64MB) or set limits.memory" * (
+        name == "SIGKILL"
+    )
     return {"status": "killed", "reason": f"its process was ended by {name}{hint}"}
 
 
 class Moment(NamedTuple):
-    """A process's CPU time, the interference, how long the process had waited for a processor, the harness's clock."""
+    """A process's CPU time, the interference, how long the process had waited for a processor, the
+    harness's clock.
+    """
 
     cpu: Cpu
     interference: Totals
@@ -155,7 +184,9 @@ class Moment(NamedTuple):
 
 @dataclass
 class ProcessAccount:
-    """The moments of one process; of a moment that a trainer repeats, the first start and the last end count."""
+    """The moments of one process; of a moment that a trainer repeats, the first start and the last
+    end count.
+    """
 
     process: GuardedProcess
     inherited_bytes: int = 0
@@ -171,13 +202,17 @@ class ProcessAccount:
         )
 
     def end(self) -> None:
-        """Note that the call has ended; what the process waits for from now on is not the call's."""
+        """Note that the call has ended; what the process waits for from now on is not the
+        call's.
+        """
         self.late, waited = self.process.late, self.process.waited()
         self.ended = Moment(self.process.cpu(), interference(), waited, self.process.heard_at)
         self.process.weigh(None)
 
     def record(self) -> dict[str, Any]:
-        """Return the keys `witness` and `disturbance` of an answer; both are None if the call was not seen to end."""
+        """Return the keys `witness` and `disturbance` of an answer; both are None if the call was
+        not seen to end.
+        """
         if self.begun is None or self.ended is None or self.received is None:
             return {"witness": None, "disturbance": None}
         witness = {
@@ -186,34 +221,49 @@ class ProcessAccount:
             "system_seconds": self.ended.cpu.system - self.begun.cpu.system,
             "import_cpu_seconds": self.received.total,
         }
-        return {"witness": witness, "disturbance": difference(self.begun.interference, self.ended.interference)}
+        return {
+            "witness": witness,
+            "disturbance": difference(self.begun.interference, self.ended.interference),
+        }
 
     def check(self, answer: Answer, seen: dict[str, Any] | None) -> str | None:
-        """Set an answer's CPU time and total right; return what its `witness` contradicts, None if nothing.
+        """Set an answer's CPU time and total right; return what its `witness` contradicts, None if
+        nothing.
 
-        The time for which the process waited for a processor, or the harness to hear of the end, need not be in the
-        total. A rest that nobody can explain is counted, so a trainer that turns its clock back gains nothing.
+        The time for which the process waited for a processor, or the harness to hear of the end,
+        need not be in the total. A rest that nobody can explain is counted, so a trainer that turns
+        its clock back gains nothing.
         """
         if seen is None or self.begun is None or self.ended is None:
-            return None if answer["status"] == "timeout" else "its parent has not heard when its call began and ended"
+            return (
+                None
+                if answer["status"] == "timeout"
+                else "its parent has not heard when its call began and ended"
+            )
         answer.update(cpu_seconds=seen["cpu_seconds"], system_seconds=seen["system_seconds"])
         least = seen["wall_seconds"] - (self.ended.waited - self.begun.waited + self.late)
         reason = contradiction(answer, seen["wall_seconds"], least)
         before = self.begun.cpu.total - seen["import_cpu_seconds"]
         allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
-        reason = reason or excess(before, "between receiving the job and starting the call", allowed)
-        if answer["status"] != "timeout":  # one that was stopped goes on while its answer is written
+        reason = reason or excess(
+            before, "between receiving the job and starting the call", allowed
+        )
+        # one that was stopped goes on while its answer is written
+        if answer["status"] != "timeout":
             allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes
             allowed += SECONDS_TO_WRITE_A_BYTE * (answer.get("words") or {}).get("bytes", 0)
             allowed += SECONDS_TO_DESCRIBE_FEEDING * bool(answer.get("from_file"))
-            reason = reason or excess(self.process.used.total - self.ended.cpu.total, "after its call", allowed)
+            reason = reason or excess(
+                self.process.used.total - self.ended.cpu.total, "after its call", allowed
+            )
         if answer["total"] < least - SECONDS_TO_WAKE:
             answer["total"] = least
         return reason
 
 
 def contradiction(answer: Answer, wall: float, least: float) -> str | None:
-    """Return what is impossible in an answer whose call its parent saw last `wall` seconds, and `least` at least.
+    """Return what is impossible in an answer whose call its parent saw last `wall` seconds, and
+    `least` at least.
 
     >>> contradiction({"total": 1.0, "seconds": {"init": 0.9}}, 1.001, 1.0)
     >>> contradiction({"total": 0.1, "seconds": {}}, 2.0, 1.9)
@@ -224,10 +274,17 @@ def contradiction(answer: Answer, wall: float, least: float) -> str | None:
     total, phases = answer["total"], sum(answer["seconds"].values())
     if phases > total + CLOCK_TOLERANCE_SECONDS:
         return f"its phases claim {phases:.3f} s of the {total:.3f} s there were"
-    if total > wall + CLOCK_TOLERANCE_SECONDS or total < least - SECONDS_TO_NOTICE - SHARE_TO_NOTICE * wall:
+    if (
+        total > wall + CLOCK_TOLERANCE_SECONDS
+        or total < least - SECONDS_TO_NOTICE - SHARE_TO_NOTICE * wall
+    ):
         return f"its clock shows {total:.3f} s, its parent saw {wall:.3f} s pass"
     return None
 
 
 def excess(seconds: float, when: str, allowed: float) -> str | None:
-    return f"{seconds:.3f} s of CPU time {when}; at most {allowed:.3f} s is allowed" if seconds > allowed else None
+    return (
+        f"{seconds:.3f} s of CPU time {when}; at most {allowed:.3f} s is allowed"
+        if seconds > allowed
+        else None
+    )

@@ -1,7 +1,9 @@
-"""What is right: worked examples, checks of any trainer or counter, and the true counts behind every merge.
+"""What is right: worked examples, checks of any trainer or counter, and the true counts behind
+every merge.
 
-In: a trainer, a counter, or a list of merges with the words it was made of. Out: the checks that failed, with the
-smallest input that shows it; for merges, which of them were the most frequent pair of their moment.
+In: a trainer, a counter, or a list of merges with the words it was made of. Out: the checks that
+failed, with the smallest input that shows it; for merges, which of them were the most frequent pair
+of their moment.
 """
 
 IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG, UNPROVED = (

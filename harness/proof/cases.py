@@ -1,8 +1,8 @@
 """Worked examples for trainers: word counts, the merges they must give, and why each is here.
 
-Every case was worked out by hand from the definition and shows a mistake that somebody made or nearly made. The
-reason is part of the case, because it is printed when the case fails. To add one, add it to a table below. The
-examples for word counters are in counter_checks.py.
+Every case was worked out by hand from the definition and shows a mistake that somebody made or
+nearly made. The reason is part of the case, because it is printed when the case fails. To add one,
+add it to a table below. The examples for word counters are in counter_checks.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Case(NamedTuple):
 
 
 def token_from(text: str) -> bytes:
-    r"""Read bytes as the tables write them: `_` is a blank, escapes are Python's, other characters are UTF-8.
+    r"""Read bytes as the tables write them: `_` is a blank, escapes are Python's, other characters
+    are UTF-8.
 
     >>> token_from(r"a_\xffé")
     b'a \xff\xc3\xa9'
@@ -64,7 +65,8 @@ def words_from(text: str) -> dict[bytes, int]:
 
 
 def read_cases(table: str, read: Callable[..., tuple[Any, Any]]) -> tuple[Case, ...]:
-    """Read a table of cases: `NAME: INPUT -> RESULT | OPTION=VALUE  # WHY`; lines that continue one are indented.
+    """Read a table of cases: `NAME: INPUT -> RESULT | OPTION=VALUE  # WHY`; lines that continue one
+    are indented.
 
     `read` makes the call and the result of the texts.
 
@@ -84,14 +86,18 @@ def read_cases(table: str, read: Callable[..., tuple[Any, Any]]) -> tuple[Case, 
 
 
 def training(words: str, result: str, **options: str) -> tuple[TrainerCall, list[Merge]]:
-    """A call that goes on past its last merge unless it has a num_merges, so a trainer that does not stop is caught."""
+    """A call that goes on past its last merge unless it has a num_merges, so a trainer that does
+    not stop is caught.
+    """
     merges = list(merges_from(result))
     values = {name: OPTIONS.get(name, str)(text) for name, text in options.items()}
     return TrainerCall(words_from(words), **{"num_merges": len(merges) + 20, **values}), merges
 
 
 def case_of_distinct_pairs(name: str, weights: range, why: str) -> Case:
-    """Two-byte words that share no pair: every merge leaves exactly one pair fewer, the heaviest goes first."""
+    """Two-byte words that share no pair: every merge leaves exactly one pair fewer, the heaviest
+    goes first.
+    """
     words = {bytes((65 + place, 255 - place)): weight for place, weight in enumerate(weights)}
     heaviest_first = sorted(words, key=lambda word: -words[word])
     merges = [(word[:1], word[1:]) for word in heaviest_first]
@@ -209,10 +215,13 @@ min_count_none: ab*4 -> | min_count=5  # nothing reaches min_count, nothing is l
         range(1, 56),
         "55 pairs, then 54, down to one, the greatest always last: every remainder of every number of slices",
     ),
-    case_of_distinct_pairs("first_pair_greatest", range(55, 0, -1), "the same with the greatest always first"),
+    case_of_distinct_pairs(
+        "first_pair_greatest", range(55, 0, -1), "the same with the greatest always first"
+    ),
 )
 
-# Worked out by hand from the definition. The merges begin with those inherited that are not dropped.
+# Worked out by hand from the definition. The merges begin with those inherited that are not
+# dropped.
 EXTENSION_CASES: tuple[Case, ...] = read_cases(
     r"""
 kept_first: xy ab*9 -> x+y a+b | inherited=x+y  # inherited merges come first, however rare

@@ -1,8 +1,9 @@
-"""A check: one named thing that a trainer or a word counter must do, and the message of its failure.
+"""A check: one named thing that a trainer or a word counter must do, and the message of its
+failure.
 
-Most checks compare a call with the definition's. Whatever a call passes is a copy, so a trainer that changes its input
-fails only the check meant for it. A call that fails is made smaller as long as it still does, and written as a test
-that fails for that function and for no other reason.
+Most checks compare a call with the definition's. Whatever a call passes is a copy, so a trainer
+that changes its input fails only the check meant for it. A call that fails is made smaller as long
+as it still does, and written as a test that fails for that function and for no other reason.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from typing import Any, TypeVar
 from harness.common import registry
 from harness.worker.calling import arguments_for, expect_merges, parameters_of
 from variants import vetoes
-from variants.contract import GREATEST_BYTES, InvalidText, Merge, Meter, TieBreak, Unavailable, WordCounts
+from variants.contract import (
+    GREATEST_BYTES,
+    InvalidText,
+    Merge,
+    Meter,
+    TieBreak,
+    Unavailable,
+    WordCounts,
+)
 
 Words = Mapping[bytes, int]
 Parts = TypeVar("Parts", bytes, "list[tuple[bytes, int]]", "tuple[str, ...]")
@@ -39,7 +48,9 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
 class CheckFailed(AssertionError):
-    """The checked function differs from the definition; the message shows where, on what input, and why it matters."""
+    """The checked function differs from the definition; the message shows where, on what input, and
+    why it matters.
+    """
 
     counterexample: Call | None = None
 
@@ -50,7 +61,8 @@ class CheckSkipped(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """One thing a trainer or a word counter must do. Calling it with one raises CheckFailed if it does not.
+    """One thing a trainer or a word counter must do. Calling it with one raises CheckFailed if it
+    does not.
 
     The body takes the `arguments`, then the function.
     """
@@ -104,7 +116,8 @@ def is_word_counter(subject: Subject) -> bool:
 
 
 def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) -> None:
-    """Raise CheckFailed if `meter` was given other phases, seconds below zero, or more than the `wall` time there was.
+    """Raise CheckFailed if `meter` was given other phases, seconds below zero, or more than the
+    `wall` time there was.
 
     Raises CheckSkipped without any phases.
     """
@@ -128,7 +141,9 @@ class Call(ABC):
 
     @abstractmethod
     def run(self, subject: Subject, *meter: Meter) -> Any:
-        """The result. Raises CheckFailed if the function raises something or returns something else than a result."""
+        """The result. Raises CheckFailed if the function raises something or returns something else
+        than a result.
+        """
 
     @abstractmethod
     def defined(self) -> Any:
@@ -163,7 +178,9 @@ class Call(ABC):
         self.expect(subject, self.defined(), f"the definition gives these{advice}")
 
     def returned(self, call: Callable[[], Any], expect: Callable[[Any], None]) -> Any:
-        """What a call returns. Raises CheckFailed if it raises something, or `expect` a ValueError for its result."""
+        """What a call returns. Raises CheckFailed if it raises something, or `expect` a ValueError
+        for its result.
+        """
         try:
             result = call()
         except (InvalidText, Unavailable):
@@ -219,7 +236,9 @@ class TrainerCall(Call):
         return f"{words_text(self.words)}\ncalled for {self.num_merges} merges, {options}"
 
     def given(self) -> dict[str, Any]:
-        """The options that differ from the defaults, so that a trainer without the others can be called too."""
+        """The options that differ from the defaults, so that a trainer without the others can be
+        called too.
+        """
         options = {option.name: option.default for option in fields(self)[2:]}
         return {name: value for name in options if (value := getattr(self, name)) != options[name]}
 
@@ -227,7 +246,9 @@ class TrainerCall(Call):
         given = self.given()
         return {**given, "veto": vetoes.named(self.veto)} if "veto" in given else given
 
-    def run(self, train: Subject, *meter: Meter, word_counts: WordCounts | None = None) -> list[Merge]:
+    def run(
+        self, train: Subject, *meter: Meter, word_counts: WordCounts | None = None
+    ) -> list[Merge]:
         """The merges, of `word_counts` in place of a copy of the words if they are given.
 
         Raises CheckSkipped if the trainer does not take a keyword, or the meter.
@@ -236,7 +257,9 @@ class TrainerCall(Call):
         for keyword in keywords:
             if not accepts(train, keyword):
                 raise CheckSkipped(f"the trainer takes no {keyword}")
-        word_counts = WordCounts.from_items(self.words.items()) if word_counts is None else word_counts
+        word_counts = (
+            WordCounts.from_items(self.words.items()) if word_counts is None else word_counts
+        )
         positional: list[Any] = [word_counts, self.num_merges]
         if meter:
             if not accepts(train, "meter"):
@@ -249,7 +272,9 @@ class TrainerCall(Call):
 
     def difference(self, got: Sequence[Merge], want: Sequence[Merge]) -> str:
         equal = first_difference(got, want)
-        mine, theirs = (str(side[equal]) if equal < len(side) else "no more merges" for side in (got, want))
+        mine, theirs = (
+            str(side[equal]) if equal < len(side) else "no more merges" for side in (got, want)
+        )
         return f"first difference at merge {equal + 1}: got {mine}, want {theirs}"
 
     def smaller(self) -> Iterator[TrainerCall]:
@@ -291,7 +316,11 @@ def defined_merges(call: TrainerCall) -> tuple[Merge, ...]:
 
 def first_difference(merges: Sequence[Merge], want: Sequence[Merge]) -> int:
     """How many merges are equal before the first difference."""
-    different = (place for place, (mine, other) in enumerate(zip(merges, want, strict=False)) if mine != other)
+    different = (
+        place
+        for place, (mine, other) in enumerate(zip(merges, want, strict=False))
+        if mine != other
+    )
     return next(different, min(len(merges), len(want)))
 
 
@@ -327,12 +356,16 @@ def smaller_tables(items: list[tuple[bytes, int]]) -> Iterator[list[tuple[bytes,
 
 
 def words_text(words: Words) -> str:
-    """The word counts as Python writes them, in one line; long words and long tables are cut short."""
+    """The word counts as Python writes them, in one line; long words and long tables are cut
+    short.
+    """
     return f"word counts: {SHOWN.repr(dict(words))}"
 
 
 def smallest_test(outcome: Outcome, subject: Subject) -> str:
-    """A whole test of the smallest input that fails like this; empty if there is none that is short enough to paste."""
+    """A whole test of the smallest input that fails like this; empty if there is none that is short
+    enough to paste.
+    """
     call = outcome.counterexample
     test: str = "" if call is None else call.smallest(subject).as_test(*call_of(subject))
     return test if len(test) <= LONGEST_TEST else ""
@@ -344,9 +377,14 @@ def call_of(subject: Subject) -> tuple[list[str], str, list[str]]:
     while isinstance(subject, functools.partial):
         keywords = {**subject.keywords, **keywords}
         subject = subject.func
-    module, name = getattr(subject, "__module__", ""), getattr(subject, "__qualname__", type(subject).__qualname__)
+    module, name = (
+        getattr(subject, "__module__", ""),
+        getattr(subject, "__qualname__", type(subject).__qualname__),
+    )
     if "<" in name:  # made by another function; the module may still have a name for it
-        name = next((key for key, value in vars(sys.modules[module]).items() if value is subject), name)
+        name = next(
+            (key for key, value in vars(sys.modules[module]).items() if value is subject), name
+        )
     bound = [f"{key}={value!r}" for key, value in keywords.items()]
     return [f"from {module} import {name.partition('.')[0]}"], name, bound
 

@@ -1,4 +1,6 @@
-"""The checks of a word counter: worked files at every width, bad UTF-8, random texts against the definition."""
+"""The checks of a word counter: worked files at every width, bad UTF-8, random texts against the
+definition.
+"""
 
 from __future__ import annotations
 
@@ -38,23 +40,62 @@ SPECIAL_TOKENS: tuple[tuple[str, ...], ...] = (
     ("aa",), ("ab", "bc"), ("aba", "bab"), ("\n\n", " ", "é"),
 )  # fmt: skip
 PIECES = (
-    *("a", "b", "c", "ab", "bc", "aa", "x", "the", " word", "word ", "DON'T", "don't", "'ll", "'s", " '", "''"),
+    *(
+        "a",
+        "b",
+        "c",
+        "ab",
+        "bc",
+        "aa",
+        "x",
+        "the",
+        " word",
+        "word ",
+        "DON'T",
+        "don't",
+        "'ll",
+        "'s",
+        " '",
+        "''",
+    ),
     *("<|e|>", "<|e|>x", "x<|e|>", "<|endoftext|>", "<|e", "|>", "<", "<|", "e|>"),
-    *(" ", "  ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\u0085", "\x1c", "\x00", "\ufeff"),
+    *(
+        " ",
+        "  ",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\t",
+        "\u00a0",
+        "\u3000",
+        "\u2028",
+        "\u0085",
+        "\x1c",
+        "\x00",
+        "\ufeff",
+    ),
     *("é", "e\u0301", "\u017f", "一二", "\uff0c", "😀", "👩\u200d🚀", "\U0010ffff"),
     *("1", "23", "½", "٣", "!", "?!", "-_-"),
 )
 
 
 def counter_checks() -> list[Check]:
-    """All checks of a word counter; one that takes `threads` is called with several numbers of them."""
+    """All checks of a word counter; one that takes `threads` is called with several numbers of
+    them.
+    """
     properties = (check_calls_are_independent, check_reports_counting_phases)
     large = (check_names_the_offset_far_into_a_file, check_large_file_equals_definition)
     return [
-        *(Check(f"check_worked_file[{case.name}]", "worked files", check_worked_file, (case,)) for case in FILE_CASES),
+        *(
+            Check(f"check_worked_file[{case.name}]", "worked files", check_worked_file, (case,))
+            for case in FILE_CASES
+        ),
         *(Check(body.__name__, "properties", body) for body in properties),
         *(Check(body.__name__, "large files", body) for body in large),
-        *(Check(f"check_equals_definition[{seed}]", "random texts", check_text, (seed,)) for seed in range(SEEDS)),
+        *(
+            Check(f"check_equals_definition[{seed}]", "random texts", check_text, (seed,))
+            for seed in range(SEEDS)
+        ),
     ]
 
 
@@ -76,17 +117,24 @@ class CounterCall(Call):
 
     def at_widths_of(self, count: Subject) -> list[CounterCall]:
         """The call at each width that the counter takes."""
-        return [replace(self, width=width) for width in (WIDTHS if accepts(count, "threads") else (None,))]
+        return [
+            replace(self, width=width)
+            for width in (WIDTHS if accepts(count, "threads") else (None,))
+        ]
 
     def run(self, count: Subject, *meter: Meter) -> dict[bytes, int] | int:
-        """The words with their counts, or the offset that the counter names as that of the first invalid byte."""
+        """The words with their counts, or the offset that the counter names as that of the first
+        invalid byte.
+        """
         keywords = {} if self.width is None else {"threads": self.width}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "corpus.txt")
             path.write_bytes(self.content)
             corpus = Corpus(str(path), self.special_tokens, self.pattern, self.errors)
             try:
-                word_counts = self.returned(lambda: count(corpus, *meter, **keywords), expect_word_counts)
+                word_counts = self.returned(
+                    lambda: count(corpus, *meter, **keywords), expect_word_counts
+                )
             except InvalidText as error:
                 return error.offset
         return dict(sorted(word_counts.items()))
@@ -96,7 +144,10 @@ class CounterCall(Call):
 
     def difference(self, got: dict[bytes, int] | int, want: dict[bytes, int] | int) -> str:
         if isinstance(want, int) or isinstance(got, int):
-            mine, theirs = (f"byte {it} as invalid" if isinstance(it, int) else words_text(it) for it in (got, want))
+            mine, theirs = (
+                f"byte {it} as invalid" if isinstance(it, int) else words_text(it)
+                for it in (got, want)
+            )
             return f"got {mine}, want {theirs}"
         word = min(word for word in {*got, *want} if got.get(word, 0) != want.get(word, 0))
         return f"first difference at word {SHOWN.repr(word)}: got {got.get(word, 0)}, want {want.get(word, 0)}"
@@ -132,7 +183,9 @@ class CounterCall(Call):
 
 @functools.lru_cache(maxsize=64)
 def words_of_definition(call: CounterCall) -> dict[bytes, int] | int:
-    """What the definition counts; cached, because every counter is checked at every width on the same files."""
+    """What the definition counts; cached, because every counter is checked at every width on the
+    same files.
+    """
     return call.run(registry.definition_counter())
 
 
@@ -144,7 +197,9 @@ def random_file(seed: int) -> CounterCall:
     chance = random.Random(seed)
     special_tokens = SPECIAL_TOKENS[seed % len(SPECIAL_TOKENS)]
     pieces = chance.sample(PIECES, chance.randint(2, 12)) + list(special_tokens)
-    return CounterCall("".join(chance.choices(pieces, k=chance.randint(1, 120))).encode(), special_tokens)
+    return CounterCall(
+        "".join(chance.choices(pieces, k=chance.randint(1, 120))).encode(), special_tokens
+    )
 
 
 def check_text(seed: int, count: Subject) -> None:
@@ -169,12 +224,16 @@ def check_reports_counting_phases(count: Subject) -> None:
     for call in CounterCall(b"ab cd<|e|>" * 20, SPECIAL).at_widths_of(count):
         start, meter = time.perf_counter(), Meter()
         call.run(count, meter)
-        expect_phases(meter, (*COUNTING_PHASES, "convert"), time.perf_counter() - start, "the counter")
+        expect_phases(
+            meter, (*COUNTING_PHASES, "convert"), time.perf_counter() - start, "the counter"
+        )
 
 
 @functools.cache
 def large_file() -> bytes:
-    """For counters that read a mebibyte at a time: a character spans the end of the first, a token of the second."""
+    """For counters that read a mebibyte at a time: a character spans the end of the first, a token
+    of the second.
+    """
     chance = random.Random(0)
     pieces = [piece.encode() for piece in PIECES if "<" not in piece and "|" not in piece]
     documents = [b"".join(chance.choices(pieces, k=chance.randint(0, 3000))) for _ in range(20)]
@@ -206,7 +265,12 @@ def check_names_the_offset_far_into_a_file(count: Subject) -> None:
 
 
 def counting(
-    text: str, result: str, special: str = "", pattern: str = "gpt2", errors: str = "strict", invalid_at: str = ""
+    text: str,
+    result: str,
+    special: str = "",
+    pattern: str = "gpt2",
+    errors: str = "strict",
+    invalid_at: str = "",
 ) -> tuple[CounterCall, dict[bytes, int] | int]:
     """A file and its words as the table writes them: see cases.py."""
     special_tokens = tuple(token_from(token).decode() for token in special.split(",") if token)
@@ -273,7 +337,12 @@ first_of_two_invalid: ok<|e|>ok<|e|>ok<|e|>ok<|e|>ok<|e|>\xff<|e|>ok<|e|>ok<|e|>
 """,
         counting,
     ),
-    Case("F14", CounterCall(b"a" * 600, ()), {b"a" * 600: 1}, "one word of 600 bytes, however many share the file"),
+    Case(
+        "F14",
+        CounterCall(b"a" * 600, ()),
+        {b"a" * 600: 1},
+        "one word of 600 bytes, however many share the file",
+    ),
     Case(
         "special_across_4096",
         CounterCall(b"a" * 4090 + b"<|endoftext|>b", ("<|endoftext|>",)),

@@ -1,8 +1,8 @@
 """The proof: each list of merges is judged by a replay against the true counts of its words.
 
-The compiled replay costs about what training costs; native/replay.hpp holds its structures and its proof. It says how
-many merges are right under one tie-break. true_counts.py, its plain twin, explains what the compiled replay rejects. No
-trainer takes part, and both share no code with any.
+The compiled replay costs about what training costs; native/replay.hpp holds its structures and its
+proof. It says how many merges are right under one tie-break. true_counts.py, its plain twin,
+explains what the compiled replay rejects. No trainer takes part, and both share no code with any.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ except ImportError:
 
 @dataclass(frozen=True)
 class MergeList:
-    """The merges that a trainer returned, of `num_merges` requested; not `whole` if the trainer was stopped.
+    """The merges that a trainer returned, of `num_merges` requested; not `whole` if the trainer was
+    stopped.
 
-    `tie_break` is None if a trainer's own is none of ours. `by_design` is its reason to make other merges, if any.
+    `tie_break` is None if a trainer's own is none of ours. `by_design` is its reason to make other
+    merges, if any.
     """
 
     name: str
@@ -42,16 +44,20 @@ class MergeList:
 
     @property
     def needed(self) -> int:
-        """How many merges must be right: all requested ones, or those that a stopped trainer made."""
+        """How many merges must be right: all requested ones, or those that a stopped trainer
+        made.
+        """
         return max(self.num_merges, 0) if self.whole else len(self.merges)
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Whether merges are the defined ones: the kind, the tie-break under which they are, or what shows a difference.
+    """Whether merges are the defined ones: the kind, the tie-break under which they are, or what
+    shows a difference.
 
-    `merge` is the number of the first merge that differs, from 1; `got` and `want` are in hexadecimal, with their true
-    counts. `of_own_words` is the kind on the words of the trainer's own pattern, for merges that differ by design.
+    `merge` is the number of the first merge that differs, from 1; `got` and `want` are in
+    hexadecimal, with their true counts. `of_own_words` is the kind on the words of the trainer's
+    own pattern, for merges that differ by design.
     """
 
     kind: str
@@ -66,26 +72,39 @@ class Identity:
 
 
 def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending: Any) -> Identity:
-    """Return the identity of a list. `extending` holds the trainer's inherited merges and its veto, as it got them."""
+    """Return the identity of a list. `extending` holds the trainer's inherited merges and its veto,
+    as it got them.
+    """
     if not listed.whole and not listed.merges:
         return Identity(UNPROVED, reason="it was stopped before its first merge")
     if len(listed.merges) > listed.needed:
         made, needed = count_text(len(listed.merges)), count_text(listed.needed)
-        return Identity(WRONG, reason=f"it made {made} merges, and {needed} were requested", merge=listed.needed + 1)
+        return Identity(
+            WRONG,
+            reason=f"it made {made} merges, and {needed} were requested",
+            merge=listed.needed + 1,
+        )
     tie_breaks = tuple(TieBreak) if listed.tie_break is None else (listed.tie_break,)
     compiles = _replay is not None and can_judge(**extending)
     rules = {"min_count": min_count, **extending}
     for tie_break in tie_breaks if compiles else ():
         with bar(f"replaying {listed.name}", listed.needed, "merges") as shown:
-            judged = judge(words, listed.merges, listed.needed, tie_break=tie_break, on_progress=shown, **rules)
+            judged = judge(
+                words, listed.merges, listed.needed, tie_break=tie_break, on_progress=shown, **rules
+            )
         if judged == (len(listed.merges), False):
             return Identity(IDENTICAL, tie_break.value)
-    with bar(f"{'explaining' if compiles else 'replaying'} {listed.name}", listed.needed, "merges") as shown:
+    with bar(
+        f"{'explaining' if compiles else 'replaying'} {listed.name}", listed.needed, "merges"
+    ) as shown:
         how: dict[str, Any] = {"tie_breaks": tie_breaks, "on_progress": shown, "until_wrong": True}
         replayed = true_counts.replay(words, listed.merges, **how, **rules)
     identity = identity_of(replayed, listed.needed, listed.by_design)
     if compiles and identity.kind == IDENTICAL:
-        return Identity(UNPROVED, reason="the compiled replay rejects what the Python replay accepts; report this")
+        return Identity(
+            UNPROVED,
+            reason="the compiled replay rejects what the Python replay accepts; report this",
+        )
     return identity
 
 
@@ -115,7 +134,10 @@ def describe(step: Step) -> str:
         text += f", as often as {count_text(best.tied - 1)} other{'s' if best.tied > 2 else ''}"
     else:
         text += f"; {count_text(best.tied)} pairs occur {times_text(best.count)}"
-    takes = (f"{', '.join(names)} take{'s' * (len(names) == 1)} {merge_text(pair)}" for pair, names in takers.items())
+    takes = (
+        f"{', '.join(names)} take{'s' * (len(names) == 1)} {merge_text(pair)}"
+        for pair, names in takers.items()
+    )
     return "; ".join([text, *takes])
 
 
@@ -140,7 +162,11 @@ def identity_of(replayed: Replay, num_merges: int, by_design: str | None = None)
         wrong = Identity(WRONG, reason=reason, merge=len(replayed.steps) + 1)
     else:
         wrong = identity_at(fault, WRONG, describe(fault), replayed.judges[0])
-    return wrong if by_design is None else replace(wrong, kind=BY_DESIGN, reason=f"{by_design}; {wrong.reason}")
+    return (
+        wrong
+        if by_design is None
+        else replace(wrong, kind=BY_DESIGN, reason=f"{by_design}; {wrong.reason}")
+    )
 
 
 def up_to_ties(replayed: Replay) -> Identity:
@@ -181,10 +207,12 @@ def judge(
     veto: Veto | None = None,
     **settings: Any,
 ) -> tuple[int, bool]:
-    """Return how many merges are right, of `num_merges` requested ones, and whether all are and more had to be made.
+    """Return how many merges are right, of `num_merges` requested ones, and whether all are and
+    more had to be made.
 
-    Inherited merges and the veto are passed as to a trainer, if `can_judge` accepts them. `on_progress` is called up to
-    ten times a second with the number of merges made. Raises ValueError for invalid word counts, and MemoryError.
+    Inherited merges and the veto are passed as to a trainer, if `can_judge` accepts them.
+    `on_progress` is called up to ten times a second with the number of merges made. Raises
+    ValueError for invalid word counts, and MemoryError.
     """
     claimed, stays = inherited_first(merges, inherited, inheriting)
     if len(claimed) < len(stays):  # the first merges are not those that had to be inherited
@@ -212,7 +240,8 @@ def judge(
 
 
 def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
-    """The number of tokens of the words after these merges; each word counts as many times as it occurs.
+    """The number of tokens of the words after these merges; each word counts as many times as it
+    occurs.
 
     Compiled if possible; otherwise, and for a list that makes a token twice, in Python.
 
@@ -233,7 +262,10 @@ def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
         stays=bytes([True]) * len(lefts),  # inherited, so made whatever they count
     )
     ends = word_counts.offsets
-    return sum(count * (end - start) for count, start, end in zip(word_counts.counts, ends, ends[1:])) - merged
+    return (
+        sum(count * (end - start) for count, start, end in zip(word_counts.counts, ends, ends[1:]))
+        - merged
+    )
 
 
 def columns_of(word_counts: WordCounts) -> tuple[memoryview, memoryview, memoryview]:
@@ -241,7 +273,8 @@ def columns_of(word_counts: WordCounts) -> tuple[memoryview, memoryview, memoryv
 
 
 def token_ids(merges: Sequence[Merge]) -> tuple[array[int], array[int]]:
-    """The ids of left and right tokens, up to the first merge of an unknown token or one that makes a token again.
+    """The ids of left and right tokens, up to the first merge of an unknown token or one that makes
+    a token again.
 
     No right merge does either, so such a one ends what can be right.
     """
@@ -272,7 +305,10 @@ def inherited_first(
     Fewer merges than inherited ones mean that so many of the first are right, and the next is not.
     """
     if inheriting == "kept":
-        wrong = next((place for place, (one, other) in enumerate(zip(merges, inherited)) if one != other), None)
+        wrong = next(
+            (place for place, (one, other) in enumerate(zip(merges, inherited)) if one != other),
+            None,
+        )
         return merges[:wrong] if wrong is not None else merges, [True] * len(inherited)
     stays, at = [], 0
     for merge in inherited:

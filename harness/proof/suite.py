@@ -1,8 +1,10 @@
-"""The whole suite of checks: made of one target in one child process that the parent watches, and reported.
+"""The whole suite of checks: made of one target in one child process that the parent watches, and
+reported.
 
-The child imports the target, makes the checks and sends each outcome in JSON. If the target crashes, hangs or takes too
-much memory, the check that was being made has failed. A target can do anything to its judge in the same process, so the
-parent itself compares at the end what it returns for fresh inputs with the definition.
+The child imports the target, makes the checks and sends each outcome in JSON. If the target
+crashes, hangs or takes too much memory, the check that was being made has failed. A target can do
+anything to its judge in the same process, so the parent itself compares at the end what it returns
+for fresh inputs with the definition.
 """
 
 from __future__ import annotations
@@ -50,13 +52,19 @@ from harness.worker.calling import parameters_of, reads_corpus
 from variants.contract import TieBreak, Unavailable
 
 # Nothing in the current folder can shadow what it imports.
-CHILD = "import sys; sys.path[:] = filter(None, sys.path); from harness.proof.suite import main; main()"
+CHILD = (
+    "import sys; sys.path[:] = filter(None, sys.path); from harness.proof.suite import main; main()"
+)
 SECONDS_FOR_AN_IMPORT = 120.0
 SECONDS_FOR_A_CHECK = 600.0
 SECONDS_TO_END = 2.0
 MEMORY_BYTES = 4 << 30
 FRESH, FRESH_INPUTS = ("check_fresh_inputs", "judged outside"), 20
-VERDICTS = {errors.MISMATCH: "does not conform", errors.OK: "conforms", errors.UNMEASURED: "cannot run here"}
+VERDICTS = {
+    errors.MISMATCH: "does not conform",
+    errors.OK: "conforms",
+    errors.UNMEASURED: "cannot run here",
+}
 
 
 def checks_for(subject: Subject, tie_breaks: Sequence[TieBreak] = tuple(TieBreak)) -> list[Check]:
@@ -104,7 +112,9 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
     only, checks = request.only, checks_for(subject, request.tie_breaks)
     checks = [check for check in checks if check.name == only or fnmatchcase(check.name, only)]
     if not checks:
-        raise Refusal(f"--only {request.only}: no check has such a name; leave --only out to see all groups")
+        raise Refusal(
+            f"--only {request.only}: no check has such a name; leave --only out to see all groups"
+        )
     names = [(check.name, check.group) for check in checks]
     send(checks=names, counter=is_word_counter(subject))
     failed: list[Outcome] = []
@@ -113,12 +123,15 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
         send(status=outcome.status, message=outcome.message)
         failed += [outcome] if outcome.status == FAILED else []
     if failed:
-        shown = max(failed, key=lambda outcome: outcome.counterexample is not None)  # the first of them
+        # the first of them
+        shown = max(failed, key=lambda outcome: outcome.counterexample is not None)
         send(shown=(shown.check, smallest_test(shown, subject)))
 
 
 def bound(request: Request) -> Subject:
-    """The target with its parameters. Raises Refusal if it is missing, or does not take them, or words."""
+    """The target with its parameters. Raises Refusal if it is missing, or does not take them, or
+    words.
+    """
     target = request.target
     try:
         function = registry.resolve(target)
@@ -126,12 +139,16 @@ def bound(request: Request) -> Subject:
         raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
     if reads_corpus(function):
         advice = "its merges are proved by running it: python -m harness variant=NAME"
-        raise Refusal(f"{target} trains from a file, so it cannot be given the words of a check; {advice}")
+        raise Refusal(
+            f"{target} trains from a file, so it cannot be given the words of a check; {advice}"
+        )
     try:
         signature = inspect.signature(function)
         signature.bind_partial(**request.parameters)
     except TypeError as error:
-        raise Refusal(f"{target}: {error}; its parameters are {', '.join(signature.parameters)}") from error
+        raise Refusal(
+            f"{target}: {error}; its parameters are {', '.join(signature.parameters)}"
+        ) from error
     except ValueError:
         pass  # compiled code without a signature
     return functools.partial(function, **request.parameters)
@@ -194,14 +211,18 @@ class Child:
         """Compare what the target returns for fresh inputs with the definition's result."""
         for _ in range(FRESH_INPUTS):
             seed = secrets.randbits(64)
-            words = replace(random_call(seed, self.request.tie_breaks[0]), min_count=1)  # which any trainer takes
+            # which any trainer takes
+            words = replace(random_call(seed, self.request.tie_breaks[0]), min_count=1)
             fresh: Call = random_file(seed) if self.is_counter else words
             self.send(fresh)
             returned, want = str(self.receive()["returned"]), repr(fresh.defined())
             if returned != want:
                 module, _, name = self.request.target.partition(":")
                 bound = [f"{key}={value!r}" for key, value in self.request.parameters.items()]
-                self.shown = FRESH[0], fresh.as_test([f"from {module} import {name.partition('.')[0]}"], name, bound)
+                self.shown = (
+                    FRESH[0],
+                    fresh.as_test([f"from {module} import {name.partition('.')[0]}"], name, bound),
+                )
                 return Outcome(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
         return Outcome(*FRESH, PASSED)
 
@@ -210,7 +231,9 @@ class Child:
             self.line.send(request)
 
     def receive(self, seconds: float | None = None) -> dict[str, Any]:
-        """Return what the child sends next. Raises ChildFailed if it ends before, or exceeds a limit."""
+        """Return what the child sends next. Raises ChildFailed if it ends before, or exceeds a
+        limit.
+        """
         seconds = seconds or SECONDS_FOR_A_CHECK
         give_up = time.monotonic() + seconds
         while not (ready := wait([self.line, self.process.reports.fileno()], 0.1)):
@@ -235,7 +258,9 @@ def child_of(request: Request) -> Iterator[Child]:
     with tempfile.TemporaryFile(buffering=0) as stderr, temporary_folder() as folder:
         sandbox = Sandbox(folder)
         sandbox.give_tables()
-        with GuardedProcess([sys.executable, "-c", CHILD], worker_environment(sandbox, None), stderr) as process:
+        with GuardedProcess(
+            [sys.executable, "-c", CHILD], worker_environment(sandbox, None), stderr
+        ) as process:
             if process.leader is None:
                 raise Refusal(f"cannot start {sys.executable}", errors.UNMEASURED)
             yield Child(request, str(sandbox.working), process)
@@ -245,10 +270,18 @@ def child_of(request: Request) -> Iterator[Child]:
 
 
 def report(child: Child, name: str) -> int:
-    """Print a failure with a test of it, the counts of each group of checks, and a verdict; returns the exit code."""
+    """Print a failure with a test of it, the counts of each group of checks, and a verdict; returns
+    the exit code.
+    """
     outcomes = list(child.outcomes())
     statuses = {outcome.status for outcome in outcomes}
-    exit_code = errors.MISMATCH if FAILED in statuses else errors.OK if PASSED in statuses else errors.UNMEASURED
+    exit_code = (
+        errors.MISMATCH
+        if FAILED in statuses
+        else errors.OK
+        if PASSED in statuses
+        else errors.UNMEASURED
+    )
     failed = {outcome.check: outcome for outcome in outcomes if outcome.status == FAILED}
     if failed:
         check, test = child.shown or (next(iter(failed)), "")
@@ -259,7 +292,9 @@ def report(child: Child, name: str) -> int:
     for group, members in itertools.groupby(outcomes, key=lambda outcome: outcome.group):
         of_group = list(members)
         names = [outcome.check for outcome in of_group if outcome.status == FAILED]
-        reasons = dict.fromkeys(outcome.message for outcome in of_group if outcome.status == SKIPPED)
+        reasons = dict.fromkeys(
+            outcome.message for outcome in of_group if outcome.status == SKIPPED
+        )
         details = [", ".join(names[:3]) + " and more" * (len(names) > 3)] if names else reasons
         tell(": ".join([f"{group:<16} {summary(of_group)}", *details]))
     tell(f"{name} {VERDICTS[exit_code]}: {summary(outcomes)}")
@@ -273,4 +308,6 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     '1 passed, 1 skipped'
     """
     numbers = Counter(outcome.status for outcome in outcomes)
-    return ", ".join(f"{numbers[status]} {status}" for status in (PASSED, FAILED, SKIPPED) if numbers[status])
+    return ", ".join(
+        f"{numbers[status]} {status}" for status in (PASSED, FAILED, SKIPPED) if numbers[status]
+    )

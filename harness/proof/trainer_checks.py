@@ -1,8 +1,10 @@
-"""The checks of a trainer: worked examples, what holds for any word counts, and comparisons with the definition.
+"""The checks of a trainer: worked examples, what holds for any word counts, and comparisons with
+the definition.
 
-The definition is a slow, short program (the registry names it), run on the same words; merges are compared one by one.
-Alphabets of few symbols, with NUL and 0xFF among them, make runs, repeats and ties, which is where trainers go wrong.
-A trainer that takes `inherited` by name is also checked going on from merges as variants/extending.py defines it.
+The definition is a slow, short program (the registry names it), run on the same words; merges are
+compared one by one. Alphabets of few symbols, with NUL and 0xFF among them, make runs, repeats and
+ties, which is where trainers go wrong. A trainer that takes `inherited` by name is also checked
+going on from merges as variants/extending.py defines it.
 """
 
 from __future__ import annotations
@@ -40,15 +42,25 @@ SAMPLES: tuple[Words, ...] = (
 ALPHABET = (ord("a"), ord("b"), 0x00, 0x01, 0xFF)
 LETTERS = b"ab :\xc3\xa9\n"
 VETOES = (
-    *("none", "superbpe", "bytes:3", "characters:2", "whole_characters", "[whole_characters,bytes:4]"),
+    *(
+        "none",
+        "superbpe",
+        "bytes:3",
+        "characters:2",
+        "whole_characters",
+        "[whole_characters,bytes:4]",
+    ),
     *("protected:61.c3a9", "none"),
 )
 SEEDS, EXTENSION_SEEDS = 200, 60
 MANY_CALLS, SECONDS_FOR_CALLS = 1200, 10.0
 
 
-def trainer_checks(tie_breaks: Sequence[TieBreak] = tuple(TieBreak), *, extending: bool = False) -> list[Check]:
-    """All checks of a trainer, the most telling first; most are made under the first of the tie-breaks.
+def trainer_checks(
+    tie_breaks: Sequence[TieBreak] = tuple(TieBreak), *, extending: bool = False
+) -> list[Check]:
+    """All checks of a trainer, the most telling first; most are made under the first of the
+    tie-breaks.
 
     Those of `extending` are for a trainer that can go on from inherited merges.
     """
@@ -56,15 +68,22 @@ def trainer_checks(tie_breaks: Sequence[TieBreak] = tuple(TieBreak), *, extendin
     return [
         *examples("check_worked_example", "worked examples", MERGE_CASES, tie_breaks),
         *properties(first),
-        *seeded("check_equals_definition", "random words", random_call, SEEDS, [first] * 4 + others),
-        *(Check(name, group, check_words, (words, number, first)) for name, (group, number, words) in INPUTS.items()),
+        *seeded(
+            "check_equals_definition", "random words", random_call, SEEDS, [first] * 4 + others
+        ),
+        *(
+            Check(name, group, check_words, (words, number, first))
+            for name, (group, number, words) in INPUTS.items()
+        ),
         Check("check_a_thousand_calls", "large inputs", check_many_calls, (first,)),
         *(extension_checks(tie_breaks) if extending else []),
     ]
 
 
 def properties(tie_break: TieBreak) -> list[Check]:
-    """What must hold for any word counts, checked on samples under one tie-break, cheapest first."""
+    """What must hold for any word counts, checked on samples under one tie-break, cheapest
+    first.
+    """
     bodies = (
         check_stops_at_num_merges,
         check_leaves_input_alone,
@@ -84,17 +103,34 @@ def extension_checks(tie_breaks: Sequence[TieBreak]) -> list[Check]:
     return [
         *examples("check_extends", "extending", cases, tie_breaks),
         *(Check(body.__name__, "extending", body, (tie_breaks[0],)) for body in bodies),
-        *seeded("check_extends_as_defined", "extending random words", random_extension, EXTENSION_SEEDS, tie_breaks),
+        *seeded(
+            "check_extends_as_defined",
+            "extending random words",
+            random_extension,
+            EXTENSION_SEEDS,
+            tie_breaks,
+        ),
     ]
 
 
-def examples(name: str, group: str, cases: Sequence[Case], tie_breaks: Sequence[TieBreak]) -> Iterator[Check]:
-    """A check for each case; those of another tie-break are compared with the definition under the first of these."""
-    return (Check(f"{name}[{case.name}]", group, check_worked_example, (case, tie_breaks)) for case in cases)
+def examples(
+    name: str, group: str, cases: Sequence[Case], tie_breaks: Sequence[TieBreak]
+) -> Iterator[Check]:
+    """A check for each case; those of another tie-break are compared with the definition under the
+    first of these.
+    """
+    return (
+        Check(f"{name}[{case.name}]", group, check_worked_example, (case, tie_breaks))
+        for case in cases
+    )
 
 
 def seeded(
-    name: str, group: str, make: Callable[[int, TieBreak], TrainerCall], seeds: int, tie_breaks: Sequence[TieBreak]
+    name: str,
+    group: str,
+    make: Callable[[int, TieBreak], TrainerCall],
+    seeds: int,
+    tie_breaks: Sequence[TieBreak],
 ) -> Iterator[Check]:
     """Comparisons with the definition on random calls; every ten take another tie-break."""
     for seed in range(seeds):
@@ -109,7 +145,9 @@ def check_worked_example(case: Case, tie_breaks: Sequence[TieBreak], train: Subj
     if case.call.tie_break in tie_breaks:
         case.call.expect(train, case.want, case.why)
     else:
-        call = replace(case.call, num_merges=to_exhaustion(case.call.words), tie_break=tie_breaks[0])
+        call = replace(
+            case.call, num_merges=to_exhaustion(case.call.words), tie_break=tie_breaks[0]
+        )
         call.expect_definition(train, f"\n{case.why}")
 
 
@@ -117,12 +155,16 @@ def check_equals_definition(make: Callable[[], TrainerCall], train: Subject) -> 
     make().expect_definition(train)
 
 
-def check_words(words: Callable[[], Words], num_merges: int, tie_break: TieBreak, train: Subject) -> None:
+def check_words(
+    words: Callable[[], Words], num_merges: int, tie_break: TieBreak, train: Subject
+) -> None:
     TrainerCall(words(), num_merges, tie_break).expect_definition(train)
 
 
 def check_many_calls(tie_break: TieBreak, train: Subject) -> None:
-    """Train on several words again and again: no state may survive a call. A slow trainer is called less often."""
+    """Train on several words again and again: no state may survive a call. A slow trainer is called
+    less often.
+    """
     give_up = time.monotonic() + SECONDS_FOR_CALLS
     for number in range(MANY_CALLS):
         call = TrainerCall(SAMPLES[number % 5 % 3], 4, tie_break)
@@ -134,7 +176,9 @@ def check_many_calls(tie_break: TieBreak, train: Subject) -> None:
 # Properties
 
 
-def on_samples(body: Callable[[Subject, TrainerCall], None], tie_break: TieBreak, train: Subject) -> None:
+def on_samples(
+    body: Callable[[Subject, TrainerCall], None], tie_break: TieBreak, train: Subject
+) -> None:
     for words in SAMPLES:
         try:
             body(train, TrainerCall(words, to_exhaustion(words), tie_break))
@@ -151,9 +195,15 @@ def check_stops_at_num_merges(train: Subject, call: TrainerCall) -> None:
 
 
 def check_leaves_input_alone(train: Subject, call: TrainerCall) -> None:
-    """Pass columns that can be written, unlike those of a measured run, and compare them afterwards."""
+    """Pass columns that can be written, unlike those of a measured run, and compare them
+    afterwards.
+    """
     original = WordCounts.from_items(call.words.items())
-    content, counts, offsets = bytearray(original.data), array("Q", original.counts), array("q", original.offsets)
+    content, counts, offsets = (
+        bytearray(original.data),
+        array("Q", original.counts),
+        array("q", original.offsets),
+    )
     passed = WordCounts(memoryview(content), memoryview(offsets), memoryview(counts))
     call.run(train, word_counts=passed)
     for name, column in (("data", content), ("offsets", offsets), ("counts", counts)):
@@ -164,7 +214,9 @@ def check_leaves_input_alone(train: Subject, call: TrainerCall) -> None:
 
 
 class WatchingMeter(Meter):
-    """A meter that remembers how many merges there were whenever one was finished, and may stop the training."""
+    """A meter that remembers how many merges there were whenever one was finished, and may stop the
+    training.
+    """
 
     def __init__(self, goes_on: bool = True) -> None:
         super().__init__()
@@ -186,14 +238,18 @@ def check_reports_phases(train: Subject, call: TrainerCall) -> None:
     expect_phases(meter, PHASES, time.perf_counter() - start, "the trainer")
     missing = [phase for phase in NEEDED_PHASES if phase not in meter.seconds]
     if missing == [*NEEDED_PHASES]:
-        raise CheckSkipped(f"the trainer reports no phase but {', '.join(meter.seconds)}; the rest shows as other")
+        raise CheckSkipped(
+            f"the trainer reports no phase but {', '.join(meter.seconds)}; the rest shows as other"
+        )
     if missing:
         reported = f"reported {', '.join(meter.seconds)}, but never {', '.join(missing)}"
         raise CheckFailed(f"{reported}: a lap is missing, and its time shows under another phase")
 
 
 def check_tallies_are_deterministic(train: Subject, call: TrainerCall) -> None:
-    """Counts of work are compared from machine to machine, so neither chance nor the order of words may change them."""
+    """Counts of work are compared from machine to machine, so neither chance nor the order of words
+    may change them.
+    """
     backwards = replace(call, words=dict(reversed(list(call.words.items()))))
     tallies = []
     for repeated in (call, call, backwards):
@@ -211,14 +267,20 @@ def check_tallies_are_deterministic(train: Subject, call: TrainerCall) -> None:
 
 
 def check_follows_its_merges(train: Subject, call: TrainerCall) -> None:
-    """The list handed over must grow as merges are made: it is all that is left of a stopped run."""
+    """The list handed over must grow as merges are made: it is all that is left of a stopped
+    run.
+    """
     meter = WatchingMeter()
     merges = call.run(train, meter)
     if meter.followed == ():  # as it was at first
         raise CheckSkipped("the trainer never calls follow; a native one polls progress instead")
-    call.compare(list(meter.followed), merges, "the list it handed to follow must hold what it returned")
+    call.compare(
+        list(meter.followed), merges, "the list it handed to follow must hold what it returned"
+    )
     if len(meter.lengths) > 1 and not meter.lengths[0] < meter.lengths[-1]:
-        raise CheckFailed(f"handed a list to follow that did not grow with the merges: {meter.lengths}")
+        raise CheckFailed(
+            f"handed a list to follow that did not grow with the merges: {meter.lengths}"
+        )
 
 
 def check_stops_when_progress_is_refused(train: Subject, call: TrainerCall) -> None:
@@ -247,11 +309,18 @@ def check_refuses_to_inherit(tie_break: TieBreak, train: Subject) -> None:
     for inherited, num_merges, why in UNINHERITABLE:
         call = TrainerCall({b"abcd": 2}, num_merges, tie_break, inherited=tuple(inherited))
         try:
-            train(WordCounts.from_items(call.words.items()), num_merges, tie_break=tie_break, inherited=inherited)
+            train(
+                WordCounts.from_items(call.words.items()),
+                num_merges,
+                tie_break=tie_break,
+                inherited=inherited,
+            )
         except (ValueError, Unavailable):
             continue
         except Exception as error:
-            raise CheckFailed(f"raised {type(error).__name__}, not ValueError: {why}\n{call}") from error
+            raise CheckFailed(
+                f"raised {type(error).__name__}, not ValueError: {why}\n{call}"
+            ) from error
         raise CheckFailed(f"raised no ValueError: {why}\n{call}")
 
 
@@ -286,10 +355,17 @@ def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
     words: dict[bytes, int] = {}
     for _ in range(chance.randint(1, 7)):
         run = chance.randint(1, 40) if chance.random() < 0.2 else 0
-        words[bytes(chance.choices(letters, k=chance.randint(2, 18)) + letters[:1] * run)] = chance.randint(1, 5)
-    others = {bytes(chance.choices(letters, k=chance.randint(2, 9))): chance.randint(1, 3) for _ in range(4)}
+        words[bytes(chance.choices(letters, k=chance.randint(2, 18)) + letters[:1] * run)] = (
+            chance.randint(1, 5)
+        )
+    others = {
+        bytes(chance.choices(letters, k=chance.randint(2, 9))): chance.randint(1, 3)
+        for _ in range(4)
+    }
     learned_from = chance.choice((words, others, {**others, **words}))
-    inherited = registry.definition()(WordCounts.from_items(learned_from.items()), chance.randint(0, 12))
+    inherited = registry.definition()(
+        WordCounts.from_items(learned_from.items()), chance.randint(0, 12)
+    )
     inheriting = chance.choice(("kept", "met"))
     if inheriting == "met":
         inherited = [merge for merge in inherited if chance.random() < 0.9]
@@ -297,11 +373,15 @@ def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
             inherited = chance.sample(inherited, len(inherited)) + inherited[:1]
     num_merges = len(inherited) + chance.choice((0, 3, to_exhaustion(words)))
     min_count = chance.choice((1, 1, 2))
-    return TrainerCall(words, num_merges, tie_break, min_count, tuple(inherited), inheriting, chance.choice(VETOES))
+    return TrainerCall(
+        words, num_merges, tie_break, min_count, tuple(inherited), inheriting, chance.choice(VETOES)
+    )
 
 
 def words_with_many_ties() -> dict[bytes, int]:
-    """500 short words over few bytes with small weights: after some hundred merges, all are ties."""
+    """500 short words over few bytes with small weights: after some hundred merges, all are
+    ties.
+    """
     chance = random.Random(1500)
     alphabet = chance.sample(range(256), 24)
     words: dict[bytes, int] = {}
@@ -311,7 +391,9 @@ def words_with_many_ties() -> dict[bytes, int]:
 
 
 def very_many_words() -> dict[bytes, int]:
-    """More words than 16 bits can number, of three bytes each; the last ones have the largest counts."""
+    """More words than 16 bits can number, of three bytes each; the last ones have the largest
+    counts.
+    """
     letters = bytes(range(65, 107))
     numbers = random.Random(70_000).sample(range(len(letters) ** 3), 70_000)
     words = [bytes((letters[n % 42], letters[n // 42 % 42], letters[n // 42**2])) for n in numbers]
@@ -324,8 +406,13 @@ def every_byte() -> dict[bytes, int]:
 
 
 INPUTS: dict[str, tuple[str, int, Callable[[], Words]]] = {
-    "check_run_of_70000": ("long words", 200, lambda: {b"a" * 70_000: 1}),  # lengths stored in one byte, or two
-    "check_3000_letters": ("long words", 200, lambda: {bytes(random.Random(3000).choices(b"ab", k=3000)): 1}),
+    # lengths stored in one byte, or two
+    "check_run_of_70000": ("long words", 200, lambda: {b"a" * 70_000: 1}),
+    "check_3000_letters": (
+        "long words",
+        200,
+        lambda: {bytes(random.Random(3000).choices(b"ab", k=3000)): 1},
+    ),
     "check_1100_merges_with_many_ties": ("large inputs", 1100, words_with_many_ties),
     "check_70000_words": ("large inputs", 2, very_many_words),
     "check_every_byte_first_and_last": ("large inputs", 256, every_byte),

@@ -1,11 +1,14 @@
-"""Merges compared with the true counts: how often every pair occurs, at the moment when one is chosen.
+"""Merges compared with the true counts: how often every pair occurs, at the moment when one is
+chosen.
 
-Comparing two lists of merges shows only where they differ first, since one other choice may change all that follow.
-The replay makes every merge of the list, whatever it is, and judges it by the counts at its moment. So a list that
-differs from ours in every second merge can be proved right up to ties.
+Comparing two lists of merges shows only where they differ first, since one other choice may change
+all that follow. The replay makes every merge of the list, whatever it is, and judges it by the
+counts at its moment. So a list that differs from ours in every second merge can be proved right up
+to ties.
 
-The words are one text of tokens. Each merge visits only the places of its pair, all at once in NumPy's arrays, so the
-work is in proportion to the bytes of the distinct words, whether they are many short ones or one long one.
+The words are one text of tokens. Each merge visits only the places of its pair, all at once in
+NumPy's arrays, so the work is in proportion to the bytes of the distinct words, whether they are
+many short ones or one long one.
 """
 
 from __future__ import annotations
@@ -25,7 +28,14 @@ ABSENT = -1
 Array = np.ndarray[Any, Any]
 Code = int  # a pair of token ids in one number: left * IDS + right
 
-MAXIMUM, TIE, WRONG, TOO_RARE, UNKNOWN, DUPLICATE = "maximum", "tie", "wrong", "too_rare", "unknown", "duplicate"
+MAXIMUM, TIE, WRONG, TOO_RARE, UNKNOWN, DUPLICATE = (
+    "maximum",
+    "tie",
+    "wrong",
+    "too_rare",
+    "unknown",
+    "duplicate",
+)
 INHERITED, NOT_INHERITED, VETOED = "inherited", "not_inherited", "vetoed"
 RIGHT = (MAXIMUM, TIE, INHERITED)
 TEXTS = {
@@ -43,11 +53,12 @@ TEXTS = {
 
 
 class PairText:
-    """The tokens of all words in a row, linked within each word; `counts` are those of every pair that occurs.
+    """The tokens of all words in a row, linked within each word; `counts` are those of every pair
+    that occurs.
 
-    Position `end` is the missing neighbour of the first and the last token of a word. A token of ABSENT was swallowed
-    by the one before it. `places` are those where a pair appeared; it may be gone from some. `tokens` are counted as
-    many times as their word occurs.
+    Position `end` is the missing neighbour of the first and the last token of a word. A token of
+    ABSENT was swallowed by the one before it. `places` are those where a pair appeared; it may be
+    gone from some. `tokens` are counted as many times as their word occurs.
     """
 
     def __init__(self, word_counts: WordCounts) -> None:
@@ -82,7 +93,8 @@ class PairText:
             return []
         swallowed, preceding = self.after[places], self.before[places]
         following = self.after[swallowed]
-        # An occurrence directly after another is preceded by that one's right token, which is swallowed too.
+        # An occurrence directly after another is preceded by that one's right token, which is
+        # swallowed too.
         self.token[swallowed] = ABSENT
         preceding = preceding[self.token[preceding] != ABSENT]
         self.token[swallowed] = right
@@ -101,9 +113,13 @@ class PairText:
         return changed
 
     def _places(self, left: int, right: int) -> Array:
-        """The places of the pair where it is to be merged; it will be at none of those where it appeared."""
+        """The places of the pair where it is to be merged; it will be at none of those where it
+        appeared.
+        """
         appeared = self.places.pop(left * IDS + right, None)
-        places: Array = np.concatenate(appeared) if appeared else np.empty(0, dtype=self.after.dtype)
+        places: Array = (
+            np.concatenate(appeared) if appeared else np.empty(0, dtype=self.after.dtype)
+        )
         places = places[(self.token[places] == left) & (self.token[self.after[places]] == right)]
         if left != right or not len(places):
             return places
@@ -136,7 +152,9 @@ class PairText:
 
 @dataclass(frozen=True)
 class Best:
-    """The most frequent pairs at one moment: their `count` (0: no pair is left), how many tie, who takes which."""
+    """The most frequent pairs at one moment: their `count` (0: no pair is left), how many tie, who
+    takes which.
+    """
 
     count: int
     tied: int
@@ -145,7 +163,8 @@ class Best:
 
 @dataclass(frozen=True)
 class Step:
-    """One merge, numbered from 1, the true `count` of its pair when it was chosen, and the `best` there was then.
+    """One merge, numbered from 1, the true `count` of its pair when it was chosen, and the `best`
+    there was then.
 
     TEXTS says what each `judgement` means.
     """
@@ -159,12 +178,16 @@ class Step:
     @property
     def right_under(self) -> tuple[TieBreak, ...]:
         """The tie-breaks that would have made this choice."""
-        return tuple(tie_break for tie_break, merge in self.best.choices.items() if merge == self.merge)
+        return tuple(
+            tie_break for tie_break, merge in self.best.choices.items() if merge == self.merge
+        )
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Every merge judged under each of `judges`, what was left to merge then, and how many tokens of how many bytes."""
+    """Every merge judged under each of `judges`, what was left to merge then, and how many tokens
+    of how many bytes.
+    """
 
     steps: list[Step]
     rest: Best
@@ -185,10 +208,14 @@ class Replay:
     @property
     def tie_breaks(self) -> tuple[TieBreak, ...]:
         """The tie-breaks under which every merge is right."""
-        return tuple(tie_break for tie_break in self.judges if self.first_against(tie_break) is None)
+        return tuple(
+            tie_break for tie_break in self.judges if self.first_against(tie_break) is None
+        )
 
     def first_against(self, tie_break: TieBreak) -> Step | None:
-        """The first merge that a trainer with this tie-break would not have made; None if it made them all."""
+        """The first merge that a trainer with this tie-break would not have made; None if it made
+        them all.
+        """
         for step in self.steps:
             if step.judgement == INHERITED:
                 continue
@@ -197,17 +224,19 @@ class Replay:
         return None
 
     def stops_too_early(self, num_merges: int) -> bool:
-        """Whether fewer merges were made than requested, with pairs left that are frequent enough."""
+        """Whether fewer merges were made than requested, with pairs left that are frequent
+        enough.
+        """
         return len(self.steps) < num_merges and self.rest.count >= self.min_count
 
 
 class TrueCounts:
     """The words after any merges: the count of every pair, and the most frequent pairs.
 
-    A token is its bytes: one that is made twice is one token, with its first id. `inherited` are the merges made before
-    any is chosen: all inherited ones, or those of them that were met. Pairs that may be merged lie in groups of equal
-    count. The most frequent group is ordered once for each tie-break, so thousands of ties cost no more than a look at
-    the first of each order.
+    A token is its bytes: one that is made twice is one token, with its first id. `inherited` are
+    the merges made before any is chosen: all inherited ones, or those of them that were met. Pairs
+    that may be merged lie in groups of equal count. The most frequent group is ordered once for
+    each tie-break, so thousands of ties cost no more than a look at the first of each order.
     """
 
     def __init__(
@@ -251,7 +280,9 @@ class TrueCounts:
         return -1 if left is None or right is None else left * IDS + right
 
     def make(self, merge: Merge) -> list[tuple[Code, int, int]]:
-        """Make a merge, see PairText.merge. One of unknown tokens replaces nothing, but its token counts as made."""
+        """Make a merge, see PairText.merge. One of unknown tokens replaces nothing, but its token
+        counts as made.
+        """
         code, token = self.code(merge), merge[0] + merge[1]
         new = self.ids.setdefault(token, len(self.made))
         if new == len(self.made):
@@ -285,7 +316,9 @@ class TrueCounts:
         for ordered in self._ordered.values():
             while ordered[0][-1] not in group:
                 heapq.heappop(ordered)
-        choices = {tie_break: self.merge_of(ordered[0][-1]) for tie_break, ordered in self._ordered.items()}
+        choices = {
+            tie_break: self.merge_of(ordered[0][-1]) for tie_break, ordered in self._ordered.items()
+        }
         return Best(count, len(group), choices)
 
     def merge_of(self, code: Code) -> Merge:
@@ -293,7 +326,9 @@ class TrueCounts:
         return self.made[left], self.made[right]
 
     def regroup(self, code: Code, old: int, new: int) -> None:
-        """Move a pair from the group of its old count to that of its new one; no group has the count 0."""
+        """Move a pair from the group of its old count to that of its new one; no group has the
+        count 0.
+        """
         if self.refuses(code):
             return
         if old:
@@ -308,7 +343,9 @@ class TrueCounts:
                     heapq.heappush(ordered, self._entry(tie_break, code))
 
     def _entry(self, tie_break: TieBreak, code: Code) -> tuple[Any, Any, Code]:
-        left, right = (tie_break.reversed_key(token, self.made[token]) for token in divmod(code, IDS))
+        left, right = (
+            tie_break.reversed_key(token, self.made[token]) for token in divmod(code, IDS)
+        )
         return left, right, code
 
 
@@ -322,10 +359,12 @@ def replay(
     until_wrong: bool = False,
     **extending: Any,
 ) -> Replay:
-    """Judge every merge by the true counts at its moment; after a wrong merge the next is judged by its result.
+    """Judge every merge by the true counts at its moment; after a wrong merge the next is judged by
+    its result.
 
-    With `until_wrong` the replay stops at the first merge that is wrong, or that the only tie-break does not take.
-    `extending` holds the trainer's `inherited`, `inheriting` and `veto` (variants/extending.py).
+    With `until_wrong` the replay stops at the first merge that is wrong, or that the only tie-break
+    does not take. `extending` holds the trainer's `inherited`, `inheriting` and `veto`
+    (variants/extending.py).
 
     >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
     >>> replayed = replay(words, [(b"a", b"b"), (b"e", b"f")])
@@ -338,7 +377,10 @@ def replay(
     counts, first = true.text.counts, len(true.inherited)
     steps = []
     for number, (merge, want) in enumerate(zip(merges, true.inherited, strict=False), 1):
-        judgement, count = INHERITED if merge == want else NOT_INHERITED, counts.get(true.code(merge), 0)
+        judgement, count = (
+            INHERITED if merge == want else NOT_INHERITED,
+            counts.get(true.code(merge), 0),
+        )
         steps.append(Step(number, merge, judgement, count, Best(0, 0, {})))
     seen = set(true.inherited)
     for number, merge in enumerate(merges[first:], first + 1):
@@ -358,9 +400,13 @@ def replay(
             judgement = TIE if best.tied > 1 else MAXIMUM
         seen.add(merge)
         steps.append(Step(number, merge, judgement, count, best))
-        if until_wrong and (judgement not in RIGHT or (len(tie_breaks) == 1 and not steps[-1].right_under)):
+        if until_wrong and (
+            judgement not in RIGHT or (len(tie_breaks) == 1 and not steps[-1].right_under)
+        ):
             break
         for changed in true.make(merge):
             true.regroup(*changed)
         on_progress(number)
-    return Replay(steps, true.best(), tuple(tie_breaks), min_count, true.text.tokens, true.text.bytes)
+    return Replay(
+        steps, true.best(), tuple(tie_breaks), min_count, true.text.tokens, true.text.bytes
+    )

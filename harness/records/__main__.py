@@ -63,12 +63,16 @@ def merge(paths: Sequence[Path], output: Path) -> int:
     """Append to `output` every line that it does not have yet, each once."""
     target = output if output.suffix else output / FILE_NAME
     if target.suffix != ".jsonl":
-        raise Refusal(f"cannot add records to {output}; pass a folder or a file that ends in .jsonl")
+        raise Refusal(
+            f"cannot add records to {output}; pass a folder or a file that ends in .jsonl"
+        )
     present = encoded_lines(file for file in files_below([output]) if file.exists())
     given = encoded_lines(files_below(paths))
     fresh = [line for encoded, line in given.items() if encoded not in present]
     RecordFile(target.parent, target.name).append_lines(fresh)
-    before, added = (sum(isinstance(line, Measurement) for line in lines) for lines in (present.values(), fresh))
+    before, added = (
+        sum(isinstance(line, Measurement) for line in lines) for lines in (present.values(), fresh)
+    )
     tell(f"{target}: {counted_text(before, 'record')} before, {added} added")
     return OK
 
@@ -82,10 +86,14 @@ def encoded_lines(paths: Iterable[Path]) -> dict[bytes, Line]:
 def export(paths: Sequence[Path], output: Path) -> int:
     """Write the records in the format that the output's name ends with."""
     if output.suffix not in FORMATS:
-        raise Refusal(f"cannot tell a format from {output.name}; end it with one of {', '.join(FORMATS)}")
+        raise Refusal(
+            f"cannot tell a format from {output.name}; end it with one of {', '.join(FORMATS)}"
+        )
     records = read_records(files_below(paths))
     if not records:
-        raise Refusal(f"no records in {', '.join(map(str, paths))}; python -m harness makes some", UNMEASURED)
+        raise Refusal(
+            f"no records in {', '.join(map(str, paths))}; python -m harness makes some", UNMEASURED
+        )
     with whole_file(output, "pass another file", UNMEASURED) as part:
         if output.suffix == ".json":
             part.write_text(json.dumps(records, ensure_ascii=False, indent=1) + "\n")
@@ -99,14 +107,20 @@ def export(paths: Sequence[Path], output: Path) -> int:
 
 
 def frame_of(records: list[Record]) -> pd.DataFrame:
-    """A row a record, nested keys joined by dots. Lists, and values of several types in a column, are JSON text."""
+    """A row a record, nested keys joined by dots. Lists, and values of several types in a column,
+    are JSON text.
+    """
     import pandas as pd  # late: it costs half a second
 
     frame = pd.json_normalize(records).convert_dtypes()
     names = list(map(str, frame))
     # A key that is null in one record and has parts in another is known by its parts.
-    frame = frame.drop(columns=list({name.rpartition(".")[0] for name in names}.intersection(names)))
-    deep = frame.select_dtypes("object").map(lambda value: json.dumps(value, ensure_ascii=False), "ignore")
+    frame = frame.drop(
+        columns=list({name.rpartition(".")[0] for name in names}.intersection(names))
+    )
+    deep = frame.select_dtypes("object").map(
+        lambda value: json.dumps(value, ensure_ascii=False), "ignore"
+    )
     frame[deep.columns] = deep.astype("string")
     return frame
 
@@ -115,7 +129,9 @@ def files_below(paths: Sequence[Path]) -> list[Path]:
     """The files that `paths` mean, each once: of a folder all files of records below it."""
     found: list[Path] = []
     for path in paths:
-        found += (sorted(path.rglob(f"{FILE_NAME}*")) or [path / FILE_NAME]) if path.is_dir() else [path]
+        found += (
+            (sorted(path.rglob(f"{FILE_NAME}*")) or [path / FILE_NAME]) if path.is_dir() else [path]
+        )
     return list(dict.fromkeys(found))
 
 
@@ -128,16 +144,33 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for run, about, written in (
-        (merge, "add the lines of files and folders to one file, none of them twice", "a file, or a folder of records"),
+        (
+            merge,
+            "add the lines of files and folders to one file, none of them twice",
+            "a file, or a folder of records",
+        ),
         (check, "check every line against the schema; exit code 22 if one is broken", ""),
-        (export, "write .parquet, .csv or .json: a row a record, nested keys joined by dots", "what is written"),
+        (
+            export,
+            "write .parquet, .csv or .json: a row a record, nested keys joined by dots",
+            "what is written",
+        ),
     ):
-        command = commands.add_parser(run.__name__, help=about, description=f"{about[0].upper()}{about[1:]}.")
+        command = commands.add_parser(
+            run.__name__, help=about, description=f"{about[0].upper()}{about[1:]}."
+        )
         command.set_defaults(run=run)
-        paths, default = f"records, or folders of them (default: {DEFAULT_RESULTS})", [Path(DEFAULT_RESULTS)]
-        command.add_argument("paths", metavar="FILE or DIR", nargs="*", type=Path, default=default, help=paths)
+        paths, default = (
+            f"records, or folders of them (default: {DEFAULT_RESULTS})",
+            [Path(DEFAULT_RESULTS)],
+        )
+        command.add_argument(
+            "paths", metavar="FILE or DIR", nargs="*", type=Path, default=default, help=paths
+        )
         if written:
-            command.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help=written)
+            command.add_argument(
+                "-o", "--output", metavar="FILE", type=Path, required=True, help=written
+            )
     return made
 
 

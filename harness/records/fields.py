@@ -1,6 +1,8 @@
-"""Every field in which cells can differ, once: its name, its key in a record, its title and text, and what it decides.
+"""Every field in which cells can differ, once: its name, its key in a record, its title and text,
+and what it decides.
 
-Rows, tables, captions, comparisons, pivots and charts read this table; a field that is not here is in none of them.
+Rows, tables, captions, comparisons, pivots and charts read this table; a field that is not here is
+in none of them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ PROTECTED = re.compile(r"protected:[0-9a-f.]+")
 
 
 def value_at(key: str) -> Callable[[Record], Any]:
-    """What reads one key of a record; a dot leads into a mapping, and where there is none there is no value."""
+    """What reads one key of a record; a dot leads into a mapping, and where there is none there is
+    no value.
+    """
     outer, _, inner = key.partition(".")
     if not inner:
         return lambda record: record.get(outer)
@@ -45,7 +49,9 @@ def value_text(value: Any) -> str:
 
 
 class InWords(NamedTuple):
-    """A field's value as a table writes it, and the phrase that names the field too; empty where none is needed."""
+    """A field's value as a table writes it, and the phrase that names the field too; empty where
+    none is needed.
+    """
 
     text: str
     phrase: str
@@ -55,12 +61,13 @@ class InWords(NamedTuple):
 class Field:
     """One thing in which cells can differ; equal to itself alone.
 
-    `name` is that of its override or key, and `read` reads it from a record; one without a value has the `usual` one.
-    No caption says that, nor the `default` of the configuration. `title` heads its column if rows differ in it,
-    `written` formats it, and `sentence` is its text for rows that share it. Cells with equal values of all that
-    `decides_merges` must have equal merges; `other_work` is the note on times that differ in it; fields with
-    `names_cell` distinguish cells. `unlike` is its name in a comparison of two sets; rows that differ only in a
-    `circumstance` are one cell there.
+    `name` is that of its override or key, and `read` reads it from a record; one without a value
+    has the `usual` one. No caption says that, nor the `default` of the configuration. `title` heads
+    its column if rows differ in it, `written` formats it, and `sentence` is its text for rows that
+    share it. Cells with equal values of all that `decides_merges` must have equal merges;
+    `other_work` is the note on times that differ in it; fields with `names_cell` distinguish cells.
+    `unlike` is its name in a comparison of two sets; rows that differ only in a `circumstance` are
+    one cell there.
     """
 
     name: str
@@ -95,7 +102,9 @@ class Field:
         text = self.text(record)
         if value == self.usual:
             return InWords(text, "")
-        return InWords(text, self.sentence(record) if callable(self.sentence) else self.sentence.format(text))
+        return InWords(
+            text, self.sentence(record) if callable(self.sentence) else self.sentence.format(text)
+        )
 
 
 def _corpus(record: Record) -> str:
@@ -190,17 +199,27 @@ FIELDS: tuple[Field, ...] = (
 """In the order of columns and captions."""
 
 FIELD: Mapping[str, Field] = {field.name: field for field in FIELDS}
-COLUMNS = tuple(field for field in FIELDS if field.title)  # what may be a column, or a part of a caption
-DECISIVE = tuple(field for field in FIELDS if field.decides_merges)  # what decides which merges are right
+# what may be a column, or a part of a caption
+COLUMNS = tuple(field for field in FIELDS if field.title)
+# what decides which merges are right
+DECISIVE = tuple(field for field in FIELDS if field.decides_merges)
 WORK = tuple(field for field in FIELDS if field.other_work)
-"""Everything except the corpus that decides how much there is to do: only times of the same work can be compared."""
-COMPARED = (FIELD["host"], FIELD["cpu"], *(each for each in FIELDS if each.unlike and each.name not in ("host", "cpu")))
+"""Everything except the corpus that decides how much there is to do: only times of the same work
+can be compared.
+"""
+COMPARED = (
+    FIELD["host"],
+    FIELD["cpu"],
+    *(each for each in FIELDS if each.unlike and each.name not in ("host", "cpu")),
+)
 """In what two sets of records can be unlike, the machine first."""
 _CELL = tuple(field for field in FIELDS if field.names_cell)
 
 
 def facts_of(record: Record) -> tuple[dict[str, Any], dict[str, InWords]]:
-    """The value of every field by its name, to be looked up by, and in words those that may be in a table."""
+    """The value of every field by its name, to be looked up by, and in words those that may be in a
+    table.
+    """
     words = [(field.name, field.in_words(record)) for field in COLUMNS]
     values = {field.name: fixed(field.value(record)) for field in FIELDS}
     return values, {name: known for name, known in words if known is not None}

@@ -1,7 +1,9 @@
-"""`records.jsonl`: lines appended under a lock, each append whole and on disk; lines read one by one and joined.
+"""`records.jsonl`: lines appended under a lock, each append whole and on disk; lines read one by
+one and joined.
 
-Several commands may append to one file, and nothing is ever rewritten. A line that a kill cut short stays a line, which
-readers report and skip. A record is a measurement joined with its run, its cell and its proof.
+Several commands may append to one file, and nothing is ever rewritten. A line that a kill cut short
+stays a line, which readers report and skip. A record is a measurement joined with its run, its cell
+and its proof.
 """
 
 from __future__ import annotations
@@ -21,17 +23,33 @@ from harness.common.console import say, well_formed
 from harness.common.errors import UNMEASURED, Refusal, wrong_value
 from harness.common.files import make_results_folder
 from harness.common.units import counted_text
-from harness.records.schema import DECODER, PHASES, SCHEMA, Block, Cell, End, Identity, Line, Measurement, Proof, Run
+from harness.records.schema import (
+    DECODER,
+    PHASES,
+    SCHEMA,
+    Block,
+    Cell,
+    End,
+    Identity,
+    Line,
+    Measurement,
+    Proof,
+    Run,
+)
 from variants.contract import COUNTING_PHASES
 
 FILE_NAME = "records.jsonl"
 PACKED = f"{FILE_NAME}.gz"  # the same file packed by gzip: complete, and not appended to
 Record = dict[str, Any]
-"""A measured process with all that is recorded of it: run, cell, measurement and proof as one mapping."""
+"""A measured process with all that is recorded of it: run, cell, measurement and proof as one
+mapping.
+"""
 MOST_REPORTED = 2
 KindOfLine = TypeVar("KindOfLine", bound=Line)
 _AS_GIVEN = ("params", "environment")
-"""Keys whose values are written as they are; elsewhere null is the same as a missing key, and floats are rounded."""
+"""Keys whose values are written as they are; elsewhere null is the same as a missing key, and
+floats are rounded.
+"""
 _DECIMALS = 12
 
 
@@ -68,10 +86,12 @@ def append_whole(file: io.FileIO, content: bytes) -> None:
     """Append `content`; if that fails half-way, take back what was written."""
     end = file.seek(0, os.SEEK_END)
     if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
-        content = b"\n" + content  # the rest of a line that a crash cut short stays a line of its own
+        # the rest of a line that a crash cut short stays a line of its own
+        content = b"\n" + content
     try:
         written = 0
-        while written < len(content):  # on a disk that is almost full, the first write succeeds in part
+        # on a disk that is almost full, the first write succeeds in part
+        while written < len(content):
             written += file.write(content[written:])
         os.fsync(file.fileno())
     except BaseException:
@@ -91,10 +111,16 @@ def _clean(value: Any, as_given: bool) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else well_formed(value)
     if isinstance(value, dict):
-        return {name: _clean(inner, as_given) for name, inner in value.items() if as_given or inner is not None}
+        return {
+            name: _clean(inner, as_given)
+            for name, inner in value.items()
+            if as_given or inner is not None
+        }
     if isinstance(value, float) and not as_given:
         return round(value, _DECIMALS)
-    return [_clean(inner, as_given) for inner in value] if isinstance(value, list | tuple) else value
+    return (
+        [_clean(inner, as_given) for inner in value] if isinstance(value, list | tuple) else value
+    )
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
@@ -104,7 +130,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield from ((number, decoded(text)) for number, text in enumerate(file, 1) if not text.isspace())
+            yield from (
+                (number, decoded(text)) for number, text in enumerate(file, 1) if not text.isspace()
+            )
     except (OSError, EOFError, zlib.error) as error:
         why = f"cannot read records from {path} ({getattr(error, 'strerror', None) or error})"
         raise Refusal(f"{why}; python -m harness makes some", UNMEASURED) from error
@@ -130,13 +158,16 @@ def decoded(text: bytes) -> Line | str:
 
 
 def read_records(paths: Iterable[Path | str]) -> list[Record]:
-    """The records in files, or in the `records.jsonl` of folders, in order; broken lines are reported and skipped.
+    """The records in files, or in the `records.jsonl` of folders, in order; broken lines are
+    reported and skipped.
 
     Raises Refusal for a file that cannot be read.
     """
     records: list[Record] = []
     for path in map(Path, paths):
-        files = [path / name for name in (PACKED, FILE_NAME) if (path / name).exists()] or [path / FILE_NAME]
+        files = [path / name for name in (PACKED, FILE_NAME) if (path / name).exists()] or [
+            path / FILE_NAME
+        ]
         for file in files if path.is_dir() else [path]:
             joined = Joined()
             sound_lines(file, joined)
@@ -149,7 +180,9 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
 
 
 def sound_lines(path: Path, joined: Joined) -> list[Line]:
-    """Join the lines of a file and return them; broken ones are skipped, and the first of them reported."""
+    """Join the lines of a file and return them; broken ones are skipped, and the first of them
+    reported.
+    """
     sound, broken = list[Line](), list[str]()
     for number, line in read_lines(path):
         complaint = line if isinstance(line, str) else joined.join(line)
@@ -171,7 +204,9 @@ def unfinished_note(run: str) -> str:
 
 
 class Joined:
-    """Lines joined into records, and records split into lines; what measurements share is the same object in each."""
+    """Lines joined into records, and records split into lines; what measurements share is the same
+    object in each.
+    """
 
     def __init__(self) -> None:
         self.measured: list[Record] = []
@@ -196,14 +231,18 @@ class Joined:
         if run is None or not isinstance(cell, Cell):
             missing = "run" if run is None else f"cell {line.cell}"
             return f"its {missing} has no line before it"
-        identity, tokens = (proof.identity, proof.tokens) if isinstance(proof, Proof) else (None, None)
+        identity, tokens = (
+            (proof.identity, proof.tokens) if isinstance(proof, Proof) else (None, None)
+        )
         self.measured.append(
             {
                 **_without(run, "run"),
                 "run_id": line.run,
                 **_without(cell, "run", "cell", "role"),
                 "cell": cell.role,
-                "identity": None if identity is None else {**dict.fromkeys(Identity.__annotations__), **identity},
+                "identity": None
+                if identity is None
+                else {**dict.fromkeys(Identity.__annotations__), **identity},
                 "tokens": tokens,
                 **_without(line, "run", "cell"),
                 "seconds": {**_SECONDS[cell.role], **line.seconds},
@@ -212,19 +251,32 @@ class Joined:
         return None
 
     def split(self, record: Mapping[str, Any]) -> list[Line]:
-        """Join a record; returns its lines: run, cell and proof if they are not there yet, then its measurement.
+        """Join a record; returns its lines: run, cell and proof if they are not there yet, then its
+        measurement.
 
         Raises msgspec.ValidationError for a record that does not fit the schema.
         """
-        fields = {**record, "run": record["run_id"], "role": record["cell"], "schema": SCHEMA, "cell": 0}
+        fields = {
+            **record,
+            "run": record["run_id"],
+            "role": record["cell"],
+            "schema": SCHEMA,
+            "cell": 0,
+        }
         run, cell = _line(Run, fields), _line(Cell, fields)
-        cells = [line for line in self.shared.values() if isinstance(line, Cell) and line.run == run.run]
-        same = (line.cell for line in cells if line == msgspec.structs.replace(cell, cell=line.cell))
+        cells = [
+            line for line in self.shared.values() if isinstance(line, Cell) and line.run == run.run
+        ]
+        same = (
+            line.cell for line in cells if line == msgspec.structs.replace(cell, cell=line.cell)
+        )
         fields["cell"] = next(same, len(cells))
         lines: list[Line] = [run, msgspec.structs.replace(cell, cell=fields["cell"])]
         if record.get("merges_sha256") is not None and record.get("identity") is not None:
             lines.append(_line(Proof, fields))
-        fresh = [line for line in lines if self.shared.get(_name_of(line)) != line] + [_line(Measurement, fields)]
+        fresh = [line for line in lines if self.shared.get(_name_of(line)) != line] + [
+            _line(Measurement, fields)
+        ]
         for line in fresh:
             self.join(line)
         return fresh
@@ -235,7 +287,8 @@ class Joined:
         return [run for run in runs if End(run=run) not in self.closed]
 
     def records(self, task: int | None = None) -> list[Record]:
-        """The records, or those of one task: counters first, then trainers block by block in the order of their cells.
+        """The records, or those of one task: counters first, then trainers block by block in the
+        order of their cells.
 
         Each says whether its block was measured whole.
         """
@@ -243,10 +296,17 @@ class Joined:
         for record in chosen:
             block = Block(run=record["run_id"], **{name: record[name] for name in _BLOCK})
             record["block_whole"] = block in self.closed
-        runs = {run: place for place, run in enumerate(dict.fromkeys(record["run_id"] for record in chosen))}
+        runs = {
+            run: place
+            for place, run in enumerate(dict.fromkeys(record["run_id"] for record in chosen))
+        }
 
         def order(record: Record) -> tuple[Any, ...]:
-            trained = (not record["warm_up"], record["block"], record["place"]) if record["cell"] == "train" else ()
+            trained = (
+                (not record["warm_up"], record["block"], record["place"])
+                if record["cell"] == "train"
+                else ()
+            )
             return runs[record["run_id"]], record["task"], trained
 
         return sorted(chosen, key=order)
@@ -261,16 +321,24 @@ _SECONDS: dict[str, dict[str, float | None]] = {
 
 
 def _name_of(line: Line) -> tuple[Any, ...]:
-    """What names a run, a cell or a proof; of a measurement its proof, whose name begins with those of run and cell."""
-    return tuple(getattr(line, name) for name in ("run", "cell", "merges_sha256") if hasattr(line, name))
+    """What names a run, a cell or a proof; of a measurement its proof, whose name begins with those
+    of run and cell.
+    """
+    return tuple(
+        getattr(line, name) for name in ("run", "cell", "merges_sha256") if hasattr(line, name)
+    )
 
 
 def _without(line: Line, *names: str) -> Record:
-    return {name: value for name, value in msgspec.structs.asdict(line).items() if name not in names}
+    return {
+        name: value for name, value in msgspec.structs.asdict(line).items() if name not in names
+    }
 
 
 class RunLog(Joined):
-    """The lines of one run, appended as soon as they are made; without a file they are only remembered."""
+    """The lines of one run, appended as soon as they are made; without a file they are only
+    remembered.
+    """
 
     def __init__(
         self,
@@ -286,14 +354,24 @@ class RunLog(Joined):
             self.join(line)
         self.store = store
         self.attempt = 1 + max((record["attempt"] for record in self.measured), default=0)
-        self.about: Record = {"run_id": run_id, "plan": plan, "overrides": list(overrides), "attempt": self.attempt}
+        self.about: Record = {
+            "run_id": run_id,
+            "plan": plan,
+            "overrides": list(overrides),
+            "attempt": self.attempt,
+        }
 
     def add(self, record: Mapping[str, Any], closes: tuple[int, bool] | None = None) -> None:
         """Put a measurement on disk with its proof; `closes` names the block that it completes."""
         lines = self.split({**record, **self.about})  # shown even if the disk is full
         if closes is not None:
             number, warm_up = closes
-            block = {"task": record["task"], "block": number, "warm_up": warm_up, "attempt": self.attempt}
+            block = {
+                "task": record["task"],
+                "block": number,
+                "warm_up": warm_up,
+                "attempt": self.attempt,
+            }
             lines.append(Block(run=lines[-1].run, **block))
             self.join(lines[-1])
         if self.store is not None:

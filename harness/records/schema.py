@@ -1,7 +1,9 @@
-"""The six kinds of line in `records.jsonl`, schema 2: what each key holds, its type, and what must hold between keys.
+"""The six kinds of line in `records.jsonl`, schema 2: what each key holds, its type, and what must
+hold between keys.
 
-A key of a line is left out if it has its default. Within a schema keys are only added, and unknown keys are ignored; a
-key that goes or changes its meaning makes the next schema. docs/reference/records.md is generated from these classes.
+A key of a line is left out if it has its default. Within a schema keys are only added, and unknown
+keys are ignored; a key that goes or changes its meaning makes the next schema.
+docs/reference/records.md is generated from these classes.
 """
 
 from __future__ import annotations
@@ -31,7 +33,17 @@ Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Moment = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)$")]
 Token = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Pair = Annotated[list[Token], Meta(min_length=2, max_length=2)]
-Status = Literal["ok", "mismatch", "error", "timeout", "out_of_memory", "killed", "rejected", "skipped", "extrapolated"]
+Status = Literal[
+    "ok",
+    "mismatch",
+    "error",
+    "timeout",
+    "out_of_memory",
+    "killed",
+    "rejected",
+    "skipped",
+    "extrapolated",
+]
 Kind = Literal["identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"]
 
 
@@ -42,7 +54,9 @@ CellKey = Annotated[Whole, doc("the number of the cell in its run")]
 class Precision(TypedDict):
     asked: Annotated[Number, doc("half the width of the wanted interval, as a share of the ratio")]
     most: Annotated[Whole, doc("the most blocks that were allowed")]
-    reference: Annotated[str, doc("the variant that it is compared with; itself if it was the reference, or alone")]
+    reference: Annotated[
+        str, doc("the variant that it is compared with; itself if it was the reference, or alone")
+    ]
 
 
 class Data(TypedDict, total=False):
@@ -72,11 +86,15 @@ class Feeding(TypedDict, total=False):
 
 
 class Seconds(TypedDict, total=False):
-    read: Annotated[Number, doc("reading the file; for a counter in several processes, finding where to cut it")]
+    read: Annotated[
+        Number, doc("reading the file; for a counter in several processes, finding where to cut it")
+    ]
     count: Annotated[Number, doc("splitting into pre-tokens and counting the words")]
     convert: Annotated[Number, doc("passing words in and merges out, for compiled trainers")]
     init: Annotated[Number, doc("all that a trainer does before its first maximum")]
-    copy: Annotated[Number, doc("copying all pairs before the maximum is looked for, where a stage does that")]
+    copy: Annotated[
+        Number, doc("copying all pairs before the maximum is looked for, where a stage does that")
+    ]
     max: Annotated[Number, doc("finding the most frequent pair")]
     update: Annotated[Number, doc("applying merges and changing counts")]
     other: Annotated[float, doc("what no phase covers; rounding can make it negative")]
@@ -86,12 +104,18 @@ class Seconds(TypedDict, total=False):
 class Witness(TypedDict, total=False):
     wall_seconds: Annotated[Number, doc("by the parent's clock")]
     cpu_seconds: Annotated[Number, doc("by the kernel's account")]
-    system_seconds: Annotated[Number, doc("the part of them that the kernel worked for the process")]
-    import_cpu_seconds: Annotated[Number, doc("before the call: imports and `before_the_clock()`; in no total")]
+    system_seconds: Annotated[
+        Number, doc("the part of them that the kernel worked for the process")
+    ]
+    import_cpu_seconds: Annotated[
+        Number, doc("before the call: imports and `before_the_clock()`; in no total")
+    ]
 
 
 class Disturbance(TypedDict, total=False):
-    psi_cpu_seconds: Annotated[Number, doc("for how long something on the machine waited for a processor")]
+    psi_cpu_seconds: Annotated[
+        Number, doc("for how long something on the machine waited for a processor")
+    ]
     psi_memory_seconds: Annotated[Number, doc("for how long something waited for memory")]
     psi_io_seconds: Annotated[Number, doc("for how long something waited for a disk")]
     steal_seconds: Annotated[Number, doc("what the hypervisor gave to other machines")]
@@ -120,7 +144,9 @@ class Identity(TypedDict, total=False):
     want: Annotated[Pair, doc("the most frequent pair at that moment")]
     got_count: Annotated[Whole, doc("the true count of the one")]
     want_count: Annotated[Whole, doc("the true count of the other")]
-    of_own_words: Annotated[str, doc("the kind of the same merges on the words of the trainer's own pattern")]
+    of_own_words: Annotated[
+        str, doc("the kind of the same merges on the words of the trainer's own pattern")
+    ]
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", kw_only=True):
@@ -133,50 +159,94 @@ class Run(Line, tag="run", kw_only=True, frozen=True):
     """One command; written again if it was resumed under other circumstances."""
 
     schema: Annotated[Literal[2], doc("the version of this description")]
-    overrides: Annotated[list[str], doc("the command's overrides as typed; of a path its last name alone")] = []
-    plan: Annotated[str | None, doc("names what the command measures; an interrupted run resumes by it")] = None
+    overrides: Annotated[
+        list[str], doc("the command's overrides as typed; of a path its last name alone")
+    ] = []
+    plan: Annotated[
+        str | None, doc("names what the command measures; an interrupted run resumes by it")
+    ] = None
     measure: Annotated[str | None, doc("the preset, `measure=NAME`")] = None
-    repeat: Annotated[Whole | None, doc("how many blocks the run has; with `precision`, at least")] = None
+    repeat: Annotated[
+        Whole | None, doc("how many blocks the run has; with `precision`, at least")
+    ] = None
     host: Annotated[str | None, doc("a digest of what makes two machines comparable")] = None
-    environment: Annotated[dict[str, Any], doc("machine, Python, compilers, packages and the state of the code")] = {}
+    environment: Annotated[
+        dict[str, Any], doc("machine, Python, compilers, packages and the state of the code")
+    ] = {}
 
 
 class Cell(Line, tag="cell", kw_only=True, frozen=True):
-    """What is measured: everything that the measurements of one trainer, or of one counter, share."""
+    """What is measured: everything that the measurements of one trainer, or of one counter,
+    share.
+    """
 
     cell: CellKey
-    task: Annotated[Whole, doc("the number of the task in its run: cells of one task share blocks")] = 0
+    task: Annotated[
+        Whole, doc("the number of the task in its run: cells of one task share blocks")
+    ] = 0
     place: Annotated[Whole, doc("its place among the task's cells, in the requested order")] = 0
-    role: Annotated[Literal["count", "train"], doc("a word counter or a trainer; `cell` in a record")]
-    run_key: Annotated[str, doc("names the work: equal for measurements of the same thing in any run")] = ""
+    role: Annotated[
+        Literal["count", "train"], doc("a word counter or a trainer; `cell` in a record")
+    ]
+    run_key: Annotated[
+        str, doc("names the work: equal for measurements of the same thing in any run")
+    ] = ""
     variant: Annotated[str | None, doc("the trainer's name; null for a counter")] = None
     family: Annotated[str | None, doc("the idea behind the variant")] = None
-    params: Annotated[dict[str, Any], doc("the parameters of the variant, or of the counter; all of them")] = {}
+    params: Annotated[
+        dict[str, Any], doc("the parameters of the variant, or of the counter; all of them")
+    ] = {}
     counting: Annotated[str, doc("the counter's name; `itself` for a trainer that reads the file")]
-    counting_chosen: Annotated[bool, doc("whether the user named the counter, not the variant")] = False
-    threads: Annotated[Whole | None, doc("requested number of threads, of counter and trainer")] = None
+    counting_chosen: Annotated[bool, doc("whether the user named the counter, not the variant")] = (
+        False
+    )
+    threads: Annotated[Whole | None, doc("requested number of threads, of counter and trainer")] = (
+        None
+    )
     takes_threads: Annotated[bool | None, doc("whether it can use more than one")] = None
     data: Annotated[Data, doc("the corpus")]
     pattern: Annotated[str | None, doc("the pattern's name, or its text")] = None
-    pattern_partial: Annotated[bool | None, doc("whether the pattern was allowed to leave text out")] = None
+    pattern_partial: Annotated[
+        bool | None, doc("whether the pattern was allowed to leave text out")
+    ] = None
     special_tokens: Annotated[list[str], doc("what the text was split at")] = []
     errors: Annotated[str | None, doc("what was done with bytes that are not UTF-8")] = None
-    words_sha256: Annotated[Digest | None, doc("of the counted words: equal for counters that agree")] = None
-    tie_break: Annotated[str | None, doc("which of several equally frequent pairs is merged")] = None
+    words_sha256: Annotated[
+        Digest | None, doc("of the counted words: equal for counters that agree")
+    ] = None
+    tie_break: Annotated[str | None, doc("which of several equally frequent pairs is merged")] = (
+        None
+    )
     min_count: Annotated[Whole | None, doc("the count below which no pair is merged")] = None
     vocab_size: Annotated[Whole | None, doc("requested size, special tokens included")] = None
-    extend: Annotated[Digest | None, doc("of the merges that training continued from, as `merges_sha256`")] = None
+    extend: Annotated[
+        Digest | None, doc("of the merges that training continued from, as `merges_sha256`")
+    ] = None
     extend_name: Annotated[str | None, doc("the file or folder that they were read from")] = None
     extend_merges: Annotated[Whole | None, doc("how many they were")] = None
-    inherited: Annotated[Literal["kept", "met"] | None, doc("whether all were kept, or only those met")] = None
-    seeds: Annotated[str | None, doc("the tokens that these merges spell: a list, or the name of a file")] = None
-    veto: Annotated[str | None, doc("which pairs might not be merged, by the name of the veto")] = None
-    feeding: Annotated[Feeding | None, doc("what an outside trainer was given, in its own words")] = None
-    source_sha256: Annotated[Digest | None, doc("the digest of the code and what it imports of its package")] = None
+    inherited: Annotated[
+        Literal["kept", "met"] | None, doc("whether all were kept, or only those met")
+    ] = None
+    seeds: Annotated[
+        str | None, doc("the tokens that these merges spell: a list, or the name of a file")
+    ] = None
+    veto: Annotated[str | None, doc("which pairs might not be merged, by the name of the veto")] = (
+        None
+    )
+    feeding: Annotated[
+        Feeding | None, doc("what an outside trainer was given, in its own words")
+    ] = None
+    source_sha256: Annotated[
+        Digest | None, doc("the digest of the code and what it imports of its package")
+    ] = None
     interpreter: Annotated[str | None, doc("the Python that ran it")] = None
     limits: Annotated[Limits | None, doc("what the process was allowed")] = None
-    page_cache: Annotated[str | None, doc("`cold`: the corpus was dropped from memory; of old versions")] = None
-    precision: Annotated[Precision | None, doc("with `measure.precision`: how precise a ratio is wanted")] = None
+    page_cache: Annotated[
+        str | None, doc("`cold`: the corpus was dropped from memory; of old versions")
+    ] = None
+    precision: Annotated[
+        Precision | None, doc("with `measure.precision`: how precise a ratio is wanted")
+    ] = None
 
     def __post_init__(self) -> None:
         if self.role == "train" and self.variant is None:
@@ -193,20 +263,42 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     started: Annotated[Moment, doc("when the call started")]
     status: Annotated[Status, doc("how it ended; only `ok` and `mismatch` have a total")]
     reason: Annotated[str | None, doc("why the status is not `ok`, in a sentence")] = None
-    seconds: Annotated[Seconds, doc("wall seconds by phase, the counter's in the same block included")] = {}
-    cpu_seconds: Annotated[Number | None, doc("the kernel's account of the processes of counter and trainer")] = None
-    system_seconds: Annotated[Number | None, doc("the part of `cpu_seconds` that the kernel worked for them")] = None
+    seconds: Annotated[
+        Seconds, doc("wall seconds by phase, the counter's in the same block included")
+    ] = {}
+    cpu_seconds: Annotated[
+        Number | None, doc("the kernel's account of the processes of counter and trainer")
+    ] = None
+    system_seconds: Annotated[
+        Number | None, doc("the part of `cpu_seconds` that the kernel worked for them")
+    ] = None
     merges: Annotated[Whole | None, doc("how many merges there are")] = None
-    merges_sha256: Annotated[Digest | None, doc("the digest of the merges, see results/README.md")] = None
-    merges_done: Annotated[Whole | None, doc("how many merges were made, also if it did not finish")] = None
-    tallies: Annotated[dict[str, Whole] | None, doc("counts of work by name, equal on every machine")] = None
+    merges_sha256: Annotated[
+        Digest | None, doc("the digest of the merges, see results/README.md")
+    ] = None
+    merges_done: Annotated[
+        Whole | None, doc("how many merges were made, also if it did not finish")
+    ] = None
+    tallies: Annotated[
+        dict[str, Whole] | None, doc("counts of work by name, equal on every machine")
+    ] = None
     instructions: Annotated[Instructions | None, doc("what `measure=instructions` counted")] = None
-    peak_rss_bytes: Annotated[Whole | None, doc("the peak of resident memory, child processes included")] = None
-    memory_is_sampled: Annotated[bool, doc("whether the peak is of samples, ten in a second")] = False
+    peak_rss_bytes: Annotated[
+        Whole | None, doc("the peak of resident memory, child processes included")
+    ] = None
+    memory_is_sampled: Annotated[bool, doc("whether the peak is of samples, ten in a second")] = (
+        False
+    )
     witness: Annotated[Witness | None, doc("the same call as others measured it")] = None
-    disturbance: Annotated[Disturbance | None, doc("what happened on the machine while the call ran")] = None
-    concurrent: Annotated[bool, doc("whether other runs were timed on the machine at the same time")] = False
-    extrapolated: Annotated[Extrapolated | None, doc("the estimated total of a trainer that a limit stopped")] = None
+    disturbance: Annotated[
+        Disturbance | None, doc("what happened on the machine while the call ran")
+    ] = None
+    concurrent: Annotated[
+        bool, doc("whether other runs were timed on the machine at the same time")
+    ] = False
+    extrapolated: Annotated[
+        Extrapolated | None, doc("the estimated total of a trainer that a limit stopped")
+    ] = None
     stderr_tail: Annotated[str, doc("the last that the process wrote to standard error")] = ""
 
     def __post_init__(self) -> None:
@@ -216,12 +308,16 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
             spent: dict[str, float] = {**self.seconds}  # type: ignore[dict-item]
             parts = sum(spent.get(phase, 0.0) for phase in PHASES)
             if abs(parts - total) > ROUNDING_SECONDS:
-                raise ValueError(f"seconds.total is {total:.6f}, but its phases add up to {parts:.6f}")
+                raise ValueError(
+                    f"seconds.total is {total:.6f}, but its phases add up to {parts:.6f}"
+                )
             if self.status not in ("ok", "mismatch"):
                 raise ValueError(f"seconds.total must be missing if status is {self.status}")
         estimate = self.extrapolated or {}
         if "total_seconds" in estimate and not {"low_seconds", "high_seconds"} <= estimate.keys():
-            raise ValueError("extrapolated.low_seconds or high_seconds is missing, but total_seconds is there")
+            raise ValueError(
+                "extrapolated.low_seconds or high_seconds is missing, but total_seconds is there"
+            )
 
 
 class Proof(Line, tag="proof", kw_only=True, frozen=True):
@@ -230,7 +326,9 @@ class Proof(Line, tag="proof", kw_only=True, frozen=True):
     cell: CellKey
     merges_sha256: Annotated[Digest, doc("the digest of the merges")]
     identity: Annotated[Identity, doc("whether the merges are the defined ones")]
-    tokens: Annotated[Whole | None, doc("how many tokens the merges leave of the text, with `tokens=true`")] = None
+    tokens: Annotated[
+        Whole | None, doc("how many tokens the merges leave of the text, with `tokens=true`")
+    ] = None
 
     def __post_init__(self) -> None:
         if self.identity["kind"] == WRONG and not self.identity.get("reason"):

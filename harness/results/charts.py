@@ -1,4 +1,5 @@
-"""A chart as plain data, its colours, and one function from rows to a chart for each kind: race, phases, ladder, dots.
+"""A chart as plain data, its colours, and one function from rows to a chart for each kind: race,
+phases, ladder, dots.
 
 A chart is panels with marks and the words around them; drawing.py draws it.
 """
@@ -16,7 +17,17 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import counted_text, ratio_text, seconds_text
 from harness.records.fields import together
 from harness.results.legend import Legend, doubtful, failures, join_names
-from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, Time, is_slower, phases_of, ratio_of, times_of
+from harness.results.rows import (
+    AT_LEAST,
+    ESTIMATED,
+    MEASURED,
+    Row,
+    Time,
+    is_slower,
+    phases_of,
+    ratio_of,
+    times_of,
+)
 from harness.results.selection import one_task, panel_title, tasks_of
 
 CARD, INK, FAINT, LINE = "#ffffff", "#1f2328", "#59636e", "#d8dee4"
@@ -33,12 +44,16 @@ PHASES = {
 }
 """Okabe and Ito's and a dark grey, which differ with any colour vision."""
 HUES = (
-    *("#5c6470", "#582700", "#349c78", "#5e88e9", OURS, "#7018ac"),  # grey, brown, green, blue, dark green, violet
-    *("#e2420e", "#fb31b4", "#7d8112", "#681127", "#890483", "#6c68fc"),  # orange, pink, olive, wine, purple, indigo
+    # grey, brown, green, blue, dark green, violet
+    *("#5c6470", "#582700", "#349c78", "#5e88e9", OURS, "#7018ac"),
+    # orange, pink, olive, wine, purple, indigo
+    *("#e2420e", "#fb31b4", "#7d8112", "#681127", "#890483", "#6c68fc"),
 )
 """Chosen by search: any two are far apart for every kind of colour vision."""
 MARKERS = "os^DvP*<>phd8"
-"""matplotlib's, in the order in which they are taken. No slanting cross: it would look like a mistake."""
+"""matplotlib's, in the order in which they are taken. No slanting cross: it would look like a
+mistake.
+"""
 
 
 class Look(NamedTuple):
@@ -49,11 +64,15 @@ class Look(NamedTuple):
 
 
 def look_of(name: str) -> Look:
-    """The same look in every chart: by the place in the registry, or else by the digest of the name."""
+    """The same look in every chart: by the place in the registry, or else by the digest of the
+    name.
+    """
     place = _places().get(name)
     if place is None:
         place = int(hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:12], 16)
-    return Look(HUES[place % len(HUES)], MARKERS[(place // len(HUES) + place % len(HUES)) % len(MARKERS)])
+    return Look(
+        HUES[place % len(HUES)], MARKERS[(place // len(HUES) + place % len(HUES)) % len(MARKERS)]
+    )
 
 
 @functools.cache
@@ -84,7 +103,9 @@ class Bar(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A time of something, as sure as its form says, with a line between its ends, along y if `upright`."""
+    """A time of something, as sure as its form says, with a line between its ends, along y if
+    `upright`.
+    """
 
     x: float
     y: float
@@ -147,7 +168,9 @@ class Entry(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """Panels below a title, a caption and a key, above notes; `step` is the inches of a line, `margin` at the right."""
+    """Panels below a title, a caption and a key, above notes; `step` is the inches of a line,
+    `margin` at the right.
+    """
 
     title: str
     caption: Sequence[str]
@@ -167,7 +190,10 @@ def race(rows: Sequence[Row]) -> Chart:
     trainers, drawn = _ranked(rows, "race", without=("tie_break",))
     first = next((row for row in drawn if not row.doubt), drawn[0])
     ours = [place for place, row in enumerate(drawn) if is_ours(row.name)][:1]
-    factors = ["" if row is first else f", {times_of(ratio_of(row, first), interval=False)}" for row in drawn]
+    factors = [
+        "" if row is first else f", {times_of(ratio_of(row, first), interval=False)}"
+        for row in drawn
+    ]
     legend = Legend(drawn)
     return Chart(
         claim(drawn),
@@ -209,13 +235,20 @@ def _phases_panel(group: Sequence[Row], title: str) -> Panel:
 
 
 def ladder(rows: Sequence[Row]) -> Chart:
-    """Seconds of every stage in the order in which they were invented, with the gain over the stage before."""
+    """Seconds of every stage in the order in which they were invented, with the gain over the stage
+    before.
+    """
     order = {name: place for place, name in enumerate(registry.variants())}
     stages = [row for row in rows if not row.counting_only and is_ours(row.name)]
     stages.sort(key=lambda row: order.get(row.name, len(order)))
-    groups = [group for group in tasks_of(stages) if any(row.time.form == MEASURED for row in group)]
+    groups = [
+        group for group in tasks_of(stages) if any(row.time.form == MEASURED for row in group)
+    ]
     if not groups:
-        raise Refusal("ladder: no stage has a time; python -m harness experiment=ladder measures them", UNMEASURED)
+        raise Refusal(
+            "ladder: no stage has a time; python -m harness experiment=ladder measures them",
+            UNMEASURED,
+        )
     legend = Legend(stages)
     return Chart(
         "Seconds of each stage",
@@ -227,14 +260,20 @@ def ladder(rows: Sequence[Row]) -> Chart:
 
 def _ladder_panel(stages: Sequence[Row], title: str) -> Panel:
     gains = [
-        f", {ratio_text(_seconds(before) / _seconds(row))} ×" if _seconds(before) and _seconds(row) else ""
+        f", {ratio_text(_seconds(before) / _seconds(row))} ×"
+        if _seconds(before) and _seconds(row)
+        else ""
         for before, row in itertools.pairwise(stages)
     ]
     return _bars(stages, ["", *gains], title, range(len(stages)), "normal")
 
 
-def _bars(rows: Sequence[Row], after: Sequence[str], title: str, ours: Sequence[int], weight: str = "bold") -> Panel:
-    """A bar for each row; those that were stopped are dashed, and not much longer than the longest measured one."""
+def _bars(
+    rows: Sequence[Row], after: Sequence[str], title: str, ours: Sequence[int], weight: str = "bold"
+) -> Panel:
+    """A bar for each row; those that were stopped are dashed, and not much longer than the longest
+    measured one.
+    """
     longest = max(_seconds(row) for row in rows if row.time.form == MEASURED)
     marks: list[Mark] = []
     labels = Legend(rows).labels
@@ -245,13 +284,22 @@ def _bars(rows: Sequence[Row], after: Sequence[str], title: str, ours: Sequence[
             continue
         colour = OURS if place in ours else OTHERS
         marks.append(Bar(place, 0.0, end, colour, f"{label}: {time.text}", time.form != MEASURED))
-        marks.append(Text(place, f"{time.text}{row.mark}{text}", end, weight=weight if place in ours else "normal"))
+        marks.append(
+            Text(
+                place,
+                f"{time.text}{row.mark}{text}",
+                end,
+                weight=weight if place in ours else "normal",
+            )
+        )
     bold = ours if weight == "bold" else ()
     return Panel(Axis("seconds", 0, 1.45 * longest), labels, marks, title, bold)
 
 
 def dots(rows: Sequence[Row]) -> Chart:
-    """Total seconds of each trainer as dots on a log axis, from the fastest down, times the fastest of ours."""
+    """Total seconds of each trainer as dots on a log axis, from the fastest down, times the fastest
+    of ours.
+    """
     trainers, drawn = _ranked(rows, "dots", without=("tie_break", "counting"))
     widths = sorted({row.threads for row in drawn})
     by_name = together([(row.name, row) for row in sorted(drawn, key=lambda row: bool(row.doubt))])
@@ -261,7 +309,10 @@ def dots(rows: Sequence[Row]) -> Chart:
     for place, (first, own) in enumerate(zip(firsts, by_name.values(), strict=True)):
         colour, weight = (OURS, "bold") if place in ours else (FAINT, "normal")
         for row in own:
-            look, name = Look(colour, _marker(row.threads)), f"{row.name}, {counted_text(row.threads, 'thread')}"
+            look, name = (
+                Look(colour, _marker(row.threads)),
+                f"{row.name}, {counted_text(row.threads, 'thread')}",
+            )
             marks.append(Point(_seconds(row), place, look, name, row.time))
         far = max(number for row in own for number in row.time[1:4] if number is not None)
         text = base.time.text if first is base else times_of(ratio_of(first, base), interval=False)
@@ -273,7 +324,11 @@ def dots(rows: Sequence[Row]) -> Chart:
         Legend(drawn).caption(),
         [*_marks_notes(drawn, "Ring"), *doubtful(legend), *failures(legend, drawn)],
         [Panel(Axis("seconds", low, high, log=True), list(by_name), marks, bold=ours)],
-        [Entry(counted_text(width, "thread"), INK, _marker(width)) for width in widths if widths[1:]],
+        [
+            Entry(counted_text(width, "thread"), INK, _marker(width))
+            for width in widths
+            if widths[1:]
+        ],
         step=0.28,
         margin=0.75,
     )
@@ -287,7 +342,9 @@ def _marker(threads: int) -> str:
 
 
 def claim(rows: Sequence[Row]) -> str:
-    """The result, such as "flat: 0.0102 s, 44 times as fast as heap"; empty without a time, or for several tasks."""
+    """The result, such as "flat: 0.0102 s, 44 times as fast as heap"; empty without a time, or for
+    several tasks.
+    """
     timed = [pair for pair in Legend(rows).labelled() if pair[0].total and not pair[0].other_merges]
     timed.sort(key=lambda pair: _seconds(pair[0]))
     ranked = [pair for pair in timed if not pair[0].doubt] or timed
@@ -310,12 +367,18 @@ def is_ours(name: str) -> bool:
     return card is None or registry.OUTSIDE not in card.tags
 
 
-def panels_of(groups: Sequence[Sequence[Row]], panel_of: Callable[[Sequence[Row], str], Panel]) -> list[Panel]:
+def panels_of(
+    groups: Sequence[Sequence[Row]], panel_of: Callable[[Sequence[Row], str], Panel]
+) -> list[Panel]:
     """A panel for each group, with a title if there are several."""
-    return [panel_of(group, panel_title(group, groups) if len(groups) > 1 else "") for group in groups]
+    return [
+        panel_of(group, panel_title(group, groups) if len(groups) > 1 else "") for group in groups
+    ]
 
 
-def log_range(values: Sequence[float | None], left: float = 1.3, right: float = 1.3) -> tuple[float, float]:
+def log_range(
+    values: Sequence[float | None], left: float = 1.3, right: float = 1.3
+) -> tuple[float, float]:
     """From a little below the smallest known value to a little above the largest."""
     positive = [value for value in values if value] or [1.0]
     return min(positive) / left, max(positive) * right
@@ -329,7 +392,9 @@ def _ranked(rows: Sequence[Row], kind: str, without: Sequence[str]) -> tuple[lis
     trainers = one_task(rows, kind, without)
     drawn = sorted([row for row in trainers if row.time.number is not None], key=_seconds)
     if not any(row.time.form == MEASURED for row in drawn):
-        raise Refusal(f"{kind}: no trainer has a total; python -m harness measures some", UNMEASURED)
+        raise Refusal(
+            f"{kind}: no trainer has a total; python -m harness measures some", UNMEASURED
+        )
     return trainers, drawn
 
 

@@ -1,4 +1,5 @@
-"""Charts drawn by matplotlib into an SVG that follows its reader's theme, or a PNG: equal charts give equal bytes.
+"""Charts drawn by matplotlib into an SVG that follows its reader's theme, or a PNG: equal charts
+give equal bytes.
 
 Charts are narrow, so that they can be read on a phone. Panels stand below each other.
 """
@@ -20,7 +21,21 @@ from harness.common.console import html_text, terminal_lines
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
 from harness.common.units import bytes_text
-from harness.results.charts import CARD, FAINT, INK, LINE, Axis, Bar, Chart, Label, Line, Mark, Panel, Point, Text
+from harness.results.charts import (
+    CARD,
+    FAINT,
+    INK,
+    LINE,
+    Axis,
+    Bar,
+    Chart,
+    Label,
+    Line,
+    Mark,
+    Panel,
+    Point,
+    Text,
+)
 from harness.results.legend import at_most
 from harness.results.rows import AT_LEAST, ESTIMATED
 
@@ -33,7 +48,9 @@ WIDEST_LABEL, MOST_NOTES = 2.1, 4
 TITLE, LABEL, SMALL = 12.5, 9.5, 8.5
 FONTS = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _LETTER, _LINE = 0.0082, 0.0215
-"""Inches that a letter of matplotlib's font is wide, and that a line is high, for each point of its size."""
+"""Inches that a letter of matplotlib's font is wide, and that a line is high, for each point of its
+size.
+"""
 _STYLE: Any = {  # matplotlib names its settings in a type that changes with every release
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -44,7 +61,16 @@ _STYLE: Any = {  # matplotlib names its settings in a type that changes with eve
 }
 _HOVER = "hover: "  # before a mark's text in its id, until that becomes its title
 _DARK = "@media (prefers-color-scheme: dark) {svg{filter: invert(0.93) hue-rotate(180deg)}}"
-_ARROW = ((-1.0, 0.14), (0.1, 0.14), (0.1, 0.55), (1.0, 0.0), (0.1, -0.55), (0.1, -0.14), (-1.0, -0.14), (-1.0, 0.14))
+_ARROW = (
+    (-1.0, 0.14),
+    (0.1, 0.14),
+    (0.1, 0.55),
+    (1.0, 0.0),
+    (0.1, -0.55),
+    (0.1, -0.14),
+    (-1.0, -0.14),
+    (-1.0, 0.14),
+)
 
 
 def check_suffix(path: Path) -> None:
@@ -68,21 +94,31 @@ def _rendered(chart: Chart, **options: Any) -> bytes:
 
 
 def svg_of(chart: Chart) -> str:
-    """The chart as an SVG whose marks have titles, in few bytes; it is dark if its reader prefers that."""
+    """The chart as an SVG whose marks have titles, in few bytes; it is dark if its reader prefers
+    that.
+    """
     content = _rendered(chart, format="svg", metadata={"Date": None, "Creator": None})
     svg = terminal_lines(content.decode())  # whatever a record holds
     svg = re.sub(rf'<g id="{_HOVER}([^"]*)">', r"<g><title>\1</title>", svg)
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d{3})\d+", r"\1", tag[0]), svg)
     svg = re.sub(r' d="([^"]*)"', lambda path: f' d="{" ".join(path[1].split())}"', svg)
-    svg = re.sub(r' transform="rotate\(-0 [^"]*\)"|; stroke-linejoin: miter|font-family: [^;"]*; ?', "", svg)
+    svg = re.sub(
+        r' transform="rotate\(-0 [^"]*\)"|; stroke-linejoin: miter|font-family: [^;"]*; ?', "", svg
+    )
     svg = re.sub(r"^ +", "", svg, flags=re.MULTILINE)
-    svg = svg.replace('<style type="text/css">', f'<style type="text/css">text{{font-family: {FONTS}}} {_DARK}', 1)
+    svg = svg.replace(
+        '<style type="text/css">', f'<style type="text/css">text{{font-family: {FONTS}}} {_DARK}', 1
+    )
     title = html_text(chart.title)
-    return re.sub(r"(<svg [^>]*)>", lambda tag: f'{tag[1]} role="img">\n<title>{title}</title>', svg, count=1)
+    return re.sub(
+        r"(<svg [^>]*)>", lambda tag: f'{tag[1]} role="img">\n<title>{title}</title>', svg, count=1
+    )
 
 
 def same_picture(one: Path, other: Path) -> bool:
-    """Whether two SVGs exist and have the same words, and marks within half a point of each other."""
+    """Whether two SVGs exist and have the same words, and marks within half a point of each
+    other.
+    """
     if not (one.exists() and other.exists()):
         return False
     words, places = zip(*(_content(path.read_text()) for path in (one, other)), strict=True)
@@ -92,8 +128,12 @@ def same_picture(one: Path, other: Path) -> bool:
 
 
 def _content(svg: str) -> tuple[list[str], list[float]]:
-    """The texts of an SVG with the letters of its paths, and the coordinates of paths and markers."""
-    marks = " ".join(re.findall(r' (d="[^"]*")', svg) + re.findall(r'<use [^>]*(x="[^"]*" y="[^"]*")', svg))
+    """The texts of an SVG with the letters of its paths, and the coordinates of paths and
+    markers.
+    """
+    marks = " ".join(
+        re.findall(r' (d="[^"]*")', svg) + re.findall(r'<use [^>]*(x="[^"]*" y="[^"]*")', svg)
+    )
     texts = [*re.findall(r">([^<>]*\S[^<>]*)<", svg), *re.findall("[A-Za-z]", marks)]
     return texts, list(map(float, re.findall(r"-?\d+(?:\.\d+)?", marks)))
 
@@ -104,13 +144,16 @@ def _styled() -> Iterator[None]:
     import matplotlib
 
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-        # A name in a script that matplotlib's font lacks: an SVG leaves the choice of font to its reader.
+        # A name in a script that matplotlib's font lacks: an SVG leaves the choice of font to its
+        # reader.
         warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
         yield
 
 
 Block = tuple[float, Callable[["Figure", float], Any]]
-"""A part of a figure over its whole width: its height, and what draws it below a place, both in inches."""
+"""A part of a figure over its whole width: its height, and what draws it below a place, both in
+inches.
+"""
 
 
 def draw_chart(chart: Chart) -> Figure:
@@ -119,7 +162,9 @@ def draw_chart(chart: Chart) -> Figure:
 
     notes = at_most(MOST_NOTES, chart.notes, "python -m harness.table --notes")
     panels = [
-        panel if isinstance(panel.y, Axis) else panel._replace(y=[_wrapped(name, LABEL) for name in panel.y])
+        panel
+        if isinstance(panel.y, Axis)
+        else panel._replace(y=[_wrapped(name, LABEL) for name in panel.y])
         for panel in chart.panels
     ]
     lefts, rights = zip(*map(_margins, panels), strict=True)
@@ -159,7 +204,11 @@ def _width(text: str, size: float) -> float:
 def _margins(panel: Panel) -> tuple[float, float]:
     """The inches that the names at its left and the texts at its right take."""
     left = 0.72 if isinstance(panel.y, Axis) else 0.1 + max(_width(name, LABEL) for name in panel.y)
-    series = [_wrapped(each.text, SMALL) for each in panel.marks if isinstance(each, Label) and each.series]
+    series = [
+        _wrapped(each.text, SMALL)
+        for each in panel.marks
+        if isinstance(each, Label) and each.series
+    ]
     return left, max((_width(text, SMALL) + 0.3 for text in series), default=0.0)
 
 
@@ -178,9 +227,16 @@ def _key(chart: Chart) -> Block:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    columns = int((WIDTH - 2 * EDGE) / (0.5 + max(_width(entry.text, SMALL) for entry in chart.key)))
+    columns = int(
+        (WIDTH - 2 * EDGE) / (0.5 + max(_width(entry.text, SMALL) for entry in chart.key))
+    )
     columns = min(max(1, columns), len(chart.key))
-    marker: Any = {"linestyle": "none", "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
+    marker: Any = {
+        "linestyle": "none",
+        "markersize": 7.0,
+        "markeredgewidth": 0.7,
+        "markeredgecolor": CARD,
+    }
     handles = [
         Patch(color=entry.colour, label=entry.text)
         if entry.marker is None
@@ -241,7 +297,12 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
     elif isinstance(mark, Bar):
         style = {"color": mark.colour, "linewidth": 0}
         if mark.open:
-            style = {"facecolor": "none", "edgecolor": mark.colour, "linewidth": 1.2, "linestyle": (0, (3, 2))}
+            style = {
+                "facecolor": "none",
+                "edgecolor": mark.colour,
+                "linewidth": 1.2,
+                "linestyle": (0, (3, 2)),
+            }
         (bar,) = axes.barh(mark.y, mark.end - mark.start, 0.68, mark.start, clip_on=False, **style)
         bar.set_gid(_HOVER + mark.hover)
     elif isinstance(mark, Text):
@@ -251,7 +312,11 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
         )  # fmt: skip
     elif isinstance(mark, Line):
         dash: Any = (0, (5, 2)) if mark.dash == "--" else mark.dash
-        style = {"drawstyle": "steps-post" if mark.steps else "default", "linestyle": dash, "linewidth": 1.1}
+        style = {
+            "drawstyle": "steps-post" if mark.steps else "default",
+            "linestyle": dash,
+            "linewidth": 1.1,
+        }
         axes.plot(*zip(*mark.points, strict=True), color=mark.colour, alpha=0.8, zorder=2, **style)
 
 
@@ -261,19 +326,34 @@ def _draw_point(axes: Axes, point: Point) -> None:
     if time.low is not None and time.high is not None:
         ends, place = [time.low, time.high], [point.x if point.upright else point.y] * 2
         dash: Any = (0, (2, 1.2)) if time.form == ESTIMATED else "-"
-        style = {"color": colour, "linewidth": 1.4, "linestyle": dash, "clip_on": False, "zorder": 3}
+        style = {
+            "color": colour,
+            "linewidth": 1.4,
+            "linestyle": dash,
+            "clip_on": False,
+            "zorder": 3,
+        }
         axes.plot(*((place, ends) if point.upright else (ends, place)), **style)
-    style = {"marker": point.look.marker, "markersize": 7.0, "markeredgewidth": 0.7, "markeredgecolor": CARD}
+    style = {
+        "marker": point.look.marker,
+        "markersize": 7.0,
+        "markeredgewidth": 0.7,
+        "markeredgecolor": CARD,
+    }
     if time.form == ESTIMATED:
         style |= {"markerfacecolor": CARD, "markeredgecolor": colour, "markeredgewidth": 1.3}
     elif time.form == AT_LEAST:
         style |= {"marker": _ARROW, "markersize": 9.8, "markeredgecolor": colour}
-    (marker,) = axes.plot([point.x], [point.y], color=colour, linestyle="none", clip_on=False, zorder=4, **style)
+    (marker,) = axes.plot(
+        [point.x], [point.y], color=colour, linestyle="none", clip_on=False, zorder=4, **style
+    )
     marker.set_gid(f"{_HOVER}{point.name}: {time.text}")
 
 
 def _draw_labels(axes: Axes, labels: Sequence[Label], inches: tuple[float, float]) -> None:
-    """Names above their points or at the right edge, a line apart, each with a line to its point."""
+    """Names above their points or at the right edge, a line apart, each with a line to its
+    point.
+    """
     placed = []
     for label in labels:
         x, y = (axes.transData + axes.transAxes.inverted()).transform((label.x, label.y))
@@ -285,7 +365,13 @@ def _draw_labels(axes: Axes, labels: Sequence[Label], inches: tuple[float, float
     for (_, x, label), text, level in zip(placed, texts, levels, strict=True):
         half = _width(text, SMALL) / 2 / inches[0]
         place = 1 + 0.2 / inches[0] if label.series else max(half, min(x, 1 - half))
-        line = {"arrowstyle": "-", "color": label.colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4}
+        line = {
+            "arrowstyle": "-",
+            "color": label.colour,
+            "linewidth": 0.6,
+            "shrinkA": 1,
+            "shrinkB": 4,
+        }
         axes.annotate(
             text, (label.x, label.y), (place, level), textcoords="axes fraction", fontsize=SMALL, color=INK,
             ha="left" if label.series else "center", va="center", annotation_clip=False, zorder=5,
@@ -336,7 +422,8 @@ def _tick_text(number: float, is_size: bool) -> str:
 
 
 def _log_ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Round numbers between the two, evenly spread, or on a linear scale if they are close together.
+    """Round numbers between the two, evenly spread, or on a linear scale if they are close
+    together.
 
     >>> _log_ticks(0.002, 30), _log_ticks(19, 41)
     ([0.01, 0.1, 1.0, 10.0], [20.0, 25.0, 30.0, 35.0, 40.0])

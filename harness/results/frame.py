@@ -1,4 +1,6 @@
-"""Rows for programs: a pandas data frame of every field and figure, and the list that `harness.run` returns."""
+"""Rows for programs: a pandas data frame of every field and figure, and the list that `harness.run`
+returns.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
 
     Columns of counts are Int64, so that one missing value does not make them floats.
     """
-    import pandas as pd  # only here: it costs half a second, and a table for the eye needs none of it
+    # only here: it costs half a second, and a table for the eye needs none of it
+    import pandas as pd
 
     names = dict.fromkeys([*TALLIES, *(name for row in rows for name in row.tallies)])
     kinds: dict[Any, Callable[[Row], dict[str, Any]]] = {
@@ -34,7 +37,10 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
         "float64": _seconds,
         "bool": lambda row: {"memory_is_sampled": row.memory_is_sampled},
     }
-    parts = [pd.DataFrame(list(map(values, rows)), dtype="object").astype(kind) for kind, values in kinds.items()]
+    parts = [
+        pd.DataFrame(list(map(values, rows)), dtype="object").astype(kind)
+        for kind, values in kinds.items()
+    ]
     return pd.concat(parts, axis="columns")
 
 
@@ -52,7 +58,13 @@ def _texts(row: Row) -> dict[str, Any]:
     proof = None
     if not row.counting_only and row.status in ("ok", "mismatch"):
         # The weakest of its records' identities.
-        proof = WRONG if row.status == "mismatch" else identity["kind"] if row.proved or row.by_design else UNPROVED
+        proof = (
+            WRONG
+            if row.status == "mismatch"
+            else identity["kind"]
+            if row.proved or row.by_design
+            else UNPROVED
+        )
     return {
         **_recorded(record, "cell", "variant"),
         "params": json.dumps(record.get("params") or {}, sort_keys=True),
@@ -67,7 +79,16 @@ def _texts(row: Row) -> dict[str, Any]:
         "data": row.corpus.get("name"),
         "data_sha256": row.corpus.get("sha256"),
         "special_tokens": _json(record.get("special_tokens")),
-        **_recorded(record, "pattern", "errors", "tie_break", "interpreter", "host", "started", "merges_sha256"),
+        **_recorded(
+            record,
+            "pattern",
+            "errors",
+            "tie_break",
+            "interpreter",
+            "host",
+            "started",
+            "merges_sha256",
+        ),
         **_recorded(record, "environment.cpu"),
     }
 
@@ -92,15 +113,20 @@ def _seconds(row: Row) -> dict[str, Any]:
         "cpu_seconds": row.cpu_seconds,
         **{f"{phase}_seconds": row.seconds.get(phase) for phase in PHASES},
         "merges_per_second": row.figures["merges/s"],
-        **{f"extrapolated_{end}_seconds": row.extrapolated.get(f"{end}_seconds") for end in ("total", "low", "high")},
+        **{
+            f"extrapolated_{end}_seconds": row.extrapolated.get(f"{end}_seconds")
+            for end in ("total", "low", "high")
+        },
     }
 
 
 class Records(list[dict[str, Any]]):
-    """The records of a run's trainers, one for each measured run, in order; it shows itself as the table.
+    """The records of a run's trainers, one for each measured run, in order; it shows itself as the
+    table.
 
-    `counters` holds the records of the word counters, which were measured separately: what a trainer's record says of
-    reading and counting comes from there. `everything` is both, as they are stored.
+    `counters` holds the records of the word counters, which were measured separately: what a
+    trainer's record says of reading and counting comes from there. `everything` is both, as they
+    are stored.
     """
 
     def __init__(self, records: Iterable[dict[str, Any]] = ()) -> None:
@@ -109,11 +135,13 @@ class Records(list[dict[str, Any]]):
         self.counters = [record for record in self.everything if record.get("cell") == "count"]
 
     def frame(self) -> pd.DataFrame:
-        """A tidy pandas data frame: one line for each measured run of a trainer, one column for each figure.
+        """A tidy pandas data frame: one line for each measured run of a trainer, one column for
+        each figure.
 
-        Settings are text, seconds are floats in full precision, bytes and counts of work are Int64; what was not
-        measured, or may not be shown because the merges were wrong, is missing. `block` and `repeat` say which of how
-        many runs it is. docs/reference/records.md says what each column holds.
+        Settings are text, seconds are floats in full precision, bytes and counts of work are Int64;
+        what was not measured, or may not be shown because the merges were wrong, is missing.
+        `block` and `repeat` say which of how many runs it is. docs/reference/records.md says what
+        each column holds.
         """
         frame = frame_of([row for record in self for row in rows([record])])
         # Each line is one run of a trainer, so the figures of several are left out.
@@ -124,7 +152,9 @@ class Records(list[dict[str, Any]]):
         return frame
 
     def __str__(self) -> str:
-        """The table that the command prints, as text at full width; `list(records)` shows the records themselves."""
+        """The table that the command prints, as text at full width; `list(records)` shows the
+        records themselves.
+        """
         if not self.everything:
             return "no records"
         text = io.StringIO()
@@ -133,4 +163,8 @@ class Records(list[dict[str, Any]]):
 
     def _repr_html_(self) -> str:
         """The table that the command prints, for a notebook."""
-        return sheets_to_html_part(tables(rows(self.everything)), "Records") if self.everything else "<p>no records</p>"
+        return (
+            sheets_to_html_part(tables(rows(self.everything)), "Records")
+            if self.everything
+            else "<p>no records</p>"
+        )

@@ -1,4 +1,6 @@
-"""Words around tables and charts: what rows share and differ in, what happened to rows without a time, and notes."""
+"""Words around tables and charts: what rows share and differ in, what happened to rows without a
+time, and notes.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +21,32 @@ MUCH_STEAL, MUCH_IMPORT_CPU_SECONDS = 0.05, 1.0
 
 
 class Legend:
-    """Names, columns and captions for rows; `among` are all rows of the command, which have tables beside this one.
+    """Names, columns and captions for rows; `among` are all rows of the command, which have tables
+    beside this one.
 
     A field that all rows share is in the caption; one in which they differ is a column.
     """
 
     def __init__(self, rows: Sequence[Row], among: Sequence[Row] = ()) -> None:
         self.rows, self._among, self._corpora = rows, among, _corpus_names(rows)
-        self.names = [f"{row.name}{params}" for row, params in zip(rows, _params_texts(rows), strict=True)]
-        self._namesakes = together([(name, place) for place, name in enumerate(self.names)]).values()
+        self.names = [
+            f"{row.name}{params}" for row, params in zip(rows, _params_texts(rows), strict=True)
+        ]
+        self._namesakes = together(
+            [(name, place) for place, name in enumerate(self.names)]
+        ).values()
         words = [row.words for row in rows]
-        texts = {field: [own[field.name].text if field.name in own else None for own in words] for field in COLUMNS}
+        texts = {
+            field: [own[field.name].text if field.name in own else None for own in words]
+            for field in COLUMNS
+        }
         texts[FIELD["data"]] = self._corpora
         numbers = {field: len({*texts[field]} - {None}) for field in COLUMNS}
         self._shared = [field for field in COLUMNS if numbers[field] == 1]
         self.columns = {
-            field.title: Column(field.title, [text or NOT_MEASURED for text in texts[field]], field.figure)
+            field.title: Column(
+                field.title, [text or NOT_MEASURED for text in texts[field]], field.figure
+            )
             for field in COLUMNS
             if numbers[field] > 1
         }
@@ -50,7 +62,11 @@ class Legend:
             if len(set(cells)) > len({known[:-1] for known in cells}):
                 chosen.append(column)
         for place in places:
-            texts = [f"{each.heading} {each.cells[place]}" for each in chosen if each.cells[place] != NOT_MEASURED]
+            texts = [
+                f"{each.heading} {each.cells[place]}"
+                for each in chosen
+                if each.cells[place] != NOT_MEASURED
+            ]
             self.labels[place] = ", ".join([self.names[place], *texts])
 
     def labelled(self, *statuses: str) -> list[tuple[Row, str]]:
@@ -59,7 +75,9 @@ class Legend:
         return [(row, label) for row, label in pairs if not statuses or row.status in statuses]
 
     def titles(self) -> list[str]:
-        """The fields that are worth a column: how words were counted and ties broken only between namesakes."""
+        """The fields that are worth a column: how words were counted and ties broken only between
+        namesakes.
+        """
         odd = {FIELD["tie_break"].title, FIELD["counting"].title}
         namesakes = {
             title
@@ -73,10 +91,15 @@ class Legend:
 
         Of several panels, which have titles of their own, the last line alone.
         """
-        corpora, fields = self._corpora_lines(), [field for field in self._shared if field.name != "data"]
+        corpora, fields = (
+            self._corpora_lines(),
+            [field for field in self._shared if field.name != "data"],
+        )
         vocabulary = [self._phrase(field) for field in fields if field.name == "vocab_size"]
         others = [self._phrase(field) for field in fields if field.name != "vocab_size"]
-        days = sorted({str(row.record["started"])[:10] for row in self.rows if row.record.get("started")})
+        days = sorted(
+            {str(row.record["started"])[:10] for row in self.rows if row.record.get("started")}
+        )
         others += [" to ".join(dict.fromkeys([days[0], days[-1]]))] if days else []
         parts = [[*corpora, *vocabulary], others]
         if len(corpora) != 1:
@@ -85,19 +108,31 @@ class Legend:
         return list(filter(None, lines))[0 if panels == 1 else -1 :]
 
     def _corpora_lines(self) -> list[str]:
-        """A line for each corpus, with the facts on which its rows agree: its words depend on the pattern as well."""
+        """A line for each corpus, with the facts on which its rows agree: its words depend on the
+        pattern as well.
+        """
         lines = []
-        pairs = [(row.corpus["sha256"], place) for place, row in enumerate(self.rows) if row.corpus.get("sha256")]
+        pairs = [
+            (row.corpus["sha256"], place)
+            for place, row in enumerate(self.rows)
+            if row.corpus.get("sha256")
+        ]
         for places in together(pairs).values():
             texts = []
             for fact in ("bytes", "words"):
                 numbers: set[Any] = {self.rows[place].corpus.get(fact) for place in places} - {None}
-                texts += [counted_text(numbers.pop(), fact.removesuffix("s"))] if len(numbers) == 1 else []
+                texts += (
+                    [counted_text(numbers.pop(), fact.removesuffix("s"))]
+                    if len(numbers) == 1
+                    else []
+                )
             lines.append(f"{self._corpora[places[-1]]}: {', '.join(texts)}")
         return lines
 
     def _phrase(self, field: Field) -> str:
-        """What the rows share, in words; empty if it is the default, unless another table has another value."""
+        """What the rows share, in words; empty if it is the default, unless another table has
+        another value.
+        """
         row = next(row for row in self.rows if field.name in row.words)
         if len({each.words[field.name] for each in self._among if field.name in each.words}) < 2:
             if field.name == "counting" and not row.record.get("counting_chosen"):
@@ -107,12 +142,16 @@ class Legend:
         phrase = row.words[field.name].phrase
         if field.name != "vocab_size":
             return phrase
-        made = {own.merges for own in self.rows} - {None} or {own.requested_merges for own in self.rows} - {None}
+        made = {own.merges for own in self.rows} - {None} or {
+            own.requested_merges for own in self.rows
+        } - {None}
         return f"{phrase} ({count_text(made.pop() or 0)} merges)" if len(made) == 1 else phrase
 
 
 def _params_texts(rows: Sequence[Row]) -> list[str]:
-    """The parameters in which rows of the same name differ, as `(push=grown)`; not what most of them have in common."""
+    """The parameters in which rows of the same name differ, as `(push=grown)`; not what most of
+    them have in common.
+    """
     siblings = together([(row.name, row.configured) for row in rows])
     texts = []
     for row in rows:
@@ -127,8 +166,13 @@ def _params_texts(rows: Sequence[Row]) -> list[str]:
 
 
 def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
-    """Each row's corpus; if several have one name also its size, or its digest if their sizes do not differ."""
-    corpora = {(row.corpus.get("name"), row.corpus.get("sha256")): row.corpus.get("bytes") or 0 for row in rows}
+    """Each row's corpus; if several have one name also its size, or its digest if their sizes do
+    not differ.
+    """
+    corpora = {
+        (row.corpus.get("name"), row.corpus.get("sha256")): row.corpus.get("bytes") or 0
+        for row in rows
+    }
 
     def text(name: str, digest: str | None) -> str:
         sizes = [bytes_text(size) for (other, _), size in corpora.items() if other == name]
@@ -137,21 +181,33 @@ def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
 
     names = Counter(name for name, _ in corpora)
     facts = [(row.corpus.get("name"), row.corpus.get("sha256")) for row in rows]
-    return [None if name is None else name if names[name] == 1 else text(name, digest) for name, digest in facts]
+    return [
+        None if name is None else name if names[name] == 1 else text(name, digest)
+        for name, digest in facts
+    ]
 
 
 # Notes
 
 
 def notes(legend: Legend, every: bool = False) -> list[str]:
-    """What changes a conclusion: failures, doubtful merges, ranks that mean nothing, a busy machine; at most three.
+    """What changes a conclusion: failures, doubtful merges, ranks that mean nothing, a busy
+    machine; at most three.
 
     With `every` all of them, and why merges that are right are not plainly identical.
     """
     measured = legend.labelled("ok")
-    left_out = [(f"Left out ({one_line(lost)})", label) for row, label in measured for lost in row.lost]
+    left_out = [
+        (f"Left out ({one_line(lost)})", label) for row, label in measured for lost in row.lost
+    ]
     others = _sentences([*left_out, *_too_close(measured), *_loading(measured), *_busy(measured)])
-    found = [*unfinished(legend.rows), *failures(legend), *doubtful(legend), *_exhausted(legend), *others]
+    found = [
+        *unfinished(legend.rows),
+        *failures(legend),
+        *doubtful(legend),
+        *_exhausted(legend),
+        *others,
+    ]
     if not every:
         return at_most(MOST_NOTES, found, "--notes")
     return found + [
@@ -178,9 +234,17 @@ def unfinished(rows: Sequence[Row]) -> list[str]:
 
 
 def failures(legend: Legend, drawn: Sequence[Row] = ()) -> list[str]:
-    """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only if wrong."""
-    others = [pair for pair in legend.labelled() if pair[0].status not in ("ok", "mismatch") and pair[0] not in drawn]
-    reasons = together([(failure_text(row), label) for row, label in [*legend.labelled("mismatch"), *others]])
+    """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only
+    if wrong.
+    """
+    others = [
+        pair
+        for pair in legend.labelled()
+        if pair[0].status not in ("ok", "mismatch") and pair[0] not in drawn
+    ]
+    reasons = together(
+        [(failure_text(row), label) for row, label in [*legend.labelled("mismatch"), *others]]
+    )
     return [f"{join_names(labels)}: {reason}." for reason, labels in reasons.items()]
 
 
@@ -197,8 +261,12 @@ def doubtful(legend: Legend) -> list[str]:
 
 
 def _exhausted(legend: Legend) -> list[str]:
-    """That a text has fewer merges than requested; if rows made different numbers, a column has them."""
-    made = {(row.merges or 0, row.requested_merges or 0) for row in legend.rows if row.status == "ok"}
+    """That a text has fewer merges than requested; if rows made different numbers, a column has
+    them.
+    """
+    made = {
+        (row.merges or 0, row.requested_merges or 0) for row in legend.rows if row.status == "ok"
+    }
     if len(made) != 1 or not any(row.exhausted for row in legend.rows):
         return []
     ((merges, requested),) = made
@@ -212,7 +280,9 @@ Pairs = Iterator[tuple[str, str]]
 def _too_close(measured: Labelled) -> Pairs:
     """Rows of one task on one machine that cannot be ranked before the next slower one."""
     timed = [pair for pair in measured if pair[0].total is not None and not pair[0].by_design]
-    for task in together([((row.question, row.record.get("host")), (row, label)) for row, label in timed]).values():
+    for task in together(
+        [((row.question, row.record.get("host")), (row, label)) for row, label in timed]
+    ).values():
         task.sort(key=lambda pair: pair[0].total or 0.0)
         for (row, label), (slower, other) in itertools.pairwise(task):
             if not is_slower(slower, row):
@@ -220,16 +290,23 @@ def _too_close(measured: Labelled) -> Pairs:
 
 
 def _loading(measured: Labelled) -> Pairs:
-    """Who worked longer before its call than in it: on something prepared, or to load a large library."""
+    """Who worked longer before its call than in it: on something prepared, or to load a large
+    library.
+    """
     for row, label in measured:
         spent = (row.record.get("witness") or {}).get("import_cpu_seconds") or 0.0
         if spent > max(MUCH_IMPORT_CPU_SECONDS, row.total or 0.0):
-            yield "Loading the module took longer than the total, which excludes it", f"{label} {spent:.1f} s"
+            yield (
+                "Loading the module took longer than the total, which excludes it",
+                f"{label} {spent:.1f} s",
+            )
 
 
 def _busy(measured: Labelled) -> Pairs:
     for row, label in measured:
-        disturbed = [each for each in row.samples if each.kept_waiting or (each.steal or 0.0) > MUCH_STEAL]
+        disturbed = [
+            each for each in row.samples if each.kept_waiting or (each.steal or 0.0) > MUCH_STEAL
+        ]
         if disturbed:
             runs = f"{label} in {len(disturbed)} of {len(row.samples)} runs"
             yield "Machine busy, so wall times may be too long", runs
@@ -249,7 +326,11 @@ def failure_text(row: Row) -> str:
     if row.status == "mismatch":
         wrong = row.identity.get("reason") if row.identity["kind"] == WRONG else row.reason
         return f"wrong merges, so no time is shown: {one_line(wrong or '')}"
-    reason, done, requested = one_line(row.reason), row.record.get("merges_done"), row.requested_merges
+    reason, done, requested = (
+        one_line(row.reason),
+        row.record.get("merges_done"),
+        row.requested_merges,
+    )
     text = f"{row.status_text}: {reason}" if reason else row.status_text
     if done and requested is not None and done < requested:
         text += f", after {count_text(done)} of {count_text(requested)} merges"
@@ -258,7 +339,9 @@ def failure_text(row: Row) -> str:
         return text
     if expected["high_seconds"] > MOST_UNSURE * expected["low_seconds"]:
         return f"{text}; the total is over {duration_text(expected['low_seconds'])}"
-    total, low, high = (duration_text(expected[f"{end}_seconds"]) for end in ("total", "low", "high"))
+    total, low, high = (
+        duration_text(expected[f"{end}_seconds"]) for end in ("total", "low", "high")
+    )
     return f"{text}; estimated total {total} ({low} to {high})"
 
 

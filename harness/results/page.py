@@ -1,6 +1,8 @@
-"""One HTML page about records, without a network: the result, its bars, a table to sort and filter, the environment.
+"""One HTML page about records, without a network: the result, its bars, a table to sort and filter,
+the environment.
 
-The page's policy lets it fetch nothing, and run no script but its own, so that no record can bring one.
+The page's policy lets it fetch nothing, and run no script but its own, so that no record can bring
+one.
 """
 
 from __future__ import annotations
@@ -37,24 +39,38 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
     legend = Legend(rows)
     parts = _paragraphs(legend.caption(len(tasks)))
     if len(tasks) > 1:
-        named = [f"{panel_title(task, tasks)}: {text}" for task, text in zip(tasks, headlines, strict=True)]
+        named = [
+            f"{panel_title(task, tasks)}: {text}"
+            for task, text in zip(tasks, headlines, strict=True)
+        ]
         parts += ["<ul>", *(f"<li>{item}</li>" for item in html_texts(named)), "</ul>"]
     parts += [*_charts(tasks), *_table(rows, legend, relative_to)]
     parts += _paragraphs([*unfinished(rows), *failures(legend)])
-    environments = Counter(json.dumps(row.record.get("environment") or {}, indent=1) for row in rows)
-    parts += [_folded(f"Environment of {counted_text(count, 'row')}", text) for text, count in environments.items()]
-    commands = dict.fromkeys(shlex.join([*COMMAND, *row.record.get("overrides", ())]) for row in rows)
+    environments = Counter(
+        json.dumps(row.record.get("environment") or {}, indent=1) for row in rows
+    )
+    parts += [
+        _folded(f"Environment of {counted_text(count, 'row')}", text)
+        for text, count in environments.items()
+    ]
+    commands = dict.fromkeys(
+        shlex.join([*COMMAND, *row.record.get("overrides", ())]) for row in rows
+    )
     parts.append(_folded("Measure again", "\n".join(commands)))
     return _whole(title, parts)
 
 
 def headline(task: Sequence[Row]) -> str:
-    """The result in one sentence, such as "flat: 0.0102 s, 44 times as fast as heap; all 10 identical"."""
+    """The result in one sentence, such as "flat: 0.0102 s, 44 times as fast as heap; all 10
+    identical".
+    """
     return "; ".join(filter(None, [claim(task), _verdict(task)])) or "no times"
 
 
 def _verdict(task: Sequence[Row]) -> str:
-    """How many rows are proved to have learned the defined merges, and how many learned wrong ones."""
+    """How many rows are proved to have learned the defined merges, and how many learned wrong
+    ones.
+    """
     if len(task) < 2 or all(row.counting_only for row in task):
         return ""
     proved = [row for row in task if row.confirmed]
@@ -68,7 +84,9 @@ def _charts(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
     """Bars for each task, by phase if phases were measured."""
     for number, task in enumerate(tasks[:MOST_CHARTS]):
         kind = phases if any(len(row.seconds) > 1 for row in task) else dots
-        title = panel_title(task, tasks) if len(tasks) > 1 else "Seconds from the file to the merges"
+        title = (
+            panel_title(task, tasks) if len(tasks) > 1 else "Seconds from the file to the merges"
+        )
         try:
             chart = kind(task)
         except Refusal:
@@ -85,7 +103,9 @@ def _figure(chart: Chart, name: str) -> str:
 
 
 def _table(rows: Sequence[Row], legend: Legend, relative_to: str | None) -> list[str]:
-    """All rows in one table with a field to filter it; cells with a unit have the number that they are sorted by."""
+    """All rows in one table with a field to filter it; cells with a unit have the number that they
+    are sorted by.
+    """
     phases = [] if is_outside_table(rows) else ["max", "update"]
     names = ["variant", *legend.titles(), "total", "ratio", *phases, "memory", "merges/s", "proof"]
     if all(row.counting_only for row in rows):
@@ -93,7 +113,12 @@ def _table(rows: Sequence[Row], legend: Legend, relative_to: str | None) -> list
     sheet = table_of(rows, TableOptions(names, relative_to=relative_to))
     keys = [[row.figures.get(column.heading) for row in rows] for column in sheet.columns]
     search = '<input id="filter" type="search" placeholder="filter rows" aria-label="filter rows">'
-    return [search, *html_table(sheet, [["" if key is None else repr(key) for key in column] for column in keys])]
+    return [
+        search,
+        *html_table(
+            sheet, [["" if key is None else repr(key) for key in column] for column in keys]
+        ),
+    ]
 
 
 def _folded(title: str, text: str) -> str:

@@ -1,7 +1,7 @@
 """Records to rows: one row for each measured cell, as data that tables, charts and pages read.
 
-A time appears only if its merges were right, what was not measured is absent (never 0), and the phases of a row add up
-to its total.
+A time appears only if its merges were right, what was not measured is absent (never 0), and the
+phases of a row add up to its total.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from variants.contract import COUNTING_PHASES, GREATEST_BYTES
 
 MEASURED, ESTIMATED, AT_LEAST, NOTHING = "measured", "estimated", "at least", "nothing"
 SIGNS = {ESTIMATED: "~", AT_LEAST: ">"}
-MOST_UNSURE = 1000  # if the ends of an estimate differ by more than this factor, only the lower one is shown
+# if the ends of an estimate differ by more than this factor, only the lower one is shown
+MOST_UNSURE = 1000
 NOT_MEASURED, SAMPLED, UNPROVED_MARK, DESIGN_MARK = "-", "~", "?", "*"
 """The last one marks figures of trainers that make other merges, on purpose."""
 TALLIES = (
@@ -35,7 +36,9 @@ MEASURES = ("instructions", "peak_rss_bytes", "system_seconds")
 
 
 class Time(NamedTuple):
-    """Seconds with their form, and as they are written everywhere; `low` and `high` bound them if they are known."""
+    """Seconds with their form, and as they are written everywhere; `low` and `high` bound them if
+    they are known.
+    """
 
     form: str = NOTHING
     number: float | None = None
@@ -47,26 +50,34 @@ class Time(NamedTuple):
 class Row:
     """One cell: its settings, its outcome, and the figures that may be shown, computed once.
 
-    `right` are the records whose medians the figures are: none unless the status is ok. `lost` says what became of the
-    other records of the cell.
+    `right` are the records whose medians the figures are: none unless the status is ok. `lost` says
+    what became of the other records of the cell.
     """
 
     lost: Sequence[str] = ()
 
-    def __init__(self, record: Record, status: str, reason: str, runs: int, right: Sequence[Record] = ()) -> None:
+    def __init__(
+        self, record: Record, status: str, reason: str, runs: int, right: Sequence[Record] = ()
+    ) -> None:
         self.record, self.status, self.reason = record, status, reason
         self.status_text = status.replace("_", " ")
         self._set_task()
         self._kinds = [_kind_of(each) for each in right]
         self.set_verdict()
         self._set_seconds(right)
-        counted = [{**record, "instructions": (record.get("instructions") or {}).get("count")} for record in right]
+        counted = [
+            {**record, "instructions": (record.get("instructions") or {}).get("count")}
+            for record in right
+        ]
         medians = {name: _median([record.get(name) for record in counted]) for name in MEASURES}
         self.instructions: int | None = medians.get("instructions")
         self.peak_rss_bytes: int | None = medians.get("peak_rss_bytes")
         self.system_seconds: float | None = medians.get("system_seconds")
         tallies = [record.get("tallies") or {} for record in right]
-        self.tallies = {name: _median([own.get(name) for own in tallies]) for name in dict.fromkeys(chain(*tallies))}
+        self.tallies = {
+            name: _median([own.get(name) for own in tallies])
+            for name in dict.fromkeys(chain(*tallies))
+        }
         self.memory_is_sampled = any(record.get("memory_is_sampled") for record in right)
         instructed = sum(bool(record.get("instructions")) for record in right)
         self.runs = max(len(self.samples), instructed, 1) if right else runs
@@ -74,7 +85,9 @@ class Row:
         self.figures = {name: number for name, (number, _) in self._written.items()}
         """Every figure by its name in `--columns` and `--value`; None if it is unknown."""
         memory = self.text("memory")
-        self.memory_text = self.missing if memory is None else SAMPLED * self.memory_is_sampled + memory
+        self.memory_text = (
+            self.missing if memory is None else SAMPLED * self.memory_is_sampled + memory
+        )
 
     def text(self, figure: str) -> str | None:
         """How a figure is written; None if it is unknown."""
@@ -89,18 +102,29 @@ class Row:
         self.counting_only = self.values["cell"] == "count"
         self.name = str(self.values["variant"])
         params = record.get("params") or {}
-        self.params = {name: value if isinstance(value, str) else json.dumps(value) for name, value in params.items()}
+        self.params = {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in params.items()
+        }
         """Those of the trainer or the counter, each as it would be given on the command line."""
         self.configured = (self.name, *sorted(self.params.items()))
         self.corpus: Mapping[str, Any] = record.get("data") or {}
-        self.question = (self.corpus.get("sha256"), *[self.values[field.name] for field in WORK], self.counting_only)
+        self.question = (
+            self.corpus.get("sha256"),
+            *[self.values[field.name] for field in WORK],
+            self.counting_only,
+        )
         """The task, whichever way ties went: times of one task can be compared."""
         self.threads = int(record.get("threads") or 1)
         size = record.get("vocab_size")
-        self.requested_merges = None if size is None else size - 256 - len(record.get("special_tokens") or ())
+        self.requested_merges = (
+            None if size is None else size - 256 - len(record.get("special_tokens") or ())
+        )
 
     def set_verdict(self, disputed: bool = False) -> None:
-        """Whether its merges are the defined ones, and what shows it if not; or that other rows of its task differ."""
+        """Whether its merges are the defined ones, and what shows it if not; or that other rows of
+        its task differ.
+        """
         record, is_ok = self.record, self.status == "ok"
         self.disputed = disputed
         self.identity: Mapping[str, Any] = record.get("identity") or {"kind": UNPROVED}
@@ -114,7 +138,11 @@ class Row:
         self.doubt = UNPROVED_MARK if is_ok and not self.confirmed and not self.by_design else ""
         self.mark = DESIGN_MARK if is_ok and self.by_design else self.doubt
         self.merges: int | None = record.get("merges") if is_ok else None
-        self.exhausted = None not in (self.merges, self.requested_merges) and self.merges < self.requested_merges  # type: ignore[operator]
+        self.exhausted = (
+            self.merges is not None
+            and self.requested_merges is not None
+            and self.merges < self.requested_merges
+        )
         """Whether it stopped because no pair was left."""
         self.digest = (record.get("merges_sha256") or "")[:8]
         """Enough of it to distinguish two lists."""
@@ -131,13 +159,19 @@ class Row:
         """
         identity = self.identity
         if self.status == "mismatch":
-            return f"wrong at merge {units.count_text(identity['merge'])}" if identity.get("merge") else WRONG
+            return (
+                f"wrong at merge {units.count_text(identity['merge'])}"
+                if identity.get("merge")
+                else WRONG
+            )
         if self.status != "ok":
             return self.status_text
         if self.disputed:
             return f"{self.digest} {UNPROVED_MARK}"
         if self.by_design:
-            return BY_DESIGN.replace("_", " ") if self.other_merges else "identical on its own words"
+            return (
+                BY_DESIGN.replace("_", " ") if self.other_merges else "identical on its own words"
+            )
         if not self.proved:
             return UNPROVED
         kind, tie_break = str(identity["kind"]).replace("_", " "), identity.get("tie_break")
@@ -145,17 +179,29 @@ class Row:
 
     def _set_seconds(self, right: Sequence[Record]) -> None:
         """The medians over the runs, and the times that may be shown."""
-        timed = [(sample, record["seconds"]) for record in right if (sample := sample_of(record)) is not None]
+        timed = [
+            (sample, record["seconds"])
+            for record in right
+            if (sample := sample_of(record)) is not None
+        ]
         self.samples = tuple(sample for sample, _ in timed)
         spent = [record.get("seconds") or {} for record in right]
         medians = {phase: _median([own.get(phase) for own in spent], median) for phase in PHASES}
-        self.seconds: dict[str, float] = {phase: known for phase, known in medians.items() if known is not None}
+        self.seconds: dict[str, float] = {
+            phase: known for phase, known in medians.items() if known is not None
+        }
         self.total = math.fsum(self.seconds.values()) if self.seconds else None
         """The sum of the phases, so that every row adds up; None if no time may be shown."""
-        self.cpu_seconds: float | None = _median([sample.cpu_seconds for sample in self.samples], median)
+        self.cpu_seconds: float | None = _median(
+            [sample.cpu_seconds for sample in self.samples], median
+        )
         self.counted = "count" in self.seconds or self.record.get("counting") == BY_ITSELF
-        """Whether its total is that of the whole way from the file: a table of words is not counted."""
-        self.extrapolated = (self.record.get("extrapolated") or {}) if self.status == "extrapolated" else {}
+        """Whether its total is that of the whole way from the file: a table of words is not
+        counted.
+        """
+        self.extrapolated = (
+            (self.record.get("extrapolated") or {}) if self.status == "extrapolated" else {}
+        )
         """The estimate for a row that a limit stopped; empty without one."""
         self.time = self._time([_sum_without(spent, ()) for _, spent in timed])
         """The total that may be shown."""
@@ -163,7 +209,9 @@ class Row:
     def _time(self, runs: Sequence[float]) -> Time:
         """A stopped row has its estimate here, and nowhere another one, or the limit."""
         if self.total:
-            low, high = (min(*runs, self.total), max(*runs, self.total)) if len(runs) > 1 else (None, None)
+            low, high = (
+                (min(*runs, self.total), max(*runs, self.total)) if len(runs) > 1 else (None, None)
+            )
             return Time(MEASURED, self.total, low, high, units.seconds_text(self.total))
         if self.status not in ("timeout", "extrapolated"):
             return Time()
@@ -195,17 +243,23 @@ class Row:
             "words": (self.corpus.get("words") if right else None, units.count_text),
             "bytes/token": (size / tokens if tokens and size else None, "{:.2f}".format),
             "instructions": (self.instructions, units.instructions_text),
-            **{name: (self.tallies.get(name), units.count_text) for name in dict.fromkeys([*TALLIES, *self.tallies])},
+            **{
+                name: (self.tallies.get(name), units.count_text)
+                for name in dict.fromkeys([*TALLIES, *self.tallies])
+            },
         }
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
-    """One row for each cell, in order of first appearance; cells that only count, if there are no others.
+    """One row for each cell, in order of first appearance; cells that only count, if there are no
+    others.
 
     Runs of warm-up are in no row, unless their merges are wrong.
     """
     shown = [record for record in records if not record.get("warm_up") or _is_wrong(record)]
-    made = [_row(cell) for cell in together([(cell_of(record), record) for record in shown]).values()]
+    made = [
+        _row(cell) for cell in together([(cell_of(record), record) for record in shown]).values()
+    ]
     # Records of several runs may be joined, and then rows of one task contradict each other.
     answers = [
         (tuple([row.values[field.name] for field in DECISIVE]), row)
@@ -234,13 +288,21 @@ def _row(cell: Sequence[Record]) -> Row:
     right = [record for record in cell if record["status"] == "ok"]
     if wrong or not right:
         first = (wrong or cell)[0]
-        return Row(first, "mismatch" if wrong else first["status"], first.get("reason") or "", len(wrong or cell))
+        return Row(
+            first,
+            "mismatch" if wrong else first["status"],
+            first.get("reason") or "",
+            len(wrong or cell),
+        )
     digests = sorted({str(record.get("merges_sha256"))[:8] for record in right})
     if len(digests) > 1:
         reason = f"its own runs gave different merges ({', '.join(digests)})"
         return Row(right[0], "mismatch", reason, len(right))
-    lost = [f"{record['status']}: {record.get('reason')}" for record in cell if record["status"] != "ok"]
-    # A block that was cut short has some of its cells and not the others, so it compares none of them.
+    lost = [
+        f"{record['status']}: {record.get('reason')}" for record in cell if record["status"] != "ok"
+    ]
+    # A block that was cut short has some of its cells and not the others, so it compares none of
+    # them.
     whole = [record for record in right if record.get("block_whole") is not False]
     lost += ["of a block that was cut short"] if 0 < len(whole) < len(right) else []
     right = whole or right
@@ -269,7 +331,9 @@ def _median(values: Sequence[Any], middle: Callable[[list[Any]], Any] = median_l
 
 
 def _sum_without(seconds: Mapping[str, float | None], left_out: Sequence[str]) -> float:
-    return math.fsum(spent or 0.0 for phase, spent in seconds.items() if phase not in (*left_out, "total"))
+    return math.fsum(
+        spent or 0.0 for phase, spent in seconds.items() if phase not in (*left_out, "total")
+    )
 
 
 def _rate(number: float | None, seconds: float | None) -> float | None:
@@ -278,11 +342,14 @@ def _rate(number: float | None, seconds: float | None) -> float | None:
 
 # How rows compare: every table, chart and page has its ratios from here, so that they agree
 
-ONE_RUN_DIFFERS_BY = 0.1  # single runs on a quiet machine differ by up to this share in either direction
+# single runs on a quiet machine differ by up to this share in either direction
+ONE_RUN_DIFFERS_BY = 0.1
 
 
 class Ratio(NamedTuple):
-    """How many times the baseline's figure a row has; `form` is as in Time. Several blocks may have an interval."""
+    """How many times the baseline's figure a row has; `form` is as in Time. Several blocks may have
+    an interval.
+    """
 
     number: float
     form: str = ""
@@ -291,7 +358,9 @@ class Ratio(NamedTuple):
 
 
 def ratio_of(row: Row, base: Row) -> Ratio | None:
-    """How many times the total of `base` a row takes: within blocks if they share several, else by their medians."""
+    """How many times the total of `base` a row takes: within blocks if they share several, else by
+    their medians.
+    """
     if not base.total or row.time.number is None:
         return None
     comparison = compare(row.samples, base.samples) if row is not base else None
@@ -326,13 +395,19 @@ def is_slower(slower: Row, row: Row) -> bool:
 
 
 def incomparable(row: Row, base: Row) -> str | None:
-    """Return why the times of two rows on one corpus are of different work, or None if they are comparable."""
+    """Return why the times of two rows on one corpus are of different work, or None if they are
+    comparable.
+    """
     for field in WORK:
         if row.values[field.name] != base.values[field.name]:
             return field.other_work
     if row.by_design or base.by_design:
         others = row.other_merges or base.other_merges
-        return ("different by design" if row.by_design else "the other is different by design") if others else None
+        return (
+            ("different by design" if row.by_design else "the other is different by design")
+            if others
+            else None
+        )
     if row.merges == base.merges or None in (row.merges, base.merges):
         return None
     if row.exhausted and base.exhausted:
@@ -341,7 +416,9 @@ def incomparable(row: Row, base: Row) -> str | None:
 
 
 class Against(NamedTuple):
-    """A row with its baseline; or the name of the baseline of its corpus, and why their times cannot be compared."""
+    """A row with its baseline; or the name of the baseline of its corpus, and why their times
+    cannot be compared.
+    """
 
     row: Row
     base: Row | None = None
@@ -358,7 +435,9 @@ class Against(NamedTuple):
 
 
 def against(rows: Sequence[Row], variant: str | None = None) -> list[Against]:
-    """Each row with the first row of its task, or with that of `variant`. Raises Refusal if `variant` has no figure."""
+    """Each row with the first row of its task, or with that of `variant`. Raises Refusal if
+    `variant` has no figure.
+    """
     measured = [row for row in rows if row.total is not None or row.instructions is not None]
     chosen = [row for row in measured if variant is None or row.name == variant]
     if not chosen and variant is not None:
@@ -373,11 +452,20 @@ def _against(row: Row, rivals: Sequence[Row]) -> Against:
     reasons = [incomparable(row, base) for base in rivals]
     if None in reasons:
         return Against(row, rivals[reasons.index(None)])
-    return Against(row, refused=(rivals[0].name, str(reasons[0])) if rivals and row.total is not None else None)
+    return Against(
+        row, refused=(rivals[0].name, str(reasons[0])) if rivals and row.total is not None else None
+    )
 
 
 def refusals(compared: Sequence[Against], labels: Sequence[str]) -> list[str]:
     """Why rows have no ratio; rows with the same reason are named together."""
-    pairs = [(each.refused, label) for each, label in zip(compared, labels, strict=True) if each.refused is not None]
+    pairs = [
+        (each.refused, label)
+        for each, label in zip(compared, labels, strict=True)
+        if each.refused is not None
+    ]
     named = together(pairs).items()
-    return [f"Not comparable with {base} ({why}): {'; '.join(dict.fromkeys(own))}." for (base, why), own in named]
+    return [
+        f"Not comparable with {base} ({why}): {'; '.join(dict.fromkeys(own))}."
+        for (base, why), own in named
+    ]

@@ -1,4 +1,6 @@
-"""Which records and rows are shown: paths, the latest run, `--where NAME=VALUE`, and the rows of one task together."""
+"""Which records and rows are shown: paths, the latest run, `--where NAME=VALUE`, and the rows of
+one task together.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,14 @@ from harness.records.file import read_records
 from harness.results.rows import Row, rows
 
 DEFAULT_RESULTS = "results/local"
-NO_PATHS = (DEFAULT_RESULTS,)  # what `paths` is if none was given; the same folder given by name is a list
+# what `paths` is if none was given; the same folder given by name is a list
+NO_PATHS = (DEFAULT_RESULTS,)
 CONDITIONS = {
-    **{name.removeprefix("data."): name for name in FIELD if name not in ("params", "special_tokens")},
+    **{
+        name.removeprefix("data."): name
+        for name in FIELD
+        if name not in ("params", "special_tokens")
+    },
     "status": "status",
 }
 """What `--where` can be about, with the name of its value in a row."""
@@ -42,7 +49,9 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_rows(arguments: argparse.Namespace) -> list[Row]:
-    """The rows that the arguments mean; without a path those of the latest run. Raises Refusal if there are none."""
+    """The rows that the arguments mean; without a path those of the latest run. Raises Refusal if
+    there are none.
+    """
     records = records_of(arguments.paths, arguments.all)
     if not arguments.all and arguments.paths == NO_PATHS:
         newest = max(map(_run, records))
@@ -51,7 +60,9 @@ def chosen_rows(arguments: argparse.Namespace) -> list[Row]:
 
 
 def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[str, Any]]:
-    """The records in files and folders: all of them, or each cell's latest run. Raises Refusal if there are none."""
+    """The records in files and folders: all of them, or each cell's latest run. Raises Refusal if
+    there are none.
+    """
     records = read_records(paths)
     if not records:
         raise Refusal(f"no records in {', '.join(paths)}; python -m harness makes some", UNMEASURED)
@@ -59,11 +70,20 @@ def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[st
 
 
 def latest(records: Sequence[Record]) -> list[Record]:
-    """The records of each cell's latest run; of times, proofs and instructions the latest of each."""
-    keys = [(cell_of(record), *({record.get("measure")} & {"proof", "instructions"})) for record in records]
-    in_time = sorted(zip(keys, records, strict=True), key=lambda pair: str(pair[1].get("started") or ""))
+    """The records of each cell's latest run; of times, proofs and instructions the latest of
+    each.
+    """
+    keys = [
+        (cell_of(record), *({record.get("measure")} & {"proof", "instructions"}))
+        for record in records
+    ]
+    in_time = sorted(
+        zip(keys, records, strict=True), key=lambda pair: str(pair[1].get("started") or "")
+    )
     newest = {key: _run(record) for key, record in in_time}
-    return [record for key, record in zip(keys, records, strict=True) if newest[key] == _run(record)]
+    return [
+        record for key, record in zip(keys, records, strict=True) if newest[key] == _run(record)
+    ]
 
 
 def _run(record: Record) -> str:
@@ -79,12 +99,16 @@ def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
     for condition in conditions:
         name, equals, values = condition.partition("=")
         if not equals or name not in CONDITIONS:
-            raise Refusal(f"--where {condition}: write NAME=VALUE with one of {', '.join(CONDITIONS)}")
+            raise Refusal(
+                f"--where {condition}: write NAME=VALUE with one of {', '.join(CONDITIONS)}"
+            )
         texts = [_condition(row, name) for row in chosen]
         pattern = re.compile("|".join(map(fnmatch.translate, values.split(","))))
         chosen = [row for row, text in zip(chosen, texts, strict=True) if pattern.match(text)]
         if not chosen:
-            raise Refusal(f"no row has {condition}; there are: {', '.join(dict.fromkeys(texts))}", UNMEASURED)
+            raise Refusal(
+                f"no row has {condition}; there are: {', '.join(dict.fromkeys(texts))}", UNMEASURED
+            )
     return chosen
 
 
@@ -96,10 +120,17 @@ def _condition(row: Row, name: str) -> str:
 
 
 def tasks_of(rows: Sequence[Row], without: Sequence[str] = ("tie_break",)) -> list[list[Row]]:
-    """The rows of each task on each machine; `without` are fields in which rows of one task may differ."""
+    """The rows of each task on each machine; `without` are fields in which rows of one task may
+    differ.
+    """
     fields = [name for name in TASK if name not in without]
-    corpora = [base_name(row) if "data.sha256" in without else row.corpus.get("name") for row in rows]
-    keys = [(corpus, *[row.values[name] for name in fields]) for corpus, row in zip(corpora, rows, strict=True)]
+    corpora = [
+        base_name(row) if "data.sha256" in without else row.corpus.get("name") for row in rows
+    ]
+    keys = [
+        (corpus, *[row.values[name] for name in fields])
+        for corpus, row in zip(corpora, rows, strict=True)
+    ]
     return list(together(list(zip(keys, rows, strict=True))).values())
 
 
@@ -107,9 +138,15 @@ def one_task(rows: Sequence[Row], kind: str, without: Sequence[str]) -> list[Row
     """The trainers among rows, if all are of one task on one machine. Raises Refusal if not."""
     trainers = [row for row in rows if not row.counting_only]
     if not trainers:
-        raise Refusal(f"{kind}: no trainer was measured; python -m harness measures some", UNMEASURED)
+        raise Refusal(
+            f"{kind}: no trainer was measured; python -m harness measures some", UNMEASURED
+        )
     if names := unlike(trainers, without):
-        choice = " ".join(f"--where {name}={_condition(trainers[0], name)}" for name in names if name in CONDITIONS)
+        choice = " ".join(
+            f"--where {name}={_condition(trainers[0], name)}"
+            for name in names
+            if name in CONDITIONS
+        )
         raise Refusal(
             f"{kind} is drawn of one corpus and one vocabulary on one machine, and these records differ in "
             f"{', '.join(names)}; choose, such as {choice or f'--where variant={trainers[0].name}'}"
@@ -119,22 +156,34 @@ def one_task(rows: Sequence[Row], kind: str, without: Sequence[str]) -> list[Row
 
 def unlike(rows: Sequence[Row], without: Sequence[str]) -> list[str]:
     """In what the tasks of rows differ, by the names of conditions."""
-    unequal = [name for name in ("data", *TASK) if len({row.values[name] for row in rows}) > 1 and name not in without]
-    return [name.removeprefix("data.") for name in unequal if name != "data.sha256" or "data" not in unequal]
+    unequal = [
+        name
+        for name in ("data", *TASK)
+        if len({row.values[name] for row in rows}) > 1 and name not in without
+    ]
+    return [
+        name.removeprefix("data.")
+        for name in unequal
+        if name != "data.sha256" or "data" not in unequal
+    ]
 
 
 def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
     """The corpus with its language, and whatever distinguishes this group from the others."""
     first, base = group[0], base_name(group[0])
     language = registry.cards("data").get(base, {}).get("language", "generated")
-    parts = [f"{first.corpus.get('name') if sizes else base}{'' if language == 'generated' else f' ({language})'}"]
+    parts = [
+        f"{first.corpus.get('name') if sizes else base}{'' if language == 'generated' else f' ({language})'}"
+    ]
     if sizes and first.corpus.get("bytes") is not None:
         parts.append(bytes_text(first.corpus["bytes"]))
     for field in (*DECISIVE, FIELD["host"]):
         words = first.words.get(field.name)
         if words is not None and len({own[0].words.get(field.name) for own in groups}) > 1:
             shared = len({row.words.get(field.name) for row in group}) == 1
-            parts += [f"host {words.text}" if field.name == "host" else words.phrase] if shared else []
+            parts += (
+                [f"host {words.text}" if field.name == "host" else words.phrase] if shared else []
+            )
     return ", ".join(filter(None, parts))
 
 

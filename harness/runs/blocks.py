@@ -1,7 +1,9 @@
-"""A plan measured: cells run in blocks; each measurement is proved, saved and recorded before the next starts.
+"""A plan measured: cells run in blocks; each measurement is proved, saved and recorded before the
+next starts.
 
-In each block every counter and then every trainer of a task runs once, each in a fresh process, one after another and
-never two at a time. What a counter takes in a block is part of the totals of the trainers that go on from its words.
+In each block every counter and then every trainer of a task runs once, each in a fresh process, one
+after another and never two at a time. What a counter takes in a block is part of the totals of the
+trainers that go on from its words.
 """
 
 from __future__ import annotations
@@ -30,7 +32,17 @@ from harness.measure.quiet import timing
 from harness.proof import BY_DESIGN, WRONG
 from harness.records.file import Record, RunLog
 from harness.runs import jobs
-from harness.runs.cells import Block, CountCell, Manifest, Plan, Reading, Settings, Task, TrainCell, counters_of
+from harness.runs.cells import (
+    Block,
+    CountCell,
+    Manifest,
+    Plan,
+    Reading,
+    Settings,
+    Task,
+    TrainCell,
+    counters_of,
+)
 from harness.runs.jobs import Counted, Trained
 from harness.runs.resume import STOPPED, open_log, pending, reference_of
 from harness.worker import exchange
@@ -48,7 +60,9 @@ UNTIMED: Record = {"seconds": {}, "cpu_seconds": None, "system_seconds": None, "
 
 @dataclass
 class Session:
-    """One start of a run: the log that it continues, a folder for its processes, and what is found out once."""
+    """One start of a run: the log that it continues, a folder for its processes, and what is found
+    out once.
+    """
 
     settings: Settings
     log: RunLog
@@ -67,7 +81,9 @@ class Session:
 
     @functools.cached_property
     def facts(self) -> Record:
-        """What all records of the run share; read for the first, because looking at every module takes a while."""
+        """What all records of the run share; read for the first, because looking at every module
+        takes a while.
+        """
         preset = {"repeat": self.settings.repeat, "measure": self.settings.measure}
         return {**preset, "host": host(machine()), "environment": environment()}
 
@@ -75,8 +91,12 @@ class Session:
         self.processes += 1
         return self.folder / str(self.processes)
 
-    def add(self, record: Record, card: CounterCard, task: Task, closes: Block | None = None) -> None:
-        """Put a record on disk, with what it shares with others and the digest of its code as first met."""
+    def add(
+        self, record: Record, card: CounterCard, task: Task, closes: Block | None = None
+    ) -> None:
+        """Put a record on disk, with what it shares with others and the digest of its code as first
+        met.
+        """
         code = f"{card.target} {dict(card.params)}"
         if code not in self.sources:
             self.sources[code] = source_sha256(card.target, card.params)
@@ -86,19 +106,25 @@ class Session:
 
 @contextlib.contextmanager
 def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
-    """The machine for this run alone, and its log. Raises Refusal if its results cannot be written."""
+    """The machine for this run alone, and its log. Raises Refusal if its results cannot be
+    written.
+    """
     settings = plan.settings
     with contextlib.ExitStack() as opened:
         if settings.kind == "time":
             opened.enter_context(timing(settings.concurrent))
-        session = Session(settings, open_log(plan, f"{host(machine())} {python()}", now(), opened), folder)
+        session = Session(
+            settings, open_log(plan, f"{host(machine())} {python()}", now(), opened), folder
+        )
         if settings.save is not None:
             session.outputs = output_folders(plan.cells, settings.save, session)
         yield session
 
 
 def measure_task(task: Task, session: Session) -> None:
-    """Measure block by block what is pending; each measurement is on disk before the next starts."""
+    """Measure block by block what is pending; each measurement is on disk before the next
+    starts.
+    """
     session.display = Display()
     while todo := pending(task.cells, session.settings, session.log.records(task.number)):
         counters = [cell.label for _, cells in todo for cell in counters_of(cells)]
@@ -108,7 +134,10 @@ def measure_task(task: Task, session: Session) -> None:
 
 def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: Session) -> None:
     """Measure the counters that the cells need, then the cells, in the order of the seed."""
-    settings, order = session.settings, random.Random(f"{session.settings.seed} {(not block.warm_up, block.number)}")
+    settings, order = (
+        session.settings,
+        random.Random(f"{session.settings.seed} {(not block.warm_up, block.number)}"),
+    )
     counters, cells = counters_of(due), list(due)
     order.shuffle(counters)
     order.shuffle(cells)
@@ -121,7 +150,11 @@ def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: S
         record = {**jobs.train_record(trained), "place": task.cells.index(cell)}
         if settings.precision is not None:
             reference = reference_of(cell, task.cells).variant.name
-            record["precision"] = {"asked": settings.precision, "most": settings.most, "reference": reference}
+            record["precision"] = {
+                "asked": settings.precision,
+                "most": settings.most,
+                "reference": reference,
+            }
         # A single block that an earlier attempt began was not measured whole by this one.
         closes = cell is cells[-1] and (len(settings.blocks()) > 1 or len(due) == len(task.cells))
         session.add(record, cell.variant, task, block if closes else None)
@@ -132,13 +165,17 @@ def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: S
 
 
 def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counted:
-    """Measure a counter; the words of a table are given, and if no times are wanted, cached ones are taken."""
+    """Measure a counter; the words of a table are given, and if no times are wanted, cached ones
+    are taken.
+    """
     if cell.reading.file.table or not session.timed:
         if (words := cell.reading.words()) is not None:
             session.display.passed(cell.label)
             return Counted({"status": "ok", "reason": None}, words)
         if cell.reading.file.table:
-            return Counted({"status": "error", "reason": "its cached words were damaged; run the same again"})
+            return Counted(
+                {"status": "error", "reason": "its cached words were damaged; run the same again"}
+            )
     started = now()
     counted = run_counter(cell.label, cell, session)
     session.add(jobs.count_record(cell, counted, block, started), cell.counter, task)
@@ -152,20 +189,37 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
         answer = measure(jobs.job("count", cell.counter, cell), output, cell.limits, on_progress)
     if "offset" in answer:
         answer["reason"] = file.located(answer["reason"], answer["offset"])
-    words = checked_words(cell, answer, output / "words", session) if answer["status"] == "ok" else None
+    words = (
+        checked_words(cell, answer, output / "words", session) if answer["status"] == "ok" else None
+    )
     shutil.rmtree(output)
     return Counted(answer, words)
 
 
-def checked_words(cell: CountCell, answer: Answer, folder: Path, session: Session) -> Manifest | None:
+def checked_words(
+    cell: CountCell, answer: Answer, folder: Path, session: Session
+) -> Manifest | None:
     """The words, moved into the cache; None if they are wrong, and the answer says why."""
-    file, manifest, documents = cell.reading.file, exchange.read_words(folder)[1], answer["tallies"].get("documents")
+    file, manifest, documents = (
+        cell.reading.file,
+        exchange.read_words(folder)[1],
+        answer["tallies"].get("documents"),
+    )
     status, wrong = "error", counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
     if not file.is_unchanged():
         wrong = f"{file.name} was changed while it was read; run the same again"
-    elif wrong is None and (right := right_words(cell, manifest["sha256"], session)) != manifest["sha256"]:
-        status, what = ("error", "could not be checked by") if right is None else ("mismatch", "are not those of")
-        wrong = f"its words {what} counting={registry.default_counter().name}; check it with python -m "
+    elif (
+        wrong is None
+        and (right := right_words(cell, manifest["sha256"], session)) != manifest["sha256"]
+    ):
+        status, what = (
+            ("error", "could not be checked by")
+            if right is None
+            else ("mismatch", "are not those of")
+        )
+        wrong = (
+            f"its words {what} counting={registry.default_counter().name}; check it with python -m "
+        )
         wrong += f"harness.conformance {cell.counter.target}"
     if wrong is not None:
         answer.update(status=status, reason=wrong)
@@ -178,8 +232,8 @@ def checked_words(cell: CountCell, answer: Answer, folder: Path, session: Sessio
 def right_words(cell: CountCell, sha256: str, session: Session) -> str | None:
     """The digest that the words of a counter must have; None if that cannot be found out.
 
-    Those of our default counter are right, and of our others those that nothing in the cache contradicts. For the rest
-    our default counter is run once for each corpus.
+    Those of our default counter are right, and of our others those that nothing in the cache
+    contradicts. For the rest our default counter is run once for each corpus.
     """
     if cell.counter.name == registry.default_counter().name:
         return sha256
@@ -188,15 +242,21 @@ def right_words(cell: CountCell, sha256: str, session: Session) -> str | None:
         if cached is None or cached["sha256"] == sha256:
             return sha256
     if cell.reading.key not in session.right_words:
-        session.right_words[cell.reading.key] = default_words(cell, "checking the words", session) or {}
+        session.right_words[cell.reading.key] = (
+            default_words(cell, "checking the words", session) or {}
+        )
     return session.right_words[cell.reading.key].get("sha256")
 
 
 def default_words(cell: CountCell, purpose: str, session: Session) -> Manifest | None:
-    """The words of the cell's reading by the default counter with all cores, not timed; None if that fails."""
+    """The words of the cell's reading by the default counter with all cores, not timed; None if
+    that fails.
+    """
     counter = registry.default_counter()
     lent = replace(cell, counter=counter, threads=os.cpu_count() or 1)
-    return run_counter(f"{purpose} of {cell.reading.file.name} ({counter.name})", lent, session).words
+    return run_counter(
+        f"{purpose} of {cell.reading.file.name} ({counter.name})", lent, session
+    ).words
 
 
 def words_of(cell: TrainCell, settings: Settings) -> tuple[WordCounts, Manifest]:
@@ -219,7 +279,10 @@ def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> 
     answer: Answer = {"status": runs_under.status, "reason": runs_under.reason}
     if counted.words is None:
         # Wrong words are the counter's mismatch; its trainers have just not been measured.
-        status, reason = counted.answer["status"], f"{cell.count.label} failed: {counted.answer['reason']}"
+        status, reason = (
+            counted.answer["status"],
+            f"{cell.count.label} failed: {counted.answer['reason']}",
+        )
         if status == "timeout":
             reason += "; raise that, take a slice (data.bytes=64MB), or choose another counter"
         answer = {"status": "error" if status == "mismatch" else status, "reason": reason}
@@ -227,10 +290,20 @@ def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> 
         answer, merges = run_trainer(cell, counted, session)
     if answer["status"] in STOPPED and block.warm_up:
         block = Block(0)  # it is not run again, so its record belongs to no warm-up
-    return Trained(cell, block, started, answer, counted, merges, None if merges is None else merges_sha256(merges))
+    return Trained(
+        cell,
+        block,
+        started,
+        answer,
+        counted,
+        merges,
+        None if merges is None else merges_sha256(merges),
+    )
 
 
-def run_trainer(cell: TrainCell, counted: Counted, session: Session) -> tuple[Answer, Sequence[Merge] | None]:
+def run_trainer(
+    cell: TrainCell, counted: Counted, session: Session
+) -> tuple[Answer, Sequence[Merge] | None]:
     """Run a trainer under the cell's limits; its answer and its merges, None if it names none."""
     file, output = cell.reading.file, session.next_folder()
     run_job: Callable[..., Answer] = measure
@@ -248,16 +321,26 @@ def run_trainer(cell: TrainCell, counted: Counted, session: Session) -> tuple[An
     return answer, merges
 
 
-def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], counted: Counted, session: Session) -> None:
-    """Estimate the total of a trainer that was stopped at the limit, from runs on parts of its input."""
+def estimate(
+    cell: TrainCell, answer: Answer, job: Mapping[str, Any], counted: Counted, session: Session
+) -> None:
+    """Estimate the total of a trainer that was stopped at the limit, from runs on parts of its
+    input.
+    """
     wall, reads_text = cell.count.limits.wall_seconds, jobs.reads_corpus(cell, answer)
     assert wall is not None, "without a limit nothing is stopped"
 
     def run_part(part: Path, num_merges: int, seconds: float) -> Answer:
-        other = {"corpus": {**job["corpus"], "path": str(part)}} if reads_text else {"corpus": None, "words": str(part)}
+        other = (
+            {"corpus": {**job["corpus"], "path": str(part)}}
+            if reads_text
+            else {"corpus": None, "words": str(part)}
+        )
         output, limits = session.next_folder(), cell.count.limits._replace(wall_seconds=seconds)
         with bar(f"estimating {cell.variant.name}", 0, "merges") as on_progress:
-            part_answer = measure({**job, **other, "num_merges": num_merges}, output, limits, on_progress)
+            part_answer = measure(
+                {**job, **other, "num_merges": num_merges}, output, limits, on_progress
+            )
         shutil.rmtree(output)
         return part_answer
 
@@ -266,7 +349,10 @@ def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], counted: C
     if total is not None:
         before = 0.0 if reads_text else counted.answer.get("total") or 0.0
         bounds = total.beyond(answer.get("total") or wall, before)._asdict()
-        answer.update(status="extrapolated", extrapolated={**bounds, "merges_done": answer.get("merges_done", 0)})
+        answer.update(
+            status="extrapolated",
+            extrapolated={**bounds, "merges_done": answer.get("merges_done", 0)},
+        )
 
 
 # Proof.
@@ -275,26 +361,42 @@ def estimate(cell: TrainCell, answer: Answer, job: Mapping[str, Any], counted: C
 def prove_merges(trained: Trained, session: Session) -> None:
     """Set the identity of the merges, and how many tokens they leave if that is wanted.
 
-    A list that was judged in this task is not judged again, and the words are read only to judge one. Merges of a
-    trainer that failed are not judged, nor those whose words are gone from the cache.
+    A list that was judged in this task is not judged again, and the words are read only to judge
+    one. Merges of a trainer that failed are not judged, nor those whose words are gone from the
+    cache.
     """
     cell, answer = trained.cell, trained.answer
     whole, feeding = answer["status"] == "ok", answer.get("feeding") or {}
     if trained.merges is None or not (whole or answer["status"] in STOPPED):
         return
-    from harness.proof.prove import MergeList, prove, tokens_left  # late: NumPy comes with it, and is slow to import
+    # late: NumPy comes with it, and is slow to import
+    from harness.proof.prove import MergeList, prove, tokens_left
 
     tie_break = TieBreak(ties) if (ties := trained.tie_break) is not None else None
-    merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, feeding.get("by_design"))
-    key = (cell.task_key, trained.merges_sha256, cell.num_merges, whole, tie_break, merges.by_design)
+    merges = MergeList(
+        cell.label, trained.merges, cell.num_merges, tie_break, whole, feeding.get("by_design")
+    )
+    key = (
+        cell.task_key,
+        trained.merges_sha256,
+        cell.num_merges,
+        whole,
+        tie_break,
+        merges.by_design,
+    )
     if key not in session.judged:
         if cell.reading.words() is None:
             return
         word_counts, tokens = exchange.read_words(cell.reading.folder)[0], None
         identity = prove(word_counts, merges, cell.min_count, **cell.extending())
-        if identity.kind == BY_DESIGN and (own := own_words(trained, feeding.get("own_words"), session)) is not None:
+        if (
+            identity.kind == BY_DESIGN
+            and (own := own_words(trained, feeding.get("own_words"), session)) is not None
+        ):
             judged = prove(own, replace(merges, tie_break=None, by_design=None), cell.min_count)
-            of_own_words = judged.kind.replace("_", " ") + (f" ({judged.tie_break})" if judged.tie_break else "")
+            of_own_words = judged.kind.replace("_", " ") + (
+                f" ({judged.tie_break})" if judged.tie_break else ""
+            )
             identity = replace(identity, of_own_words=of_own_words)
         if session.settings.tokens and whole:
             tokens = tokens_left(word_counts, trained.merges)
@@ -307,8 +409,12 @@ def own_words(trained: Trained, pattern: str | None, session: Session) -> WordCo
     cell = trained.cell
     if pattern is None or cell.extension is not None:
         return None
-    reading = Reading(cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=()))
-    found = reading.words() or default_words(replace(cell.count, reading=reading), "its own words", session)
+    reading = Reading(
+        cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=())
+    )
+    found = reading.words() or default_words(
+        replace(cell.count, reading=reading), "its own words", session
+    )
     return None if found is None else exchange.read_words(reading.folder)[0]
 
 
@@ -334,8 +440,13 @@ def output_folders(cells: Sequence[TrainCell], save: Path, session: Session) -> 
 
 
 def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
-    """A folder's name for each cell: the variant, with the corpus, the size and the cell's key if names are equal."""
-    facts = [(cell.variant.name, cell.reading.file.name, str(cell.vocab_size), cell.key[:8]) for cell in cells]
+    """A folder's name for each cell: the variant, with the corpus, the size and the cell's key if
+    names are equal.
+    """
+    facts = [
+        (cell.variant.name, cell.reading.file.name, str(cell.vocab_size), cell.key[:8])
+        for cell in cells
+    ]
     for number in (1, 3, 4):
         names = [folder_name("-".join(fact[:number])) for fact in facts]
         if len(set(names)) == len(names):
@@ -354,7 +465,9 @@ def folder_name(text: str) -> str:
 
 
 def save_tokenizer(trained: Trained, session: Session) -> list[str]:
-    """Write the tokenizer of a trainer that succeeded, whole or not at all, and never wrong merges; returns notes."""
+    """Write the tokenizer of a trainer that succeeded, whole or not at all, and never wrong merges;
+    returns notes.
+    """
     from harness.tokenizers import folder as tokenizer_folder
     from harness.tokenizers import learned
 
@@ -370,7 +483,10 @@ def save_tokenizer(trained: Trained, session: Session) -> list[str]:
         "data": {"name": file.name, "sha256": file.sha256},
         **({} if extended is None else {"inherited_merges": len(extended.merges)}),
     }
-    folder, overwrite = session.outputs[cell.key], session.settings.overwrite or session.log.attempt > 1
+    folder, overwrite = (
+        session.outputs[cell.key],
+        session.settings.overwrite or session.log.attempt > 1,
+    )
     tokenizer = learned.trained(trained.merges, corpus.special_tokens, corpus.pattern, extended)
     notes = tokenizer_folder.save(folder, tokenizer, origin, overwrite=overwrite)
     written = ", ".join(name for name in tokenizer_folder.FILES if (folder / name).exists())

@@ -1,6 +1,8 @@
-"""What is measured: a corpus as it is read, a counter on it, a trainer with that counter and what it continues from.
+"""What is measured: a corpus as it is read, a counter on it, a trainer with that counter and what
+it continues from.
 
-The words of a corpus are kept in the cache from one run to the next. Nothing about time is kept, and no merges.
+The words of a corpus are kept in the cache from one run to the next. Nothing about time is kept,
+and no merges.
 """
 
 from __future__ import annotations
@@ -43,9 +45,11 @@ def digest(parts: Any, length: int = 16) -> str:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file becomes words: everything that decides a table of word counts, whichever counter makes it.
+    """How a file becomes words: everything that decides a table of word counts, whichever counter
+    makes it.
 
-    A given table of words is decided by the table alone; its pattern only goes into a tokenizer that is saved.
+    A given table of words is decided by the table alone; its pattern only goes into a tokenizer
+    that is saved.
     """
 
     file: CorpusFile
@@ -55,18 +59,28 @@ class Reading:
 
     @functools.cached_property
     def key(self) -> str:
-        """Names the table of word counts: equal for equal bytes read the same way by the same `regex`."""
+        """Names the table of word counts: equal for equal bytes read the same way by the same
+        `regex`.
+        """
         how = self.corpus
-        parts = [] if self.file.table else [how.pattern, how.special_tokens, how.errors, how.partial, regex.__version__]
+        parts = (
+            []
+            if self.file.table
+            else [how.pattern, how.special_tokens, how.errors, how.partial, regex.__version__]
+        )
         return digest([self.file.sha256, *parts], 64)
 
     @functools.cached_property
     def folder(self) -> Path:
         """The folder of its words: a given table, or a place in the cache."""
-        return self.file.path if self.file.table else files.cache_folder("counts", self.key) / "words"
+        return (
+            self.file.path if self.file.table else files.cache_folder("counts", self.key) / "words"
+        )
 
     def words(self) -> Manifest | None:
-        """The manifest of the words in that folder; None if there are none. Broken ones are removed."""
+        """The manifest of the words in that folder; None if there are none. Broken ones are
+        removed.
+        """
         return exchange.whole(self.folder)
 
     def keep(self, counted: Path, manifest: Manifest) -> None:
@@ -93,8 +107,12 @@ class CountCell:
 
     @functools.cached_property
     def key(self) -> str:
-        """Names the measurement on whichever corpus: the counter, its parameters and its threads."""
-        return digest([self.counter.name, self.counter.target, dict(self.counter.params), self.threads])
+        """Names the measurement on whichever corpus: the counter, its parameters and its
+        threads.
+        """
+        return digest(
+            [self.counter.name, self.counter.target, dict(self.counter.params), self.threads]
+        )
 
 
 @dataclass(frozen=True)
@@ -126,7 +144,11 @@ class Extension:
         veto = {} if self.veto == "none" else {"veto": self.veto}
         if self.name is None:
             return veto
-        merges = {"extend": self.sha256, "extend_name": self.name, "extend_merges": len(self.merges)}
+        merges = {
+            "extend": self.sha256,
+            "extend_name": self.name,
+            "extend_merges": len(self.merges),
+        }
         return {**merges, "inherited": self.inheriting, "seeds": self.seeds, **veto}
 
 
@@ -142,11 +164,14 @@ class TrainCell:
     min_count: int
     interpreter: str | None = None
     extension: Extension | None = None
-    """The merges that it continues from, and those that it may not make; None for training from bytes alone."""
+    """The merges that it continues from, and those that it may not make; None for training from
+    bytes alone.
+    """
     reading: Reading = field(init=False)
     num_merges: int = field(init=False)
     label: str = field(init=False)
-    key: str = field(init=False)  # names the measurement, so that two records of the same work can be found
+    # names the measurement, so that two records of the same work can be found
+    key: str = field(init=False)
     task_key: str = field(init=False)  # names the task: cells of one task must make the same merges
 
     def __post_init__(self) -> None:
@@ -168,7 +193,11 @@ class TrainCell:
         own = self.extension
         if own is None:
             return {}
-        return {"inherited": own.merges, "inheriting": own.inheriting, "veto": vetoes.named(own.veto)}
+        return {
+            "inherited": own.merges,
+            "inheriting": own.inheriting,
+            "veto": vetoes.named(own.veto),
+        }
 
 
 def counters_of(cells: Iterable[TrainCell]) -> list[CountCell]:
@@ -177,7 +206,9 @@ def counters_of(cells: Iterable[TrainCell]) -> list[CountCell]:
 
 
 class Settings(NamedTuple):
-    """The settings that all cells of a command share; those of conf/measure/NAME.yaml are among them."""
+    """The settings that all cells of a command share; those of conf/measure/NAME.yaml are among
+    them.
+    """
 
     results: Path
     save: Path | None = None
@@ -187,19 +218,26 @@ class Settings(NamedTuple):
     kind: str = "time"
     warm_up: int = 0
     precision: float | None = None
-    """The wanted precision of ratios, as a share of them: there are from `repeat` to `most` blocks then."""
+    """The wanted precision of ratios, as a share of them: there are from `repeat` to `most` blocks
+    then.
+    """
     most: int = 20
     plan: bool = False
     rerun: bool = False
     overwrite: bool = False
     concurrent: bool = False
     tokens: bool = False  # whether to count the tokens that are left of the text
-    overrides: tuple[str, ...] = ()  # the command's overrides as typed; of a path only the last name
+    # the command's overrides as typed; of a path only the last name
+    overrides: tuple[str, ...] = ()
 
     def blocks(self) -> list[Block]:
-        """The blocks of a task in their order, warm-up first; with a precision as many as there may be."""
+        """The blocks of a task in their order, warm-up first; with a precision as many as there may
+        be.
+        """
         warm_up = [Block(number, warm_up=True) for number in range(self.warm_up)]
-        return warm_up + [Block(number) for number in range(self.repeat if self.precision is None else self.most)]
+        return warm_up + [
+            Block(number) for number in range(self.repeat if self.precision is None else self.most)
+        ]
 
 
 class Block(NamedTuple):
@@ -217,7 +255,9 @@ class Task(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What one command measures: its cells, each once and by task, and the settings that they share."""
+    """What one command measures: its cells, each once and by task, and the settings that they
+    share.
+    """
 
     tasks: list[Task]
     settings: Settings
@@ -235,7 +275,8 @@ def make_tasks(cells: Iterable[TrainCell]) -> list[Task]:
     return [Task(number, list(cells.values())) for number, cells in enumerate(tasks.values())]
 
 
-# What a trainer continues from and may not merge: `extend=`, `inherited=`, `seeds=`, `veto=`, `protected=`.
+# What a trainer continues from and may not merge: `extend=`, `inherited=`, `seeds=`, `veto=`,
+# `protected=`.
 
 
 def extension_of(
@@ -248,26 +289,37 @@ def extension_of(
     """What a configuration wants. Raises Refusal for what cannot be inherited."""
     veto, seeds, path = veto_of(config), config["seeds"], config["extend"]
     if seeds != "none" and (path is not None or config["inherited"] != "kept"):
-        raise Refusal("seeds= are kept and stand first; leave out extend= and inherited=met, or seeds=")
+        raise Refusal(
+            "seeds= are kept and stand first; leave out extend= and inherited=met, or seeds="
+        )
     if seeds != "none":
         what, name = f"seeds={seeds}", seeds if seeds.startswith("[") else Path(seeds).name
         extension = Extension("seeds", seed_merges(config, pattern), "kept", veto, seeds=name)
     elif path is not None:
-        what, extension = f"extend={path}", extended(Path(path), config["inherited"], special_tokens, veto)
+        what, extension = (
+            f"extend={path}",
+            extended(Path(path), config["inherited"], special_tokens, veto),
+        )
     else:
         what, extension = f"veto={veto}", Extension(veto=veto)
     if num_merges < (number := len(extension.merges)):
         least = 256 + len(special_tokens) + number
-        why = f"{count_text(number)} merges, and vocab_size leaves room for {count_text(num_merges)}"
+        why = (
+            f"{count_text(number)} merges, and vocab_size leaves room for {count_text(num_merges)}"
+        )
         raise Refusal(f"{what}: {why}; set vocab_size={least} or more")
     try:
         check_inherited(extension.merges, extension.inheriting, num_merges)
     except ValueError as error:
         raise Refusal(f"{what}: {error}") from error
     cards = registry.variants()
-    if unable := [card.name for card in variants if card.name in cards and EXTENDS not in card.tags]:
+    if unable := [
+        card.name for card in variants if card.name in cards and EXTENDS not in card.tags
+    ]:
         able = ", ".join(name for name, card in cards.items() if EXTENDS in card.tags)
-        raise Refusal(f"variant={unable[0]} does not support {what.partition('=')[0]}=; these do: {able}")
+        raise Refusal(
+            f"variant={unable[0]} does not support {what.partition('=')[0]}=; these do: {able}"
+        )
     return extension
 
 
@@ -276,13 +328,17 @@ def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: s
     from harness.tokenizers.forms import read_merges_file
     from harness.tokenizers.model import load  # late, as few runs extend
 
-    with_ids = path.suffix == ".json" or any((path / name).is_file() for name in ("manifest.json", "tokenizer.json"))
+    with_ids = path.suffix == ".json" or any(
+        (path / name).is_file() for name in ("manifest.json", "tokenizer.json")
+    )
     if inheriting != "kept" or not with_ids:
         return Extension(path.name, tuple(read_merges_file(path).merges), inheriting, veto)
     learned = load(path).learned
     if set(learned.special_tokens) != set(special_tokens):
         tokens = ",".join(map(repr, learned.special_tokens))
-        raise Refusal(f"extend={path} has other special tokens, and every id is to stay; set special_tokens=[{tokens}]")
+        raise Refusal(
+            f"extend={path} has other special tokens, and every id is to stay; set special_tokens=[{tokens}]"
+        )
     return Extension(path.name, tuple(learned.merges), inheriting, veto, learned)
 
 
@@ -298,7 +354,9 @@ def veto_of(config: Mapping[str, Any]) -> str:
         name = f"[{','.join(names)}]" if len(names) > 1 else "".join(names) or "none"
         vetoes.named(name)
     except (ValueError, ImportError, AttributeError) as error:
-        raise Refusal(f"{error}" if isinstance(error, ValueError) else f"veto={name}: {error}") from error
+        raise Refusal(
+            f"{error}" if isinstance(error, ValueError) else f"veto={name}: {error}"
+        ) from error
     return name
 
 
@@ -306,20 +364,26 @@ def tokens_in(setting: str, value: str) -> list[bytes]:
     """The tokens in `[a,"\\n"]`, or in a file that has a JSON string on each line."""
     if value.startswith("["):
         place = f"{setting}="
-        written = ['"' + re.sub(r'(?<!\\)"', r'\\"', token) + '"' for token in split_list(value, setting)]
+        written = [
+            '"' + re.sub(r'(?<!\\)"', r'\\"', token) + '"' for token in split_list(value, setting)
+        ]
     else:
         place = f"{setting}={value}: "
         try:
             written = Path(value).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "not UTF-8"
-            raise Refusal(f"cannot read {setting}={value} ({why}); pass a file or write a list [A,B]") from error
+            raise Refusal(
+                f"cannot read {setting}={value} ({why}); pass a file or write a list [A,B]"
+            ) from error
     tokens = []
     for line in filter(str.strip, written):
         try:
             tokens.append(json.loads(line, strict=False).encode())
         except (ValueError, AttributeError) as error:
-            raise Refusal(f'{place}{line} is not a JSON string such as "mov"; write \\\\ for a backslash') from error
+            raise Refusal(
+                f'{place}{line} is not a JSON string such as "mov"; write \\\\ for a backslash'
+            ) from error
     return tokens
 
 
@@ -332,10 +396,16 @@ def seed_merges(config: Mapping[str, Any], pattern: str | None) -> tuple[Merge, 
         raise Refusal(f"seeds= need a tie-break; set tie_break={next(iter(TieBreak)).value}")
     tokens = tokens_in("seeds", value)
     for seed in map(bytes.decode, tokens):
-        pieces = [seed] if pattern is None else [match.group() for match in regex.finditer(pattern, seed)]
+        pieces = (
+            [seed]
+            if pattern is None
+            else [match.group() for match in regex.finditer(pattern, seed)]
+        )
         if seed and pieces != [seed]:
             parts = ", ".join(map(repr, pieces)) or "nothing"
-            raise Refusal(f"the seed {seed!r} is cut by pattern={name} ({parts}), so no text gives it; leave it out")
+            raise Refusal(
+                f"the seed {seed!r} is cut by pattern={name} ({parts}), so no text gives it; leave it out"
+            )
     try:
         return tuple(seeds(tokens, TieBreak(config["tie_break"])))
     except ValueError as error:

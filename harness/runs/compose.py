@@ -1,4 +1,5 @@
-"""The command line as configurations: Hydra's public `compose`, its override grammar, and one sentence for a mistake.
+"""The command line as configurations: Hydra's public `compose`, its override grammar, and one
+sentence for a mistake.
 
 Hydra only enumerates. What it composed is plain data; everything else is done outside it.
 """
@@ -26,7 +27,16 @@ from harness.common.errors import Refusal
 from harness.common.registry import did_you_mean, parse_number, split_list
 
 # Values that are text, not Hydra's language: quoted before it parses.
-LITERAL = ("extend", "seeds", "protected", "save", "results", "data.path", "data.column", "pattern.regex")
+LITERAL = (
+    "extend",
+    "seeds",
+    "protected",
+    "save",
+    "results",
+    "data.path",
+    "data.column",
+    "pattern.regex",
+)
 SWEEP = ("-m", "--multirun")
 HELP = "see python -m harness --help all"
 GROUPS = ("variant", "data", "counting", "pattern", "measure", "experiment")
@@ -45,7 +55,9 @@ def compose(arguments: Sequence[str]) -> list[Config]:
 
     Raises Refusal, with one sentence, for arguments that cannot be understood.
     """
-    values = [with_own_pattern(argument.lstrip("+")) for argument in arguments if argument not in SWEEP]
+    values = [
+        with_own_pattern(argument.lstrip("+")) for argument in arguments if argument not in SWEEP
+    ]
     for value in values:
         check_names(value)
     keys = {value.partition("=")[0] for value in values}
@@ -55,12 +67,17 @@ def compose(arguments: Sequence[str]) -> list[Config]:
     register(overrides)
     try:
         with (
-            warnings.catch_warnings(action="ignore", category=UserWarning),  # Hydra 1.4 warns of what 1.3 needs
-            hydra.initialize_config_dir(config_dir=str(registry.conf_folder()), version_base=VERSION),
+            # Hydra 1.4 warns of what 1.3 needs
+            warnings.catch_warnings(action="ignore", category=UserWarning),
+            hydra.initialize_config_dir(
+                config_dir=str(registry.conf_folder()), version_base=VERSION
+            ),
         ):
             for point in enumerated(overrides, sweep=bool({*SWEEP} & {*arguments})):
                 config: Any = OmegaConf.to_container(hydra.compose(CONFIG, point), resolve=True)
-                composed.append(Config(config, [override.lstrip("+").partition("=")[0] for override in point]))
+                composed.append(
+                    Config(config, [override.lstrip("+").partition("=")[0] for override in point])
+                )
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
         raise Refusal(sentence(error)) from error
     if not composed:
@@ -69,7 +86,9 @@ def compose(arguments: Sequence[str]) -> list[Config]:
 
 
 def register(overrides: Sequence[str]) -> None:
-    """Register the schema with Hydra, and those variants without a file that the overrides may name: all take long."""
+    """Register the schema with Hydra, and those variants without a file that the overrides may
+    name: all take long.
+    """
     store = ConfigStore.instance()
     if "schema.yaml" not in store.repo:
         store.store(name="schema", node=configuration.HarnessConfig)
@@ -81,27 +100,37 @@ def register(overrides: Sequence[str]) -> None:
 
 
 def enumerated(overrides: list[str], *, sweep: bool) -> list[list[str]]:
-    """The overrides of each point: without a sweep one, else all combinations, the last override changing fastest."""
+    """The overrides of each point: without a sweep one, else all combinations, the last override
+    changing fastest.
+    """
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
     parsed = parser.parse_overrides(overrides)
     fixed = [str(override.input_line) for override in parsed if not override.is_sweep_override()]
     params: dict[str, Any] = {}
     if chosen := [override for override in fixed if override.startswith("experiment=")]:
-        own = hydra.compose(CONFIG, chosen, return_hydra_config=True).hydra  # an experiment may itself be a sweep
+        # an experiment may itself be a sweep
+        own = hydra.compose(CONFIG, chosen, return_hydra_config=True).hydra
         sweep = sweep or own.mode == RunMode.MULTIRUN
         params = own.sweeper.params or {}
     if not sweep:
         return [overrides]
     choices: dict[str, list[str]] = {}
-    for override in [*parser.parse_overrides([f"{key}={value}" for key, value in params.items()]), *parsed]:
+    for override in [
+        *parser.parse_overrides([f"{key}={value}" for key, value in params.items()]),
+        *parsed,
+    ]:
         key, swept = override.get_key_element(), override.is_sweep_override()
-        values = override.sweep_string_iterator() if swept else [override.get_value_element_as_str()]
+        values = (
+            override.sweep_string_iterator() if swept else [override.get_value_element_as_str()]
+        )
         choices[key] = [f"{key}={value}" for value in values]
     return [list(point) for point in itertools.product(*choices.values())]
 
 
 def with_own_pattern(value: str) -> str:
-    """The override; pattern=FILE.json is the expression that the pre-tokenizer of a tokenizer.json means."""
+    """The override; pattern=FILE.json is the expression that the pre-tokenizer of a tokenizer.json
+    means.
+    """
     if not value.startswith("pattern=") or not value.endswith(".json"):
         return value
     from harness.tokenizers.pre_tokenizer import pattern_in_file  # late: few commands read one
@@ -111,7 +140,9 @@ def with_own_pattern(value: str) -> str:
 
 
 def prepared_value(argument: str) -> str:
-    """An override as Hydra's grammar needs it: literal text quoted, a list in brackets, a size in digits."""
+    """An override as Hydra's grammar needs it: literal text quoted, a list in brackets, a size in
+    digits.
+    """
     key, _, value = argument.partition("=")
     if (key in LITERAL and value != "null") or (key == "veto" and value.startswith("[")):
         return f"{key}={quoted(value)}"
@@ -124,7 +155,8 @@ def prepared_value(argument: str) -> str:
     if key.partition(".")[0] == "vocab_size_at_most":
         return f"++{key}={value}"  # its keys are data sets, of which the configuration names none
     if key.startswith(("variant.params.", "counting.params.")):
-        # Whether the variant takes it is answered later, by what it takes. Hydra reads a command's {} as a mapping.
+        # Whether the variant takes it is answered later, by what it takes. Hydra reads a command's
+        # {} as a mapping.
         command = "{" in value and value[0] not in "'\"[{"
         return f"++{key}={quoted(value) if command else value}"
     return f"{key}={value}"
@@ -133,13 +165,18 @@ def prepared_value(argument: str) -> str:
 def quoted(text: str) -> str:
     """`text` as a quoted value that Hydra and OmegaConf take for exactly this text.
 
-    Both read backslashes as escapes only before a quote or an interpolation, so only those are doubled.
+    Both read backslashes as escapes only before a quote or an interpolation, so only those are
+    doubled.
 
     >>> print(quoted("it's ${HOME}"))
     'it\\'s \\${HOME}'
     """
     text = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + r"\${", text)
-    return "'" + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + (r"\'" if match[2] else ""), text) + "'"
+    return (
+        "'"
+        + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + (r"\'" if match[2] else ""), text)
+        + "'"
+    )
 
 
 def check_names(argument: str) -> None:
@@ -155,7 +192,9 @@ def check_names(argument: str) -> None:
     if argument in ("variants=", "variants=[]"):
         raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
     if argument == "special_tokens=null":
-        raise Refusal(f"{argument} is none of the possibilities; set special_tokens=[] for no special tokens")
+        raise Refusal(
+            f"{argument} is none of the possibilities; set special_tokens=[] for no special tokens"
+        )
     if key in GROUPS and key != "experiment" and value.startswith("["):
         several = "variants=A,B" if key == "variant" else f"-m {key}=A,B"
         raise Refusal(f"{key} is one name; for several use {several}")
@@ -195,7 +234,11 @@ def unknown_name(group: str, name: str) -> str:
 def sentence(error: BaseException) -> str:
     """What Hydra or OmegaConf complained of, in one line."""
     lines = [line.strip() for line in f"{error}\n{error.__cause__ or ''}".splitlines()]
-    parts = [line for line in lines if line and not line.startswith(("full_key:", "object_type", "reference_type"))]
+    parts = [
+        line
+        for line in lines
+        if line and not line.startswith(("full_key:", "object_type", "reference_type"))
+    ]
     text = ": ".join(line.rstrip(":") for line in parts[:2]) or type(error).__name__
     if (match := re.search(r"Could not find '(\w+)/([^']+)'", text)) and match[1] in GROUPS:
         return unknown_name(match[1], match[2])
@@ -203,16 +246,24 @@ def sentence(error: BaseException) -> str:
         if (key := f"data.{match[1]}") in configuration.keys_beside("data."):
             return f"unknown override {match[1]!r}; did you mean {key}?"
         names = configuration.keys_beside(match[1])
-        return registry.unknown("override", match[1], names) if names else f"unknown override {match[1]!r}; {HELP}"
+        return (
+            registry.unknown("override", match[1], names)
+            if names
+            else f"unknown override {match[1]!r}; {HELP}"
+        )
     if isinstance(error, OverrideParseException):
         key, _, value = error.override.partition("=")
         text = f"{error.override!r} cannot be read; put quotes round the value"
         if "'" not in value:
             text += f", as in \"{key}='{value}'\""
-        return f"{text}; for an expression set pattern.regex=EXPRESSION" if key == "pattern" else text
+        return (
+            f"{text}; for an expression set pattern.regex=EXPRESSION" if key == "pattern" else text
+        )
     if match := re.search(r"Ambiguous value for argument 'variant=([^']*)'", text):
         return f"variant is one name; for several set variants={match[1]}"
-    if match := re.match(r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", text):
+    if match := re.match(
+        r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", text
+    ):
         text = f"{match[1]} must be a {'whole number' if match[2] == 'Integer' else 'number'}"
     elif match := re.search(r"Ambiguous value for argument '([^=]+)=", text):
         text = f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where a list is meant"
@@ -237,14 +288,18 @@ def overrides_of(keywords: Mapping[str, Any]) -> list[str]:
 
 
 def override_key(name: str) -> str:
-    section = next((section for section in SECTIONS if name.startswith(f"{section.replace('.', '_')}_")), None)
+    section = next(
+        (section for section in SECTIONS if name.startswith(f"{section.replace('.', '_')}_")), None
+    )
     if section is None or name in configuration.keys_beside(""):
         return name
     return f"{section}.{name[len(section) + 1 :]}"
 
 
 def override_value(key: str, value: Any, *, in_list: bool = False) -> str:
-    """The value as the command line has it; lists that are taken literally know quotes of either kind alone."""
+    """The value as the command line has it; lists that are taken literally know quotes of either
+    kind alone.
+    """
     if isinstance(value, list | tuple):
         return f"[{','.join(override_value(key, item, in_list=True) for item in value)}]"
     if value is None or isinstance(value, bool):

@@ -1,4 +1,6 @@
-"""From a cell to the job of a process, from its answer to a record, and to an estimate if it was stopped."""
+"""From a cell to the job of a process, from its answer to a record, and to an estimate if it was
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ CPU_SECONDS = ("cpu_seconds", "system_seconds")
 
 
 def job(kind: str, card: CounterCard, cell: CountCell) -> dict[str, Any]:
-    """The job of a process; the corpus is for whatever reads the text, and none if the words came with their counts."""
+    """The job of a process; the corpus is for whatever reads the text, and none if the words came
+    with their counts.
+    """
     return {
         "kind": kind,
         "target": card.target,
@@ -42,7 +46,9 @@ def job(kind: str, card: CounterCard, cell: CountCell) -> dict[str, Any]:
 
 
 def train_job(cell: TrainCell, variant: VariantCard, words: Path) -> dict[str, Any]:
-    """The job of a process that trains: where the words with their counts are, and which merges are wanted."""
+    """The job of a process that trains: where the words with their counts are, and which merges are
+    wanted.
+    """
     return {
         **job("train", variant, cell.count),
         "interpreter": cell.interpreter,
@@ -55,7 +61,9 @@ def train_job(cell: TrainCell, variant: VariantCard, words: Path) -> dict[str, A
 
 
 def read_merges(output: Path, answer: Answer) -> Sequence[Merge] | None:
-    """The merges that a process left; None without an answer that names them, for they may be half written."""
+    """The merges that a process left; None without an answer that names them, for they may be half
+    written.
+    """
     return exchange.unpacked((output / "merges").read_bytes()) if "merges_done" in answer else None
 
 
@@ -68,7 +76,9 @@ class Counted(NamedTuple):
 
 @dataclass
 class Trained:
-    """A trainer's answer in one block, its merges and their identity; the merges go once they are recorded."""
+    """A trainer's answer in one block, its merges and their identity; the merges go once they are
+    recorded.
+    """
 
     cell: TrainCell
     block: Block
@@ -78,7 +88,8 @@ class Trained:
     merges: Sequence[Merge] | None = None
     merges_sha256: str | None = None
     tokens: int | None = None  # how many tokens are left of the text; None unless tokens=true
-    identity: Identity | None = None  # whether its merges are the defined ones; None if they were not judged
+    # whether its merges are the defined ones; None if they were not judged
+    identity: Identity | None = None
 
     @property
     def tie_break(self) -> str | None:
@@ -87,11 +98,15 @@ class Trained:
 
 
 def train_record(trained: Trained) -> Record:
-    """The record of a trainer in one block; the counter's time in that block is part of its total."""
+    """The record of a trainer in one block; the counter's time in that block is part of its
+    total.
+    """
     cell, answer, identity = trained.cell, trained.answer, trained.identity
     reads_text = reads_corpus(cell, answer)
     counting: Answer = {} if reads_text else trained.counted.answer
-    phases = phases_of(answer if reads_text else counting, COUNTING_PHASES) | phases_of(answer, TRAINING_PHASES)
+    phases = phases_of(answer if reads_text else counting, COUNTING_PHASES) | phases_of(
+        answer, TRAINING_PHASES
+    )
     total = sum_of(answer.get("total"), counting.get("total")) if "total" in answer else None
     record = {
         **_record(cell.count, trained.counted, answer, trained.block, trained.started),
@@ -107,10 +122,15 @@ def train_record(trained: Trained) -> Record:
         "vocab_size": cell.vocab_size,
         **({} if cell.extension is None else cell.extension.record()),
         "tokens": trained.tokens,
-        "merges": len(trained.merges) if trained.merges is not None and answer["status"] == "ok" else None,
+        "merges": len(trained.merges)
+        if trained.merges is not None and answer["status"] == "ok"
+        else None,
         "merges_sha256": trained.merges_sha256,
         "identity": None if identity is None else asdict(identity),
-        **{key: answer.get(key) for key in ("feeding", "instructions", "merges_done", "extrapolated")},
+        **{
+            key: answer.get(key)
+            for key in ("feeding", "instructions", "merges_done", "extrapolated")
+        },
         "seconds": seconds_of(phases, total, answer),
         **{name: sum_of(answer.get(name), counting.get(name)) for name in CPU_SECONDS},
         "interpreter": interpreter(cell.interpreter).label,
@@ -137,10 +157,15 @@ def count_record(cell: CountCell, counted: Counted, block: Block, started: str) 
     }
 
 
-def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block, started: str) -> Record:
-    """The part of a record that counters and trainers share: the corpus, and what was seen of the process."""
+def _record(
+    cell: CountCell, counted: Counted, answer: Answer, block: Block, started: str
+) -> Record:
+    """The part of a record that counters and trainers share: the corpus, and what was seen of the
+    process.
+    """
     reading, manifest = cell.reading, counted.words or {}
-    was_read = not reading.file.table or reading.file.of_text  # a given table was not split by any pattern
+    # a given table was not split by any pattern
+    was_read = not reading.file.table or reading.file.of_text
     return {
         "status": answer["status"],
         "reason": without_paths(answer["reason"], reading),
@@ -168,10 +193,14 @@ def _record(cell: CountCell, counted: Counted, answer: Answer, block: Block, sta
 
 def phases_of(answer: Answer, names: Sequence[str]) -> dict[str, float]:
     """The seconds of an answer in the phases of these names."""
-    return {name: seconds for name, seconds in (answer.get("seconds") or {}).items() if name in names}
+    return {
+        name: seconds for name, seconds in (answer.get("seconds") or {}).items() if name in names
+    }
 
 
-def seconds_of(phases: Mapping[str, float], total: float | None, answer: Answer) -> dict[str, float | None]:
+def seconds_of(
+    phases: Mapping[str, float], total: float | None, answer: Answer
+) -> dict[str, float | None]:
     """The seconds by phase, those of no phase, and the total of a process that succeeded."""
     other = None if total is None else total - sum(phases.values())
     return {**phases, "other": other, "total": total if answer["status"] == "ok" else None}
@@ -193,11 +222,13 @@ def without_paths(text: str | None, reading: Reading) -> str | None:
     return redact_paths(text.replace(str(reading.file.path), reading.file.name)) if text else text
 
 
-# The total of a trainer that limits.wall stopped, from runs of it on small parts of its text or its words.
+# The total of a trainer that limits.wall stopped, from runs of it on small parts of its text or its
+# words.
 #
-# A part of 1/1024 of the input is trained for 1/1024 of the merges, then twice as much, and so on, as long as all parts
-# together take no more than limits.wall. Through the last three goes a power law. Beyond them its exponent may be off
-# by 0.5, and its level by 30 %: the total was in that interval in some 95 of 100 cases where it could be measured too.
+# A part of 1/1024 of the input is trained for 1/1024 of the merges, then twice as much, and so on,
+# as long as all parts together take no more than limits.wall. Through the last three goes a power
+# law. Beyond them its exponent may be off by 0.5, and its level by 30 %: the total was in that
+# interval in some 95 of 100 cases where it could be measured too.
 
 PARTS = tuple(2**power for power in range(10, 0, -1))
 POINTS = 3
@@ -218,12 +249,20 @@ class Estimate(NamedTuple):
     exponent: float
 
     def beyond(self, elapsed: float, before: float = 0.0) -> Estimate:
-        """The same, if it has already taken `elapsed` seconds, after another that took those `before`."""
-        return Estimate._make([*(before + max(seconds, elapsed) for seconds in self[:3]), self.exponent])
+        """The same, if it has already taken `elapsed` seconds, after another that took those
+        `before`.
+        """
+        return Estimate._make(
+            [*(before + max(seconds, elapsed) for seconds in self[:3]), self.exponent]
+        )
 
 
-def estimate_total(source: Path, num_merges: int, wall: float, run_part: RunPart) -> Estimate | None:
-    """What all of `source`, a text or a folder of words, would take; None if fewer than two parts can be run."""
+def estimate_total(
+    source: Path, num_merges: int, wall: float, run_part: RunPart
+) -> Estimate | None:
+    """What all of `source`, a text or a folder of words, would take; None if fewer than two parts
+    can be run.
+    """
     times: list[tuple[float, float]] = []
     left = wall
     for divisor in PARTS:
@@ -257,12 +296,16 @@ def power_law(times: Sequence[tuple[float, float]]) -> Estimate | None:
 
 
 def exponent_of(times: Sequence[tuple[float, float]]) -> float | None:
-    """The slope of least squares through the logarithms of the last points; None for fewer than two."""
+    """The slope of least squares through the logarithms of the last points; None for fewer than
+    two.
+    """
     last = times[-POINTS:]
     if len(last) < 2 or min(took for _, took in last) <= 0:
         return None
     shares, seconds = zip(*last, strict=True)
-    return statistics.linear_regression(list(map(math.log, shares)), list(map(math.log, seconds))).slope
+    return statistics.linear_regression(
+        list(map(math.log, shares)), list(map(math.log, seconds))
+    ).slope
 
 
 def make_part(source: Path, divisor: int, place: Path) -> Path:
@@ -273,7 +316,9 @@ def make_part(source: Path, divisor: int, place: Path) -> Path:
         number = bisect.bisect_left(words.offsets, size)
         offsets = array("q", words.offsets[:number])
         offsets.append(size)  # the last word is cut: a text may be one word
-        exchange.write_words(place, WordCounts(words.data[:size], memoryview(offsets), words.counts[:number]))
+        exchange.write_words(
+            place, WordCounts(words.data[:size], memoryview(offsets), words.counts[:number])
+        )
     else:
         write_beginning(source, source.stat().st_size // divisor, place)
     return place

@@ -19,12 +19,28 @@ from harness import corpora
 from harness.common import registry
 from harness.common.console import tell, terminal_text
 from harness.common.errors import Refusal
-from harness.common.registry import EXTENDS, GIVEN, CounterCard, VariantCard, at_least, one_of, parse_bytes
+from harness.common.registry import (
+    EXTENDS,
+    GIVEN,
+    CounterCard,
+    VariantCard,
+    at_least,
+    one_of,
+    parse_bytes,
+)
 from harness.common.units import counted_text
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
 from harness.measure.process import Limits
-from harness.runs.cells import CountCell, Plan, Reading, Settings, TrainCell, extension_of, make_tasks
+from harness.runs.cells import (
+    CountCell,
+    Plan,
+    Reading,
+    Settings,
+    TrainCell,
+    extension_of,
+    make_tasks,
+)
 from harness.runs.compose import Config, compose
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
@@ -38,28 +54,38 @@ Card = TypeVar("Card", bound=CounterCard)
 
 
 def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
-    """The plan of all configurations that the overrides were composed to. Raises Refusal for what cannot be meant."""
+    """The plan of all configurations that the overrides were composed to. Raises Refusal for what
+    cannot be meant.
+    """
     settings = {settings_of(config.values) for config in configs}
     if len(settings) > 1:
         raise Refusal(f"{WHOLE_COMMAND} hold for the whole command; give each one value")
     cells = [cell for config in configs for cell in cells_of(config.values, config.keys)]
-    return Plan(make_tasks(cells), settings.pop()._replace(overrides=tuple(map(redacted_override, overrides))))
+    return Plan(
+        make_tasks(cells),
+        settings.pop()._replace(overrides=tuple(map(redacted_override, overrides))),
+    )
 
 
 def planned(overrides: Sequence[str]) -> Plan:
-    """The plan of what `python -m harness` would measure with these overrides. Raises Refusal as make_plan does."""
+    """The plan of what `python -m harness` would measure with these overrides. Raises Refusal as
+    make_plan does.
+    """
     return make_plan(compose(overrides), overrides)
 
 
 def only_cell(data: str | None, overrides: Sequence[str]) -> tuple[TrainCell, Settings]:
-    """The cell that other commands take their words from, and its settings; `data` is a card's name, or else a file.
+    """The cell that other commands take their words from, and its settings; `data` is a card's
+    name, or else a file.
 
     Raises Refusal for overrides that read several corpora.
     """
     extender = next(card.name for card in registry.variants().values() if EXTENDS in card.tags)
     named = [f"variant={extender}"]  # no variant is run, so any that takes all overrides will do
     if data is not None:
-        is_card = data in registry.cards("data") or not (Path(data).exists() or registry.looks_like_a_file(data))
+        is_card = data in registry.cards("data") or not (
+            Path(data).exists() or registry.looks_like_a_file(data)
+        )
         named.append(f"data={data}" if is_card else f"data.path={data}")
     plan = planned([*named, *overrides])
     if len({cell.reading.key for cell in plan.cells}) != 1:
@@ -74,7 +100,9 @@ def redacted_override(override: str) -> str:
     ('data.path=book.txt', 'seeds=[a/b]')
     """
     key, equals, value = override.partition("=")
-    if key in ("pattern.regex", "special_tokens") or (key in ("seeds", "protected") and value.startswith("[")):
+    if key in ("pattern.regex", "special_tokens") or (
+        key in ("seeds", "protected") and value.startswith("[")
+    ):
         return override  # tokens, not paths
     return f"{key}{equals}{redact_paths(value, relative=True)}"
 
@@ -83,7 +111,8 @@ PATH = re.compile(r"[^][{}(),'\"=\s]+")
 
 
 def redact_paths(text: str, *, relative: bool = False) -> str:
-    """The text with the last name alone of each absolute path, or of each path if `relative`; URLs stay.
+    """The text with the last name alone of each absolute path, or of each path if `relative`; URLs
+    stay.
 
     >>> redact_paths("cannot read /home/me/a.txt of https://example.org/a/b"), redact_paths("[../a,b c]", relative=True)
     ('cannot read a.txt of https://example.org/a/b', '[a,b c]')
@@ -101,14 +130,19 @@ def redact_paths(text: str, *, relative: bool = False) -> str:
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """The command's settings. Raises Refusal for impossible ones."""
     measure = config["measure"]
-    repeat, precision = measure["repeat"] if config["repeat"] is None else config["repeat"], measure["precision"]
+    repeat, precision = (
+        measure["repeat"] if config["repeat"] is None else config["repeat"],
+        measure["precision"],
+    )
     one_of("measure.kind", measure["kind"], ("time", "proof", "instructions"))
     at_least("repeat", repeat)
     if precision is not None:
         from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
 
         if not 0 < precision < 1:
-            raise Refusal(f"measure.precision={precision:g} must be between 0 and 1; 0.05 is within 5 %")
+            raise Refusal(
+                f"measure.precision={precision:g} must be between 0 and 1; 0.05 is within 5 %"
+            )
         repeat = max(FEWEST_BLOCKS, repeat)
         at_least("measure.most", measure["most"], repeat)
     for name in ("results", "save"):
@@ -120,14 +154,18 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
         repeat=repeat,
         measure=measure["name"],
         **{name: measure[name] for name in ("kind", "warm_up", "precision", "most")},
-        **{name: config[name] for name in ("seed", "plan", "rerun", "overwrite", "concurrent", "tokens")},
+        **{
+            name: config[name]
+            for name in ("seed", "plan", "rerun", "overwrite", "concurrent", "tokens")
+        },
     )
 
 
 def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     """The cells of one composed configuration; `keys` are the keys that the command line set.
 
-    Raises Refusal for what cannot be meant: an impossible size, an unknown name, a file that is not there.
+    Raises Refusal for what cannot be meant: an impossible size, an unknown name, a file that is not
+    there.
     """
     threads = usable_cores() if config["threads"] == "all" else config["threads"]
     if type(threads) is not int:
@@ -141,16 +179,24 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     for token in special_tokens:
         if not token or special_tokens.count(token) > 1:
             what = f"{token!r} twice" if token else "an empty token"
-            raise Refusal(f"special_tokens holds {what}; pass each token once, or special_tokens=[] for none")
+            raise Refusal(
+                f"special_tokens holds {what}; pass each token once, or special_tokens=[] for none"
+            )
     vocab_size = card_default(config, "vocab_size")
-    vocab_size = min(vocab_size, config["vocab_size_at_most"].get(config["data"]["name"], vocab_size))
+    vocab_size = min(
+        vocab_size, config["vocab_size_at_most"].get(config["data"]["name"], vocab_size)
+    )
     smallest = 256 + len(special_tokens)
     if vocab_size < smallest:
-        raise Refusal(f"vocab_size={vocab_size} is too small: bytes and special tokens alone are {smallest}")
+        raise Refusal(
+            f"vocab_size={vocab_size} is too small: bytes and special tokens alone are {smallest}"
+        )
     pattern_name, pattern = pattern_of(config["pattern"])
     variants = variants_of(config, keys)
     extension = None
-    if config["extend"] is not None or {config[name] for name in ("seeds", "veto", "protected")} != {"none"}:
+    if config["extend"] is not None or {
+        config[name] for name in ("seeds", "veto", "protected")
+    } != {"none"}:
         extension = extension_of(config, variants, vocab_size - smallest, special_tokens, pattern)
     limits = limits_of(config["limits"])
     if (runs_under := interpreter(config["interpreter"])).status == "error":
@@ -163,7 +209,9 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
     cells = []
     for variant in variants:
         own = None if chosen else variant.counting or registry.default_counter().name
-        count = CountCell(reading, GIVEN if file.table else counter_of(config["counting"], own), threads, limits)
+        count = CountCell(
+            reading, GIVEN if file.table else counter_of(config["counting"], own), threads, limits
+        )
         cells.append(TrainCell(variant, count, chosen, *work))
     return cells
 
@@ -179,12 +227,16 @@ def pattern_of(pattern: Mapping[str, Any]) -> tuple[str, str | None]:
     cards = registry.cards("pattern")
     named = {card["regex"]: card_name for card_name, card in cards.items()}
     if expression == "":
-        raise Refusal("pattern.regex is empty; an expression that matches nothing makes no pre-tokens")
+        raise Refusal(
+            "pattern.regex is empty; an expression that matches nothing makes no pre-tokens"
+        )
     if expression is not None and expression not in named:
         try:
             regex.compile(expression)
         except (regex.error, ValueError, RecursionError) as error:
-            raise Refusal(f"pattern.regex={expression!r} is not a regular expression: {error}") from error
+            raise Refusal(
+                f"pattern.regex={expression!r} is not a regular expression: {error}"
+            ) from error
     if name in cards and cards[name]["regex"] != expression:
         name = named.get(expression, expression)
     return name, expression
@@ -200,7 +252,9 @@ def limits_of(limits: Mapping[str, Any]) -> Limits:
 
 
 def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus) -> CorpusFile:
-    """The text or the table of words that a configuration names; an engine counts its table here."""
+    """The text or the table of words that a configuration names; an engine counts its table
+    here.
+    """
     if config["counting"].get("engine") is not None:
         return counted_by_an_engine(config, corpus)
     file = corpora.prepare(config["data"], corpus.special_tokens)
@@ -210,15 +264,23 @@ def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus) 
 
 
 def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus) -> CorpusFile:
-    """The table of a text's words, counted in parts where the text is, before anything is measured."""
+    """The table of a text's words, counted in parts where the text is, before anything is
+    measured.
+    """
     from harness.corpora.dask import counted_table  # late: arrays of NumPy are slow to import
 
     counting, card = config["counting"], config["data"]
     names = registry.cards("counting")[counting["name"]]["params"]
     check_parameters(f"counting={counting['name']}", counting["params"], names)
-    memory = None if counting["memory"] is None else parse_bytes(counting["memory"], "counting.memory")
+    memory = (
+        None if counting["memory"] is None else parse_bytes(counting["memory"], "counting.memory")
+    )
     file = None
-    if card["path"] is None or corpora.is_table(card) or any(card[part] for part in ("bytes", "skip", "documents")):
+    if (
+        card["path"] is None
+        or corpora.is_table(card)
+        or any(card[part] for part in ("bytes", "skip", "documents"))
+    ):
         file = corpora.prepare(card, reading.special_tokens)
         if file.table:
             refuse_ignored(file.name, config, ["counting"])
@@ -230,14 +292,18 @@ def refuse_ignored(name: str, config: Mapping[str, Any], keys: Sequence[str]) ->
     for key in keys:
         group = key.partition(".")[0]
         if group in ("counting", "errors") or (group == "pattern" and config["save"] is None):
-            raise Refusal(f"data={name} is a table of words, which is split and counted already; leave out {key}")
+            raise Refusal(
+                f"data={name} is a table of words, which is split and counted already; leave out {key}"
+            )
 
 
 # Variants and counters.
 
 
 def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantCard]:
-    """The variants that a configuration selects, each with those of the given parameters that it takes."""
+    """The variants that a configuration selects, each with those of the given parameters that it
+    takes.
+    """
     composed, names = config["variant"], config["variants"]
     card = registry.variants().get(composed["name"])
     if card is None:
@@ -249,14 +315,27 @@ def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantC
         if name in set_here or card.params.get(name, not value) != value  # or by an experiment
     }
     if composed["_target_"] != card.target and names is None:
-        return [VariantCard(composed["_target_"], composed["_target_"], about="named by its target", params=given)]
+        return [
+            VariantCard(
+                composed["_target_"],
+                composed["_target_"],
+                about="named by its target",
+                params=given,
+            )
+        ]
     selected = [card] if names is None else registry.select(names)
     if given and not any("external" in other.tags for other in selected):
         taken = sorted({name for other in selected for name in other.params})
-        check_parameters(f"variant {card.name}" if names is None else "none of these variants", given, taken)
+        check_parameters(
+            f"variant {card.name}" if names is None else "none of these variants", given, taken
+        )
     cards = []
     for other in selected:
-        own = {name: value for name, value in given.items() if name in other.params or "external" in other.tags}
+        own = {
+            name: value
+            for name, value in given.items()
+            if name in other.params or "external" in other.tags
+        }
         cards.append(with_params(other, "variant.params", own))
     return cards
 
@@ -264,22 +343,32 @@ def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantC
 def check_parameters(taker: str, given: Iterable[str], existing: Iterable[str]) -> None:
     """Refuse parameters that the counter or variant does not take."""
     if unknown := [name for name in given if name not in existing]:
-        raise Refusal(f"{taker} takes no parameter {unknown[0]!r}; there are: {', '.join(existing) or 'none'}")
+        raise Refusal(
+            f"{taker} takes no parameter {unknown[0]!r}; there are: {', '.join(existing) or 'none'}"
+        )
 
 
 def with_params(card: Card, key: str, given: Mapping[str, Any]) -> Card:
-    """The card with the given parameters; refuses other types than the defaults', but an int will do for a float."""
+    """The card with the given parameters; refuses other types than the defaults', but an int will
+    do for a float.
+    """
     for name, value in given.items():
         default = card.params.get(name)
         wanted = type(default)
-        if default is not None and type(value) is not wanted and (wanted, type(value)) != (float, int):
+        if (
+            default is not None
+            and type(value) is not wanted
+            and (wanted, type(value)) != (float, int)
+        ):
             what = f"{key}.{name}={value!r} is {type(value).__name__}"
             raise Refusal(f"{what}; it takes {wanted.__name__}, by default {default!r}")
     return structs.replace(card, params={**card.params, **given}) if given else card
 
 
 def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
-    """The counter chosen with counting=NAME or by counting._target_, else `own`, the one that the variant names."""
+    """The counter chosen with counting=NAME or by counting._target_, else `own`, the one that the
+    variant names.
+    """
     counters, given = registry.counters(), dict(composed["params"])
     if (memory := composed["memory"] or given.get("memory")) is not None:
         given["memory"] = parse_bytes(memory, "counting.memory")
@@ -301,7 +390,11 @@ def show_plan(plan: Plan) -> None:
         for cell in plan.cells
     ]
     how = plan.settings
-    blocks = counted_text(how.repeat, "block") if how.precision is None else f"{how.repeat} to {how.most} blocks"
+    blocks = (
+        counted_text(how.repeat, "block")
+        if how.precision is None
+        else f"{how.repeat} to {how.most} blocks"
+    )
     blocks += f" after {how.warm_up} of warm-up" if how.warm_up else ""
     size = f"{counted_text(len(plan.cells), 'cell')} in {counted_text(len(plan.tasks), 'task')}, {blocks}"
     tell("\n".join([*map(terminal_text, lines), f"{size}; nothing was run (plan=true)"]))

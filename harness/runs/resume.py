@@ -1,13 +1,16 @@
-"""What a run has measured, in `records.jsonl` as soon as it is measured; the same command continues from there.
+"""What a run has measured, in `records.jsonl` as soon as it is measured; the same command continues
+from there.
 
-A run is continued if it has the same plan, no end, and no process is working on it. With a single block the cells that
-have a measurement are done. With several, a block is done if one attempt measured all of it; an interrupted one is
-measured again as a whole, since its cells are compared with each other.
+A run is continued if it has the same plan, no end, and no process is working on it. With a single
+block the cells that have a measurement are done. With several, a block is done if one attempt
+measured all of it; an interrupted one is measured again as a whole, since its cells are compared
+with each other.
 
-With measure.precision, the spread of the first six blocks says how many are needed; so many are measured and no more.
-Each cell is compared with the first of its task that has as many threads, which is measured as often as any other needs
-it. The number is computed once, from how far the ratios lie apart and never from where they lie, so it moves no ratio.
-A cell that takes over 20 times as long as its reference is measured three times, and has no interval.
+With measure.precision, the spread of the first six blocks says how many are needed; so many are
+measured and no more. Each cell is compared with the first of its task that has as many threads,
+which is measured as often as any other needs it. The number is computed once, from how far the
+ratios lie apart and never from where they lie, so it moves no ratio. A cell that takes over 20
+times as long as its reference is measured three times, and has no interval.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ FAR, BLOCKS_OF_THE_FAR = 20, 3
 
 
 def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -> RunLog:
-    """The log of the unfinished run of this plan that no process is working on, or of a new one; held while `opened`.
+    """The log of the unfinished run of this plan that no process is working on, or of a new one;
+    held while `opened`.
 
     Raises Refusal if the results cannot be written.
     """
@@ -41,7 +45,9 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
     alone = hold(store.path.parent / f"{RUNNING}{key}", opened)
     lines = unfinished(store.path, key) if alone and not plan.settings.rerun else []
     if lines:
-        say(f"continuing the run of {lines[0].run[:16]} after what it has measured; rerun=true starts anew")
+        say(
+            f"continuing the run of {lines[0].run[:16]} after what it has measured; rerun=true starts anew"
+        )
     return RunLog(store, lines[0].run if lines else now, key, overrides, lines)
 
 
@@ -66,12 +72,16 @@ def hold(path: Path, opened: contextlib.ExitStack) -> bool:
 
 
 def plan_key(plan: Plan, machine: str) -> str:
-    """Names a plan: the same cells by the same code, measured the same way on one machine; memory is not part of it."""
+    """Names a plan: the same cells by the same code, measured the same way on one machine; memory
+    is not part of it.
+    """
     settings = plan.settings
     work = []
     for cell in plan.cells:
         trainer, counter = cell.variant, cell.count.counter
-        work.append([cell.key, source_sha256(trainer.target, trainer.params), source_sha256(counter.target)])
+        work.append(
+            [cell.key, source_sha256(trainer.target, trainer.params), source_sha256(counter.target)]
+        )
     how = settings._replace(results=Path(), plan=False, rerun=False, overwrite=False, overrides=())
     # The measured process's own half of `harness`: with other clocks around them, times are others.
     own = [path.read_text() for path in sorted(Path(worker.__file__).parent.glob("*.py"))]
@@ -84,7 +94,9 @@ def plan_key(plan: Plan, machine: str) -> str:
 def pending(
     cells: Sequence[TrainCell], settings: Settings, records: Sequence[Record]
 ) -> list[tuple[Block, list[TrainCell]]]:
-    """The blocks of a task that are still to be measured, by its records so far, and which cells in each."""
+    """The blocks of a task that are still to be measured, by its records so far, and which cells in
+    each.
+    """
     trained = [record for record in records if record["cell"] == "train"]
     stopped = {record["run_key"] for record in trained if record["status"] in STOPPED}
     number, blocks = blocks_wanted(cells, settings, trained), settings.blocks()
@@ -94,18 +106,30 @@ def pending(
         if len(blocks) > 1 and any(record["block_whole"] for record in there):
             continue
         done = stopped if len(blocks) > 1 else stopped | {record["run_key"] for record in there}
-        due = [cell for cell in cells if cell.key not in done and (block.warm_up or block.number < number[cell.key])]
+        due = [
+            cell
+            for cell in cells
+            if cell.key not in done and (block.warm_up or block.number < number[cell.key])
+        ]
         todo += [(block, due)] if due else []
     return todo
 
 
-def blocks_wanted(cells: Sequence[TrainCell], settings: Settings, trained: Sequence[Record]) -> dict[str, int]:
-    """How many blocks each cell gets by its ratios so far, and a reference as many as any cell compared with it."""
+def blocks_wanted(
+    cells: Sequence[TrainCell], settings: Settings, trained: Sequence[Record]
+) -> dict[str, int]:
+    """How many blocks each cell gets by its ratios so far, and a reference as many as any cell
+    compared with it.
+    """
     if settings.precision is None:
         return {cell.key: settings.repeat for cell in cells}
     samples: dict[str, list[Sample]] = {cell.key: [] for cell in cells}
     for record in trained:
-        if not record["warm_up"] and record["block_whole"] and (sample := sample_of(record)) is not None:
+        if (
+            not record["warm_up"]
+            and record["block_whole"]
+            and (sample := sample_of(record)) is not None
+        ):
             samples[record["run_key"]].append(sample)
     number = dict.fromkeys(samples, 0)
     for cell in cells:
@@ -113,7 +137,10 @@ def blocks_wanted(cells: Sequence[TrainCell], settings: Settings, trained: Seque
         compared = compare(samples[cell.key], samples[reference.key])
         if compared is not None and compared.blocks:
             ratios = list(map(math.log, compared.ratios))
-            own = blocks_needed(ratios, settings.precision, settings.repeat, settings.most) + compared.left_out
+            own = (
+                blocks_needed(ratios, settings.precision, settings.repeat, settings.most)
+                + compared.left_out
+            )
             own = BLOCKS_OF_THE_FAR if compared.ratio > FAR else own
         for key in (cell.key, reference.key):
             number[key] = max(number[key], min(own, settings.most))

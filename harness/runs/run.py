@@ -1,4 +1,6 @@
-"""One command: a plan is measured task by task, recorded and shown; two stages are two such runs."""
+"""One command: a plan is measured task by task, recorded and shown; two stages are two such
+runs.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from harness.records.file import Record
 
 Show = Callable[[Sequence["Record"], Sequence[str]], None]
-"""Called with the records of a run, those of its counters among them, and with notes for their reader."""
+"""Called with the records of a run, those of its counters among them, and with notes for their
+reader.
+"""
 
 
 def run_command(arguments: Sequence[str], show: Show) -> int:
@@ -40,7 +44,8 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
     if plan.settings.plan:
         show_plan(plan)
         return OK
-    from harness.runs.blocks import measure_task, session_of  # late: they are slow to import, and a plan needs neither
+    # late: they are slow to import, and a plan needs neither
+    from harness.runs.blocks import measure_task, session_of
 
     with session_of(plan, folder) as session:
         try:
@@ -48,7 +53,9 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
                 if len(plan.tasks) > 1:
                     cell, trainers = task.cells[0], counted_text(len(task.cells), "trainer")
                     about = f"{cell.reading.file.name}, vocabulary {count_text(cell.vocab_size)}, {trainers}"
-                    say(f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {about}")
+                    say(
+                        f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {about}"
+                    )
                 measure_task(task, session)
         finally:  # neither a full disk nor an interruption costs the table of what was measured
             records = session.log.records()
@@ -57,14 +64,17 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
                 show(records, [*session.notes, *notes(records)])
         session.log.finish()
     if not counted:
-        raise Refusal("; ".join(sorted({record["reason"] for record in trained(records)})), exit_code(records))
+        raise Refusal(
+            "; ".join(sorted({record["reason"] for record in trained(records)})), exit_code(records)
+        )
     return exit_code(records)
 
 
 def exit_code(records: Sequence[Record]) -> int:
     """MISMATCH before UNMEASURED before OK.
 
-    A variant that cannot run here, and one whose total is extrapolated, is a fault only if there is no other.
+    A variant that cannot run here, and one whose total is extrapolated, is a fault only if there is
+    no other.
     """
     statuses = {record["status"] for record in trained(records)}
     if "mismatch" in {record["status"] for record in records}:
@@ -90,37 +100,61 @@ def notes(records: Sequence[Record]) -> list[str]:
                 f"counting={record['counting']} has no compiled form of this pattern: {name} was counted by `regex`, "
                 "which takes some fifty times as long"
             )
-    wide = {record["counting"] for record in records if record["cell"] == "count" and record["takes_threads"]}
+    wide = {
+        record["counting"]
+        for record in records
+        if record["cell"] == "count" and record["takes_threads"]
+    }
     narrow = dict.fromkeys(
         record["variant"]
         for record in trained(records)
-        if (record["threads"] or 1) > 1 and record["takes_threads"] is False and record["counting"] not in wide
+        if (record["threads"] or 1) > 1
+        and record["takes_threads"] is False
+        and record["counting"] not in wide
     )
     if narrow:
         names = ", ".join(narrow)
-        lines.append(f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any")
+        lines.append(
+            f"threads above 1 change nothing for {names}: neither the counter nor the trainer takes any"
+        )
     return list(dict.fromkeys(lines))
 
 
-# Two stages. `first_stage.pattern=NAME` asks for them, which an experiment does. The first stage is the same run with
-# that pattern, its own size and no veto; the second extends its tokenizer.
+# Two stages. `first_stage.pattern=NAME` asks for them, which an experiment does. The first stage is
+# the same run with that pattern, its own size and no veto; the second extends its tokenizer.
 
-OF_THE_SECOND = ("vocab_size", "pattern", "extend", "inherited", "veto", "save", "plan", "first_stage")
+OF_THE_SECOND = (
+    "vocab_size",
+    "pattern",
+    "extend",
+    "inherited",
+    "veto",
+    "save",
+    "plan",
+    "first_stage",
+)
 """Overrides of the second stage, or of the command."""
 
 
-def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show) -> int:
-    """Run the first stage, then the second on top of it, and show the records of both. Returns the exit code."""
+def run_stages(
+    arguments: Sequence[str], configs: Sequence[Config], folder: Path, show: Show
+) -> int:
+    """Run the first stage, then the second on top of it, and show the records of both. Returns the
+    exit code.
+    """
     from harness.tokenizers.folder import check_free  # late, as few runs save anything
 
     if len(configs) > 1:
-        raise Refusal("two stages are one run after the other; pass one data set and one value of everything")
+        raise Refusal(
+            "two stages are one run after the other; pass one data set and one value of everything"
+        )
     config = configs[0].values
     if config["extend"] is not None or config["seeds"] != "none":
         raise Refusal("the second stage extends the first; leave out extend= and seeds=")
     if config["plan"]:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
-    saved = cache_folder("stages", digest(list(arguments))) / "first_stage"  # the same command finds it again
+    # the same command finds it again
+    saved = cache_folder("stages", digest(list(arguments))) / "first_stage"
     beside = None if config["save"] is None else Path(config["save"], "first_stage")
     if beside is not None:
         check_free(beside, config["overwrite"])
@@ -130,9 +164,12 @@ def run_stages(arguments: Sequence[str], configs: Sequence[Config], folder: Path
     if code != OK:
         show(records, ["the first stage failed; the second was skipped"])
         return code
-    extended = min(saved.rglob("merges.txt")).parent  # of several variants, whose tokenizers are equal, the first
+    # of several variants, whose tokenizers are equal, the first
+    extended = min(saved.rglob("merges.txt")).parent
     second = compose([*arguments, f"extend={extended}", "first_stage.pattern=null"])
-    code = run_plan(make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines))
+    code = run_plan(
+        make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines)
+    )
     if beside is not None:  # not before the end, so that an interrupted command can go on
         shutil.copytree(saved, beside, dirs_exist_ok=True)
     return code
@@ -142,6 +179,10 @@ def first_arguments(arguments: Sequence[str], config: Mapping[str, Any], saved: 
     """The command line of the first stage: by default half as large as the whole."""
     stage, smallest = config["first_stage"], 256 + len(card_default(config, "special_tokens"))
     size = stage["vocab_size"] or max(card_default(config, "vocab_size") // 2, smallest)
-    of_both = [argument for argument in arguments if re.split("[=.]", argument.lstrip("+"))[0] not in OF_THE_SECOND]
+    of_both = [
+        argument
+        for argument in arguments
+        if re.split("[=.]", argument.lstrip("+"))[0] not in OF_THE_SECOND
+    ]
     own = [f"pattern={stage['pattern']}", f"vocab_size={size}", f"save={saved}", "overwrite=true"]
     return [*of_both, *own, "inherited=kept", "veto=none", "first_stage.pattern=null"]

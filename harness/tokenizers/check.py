@@ -1,4 +1,6 @@
-"""A tokenizer on texts: the same ids from every installed engine; compression; tokens that are never used."""
+"""A tokenizer on texts: the same ids from every installed engine; compression; tokens that are
+never used.
+"""
 
 from __future__ import annotations
 
@@ -28,23 +30,33 @@ LONGEST_SHOWN = 40
 Parts = Iterable[tuple[str, str]]
 Encode = Callable[[str], Sequence[int]]
 Engine = Callable[[Path], Encode]
-"""Gets a folder with a tokenizer in every form that can hold it. It may raise anything to say that it cannot."""
+"""Gets a folder with a tokenizer in every form that can hold it. It may raise anything to say that
+it cannot.
+"""
 
 
 def readable_token(token: bytes) -> str:
-    """A token for people: its text if it is UTF-8, else its bytes; the middle of a long one is left out."""
+    """A token for people: its text if it is UTF-8, else its bytes; the middle of a long one is left
+    out.
+    """
     try:
         text = repr(token.decode())
     except UnicodeDecodeError:
         return token_text(token, LONGEST_SHOWN)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN // 2]}…{text[-LONGEST_SHOWN // 2 :]}"
+    return (
+        text
+        if len(text) <= LONGEST_SHOWN
+        else f"{text[: LONGEST_SHOWN // 2]}…{text[-LONGEST_SHOWN // 2 :]}"
+    )
 
 
 # Engines
 
 
 def open_tokenizers(folder: Path) -> Encode:
-    """Hugging Face's tokenizers, 0.x or 1.x, from tokenizer.json, without truncation, padding or a template."""
+    """Hugging Face's tokenizers, 0.x or 1.x, from tokenizer.json, without truncation, padding or a
+    template.
+    """
     opened = load_tokenizers(folder / TOKENIZER_JSON)
     if hasattr(opened, "no_padding"):
         opened.no_padding()
@@ -61,7 +73,9 @@ def open_tiktoken(folder: Path) -> Encode:
 
 
 def open_gigatoken(folder: Path) -> Encode:
-    """gigatoken, from tokenizer.json. It takes any bytes, but splits invalid ones by its own rules, so it gets text."""
+    """gigatoken, from tokenizer.json. It takes any bytes, but splits invalid ones by its own rules,
+    so it gets text.
+    """
     opened = extra("gigatoken", "this engine", "engines").Tokenizer(folder / TOKENIZER_JSON)
     return lambda text: [int(number) for number in opened.encode(text)]
 
@@ -71,7 +85,9 @@ ENGINES = {"tokenizers": open_tokenizers, "tiktoken": open_tiktoken, "gigatoken"
 
 @dataclass
 class Verdict:
-    """The result for one engine; `notes` say why it was not tried, on what it gave up, and where it differs first."""
+    """The result for one engine; `notes` say why it was not tried, on what it gave up, and where it
+    differs first.
+    """
 
     engine: str
     encode: Encode | None = None  # None if it cannot be tried, or no longer
@@ -85,19 +101,38 @@ class Verdict:
 
 def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[str]) -> Sheet:
     """A row for each engine, and below why it was not tried and where it differs first."""
-    columns = [Column("engine", [f"{row.engine} {version(row.engine)}" for row in verdicts], figures=False)]
-    for heading, text in (("bytes", bytes_text), ("ids", count_text), ("texts", count_text), ("differing", count_text)):
-        columns.append(Column(heading, [text(getattr(row, heading)) if row.texts else "-" for row in verdicts]))
-    return Sheet([caption], columns, [""] * len(verdicts), [*(note for row in verdicts for note in row.notes), *notes])
+    columns = [
+        Column("engine", [f"{row.engine} {version(row.engine)}" for row in verdicts], figures=False)
+    ]
+    for heading, text in (
+        ("bytes", bytes_text),
+        ("ids", count_text),
+        ("texts", count_text),
+        ("differing", count_text),
+    ):
+        columns.append(
+            Column(heading, [text(getattr(row, heading)) if row.texts else "-" for row in verdicts])
+        )
+    return Sheet(
+        [caption],
+        columns,
+        [""] * len(verdicts),
+        [*(note for row in verdicts for note in row.notes), *notes],
+    )
 
 
 def check(
-    tokenizer: Tokenizer, source: Path, parts: Parts, engines: Mapping[str, Engine], show: Progress = lambda _: None
+    tokenizer: Tokenizer,
+    source: Path,
+    parts: Parts,
+    engines: Mapping[str, Engine],
+    show: Progress = lambda _: None,
 ) -> tuple[list[Verdict], list[str]]:
     """Encode texts with ours and with each engine that can open a form of it, and compare every id.
 
-    `parts` are parts of texts that are divided between characters, each with its text's name. A form that is in
-    `source` is copied from there, because that is the file which people load. Returns notes about the others, too.
+    `parts` are parts of texts that are divided between characters, each with its text's name. A
+    form that is in `source` is copied from there, because that is the file which people load.
+    Returns notes about the others, too.
     """
     verdicts = [Verdict(name) for name in engines]
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as made:
@@ -110,7 +145,9 @@ def check(
             try:
                 verdict.encode = engines[verdict.engine](Path(made))
             except Exception as error:  # whatever an engine raises says why it cannot
-                verdict.notes.append(f"{verdict.engine} was not tried: {one_line(str(error)) or type(error).__name__}")
+                verdict.notes.append(
+                    f"{verdict.engine} was not tried: {one_line(str(error)) or type(error).__name__}"
+                )
     done: Counter[str] = Counter()
     for name, part in parts:
         content = part.encode(errors="surrogateescape")
@@ -125,7 +162,9 @@ def check(
     return verdicts, notes
 
 
-def _compare(verdict: Verdict, tokenizer: Tokenizer, name: str, start: int, text: str, ours: list[int]) -> None:
+def _compare(
+    verdict: Verdict, tokenizer: Tokenizer, name: str, start: int, text: str, ours: list[int]
+) -> None:
     if verdict.encode is None:
         return
     try:
@@ -142,24 +181,31 @@ def _compare(verdict: Verdict, tokenizer: Tokenizer, name: str, start: int, text
     verdict.ids += len(ours)
     if theirs != ours:
         if not verdict.differing:
-            verdict.notes += [f"{verdict.engine} differs first at", *_difference(tokenizer, name, start, ours, theirs)]
+            verdict.notes += [
+                f"{verdict.engine} differs first at",
+                *_difference(tokenizer, name, start, ours, theirs),
+            ]
         verdict.differing += 1
 
 
-def _difference(tokenizer: Tokenizer, name: str, start: int, ours: list[int], theirs: list[int]) -> Iterator[str]:
+def _difference(
+    tokenizer: Tokenizer, name: str, start: int, ours: list[int], theirs: list[int]
+) -> Iterator[str]:
     """The first place where ids differ, the text before it, and up to six tokens of each."""
     pairs = enumerate(itertools.zip_longest(ours, theirs))
     same = next(place for place, (mine, other) in pairs if mine != other)
     before = tokenizer.decode(ours[:same])
     yield f"  {name}, byte {start + len(before)}, after {before[-30:].decode(errors='replace')!r}"
     for side, ids in (("ours:", ours), ("theirs:", theirs)):
-        tokens = " ".join(readable_token(tokenizer.vocab.get(number, b"?")) for number in ids[same : same + 6])
+        tokens = " ".join(
+            readable_token(tokenizer.vocab.get(number, b"?")) for number in ids[same : same + 6]
+        )
         yield f"    {side:7} {tokens or '(the end)'}"
 
 
-# Generated text: many scripts, every kind of blank and line end, contractions, special tokens whole and truncated,
-# random characters, random bytes. Random characters are those of Unicode 3.2, so engines with older tables than ours
-# have them as well.
+# Generated text: many scripts, every kind of blank and line end, contractions, special tokens whole
+# and truncated, random characters, random bytes. Random characters are those of Unicode 3.2, so
+# engines with older tables than ours have them as well.
 
 MIXED_PART = 1 << 16
 DIGITS = "0123456789٣٤५६७๒四Ⅷ½²①"
@@ -171,16 +217,39 @@ STRANGE = (
     "\u2028|\u0085|\u200b|\ufeff|\u1680|\u180e| \u00a0 |\x1c"
 )
 BLANKS = [*[" "] * 60, *[""] * 20, *STRANGE.split("|")]
-ENDINGS = ["'s", "'S", "'t", "'re", "'RE", "'ve", "'m", "'ll", "'LL", "'d", "'D", "'ſ", "’s", "'", "''", *[""] * 135]
+ENDINGS = [
+    "'s",
+    "'S",
+    "'t",
+    "'re",
+    "'RE",
+    "'ve",
+    "'m",
+    "'ll",
+    "'LL",
+    "'d",
+    "'D",
+    "'ſ",
+    "’s",
+    "'",
+    "''",
+    *[""] * 135,
+]
 
 
 def mixed_parts(seed: int, size: int, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
     """Parts of 64 KiB, `size` bytes in all; every eighth is random bytes."""
     chance, category = random.Random(seed), unicodedata.ucd_3_2_0.category
-    assigned = [sign for sign in map(chr, range(0x11_0000)) if category(sign) not in ("Cn", "Cs", "Co")]
+    assigned = [
+        sign for sign in map(chr, range(0x11_0000)) if category(sign) not in ("Cn", "Cs", "Co")
+    ]
     letters = (sign for sign in assigned if category(sign)[0] in "LM")
-    # Every 128 characters are about one script; behind the last alphabets are Chinese, Korean and Yi.
-    scripts = [[*group] for _, group in itertools.groupby(letters, lambda sign: min(ord(sign) >> 7, 0x3400 >> 7))]
+    # Every 128 characters are about one script; behind the last alphabets are Chinese, Korean and
+    # Yi.
+    scripts = [
+        [*group]
+        for _, group in itertools.groupby(letters, lambda sign: min(ord(sign) >> 7, 0x3400 >> 7))
+    ]
     tokens = [part for text in special_tokens for part in (text, text[:-1], text[1:]) if part]
     common = [*scripts[:2] * 8, *[DIGITS, SIGNS] * 8, *[CLUSTERS, assigned, tokens or CLUSTERS] * 4]
     for number, start in enumerate(range(0, size, MIXED_PART), 1):
@@ -202,7 +271,9 @@ _WORD_START = re.compile(rb"\s\S")
 
 
 class Figures(NamedTuple):
-    """One tokenizer on one text; `used` tokens of the vocabulary occur, `longest` is one of them in hexadecimal."""
+    """One tokenizer on one text; `used` tokens of the vocabulary occur, `longest` is one of them in
+    hexadecimal.
+    """
 
     tokenizer: str
     text: str
@@ -215,7 +286,11 @@ class Figures(NamedTuple):
 
 
 def figures_of(
-    name: str, tokenizer: Tokenizer, text: str, blocks: Iterable[bytes], show: Progress = lambda _: None
+    name: str,
+    tokenizer: Tokenizer,
+    text: str,
+    blocks: Iterable[bytes],
+    show: Progress = lambda _: None,
 ) -> Figures:
     """Encode the text once and count."""
     size = words = 0
@@ -231,7 +306,9 @@ def figures_of(
             show(size)
 
     counts = Counter(tokenizer.encode_iterable(counted()))
-    plain = [tokenizer.vocab[number] for number in counts.keys() - set(tokenizer.special_tokens.values())]
+    plain = [
+        tokenizer.vocab[number] for number in counts.keys() - set(tokenizer.special_tokens.values())
+    ]
     longest = max(sorted(plain), key=len, default=b"").hex()
     return Figures(name, text, size, words, counts.total(), len(counts), len(tokenizer), longest)
 
@@ -247,7 +324,11 @@ def figures_sheet(figures: Sequence[Figures]) -> Sheet:
         Column("tokens per word", [_ratio(row.tokens, row.words) for row in figures]),
         Column("vocabulary", [count_text(row.vocabulary) for row in figures]),
         Column("used", [share_text(row.used / row.vocabulary) for row in figures]),
-        Column("longest token", [readable_token(bytes.fromhex(row.longest)) for row in figures], figures=False),
+        Column(
+            "longest token",
+            [readable_token(bytes.fromhex(row.longest)) for row in figures],
+            figures=False,
+        ),
     ]
     return Sheet([], columns, [""] * len(figures), [NOTE])
 
@@ -258,9 +339,10 @@ def _ratio(number: int, base: int) -> str:
 
 # Tokens of a vocabulary that no text gives, and those that given texts never give.
 #
-# A token is *dead* if its own bytes, merged alone, are not this one token. Learned lists have no dead tokens, lists
-# that were edited or joined do. It is *cut* if it is alive but the pattern cuts its text, and *part* if it is alive but
-# not UTF-8. The others are *unused* if the texts never give them.
+# A token is *dead* if its own bytes, merged alone, are not this one token. Learned lists have no
+# dead tokens, lists that were edited or joined do. It is *cut* if it is alive but the pattern cuts
+# its text, and *part* if it is alive but not UTF-8. The others are *unused* if the texts never give
+# them.
 
 CLASSES = {
     "dead": "no text gives it",
@@ -279,7 +361,12 @@ class Finding(NamedTuple):
     kind: str
 
     def record(self) -> dict[str, str | int]:
-        return {"id": self.id, "token": self.token.hex(), "text": readable_token(self.token), "class": self.kind}
+        return {
+            "id": self.id,
+            "token": self.token.hex(),
+            "text": readable_token(self.token),
+            "class": self.kind,
+        }
 
 
 def unused(tokenizer: Tokenizer, blocks: Iterable[bytes] | None = None) -> list[Finding]:
@@ -287,11 +374,18 @@ def unused(tokenizer: Tokenizer, blocks: Iterable[bytes] | None = None) -> list[
 
     Special tokens and single bytes are not judged.
     """
-    ids = {token: number for token, number in tokenizer.learned.token_ids().items() if len(token) > 1}
+    ids = {
+        token: number for token, number in tokenizer.learned.token_ids().items() if len(token) > 1
+    }
     alive = last_merges(tokenizer.merges, ids)
     given = set(ids.values()) if blocks is None else set(tokenizer.encode_iterable(blocks))
-    kinds = {token: kind_of(token, tokenizer, alive) or "unused" * (ids[token] not in given) for token in ids}
-    findings = (Finding(number, token, kinds[token]) for token, number in ids.items() if kinds[token])
+    kinds = {
+        token: kind_of(token, tokenizer, alive) or "unused" * (ids[token] not in given)
+        for token in ids
+    }
+    findings = (
+        Finding(number, token, kinds[token]) for token, number in ids.items() if kinds[token]
+    )
     return sorted(findings, key=lambda finding: (list(CLASSES).index(finding.kind), finding.id))
 
 

@@ -1,7 +1,8 @@
 """A tokenizer in a folder: the files of every form or of one, and a manifest, written and read.
 
-vocab.json and merges.txt do not contain the pattern, the special tokens or the training data; the manifest does. It is
-written last and holds the digests of the other files, so that an interrupted save is noticed.
+vocab.json and merges.txt do not contain the pattern, the special tokens or the training data; the
+manifest does. It is written last and holds the digests of the other files, so that an interrupted
+save is noticed.
 """
 
 from __future__ import annotations
@@ -18,14 +19,43 @@ import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.tokenizers import forms
-from harness.tokenizers.forms import MANIFEST, MERGES, RANKS, TOKENIZER_JSON, VOCAB, Id, Value, json_text
-from harness.tokenizers.learned import Learned, check_special_tokens, others, pattern_name, put_together, spelled
+from harness.tokenizers.forms import (
+    MANIFEST,
+    MERGES,
+    RANKS,
+    TOKENIZER_JSON,
+    VOCAB,
+    Id,
+    Value,
+    json_text,
+)
+from harness.tokenizers.learned import (
+    Learned,
+    check_special_tokens,
+    others,
+    pattern_name,
+    put_together,
+    spelled,
+)
 from harness.worker.exchange import merges_sha256
 
 FILES = (VOCAB, MERGES, TOKENIZER_JSON, RANKS, MANIFEST)
-FILES_OF = {"ours": FILES, "gpt2": (VOCAB, MERGES), "huggingface": (TOKENIZER_JSON,), "tiktoken": (RANKS, MANIFEST)}
+FILES_OF = {
+    "ours": FILES,
+    "gpt2": (VOCAB, MERGES),
+    "huggingface": (TOKENIZER_JSON,),
+    "tiktoken": (RANKS, MANIFEST),
+}
 """The files of each form, in the order in which they are written."""
-ORIGIN = ("vocab_size_asked", "tie_break", "min_count", "variant", "data", "inherited_merges", "cut_from")
+ORIGIN = (
+    "vocab_size_asked",
+    "tie_break",
+    "min_count",
+    "variant",
+    "data",
+    "inherited_merges",
+    "cut_from",
+)
 """The keys of a manifest that tell where a tokenizer comes from."""
 OF_TIKTOKEN = "tiktoken:"
 RANKS_ENDING = ".tiktoken"
@@ -37,35 +67,51 @@ Specials = Sequence[str] | Mapping[str, int] | None
 
 
 def save(
-    folder: Path, learned: Learned, origin: Mapping[str, Any], *, overwrite: bool = False, form: str = "ours"
+    folder: Path,
+    learned: Learned,
+    origin: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+    form: str = "ours",
 ) -> list[str]:
-    """Write a tokenizer in every form or in one, whole or not at all; `origin` goes into the manifest as it is.
+    """Write a tokenizer in every form or in one, whole or not at all; `origin` goes into the
+    manifest as it is.
 
-    Returns a sentence for each thing that a form cannot express; of all forms one that would give other ids is left
-    out. Raises Refusal if the one form cannot hold the tokenizer, if the folder cannot be written, or has these files
-    and `overwrite` is false.
+    Returns a sentence for each thing that a form cannot express; of all forms one that would give
+    other ids is left out. Raises Refusal if the one form cannot hold the tokenizer, if the folder
+    cannot be written, or has these files and `overwrite` is false.
     """
     names = FILES_OF[form]
     check_free(folder, overwrite, names)
     if form == "gpt2" and learned.ignore_merges:
-        raise Refusal(f"{VOCAB} cannot hold this tokenizer: it takes whole pre-tokens that no merges make")
+        raise Refusal(
+            f"{VOCAB} cannot hold this tokenizer: it takes whole pre-tokens that no merges make"
+        )
     contents, notes = dict[str, bytes](), list[str]()
     for name in names:
         try:
-            contents[name] = _CONTENTS[name](learned) if name != MANIFEST else manifest(learned, origin, contents)
+            contents[name] = (
+                _CONTENTS[name](learned)
+                if name != MANIFEST
+                else manifest(learned, origin, contents)
+            )
         except Refusal as error:
             if form != "ours":
                 raise
             notes.append(str(error))
     if form == "gpt2":
-        notes.append(f"these files lack the pattern and the special tokens: the pattern is {learned.pattern!r}")
+        notes.append(
+            f"these files lack the pattern and the special tokens: the pattern is {learned.pattern!r}"
+        )
     place(folder, contents, names)
     return notes
 
 
 def vocab_json(learned: Learned) -> bytes:
     """The content of vocab.json, without a special token that is spelled like another token."""
-    ids = learned.special_tokens | {spelled(token): number for token, number in learned.token_ids().items()}
+    ids = learned.special_tokens | {
+        spelled(token): number for token, number in learned.token_ids().items()
+    }
     return json_text(dict(sorted(ids.items(), key=lambda entry: entry[1])))
 
 
@@ -85,11 +131,15 @@ def manifest(learned: Learned, origin: Mapping[str, Any], contents: Mapping[str,
             "vocab_size": len(learned.vocab),
             "merges": len(learned.merges),
             "merges_sha256": merges_sha256(learned.merges),
-            "special_tokens": [{"text": text, "id": number} for text, number in learned.special_tokens.items()],
+            "special_tokens": [
+                {"text": text, "id": number} for text, number in learned.special_tokens.items()
+            ],
             "pattern": {"name": pattern_name(learned.pattern), "regex": learned.pattern},
             **({"ignore_merges": True} if learned.ignore_merges else {}),
             **origin,
-            "files": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
+            "files": {
+                name: hashlib.sha256(content).hexdigest() for name, content in contents.items()
+            },
         }
     )
 
@@ -103,15 +153,19 @@ def check_free(folder: Path, overwrite: bool, names: Sequence[str] = FILES) -> N
 
 
 def check_place(folder: Path, overwrite: bool) -> None:
-    """Raises Refusal, before anything is trained, for a folder that is not free or cannot be written."""
+    """Raises Refusal, before anything is trained, for a folder that is not free or cannot be
+    written.
+    """
     check_free(folder, overwrite)
     place(folder, {}, ())
 
 
 def place(folder: Path, contents: Mapping[str, bytes], names: Sequence[str]) -> None:
-    """Write every file under a temporary name first, so that a full disk is met before anything is replaced.
+    """Write every file under a temporary name first, so that a full disk is met before anything is
+    replaced.
 
-    Files of these names that are not among the contents belonged to another tokenizer and are removed.
+    Files of these names that are not among the contents belonged to another tokenizer and are
+    removed.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -146,14 +200,18 @@ class _Manifest(msgspec.Struct):
     ignore_merges: bool = False
 
 
-def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: Specials) -> tuple[Learned, dict[str, Any]]:
+def read_tokenizer(
+    path: Path | str, pattern: Pattern, special_tokens: Specials
+) -> tuple[Learned, dict[str, Any]]:
     """The tokenizer that `model.load` gives, and what its manifest says about the training."""
     options = pattern is not ... or special_tokens is not None
     if str(path).startswith(OF_TIKTOKEN) and not options:
         return forms.of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
     file = Path(path)
     if file.is_dir():  # the most complete form
-        file /= next((name for name in (MANIFEST, TOKENIZER_JSON) if (file / name).is_file()), VOCAB)
+        file /= next(
+            (name for name in (MANIFEST, TOKENIZER_JSON) if (file / name).is_file()), VOCAB
+        )
     lacking = file.name == VOCAB or file.suffix == RANKS_ENDING
     if options and not lacking:
         raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
@@ -175,11 +233,15 @@ def read_tokenizer(path: Path | str, pattern: Pattern, special_tokens: Specials)
     raise Refusal(f"{file} is not a tokenizer; pass {known}")
 
 
-def _completed(path: Path, pattern: Any, special_tokens: Specials, ignore_merges: bool = False) -> Learned:
+def _completed(
+    path: Path, pattern: Any, special_tokens: Specials, ignore_merges: bool = False
+) -> Learned:
     """What vocab.json, with merges.txt, or ranks make with pattern and special tokens."""
     check_special_tokens(special_tokens or ())
     is_gpt2 = path.name == VOCAB
-    ids: Mapping[Any, int] = parse(path, msgspec.json.Decoder(dict[str, Id]).decode if is_gpt2 else forms.read_ranks)
+    ids: Mapping[Any, int] = parse(
+        path, msgspec.json.Decoder(dict[str, Id]).decode if is_gpt2 else forms.read_ranks
+    )
     if not isinstance(special_tokens, Mapping):
         if missing := [text for text in special_tokens or () if text not in ids]:
             advice = "pass those that it has" if is_gpt2 else f"give each as {missing[0]}=ID"
@@ -192,25 +254,35 @@ def _completed(path: Path, pattern: Any, special_tokens: Specials, ignore_merges
 
 
 def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
-    """What a manifest describes. Raises Refusal if it is damaged, or a file is not the one that it describes."""
+    """What a manifest describes. Raises Refusal if it is damaged, or a file is not the one that it
+    describes.
+    """
     about = parse(path, msgspec.json.Decoder(_Manifest).decode)
     names = [VOCAB, MERGES] if VOCAB in about.files else [RANKS]
     for name in names:
         if hashlib.sha256(parse(path.parent / name, bytes)).hexdigest() != about.files.get(name):
             why = f"it is not the file that {MANIFEST} describes"
-            raise Refusal(f"{path.parent / name} cannot be used: {why}; save the tokenizer again", UNMEASURED)
+            raise Refusal(
+                f"{path.parent / name} cannot be used: {why}; save the tokenizer again", UNMEASURED
+            )
     special_tokens = {token.text: token.id for token in about.special_tokens}
-    learned = _completed(path.parent / names[0], about.pattern["regex"], special_tokens, about.ignore_merges)
+    learned = _completed(
+        path.parent / names[0], about.pattern["regex"], special_tokens, about.ignore_merges
+    )
     origin = parse(path, msgspec.json.Decoder(dict[str, Any]).decode)
     return learned, {key: value for key, value in origin.items() if key in ORIGIN}
 
 
 def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
-    """What a reader makes of a file. Raises Refusal, with the reader's reason, if it cannot be used."""
+    """What a reader makes of a file. Raises Refusal, with the reader's reason, if it cannot be
+    used.
+    """
     try:
         return reader(path.read_bytes())
     except OSError as error:
         advice = "python -m harness.tokenizer train or save=FOLDER writes a tokenizer"
         raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error
     except ValueError as error:
-        raise Refusal(f"{path} cannot be used: {error}; save the tokenizer again", UNMEASURED) from error
+        raise Refusal(
+            f"{path} cannot be used: {error}; save the tokenizer again", UNMEASURED
+        ) from error

@@ -1,6 +1,8 @@
-"""The forms of merges and tokenizers: GPT-2's, Hugging Face's, tiktoken's and others, read, written and opened.
+"""The forms of merges and tokenizers: GPT-2's, Hugging Face's, tiktoken's and others, read, written
+and opened.
 
-A form that is written gives our ids, and one that is read means the same here; anything else is refused by name.
+A form that is written gives our ids, and one that is read means the same here; anything else is
+refused by name.
 """
 
 from __future__ import annotations
@@ -18,8 +20,23 @@ import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.units import token_text
-from harness.tokenizers.learned import BYTES, Learned, last_merges, merges_behind, put_together, read_spelling, spelled
-from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, own_spellings, pattern_of, to_ruby, type_of
+from harness.tokenizers.learned import (
+    BYTES,
+    Learned,
+    last_merges,
+    merges_behind,
+    put_together,
+    read_spelling,
+    spelled,
+)
+from harness.tokenizers.pre_tokenizer import (
+    BYTE_LEVEL,
+    SPLIT,
+    own_spellings,
+    pattern_of,
+    to_ruby,
+    type_of,
+)
 from variants.contract import Merge
 
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
@@ -33,7 +50,8 @@ def json_text(content: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
-# Lines: merges.txt, as of GPT-2 and CS336, hexadecimal digits, as of an executable, minbpe's .model, tiktoken's ranks
+# Lines: merges.txt, as of GPT-2 and CS336, hexadecimal digits, as of an executable, minbpe's
+# .model, tiktoken's ranks
 
 
 def merges_text(merges: Sequence[Merge]) -> bytes:
@@ -42,8 +60,12 @@ def merges_text(merges: Sequence[Merge]) -> bytes:
     return "".join(["#version: 0.2\n", *lines]).encode()
 
 
-def _pairs(content: bytes, read: Callable[[str, str], Value], wrong: str, first: int = 1) -> Iterator[Value]:
-    """What `read` makes of the two parts of each line. Raises ValueError, with the line, if it cannot read one."""
+def _pairs(
+    content: bytes, read: Callable[[str, str], Value], wrong: str, first: int = 1
+) -> Iterator[Value]:
+    """What `read` makes of the two parts of each line. Raises ValueError, with the line, if it
+    cannot read one.
+    """
     for number, line in enumerate(content.rstrip(b"\n").split(b"\n"), 1):
         if number < first or not content.strip(b"\n"):
             continue
@@ -51,11 +73,15 @@ def _pairs(content: bytes, read: Callable[[str, str], Value], wrong: str, first:
             left, right = line.decode().split(" ")
             yield read(left, right)
         except (KeyError, ValueError) as error:
-            raise ValueError(f"line {number} {wrong}: {line[:80].decode(errors='replace')!r}") from error
+            raise ValueError(
+                f"line {number} {wrong}: {line[:80].decode(errors='replace')!r}"
+            ) from error
 
 
 def _merges(decode: Callable[[str], bytes], wrong: str, content: bytes) -> list[Merge]:
-    """Read a merge from each line, whose two tokens `decode` turns into bytes; skip a first line `#version`."""
+    """Read a merge from each line, whose two tokens `decode` turns into bytes; skip a first line
+    `#version`.
+    """
     first = 2 if content.startswith(b"#version") else 1
     return list(_pairs(content, lambda left, right: (decode(left), decode(right)), wrong, first))
 
@@ -84,9 +110,15 @@ def from_ranks(content: bytes) -> list[Merge]:
     """The merges behind ranks: every token of several bytes is its own last merge."""
     ranks = read_ranks(content)
     merges = merges_behind(ranks)
-    joined = {left + right for left, right in merges if max(ranks[left], ranks[right]) < ranks[left + right]}
+    joined = {
+        left + right
+        for left, right in merges
+        if max(ranks[left], ranks[right]) < ranks[left + right]
+    }
     if alone := next((token for token in ranks if len(token) > 1 and token not in joined), None):
-        raise ValueError(f"{alone!r} of rank {ranks[alone]} is not joined from two tokens of lower rank")
+        raise ValueError(
+            f"{alone!r} of rank {ranks[alone]} is not joined from two tokens of lower rank"
+        )
     return merges
 
 
@@ -105,10 +137,11 @@ def read_ranks(content: bytes) -> dict[bytes, int]:
 
 # tokenizer.json, Hugging Face's form.
 #
-# Four things must be right, or the file loads and silently encodes otherwise: the pattern is an isolated Split by a
-# Regex before a ByteLevel without its own pattern; merges are pairs, so that blanks in tokens survive; special tokens
-# are in the vocabulary as well as in added_tokens, which are otherwise renumbered; `ignore_merges` is false.
-# tokenizers 1.0 compiles only the patterns that it knows by their text.
+# Four things must be right, or the file loads and silently encodes otherwise: the pattern is an
+# isolated Split by a Regex before a ByteLevel without its own pattern; merges are pairs, so that
+# blanks in tokens survive; special tokens are in the vocabulary as well as in added_tokens, which
+# are otherwise renumbered; `ignore_merges` is false. tokenizers 1.0 compiles only the patterns that
+# it knows by their text.
 
 
 class _AddedToken(msgspec.Struct):
@@ -162,9 +195,13 @@ class TokenizerJson(msgspec.Struct, kw_only=True):
         return [_json_merge(number, entry) for number, entry in enumerate(self.model.merges, 1)]
 
     def pattern(self) -> str | None:
-        """What it splits a text by. Raises ValueError if it does anything with the text that ours cannot."""
+        """What it splits a text by. Raises ValueError if it does anything with the text that ours
+        cannot.
+        """
         if self.normalizer is not None:
-            raise ValueError(f"it changes the text first (normalizer {type_of(self.normalizer)}); ours never does")
+            raise ValueError(
+                f"it changes the text first (normalizer {type_of(self.normalizer)}); ours never does"
+            )
         for key in ("byte_fallback", "dropout"):
             if value := getattr(self.model, key):
                 raise ValueError(f"its {key} is {json.dumps(value)}; ours has none")
@@ -180,10 +217,15 @@ def tokenizer_json(learned: Learned) -> bytes:
     if hidden := [text for text in learned.special_tokens if text in spellings]:
         why = f"special token {hidden[0]!r} is spelled like another token, and a spelling has one id there"
         raise Refusal(f"{TOKENIZER_JSON} cannot hold this tokenizer: {why}")
-    special = {number: text for text, number in sorted(learned.special_tokens.items(), key=lambda entry: entry[1])}
+    special = {
+        number: text
+        for text, number in sorted(learned.special_tokens.items(), key=lambda entry: entry[1])
+    }
     model = _Model(
         ignore_merges=learned.ignore_merges,
-        vocab={special.get(id) or spelled(token): id for id, token in sorted(learned.vocab.items())},
+        vocab={
+            special.get(id) or spelled(token): id for id, token in sorted(learned.vocab.items())
+        },
         merges=[(spelled(left), spelled(right)) for left, right in learned.merges],
     )
     added = [_AddedToken(number, text) for number, text in special.items()]
@@ -195,11 +237,17 @@ def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
     if pattern is None:
         return {"type": "Sequence", "pretokenizers": [BYTE_LEVEL]}
     step = own_spellings().get(pattern) or {**SPLIT, "pattern": {"Regex": to_ruby(pattern)}}
-    return step if step["type"] == "ByteLevel" else {"type": "Sequence", "pretokenizers": [step, BYTE_LEVEL]}
+    return (
+        step
+        if step["type"] == "ByteLevel"
+        else {"type": "Sequence", "pretokenizers": [step, BYTE_LEVEL]}
+    )
 
 
 def load_tokenizers(path: Path) -> Any:
-    """The `tokenizers.Tokenizer` of a file. Raises Refusal if tokenizers is missing or does not load it."""
+    """The `tokenizers.Tokenizer` of a file. Raises Refusal if tokenizers is missing or does not
+    load it.
+    """
     tokenizers = extra("tokenizers", TOKENIZER_JSON, "engines")
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
@@ -210,7 +258,9 @@ def load_tokenizers(path: Path) -> Any:
 
 
 def as_tokenizers(learned: Learned) -> Any:
-    """The `tokenizers.Tokenizer` of a tokenizer, of whichever version is installed. Raises Refusal if it cannot be."""
+    """The `tokenizers.Tokenizer` of a tokenizer, of whichever version is installed. Raises Refusal
+    if it cannot be.
+    """
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
         path = Path(folder, TOKENIZER_JSON)
         path.write_bytes(tokenizer_json(learned))  # tokenizers 1.0 loads from files only
@@ -233,20 +283,26 @@ def read_tokenizer_json(content: bytes) -> Learned:
     file = read_json(content)
     merges, pattern, ids = file.merges(), file.pattern(), dict(file.model.vocab)
     for token in file.added_tokens:
-        if particular := [key for key in ("lstrip", "rstrip", "single_word") if getattr(token, key)]:
-            raise ValueError(f"its added token {token.content!r} has {particular[0]}, which ours cannot have")
+        if particular := [
+            key for key in ("lstrip", "rstrip", "single_word") if getattr(token, key)
+        ]:
+            raise ValueError(
+                f"its added token {token.content!r} has {particular[0]}, which ours cannot have"
+            )
         if ids.setdefault(token.content, token.id) != token.id:  # it may be in added_tokens alone
             raise ValueError(f"it gives two ids to {token.content!r}")
     special_tokens = {token.content: token.id for token in file.added_tokens}
     return put_together(ids, merges, special_tokens, pattern, file.model.ignore_merges)
 
 
-# tiktoken's ranks: a line for each token, in base64, with its rank, which is its id; the pattern is elsewhere.
+# tiktoken's ranks: a line for each token, in base64, with its rank, which is its id; the pattern is
+# elsewhere.
 #
-# tiktoken joins two neighbours by the rank of their result, whichever two they are, and takes a whole pre-token that is
-# a token at once. We and Hugging Face make the merge that was learned. Both agree on every text if and only if ids are
-# in the order of merges and the bytes of each token alone become that token: what is between two boundaries of a text
-# merges as it does alone, so no other two parts of a token are ever neighbours there.
+# tiktoken joins two neighbours by the rank of their result, whichever two they are, and takes a
+# whole pre-token that is a token at once. We and Hugging Face make the merge that was learned. Both
+# agree on every text if and only if ids are in the order of merges and the bytes of each token
+# alone become that token: what is between two boundaries of a text merges as it does alone, so no
+# other two parts of a token are ever neighbours there.
 
 
 def why_not(learned: Learned) -> str | None:
@@ -255,7 +311,9 @@ def why_not(learned: Learned) -> str | None:
     by_rank = [ids[left + right] for left, right in learned.merges]
     if by_rank != sorted(by_rank):
         return "the ids of its tokens are not in the order of its merges, and tiktoken merges in the order of ids"
-    last = last_merges(learned.merges, sorted((token for token in ids if len(token) > 1), key=ids.__getitem__))
+    last = last_merges(
+        learned.merges, sorted((token for token in ids if len(token) > 1), key=ids.__getitem__)
+    )
     if learned.ignore_merges:
         same = [*last.values()] == merges_behind(ids)
         return None if same else "its merges make other tokens than its ids' order does"
@@ -266,7 +324,9 @@ def why_not(learned: Learned) -> str | None:
 
 
 def ranks_text(learned: Learned) -> bytes:
-    """The content of the file of ranks. Raises Refusal for a tokenizer with which tiktoken gives other ids."""
+    """The content of the file of ranks. Raises Refusal for a tokenizer with which tiktoken gives
+    other ids.
+    """
     if (why := why_not(learned)) is not None:
         raise Refusal(f"{RANKS} cannot hold this tokenizer: {why}")
     by_id = sorted(learned.token_ids().items(), key=lambda entry: entry[1])
@@ -283,10 +343,14 @@ def as_tiktoken(ranks: Mapping[bytes, int], learned: Learned) -> Any:
     )
 
 
-def of_ranks(ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], pattern: str | None) -> Learned:
-    """The tokenizer of ranks, special tokens and a pattern. Raises ValueError if they do not fit each other.
+def of_ranks(
+    ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], pattern: str | None
+) -> Learned:
+    """The tokenizer of ranks, special tokens and a pattern. Raises ValueError if they do not fit
+    each other.
 
-    A token that merging by rank never makes is met only as a whole pre-token; then `ignore_merges` is true.
+    A token that merging by rank never makes is met only as a whole pre-token; then `ignore_merges`
+    is true.
     """
     merges = merges_behind(ranks)
     ids = {spelled(token): rank for token, rank in ranks.items()}
@@ -294,7 +358,9 @@ def of_ranks(ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], patt
 
 
 def of_tiktoken(name: str) -> Learned:
-    """An encoding of the tiktoken package, whose ranks may have to be in that package's own cache."""
+    """An encoding of the tiktoken package, whose ranks may have to be in that package's own
+    cache.
+    """
     tiktoken = extra("tiktoken", f"tiktoken:{name}", "engines")
     names = tiktoken.list_encoding_names()
     if name not in names:
@@ -330,7 +396,9 @@ class MergesFile(NamedTuple):
 
 
 def read_merges_file(path: Path) -> MergesFile:
-    """The merges in a file or folder. Raises Refusal, with the line, for a file of no form or a broken one."""
+    """The merges in a file or folder. Raises Refusal, with the line, for a file of no form or a
+    broken one.
+    """
     if path.is_dir():
         names = [name for name in (MERGES, TOKENIZER_JSON) if (path / name).is_file()]
         if not names:

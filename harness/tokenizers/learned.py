@@ -1,4 +1,6 @@
-"""What a tokenizer consists of, how files spell its tokens, and what its merges make of one pre-token."""
+"""What a tokenizer consists of, how files spell its tokens, and what its merges make of one
+pre-token.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ _BYTES = {character: byte for byte, character in _CHARACTERS.items()}
 class Learned(NamedTuple):
     """`vocab` maps ids to tokens, `special_tokens` texts to ids; `pattern` is None for raw bytes.
 
-    With `ignore_merges`, a pre-token that is a token becomes that token without merging. Hugging Face has this as an
-    option, and tiktoken always works that way. Tokenizers trained here never need it.
+    With `ignore_merges`, a pre-token that is a token becomes that token without merging. Hugging
+    Face has this as an option, and tiktoken always works that way. Tokenizers trained here never
+    need it.
     """
 
     vocab: dict[int, bytes]
@@ -32,34 +35,47 @@ class Learned(NamedTuple):
     ignore_merges: bool = False
 
     def token_ids(self) -> dict[bytes, int]:
-        """The id of every token except the special ones, which may have the same bytes as one of them."""
+        """The id of every token except the special ones, which may have the same bytes as one of
+        them.
+        """
         special = set(self.special_tokens.values())
         return {token: number for number, token in self.vocab.items() if number not in special}
 
 
 def pattern_name(pattern: str | None) -> str | None:
     """The name of a pattern in conf/pattern; None if it has none."""
-    return next((name for name, card in registry.cards("pattern").items() if card["regex"] == pattern), None)
+    return next(
+        (name for name, card in registry.cards("pattern").items() if card["regex"] == pattern), None
+    )
 
 
 def trained(
-    merges: Sequence[Merge], special_tokens: Sequence[str], pattern: str | None, extended: Learned | None = None
+    merges: Sequence[Merge],
+    special_tokens: Sequence[str],
+    pattern: str | None,
+    extended: Learned | None = None,
 ) -> Learned:
-    """A trained tokenizer with the contract's ids, or with those of an `extended` one, and new ones after its last.
+    """A trained tokenizer with the contract's ids, or with those of an `extended` one, and new ones
+    after its last.
 
-    Raises Refusal for merges that cannot be a tokenizer, or do not start with those of the extended one.
+    Raises Refusal for merges that cannot be a tokenizer, or do not start with those of the extended
+    one.
     """
     check_special_tokens(special_tokens)
     special_ids = {text: number for number, text in enumerate(special_tokens, 256)}
     learned = Learned(vocab_of(merges, special_tokens), list(merges), special_ids, pattern)
     if len(learned.token_ids()) + len(special_ids) < len(learned.vocab):
-        raise Refusal("two merges make the same token, which can have one id only; train with a variant that conforms")
+        raise Refusal(
+            "two merges make the same token, which can have one id only; train with a variant that conforms"
+        )
     if (unmade := first_unmade(merges)) is not None:
         raise Refusal(f"{unmade}; train with a variant that conforms")
     if extended is None:
         return learned
     if learned.merges[: len(extended.merges)] != extended.merges:
-        raise Refusal("the result does not start with the merges of the extended tokenizer, so ids cannot stay")
+        raise Refusal(
+            "the result does not start with the merges of the extended tokenizer, so ids cannot stay"
+        )
     present, vocab = set(extended.token_ids()), dict(extended.vocab)
     new = [left + right for left, right in learned.merges if left + right not in present]
     vocab.update(enumerate(new, max(vocab) + 1))
@@ -67,22 +83,34 @@ def trained(
 
 
 def put_together(
-    ids: Ids, merges: Sequence[Merge], special_tokens: Ids, pattern: str | None, ignore_merges: bool = False
+    ids: Ids,
+    merges: Sequence[Merge],
+    special_tokens: Ids,
+    pattern: str | None,
+    ignore_merges: bool = False,
 ) -> Learned:
     """The tokenizer with these ids, whose keys are GPT-2's spellings.
 
-    Raises ValueError for a merge of a token that nothing makes, and if an id is missing or used twice.
+    Raises ValueError for a merge of a token that nothing makes, and if an id is missing or used
+    twice.
     """
     if (unmade := first_unmade(merges)) is not None:
         raise ValueError(unmade)
-    vocab = {number: read_spelling(text) if _BYTES.keys() >= {*text} else text.encode() for text, number in ids.items()}
+    vocab = {
+        number: read_spelling(text) if _BYTES.keys() >= {*text} else text.encode()
+        for text, number in ids.items()
+    }
     if len(vocab) < len(ids):
         raise ValueError("it gives one id to two tokens")
     for text, number in special_tokens.items():
         if number in vocab and ids.get(text) != number:
-            raise ValueError(f"special token {text!r} has the id {number} of {token_text(vocab[number])}")
+            raise ValueError(
+                f"special token {text!r} has the id {number} of {token_text(vocab[number])}"
+            )
         vocab[number] = text.encode()
-    learned = Learned(dict(sorted(vocab.items())), list(merges), dict(special_tokens), pattern, ignore_merges)
+    learned = Learned(
+        dict(sorted(vocab.items())), list(merges), dict(special_tokens), pattern, ignore_merges
+    )
     present = learned.token_ids()
     for token in [*BYTES, *(left + right for left, right in merges)]:
         if token not in present:
@@ -97,10 +125,20 @@ def others(learned: Learned) -> list[bytes]:
 
 
 def first_unmade(merges: Sequence[Merge]) -> str | None:
-    """Describe the first merge that joins a token which is neither a byte nor made by a merge; None if all are."""
+    """Describe the first merge that joins a token which is neither a byte nor made by a merge; None
+    if all are.
+    """
     made = {*BYTES, *(left + right for left, right in merges)}
-    unmade = ((rank, token) for rank, merge in enumerate(merges, 1) for token in merge if token not in made)
-    return next((f"merge {rank} joins {spelled(token)!r}, which nothing makes" for rank, token in unmade), None)
+    unmade = (
+        (rank, token)
+        for rank, merge in enumerate(merges, 1)
+        for token in merge
+        if token not in made
+    )
+    return next(
+        (f"merge {rank} joins {spelled(token)!r}, which nothing makes" for rank, token in unmade),
+        None,
+    )
 
 
 def check_special_tokens(special_tokens: Iterable[str]) -> None:
@@ -113,9 +151,11 @@ def check_special_tokens(special_tokens: Iterable[str]) -> None:
 
 
 def cut(learned: Learned, vocab_size: int) -> Learned:
-    """The tokenizer that training to the smaller `vocab_size` gives: bytes, special tokens and the first merges.
+    """The tokenizer that training to the smaller `vocab_size` gives: bytes, special tokens and the
+    first merges.
 
-    Ids close up in their old order. Raises Refusal for a size that it cannot have, and for tokens that no merge makes.
+    Ids close up in their old order. Raises Refusal for a size that it cannot have, and for tokens
+    that no merge makes.
     """
     made = list(dict.fromkeys(left + right for left, right in learned.merges))
     least = len(BYTES) + len(learned.special_tokens)
@@ -125,13 +165,17 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     ids = learned.token_ids()
     if extra := others(learned):
         example = token_text(extra[0], 60)
-        raise Refusal(f"no merge makes {len(extra)} of its tokens, such as {example}, so no training gives its cuts")
+        raise Refusal(
+            f"no merge makes {len(extra)} of its tokens, such as {example}, so no training gives its cuts"
+        )
     dropped = {ids[token] for token in made[vocab_size - least :]}
     remaining = [number for number in sorted(learned.vocab) if number not in dropped]
     new_ids = {number: place for place, number in enumerate(remaining)}
     return learned._replace(
         vocab={new: learned.vocab[number] for number, new in new_ids.items()},
-        merges=list(takewhile(lambda merge: ids[merge[0] + merge[1]] not in dropped, learned.merges)),
+        merges=list(
+            takewhile(lambda merge: ids[merge[0] + merge[1]] not in dropped, learned.merges)
+        ),
         special_tokens={text: new_ids[number] for text, number in learned.special_tokens.items()},
     )
 
@@ -157,14 +201,17 @@ def read_spelling(spelling: str) -> bytes:
     return bytes(_BYTES[character] for character in spelling)
 
 
-# Merging: of all neighbours the pair that was learned first, the leftmost of equals, until no pair is left.
-# For merges from training this is the same as making every merge in turn. Lists from elsewhere may differ.
+# Merging: of all neighbours the pair that was learned first, the leftmost of equals, until no pair
+# is left. For merges from training this is the same as making every merge in turn. Lists from
+# elsewhere may differ.
 
 
 def join(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any) -> list[Any]:
-    """The tokens after merging by rank, in a linked list; the pair of rank n makes the token `made[n]`.
+    """The tokens after merging by rank, in a linked list; the pair of rank n makes the token
+    `made[n]`.
 
-    An entry of the heap is out of date if the pair that begins at its place has another rank, or none.
+    An entry of the heap is out of date if the pair that begins at its place has another rank, or
+    none.
 
     >>> join([b"a", b"a", b"b"], {(b"a", b"b"): 0, (b"a", b"ab"): 1}.get, [b"ab", b"aab"])
     [b'aab']
@@ -186,13 +233,16 @@ def join(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any)
             before[follower] = place
             if (new := rank_of((merged[place], merged[follower]))) is not None:
                 heapq.heappush(heap, (new, place))
-        if (left := before[place]) >= 0 and (new := rank_of((merged[left], merged[place]))) is not None:
+        if (left := before[place]) >= 0 and (
+            new := rank_of((merged[left], merged[place]))
+        ) is not None:
             heapq.heappush(heap, (new, left))
     return [token for token in merged if token is not None]
 
 
-# What makes a token. What happens inside a stretch that no token leaves depends on the stretch alone. So a token is
-# made somewhere if and only if all merges but its own leave two parts of its bytes that one of its own joins.
+# What makes a token. What happens inside a stretch that no token leaves depends on the stretch
+# alone. So a token is made somewhere if and only if all merges but its own leave two parts of its
+# bytes that one of its own joins.
 
 
 def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes, Merge]:
@@ -204,7 +254,9 @@ def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes,
 
 
 def merges_behind(ranks: Mapping[bytes, int]) -> list[Merge]:
-    """The merge of each token of several bytes, in order; none for a token that merging by rank never makes."""
+    """The merge of each token of several bytes, in order; none for a token that merging by rank
+    never makes.
+    """
     made = {rank: token for token, rank in ranks.items()}
     tokens = sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__)
     parts = (_parts(token, lambda pair: ranks.get(pair[0] + pair[1]), made) for token in tokens)

@@ -1,7 +1,8 @@
 """A tokenizer at work in plain Python: encode by merge rank, decode, save, cut.
 
-Encoding splits at special tokens, the longest first, then by the pattern, and merges each pre-token by rank. Any bytes
-decode to themselves. Text goes through in windows, so memory stays bounded, and encoded pre-tokens are cached.
+Encoding splits at special tokens, the longest first, then by the pattern, and merges each pre-token
+by rank. Any bytes decode to themselves. Text goes through in windows, so memory stays bounded, and
+encoded pre-tokens are cached.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ if TYPE_CHECKING:
 Progress = Callable[[int], None]
 WORDS_CACHED = 1 << 17
 LONGEST_CACHED = 64
-WINDOW = 1 << 20  # characters that are encoded at a time; a document without a safe cut is encoded whole
+# characters that are encoded at a time; a document without a safe cut is encoded whole
+WINDOW = 1 << 20
 BLOCK = 1 << 20
 AFTER_LINE_END, BEFORE_BLANK = regex.compile(r"(?r)(?<=\n)"), regex.compile(r"(?r)(?<=\S)(?= )")
 
 
 class Tokenizer:
-    """A tokenizer at work; `learned` is what it consists of, `origin` what the manifest says about the training.
+    """A tokenizer at work; `learned` is what it consists of, `origin` what the manifest says about
+    the training.
 
     >>> tokenizer = Tokenizer(learned.trained([(b"l", b"o"), (b"lo", b"w")], ["<|e|>"], None))
     >>> tokenizer
@@ -52,7 +55,9 @@ class Tokenizer:
         try:
             self._compiled = None if self.pattern is None else regex.compile(self.pattern)
         except (regex.error, ValueError) as error:
-            raise Refusal(f"pattern {self.pattern!r} is not a regular expression: {error}") from error
+            raise Refusal(
+                f"pattern {self.pattern!r} is not a regular expression: {error}"
+            ) from error
         self._cut = last_cut_of(self.pattern)
         ids = learned.token_ids()
         self._byte_ids = [ids[byte] for byte in BYTES]
@@ -76,7 +81,11 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         pattern = pattern_name(self.pattern) or repr(self.pattern)
-        special = f"special tokens {list(self.special_tokens)}" if self.special_tokens else "no special tokens"
+        special = (
+            f"special tokens {list(self.special_tokens)}"
+            if self.special_tokens
+            else "no special tokens"
+        )
         size, merges = count_text(len(self)), count_text(len(self.merges))
         return f"<Tokenizer: {size} tokens, {merges} merges, {special}, pattern {pattern}>"
 
@@ -85,26 +94,37 @@ class Tokenizer:
         return list(self.encode_iterable([text]))
 
     def encode_iterable(self, texts: Iterable[str | bytes]) -> Iterator[int]:
-        """The ids of a text that comes in parts, one by one: those of the parts joined, wherever they are divided.
+        """The ids of a text that comes in parts, one by one: those of the parts joined, wherever
+        they are divided.
 
-        Memory is bounded by the longest document, and with every pattern here but `document` and `bytes` by a window of
-        a million characters. Raises Refusal, when it gets there, for a part with lone surrogates.
+        Memory is bounded by the longest document, and with every pattern here but `document` and
+        `bytes` by a window of a million characters. Raises Refusal, when it gets there, for a part
+        with lone surrogates.
         """
         return chain.from_iterable(self._batches(joined(texts)))
 
     def encode_file(
         self, path: Path | str, output: Path | str, *, on_progress: Progress = lambda _: None
     ) -> np.ndarray[Any, Any]:
-        """Write the ids of a file's bytes as a NumPy array (.npy): uint16 if all ids fit, else uint32.
+        """Write the ids of a file's bytes as a NumPy array (.npy): uint16 if all ids fit, else
+        uint32.
 
-        The file is written as ids come, whole or not at all, and the array is mapped from it; memory is bounded as in
-        `encode_iterable`. `on_progress` gets the bytes read so far. Raises Refusal if a file cannot be read or written.
+        The file is written as ids come, whole or not at all, and the array is mapped from it;
+        memory is bounded as in `encode_iterable`. `on_progress` gets the bytes read so far. Raises
+        Refusal if a file cannot be read or written.
         """
         import numpy as np  # only here: nothing else about a tokenizer needs it
 
         dtype = np.dtype("uint16" if max(self.vocab) < 1 << 16 else "uint32")
-        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (0,)}
-        with whole_file(Path(output), "choose another place for the ids", UNMEASURED) as part, part.open("wb") as file:
+        header = {
+            "descr": np.lib.format.dtype_to_descr(dtype),
+            "fortran_order": False,
+            "shape": (0,),
+        }
+        with (
+            whole_file(Path(output), "choose another place for the ids", UNMEASURED) as part,
+            part.open("wb") as file,
+        ):
             np.lib.format.write_array_header_1_0(file, header)
             start, number = file.tell(), 0
             for ids in self._batches(joined(blocks_of(Path(path), on_progress))):
@@ -120,25 +140,37 @@ class Tokenizer:
         try:
             return b"".join([self.vocab[number] for number in ids])
         except KeyError as error:
-            raise Refusal(f"token {error} not found; the ids of this tokenizer are 0 to {max(self.vocab)}") from error
+            raise Refusal(
+                f"token {error} not found; the ids of this tokenizer are 0 to {max(self.vocab)}"
+            ) from error
 
-    def decode_text(self, ids: Iterable[int], errors: Literal["strict", "replace"] = "strict") -> str:
-        """The text of some ids. Raises Refusal if their bytes are not UTF-8, unless errors is `replace`."""
+    def decode_text(
+        self, ids: Iterable[int], errors: Literal["strict", "replace"] = "strict"
+    ) -> str:
+        """The text of some ids. Raises Refusal if their bytes are not UTF-8, unless errors is
+        `replace`.
+        """
         try:
             return self.decode(ids).decode(errors=errors)
         except UnicodeDecodeError as error:
             advice = "set errors='replace', or take the bytes"
-            raise Refusal(f"the bytes of these ids are not UTF-8 at byte {error.start}; {advice}") from error
+            raise Refusal(
+                f"the bytes of these ids are not UTF-8 at byte {error.start}; {advice}"
+            ) from error
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> list[str]:
-        """Write every form into a folder, whole or not at all; returns notes about what a form cannot express.
+        """Write every form into a folder, whole or not at all; returns notes about what a form
+        cannot express.
 
-        Raises Refusal if the folder has a tokenizer, unless `overwrite` is true, or cannot be written.
+        Raises Refusal if the folder has a tokenizer, unless `overwrite` is true, or cannot be
+        written.
         """
         return folders.save(Path(folder), self.learned, self.origin, overwrite=overwrite)
 
     def huggingface(self) -> Any:
-        """The same as a `tokenizers.Tokenizer`, of whichever version is installed. Raises Refusal if it cannot be."""
+        """The same as a `tokenizers.Tokenizer`, of whichever version is installed. Raises Refusal
+        if it cannot be.
+        """
         return forms.as_tokenizers(self.learned)
 
     def tiktoken(self) -> Any:
@@ -147,13 +179,17 @@ class Tokenizer:
         return forms.as_tiktoken(self.learned.token_ids(), self.learned)
 
     def cut(self, vocab_size: int) -> Tokenizer:
-        """The tokenizer that training to a smaller size gives. Raises Refusal as `learned.cut` does."""
+        """The tokenizer that training to a smaller size gives. Raises Refusal as `learned.cut`
+        does.
+        """
         smaller = learned.cut(self.learned, vocab_size)
         inherited = self.origin.get("inherited_merges", 0)
         if len(smaller.merges) < inherited:
             least = count_text(len(self) - len(self.merges) + inherited)
             why = f"its first {count_text(inherited)} merges were inherited, and a cut into them was never trained"
-            raise Refusal(f"{why}; cut what it extends, for SuperBPE in first_stage/, or cut to {least} or more")
+            raise Refusal(
+                f"{why}; cut what it extends, for SuperBPE in first_stage/, or cut to {least} or more"
+            )
         source = {"cut_from": {"vocab_size": len(self), "merges": len(self.merges)}}
         return Tokenizer(smaller, {**self.origin, **source})
 
@@ -189,10 +225,13 @@ class Tokenizer:
         return ids
 
     def pieces(self, stretch: str) -> Sequence[str]:
-        """The pre-tokens, and between them what the pattern passes over, so that nothing is lost."""
+        """The pre-tokens, and between them what the pattern passes over, so that nothing is
+        lost.
+        """
         if self._compiled is None:
             return [stretch]
-        if not (self._compiled.groups or self._compiled.flags & regex.REVERSE):  # findall gives matches in order
+        # findall gives matches in order
+        if not (self._compiled.groups or self._compiled.flags & regex.REVERSE):
             matches: list[str] = self._compiled.findall(stretch)
             if sum(map(len, matches)) == len(stretch):
                 return matches
@@ -216,25 +255,31 @@ class Tokenizer:
         return ids
 
 
-def load(path: Path | str, *, pattern: folders.Pattern = ..., special_tokens: folders.Specials = None) -> Tokenizer:
-    """The tokenizer in a folder or a file: saved here, a tokenizer.json, vocab.json with merges.txt, tiktoken's ranks.
+def load(
+    path: Path | str, *, pattern: folders.Pattern = ..., special_tokens: folders.Specials = None
+) -> Tokenizer:
+    """The tokenizer in a folder or a file: saved here, a tokenizer.json, vocab.json with
+    merges.txt, tiktoken's ranks.
 
-    `tiktoken:NAME` is an encoding of the tiktoken package. vocab.json with merges.txt, and ranks, lack their pattern
-    and special tokens; pass `pattern` (a regular expression, or None for raw bytes) and, if there are any,
-    `special_tokens`: their texts, or for ranks a mapping from text to id. Of several forms in a folder the most
-    complete is read: what the manifest describes, tokenizer.json, vocab.json with merges.txt.
-    Raises Refusal, with what to do, for a file that is missing, damaged, of no form, or does not fit the others.
+    `tiktoken:NAME` is an encoding of the tiktoken package. vocab.json with merges.txt, and ranks,
+    lack their pattern and special tokens; pass `pattern` (a regular expression, or None for raw
+    bytes) and, if there are any, `special_tokens`: their texts, or for ranks a mapping from text to
+    id. Of several forms in a folder the most complete is read: what the manifest describes,
+    tokenizer.json, vocab.json with merges.txt. Raises Refusal, with what to do, for a file that is
+    missing, damaged, of no form, or does not fit the others.
     """
     return Tokenizer(*folders.read_tokenizer(path, pattern, special_tokens))
 
 
 def last_cut_of(pattern: str | None) -> regex.Pattern[str] | None:
-    r"""What finds the last place to cut a text at, if this pattern splits it; None if no safe cut is known.
+    r"""What finds the last place to cut a text at, if this pattern splits it; None if no safe cut
+    is known.
 
-    A cut after a line end is safe if no match goes past one. A cut before a blank that follows no white space is safe
-    for the family of GPT-2's pattern: each alternative takes white space at its very beginning, or nothing but white
-    space, or line ends at its end, so no match has the blank in its middle; and what looks ahead for white space,
-    `\s+(?!\S)` and `\s+$`, sees the character before the blank.
+    A cut after a line end is safe if no match goes past one. A cut before a blank that follows no
+    white space is safe for the family of GPT-2's pattern: each alternative takes white space at its
+    very beginning, or nothing but white space, or line ends at its end, so no match has the blank
+    in its middle; and what looks ahead for white space, `\s+(?!\S)` and `\s+$`, sees the character
+    before the blank.
     """
     slots = patterns.slots_of(pattern)
     if slots is not None and (slots.lines or slots.split in (patterns.LINE, patterns.SUPERBPE)):
@@ -253,12 +298,20 @@ def _bytes(text: str | bytes) -> bytes:
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise Refusal(f"character {error.start} of the text is a lone surrogate, not UTF-8; remove it") from error
+        raise Refusal(
+            f"character {error.start} of the text is a lone surrogate, not UTF-8; remove it"
+        ) from error
 
 
 def joined(parts: Iterable[str | bytes]) -> Iterator[str]:
-    """The parts as texts, in windows; a character whose bytes are divided between two is put together."""
-    windows = (part[start : start + WINDOW] for part in map(_bytes, parts) for start in range(0, len(part), WINDOW))
+    """The parts as texts, in windows; a character whose bytes are divided between two is put
+    together.
+    """
+    windows = (
+        part[start : start + WINDOW]
+        for part in map(_bytes, parts)
+        for start in range(0, len(part), WINDOW)
+    )
     return codecs.iterdecode(windows, "utf-8", "surrogateescape")
 
 
@@ -272,4 +325,6 @@ def blocks_of(path: Path, on_progress: Progress = lambda _: None) -> Iterator[by
                 done += len(block)
                 on_progress(done)
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({reason(error)}); pass a file that can be read", UNMEASURED) from error
+        raise Refusal(
+            f"cannot read {path} ({reason(error)}); pass a file that can be read", UNMEASURED
+        ) from error

@@ -1,7 +1,7 @@
 """The pre-tokenizer of a tokenizer.json as one regular expression of ours.
 
-Hugging Face splits a text by several steps, each within the pieces of the one before. The sequences that are in use are
-known as one expression; anything else is refused by name.
+Hugging Face splits a text by several steps, each within the pieces of the one before. The sequences
+that are in use are known as one expression; anything else is refused by name.
 """
 
 from __future__ import annotations
@@ -20,35 +20,53 @@ from harness.common.errors import Refusal, reason
 from variants.contract import GPT2_PATTERN
 from variants.counting.patterns import slots_of
 
-BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+BYTE_LEVEL = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": False,
+}
 SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
-SPLIT_LIKE_OURS = ({"behavior": "Isolated", "invert": False}, {"behavior": "Removed", "invert": True})
+SPLIT_LIKE_OURS = (
+    {"behavior": "Isolated", "invert": False},
+    {"behavior": "Removed", "invert": True},
+)
 NESTED = regex.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\[\\])*?(?:&&|\[)")
 """A set with another in it, or what two have in common."""
 
 
 @lru_cache
 def own_spellings() -> dict[str, dict[str, Any]]:
-    """The pre-tokenizers of patterns whose own text not every engine loads; Llama 3's matches what GPT-4's does."""
+    """The pre-tokenizers of patterns whose own text not every engine loads; Llama 3's matches what
+    GPT-4's does.
+    """
     cards = registry.cards("pattern")
     return {
         GPT2_PATTERN: {**BYTE_LEVEL, "use_regex": True},
         cards["gpt4"]["regex"]: {**SPLIT, "pattern": {"Regex": cards["llama3"]["regex"]}},
-        cards["line"]["regex"]: {**SPLIT, "pattern": {"String": "\n"}, "behavior": "MergedWithPrevious"},
+        cards["line"]["regex"]: {
+            **SPLIT,
+            "pattern": {"String": "\n"},
+            "behavior": "MergedWithPrevious",
+        },
     }
 
 
 def pattern_in_file(path: str) -> str | None:
     """The pattern of a tokenizer.json. Raises Refusal."""
     try:
-        return pattern_of(msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any]).get("pre_tokenizer"))
+        return pattern_of(
+            msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any]).get("pre_tokenizer")
+        )
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else error
         raise Refusal(f"pattern={path}: {why}") from error
 
 
 def pattern_of(pre_tokenizer: Any) -> str | None:
-    """What splits the text, as one pattern of ours; None if nothing does. Raises ValueError with what it cannot say."""
+    """What splits the text, as one pattern of ours; None if nothing does. Raises ValueError with
+    what it cannot say.
+    """
     *steps, last = _steps(pre_tokenizer) or [None]
     if type_of(last) != "ByteLevel":
         raise ValueError(f"its pre-tokenizer is {type_of(last)}; the last one must be ByteLevel")
@@ -81,7 +99,9 @@ def _split(step: Any) -> str:
         raise ValueError(f"its Split is {json.dumps(how)}; ours keeps every match as a pre-token")
     expression = from_ruby(step["pattern"]["Regex"])
     if regex.search(r"(?<!\\)\{\d+(?:,\d*)?\}\+", expression):
-        raise ValueError("its Split repeats what it repeats ({1,3}+), which is one possessive quantifier in ours")
+        raise ValueError(
+            "its Split repeats what it repeats ({1,3}+), which is one possessive quantifier in ours"
+        )
     # Sets of sets, which Oniguruma always reads, are of version 1 in `regex`.
     return f"(?V1){expression}" if NESTED.search(expression) else expression
 
@@ -90,7 +110,8 @@ def type_of(part: Any) -> str:
     return str(part.get("type")) if isinstance(part, Mapping) else json.dumps(part)
 
 
-# Several steps as one expression: numbers before a pattern of the published family, and DeepSeek V3's.
+# Several steps as one expression: numbers before a pattern of the published family, and DeepSeek
+# V3's.
 
 NUMBERS = r"\\p\{N\}(?:\+|\{1,(\d)\})?"
 KANA_AND_HAN = "一-龥\u3040-\u309f\u30a0-\u30ff"
@@ -103,7 +124,9 @@ DEEPSEEK = (
 
 
 def joined(patterns: Sequence[str]) -> str:
-    """One expression that splits any text as these do one after another. Raises ValueError if none is known."""
+    """One expression that splits any text as these do one after another. Raises ValueError if none
+    is known.
+    """
     *steps, last = patterns
     if not steps:
         return last
@@ -111,21 +134,28 @@ def joined(patterns: Sequence[str]) -> str:
         return _deepseek()
     numbers, own = regex.fullmatch(NUMBERS, steps[0]), regex.search(rf"(?: \?)?({NUMBERS})\|", last)
     if len(steps) == 1 and numbers and own:
-        most = int(numbers[1] or (numbers[0] == r"\p{N}"))  # 0: any; then the last step divides them
+        # 0: any; then the last step divides them
+        most = int(numbers[1] or (numbers[0] == r"\p{N}"))
         expression = f"{numbers[0] if most else own[1]}|{last[: own.start()]}{last[own.end() :]}"
         expression = expression.replace(r"(?!\S)", r"(?![^\s\p{N}])")
         slots = slots_of(last)
         if slots is not None and not 0 < slots.digits < most:
-            same = slots._replace(digits=most or slots.digits, blank_numbers=False, numbers_apart=True)
+            same = slots._replace(
+                digits=most or slots.digits, blank_numbers=False, numbers_apart=True
+            )
             if slots_of(expression) == same:
                 return expression
     when = "only for numbers before a pattern like GPT-2's, and for DeepSeek V3's three"
     wrong = f"not for {steps[0]!r} before {patterns[1]!r}"
-    raise ValueError(f"it splits by {len(patterns)} patterns one after another; that is one expression {when}, {wrong}")
+    raise ValueError(
+        f"it splits by {len(patterns)} patterns one after another; that is one expression {when}, {wrong}"
+    )
 
 
 def _deepseek() -> str:
-    """Numbers, and the last step twice: on kana and Chinese, and on pieces that end before one or a number."""
+    """Numbers, and the last step twice: on kana and Chinese, and on pieces that end before one or a
+    number.
+    """
     kana, ends = f"[{KANA_AND_HAN}]", rf"\p{{N}}{KANA_AND_HAN}"
     on_kana = rf"[{kana}--[\p{{L}}\p{{P}}\p{{S}}]]?[{kana}&&[\p{{L}}\p{{M}}]]+|[{kana}&&[\p{{P}}\p{{S}}]]+"
     on_others = (
@@ -136,15 +166,18 @@ def _deepseek() -> str:
     return rf"(?V1)\p{{N}}{{1,3}}|{on_kana}|{on_others}|{left_out}"
 
 
-# Dialects: our patterns are written for Python's `regex`, tokenizers 0.x compiles them with Oniguruma's Ruby.
-# What only one of them knows goes through unchanged; `check` compares the ids.
+# Dialects: our patterns are written for Python's `regex`, tokenizers 0.x compiles them with
+# Oniguruma's Ruby. What only one of them knows goes through unchanged; `check` compares the ids.
 
-_RUBY_PART = regex.compile(r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\(\?[a-z]+(?:-[a-z]+)?[:)]|[$^]|.", regex.S)
+_RUBY_PART = regex.compile(
+    r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\(\?[a-z]+(?:-[a-z]+)?[:)]|[$^]|.", regex.S
+)
 """An escape, a class, a group with flags, an anchor, or any other character of a pattern."""
 
 
 def _reword(signs: Mapping[str, str], flags: Mapping[str, str], pattern: str) -> str:
-    r"""The pattern in the other dialect: Ruby's dot that matches a line's end is (?m:.), and its $ ends any line.
+    r"""The pattern in the other dialect: Ruby's dot that matches a line's end is (?m:.), and its $
+    ends any line.
 
     >>> print(to_ruby(r"(?s:.+)$|[$^]\$"), from_ruby(r"(?m:.+)\z|(?i:'s|$)"))
     (?m:.+)\Z|[$^]\$ (?s:.+)\Z|(?i:'s|(?m:$))
@@ -160,4 +193,8 @@ def _reword(signs: Mapping[str, str], flags: Mapping[str, str], pattern: str) ->
 
 
 to_ruby = partial(_reword, {"$": r"\Z", "^": r"\A", r"\Z": r"\z"}, {"s": "m"})
-from_ruby = partial(_reword, {"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\h": "[0-9a-fA-F]"}, {"m": "s"})
+from_ruby = partial(
+    _reword,
+    {"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\h": "[0-9a-fA-F]"},
+    {"m": "s"},
+)

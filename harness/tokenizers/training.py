@@ -23,10 +23,16 @@ from harness.tokenizers.learned import BYTES, spelled, trained
 from harness.tokenizers.model import Tokenizer
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
 
-Source = str | os.PathLike[str] | Iterable[str | bytes | Iterable[str | bytes] | os.PathLike[str]] | Mapping[Any, int]
+Source = (
+    str
+    | os.PathLike[str]
+    | Iterable[str | bytes | Iterable[str | bytes] | os.PathLike[str]]
+    | Mapping[Any, int]
+)
 Counted = tuple[WordCounts, dict[str, str | None]]
 DOCUMENT_COUNTER = "variants.counting.parts:count_documents"
-TABLE_MEMORY = 200_000_000  # bytes that the tables of words of documents may take before they spill to disk
+# bytes that the tables of words of documents may take before they spill to disk
+TABLE_MEMORY = 200_000_000
 ITEMS_AT_ONCE, LARGE_CHUNK = 64, 1 << 19  # items are taken one by one if so many bytes came at once
 
 
@@ -42,12 +48,14 @@ def train(
     errors: str = "strict",
     progress: bool = False,
 ) -> Tokenizer:
-    """Train a tokenizer of `vocab_size` tokens, special ones included, or of fewer if no pair is left.
+    """Train a tokenizer of `vocab_size` tokens, special ones included, or of fewer if no pair is
+    left.
 
-    `source` is a path (whatever data.path takes) or several `pathlib.Path`s; an iterable of documents (str or bytes) or
-    of batches of them, which are never joined; or a mapping from words to counts. `pattern` is a name in conf/pattern,
-    a regular expression, or None for raw bytes; `errors` is `strict` or `replace`, for bytes that are not UTF-8.
-    Raises Refusal or TypeError, with the item's number, for a source that cannot be trained on.
+    `source` is a path (whatever data.path takes) or several `pathlib.Path`s; an iterable of
+    documents (str or bytes) or of batches of them, which are never joined; or a mapping from words
+    to counts. `pattern` is a name in conf/pattern, a regular expression, or None for raw bytes;
+    `errors` is `strict` or `replace`, for bytes that are not UTF-8. Raises Refusal or TypeError,
+    with the item's number, for a source that cannot be trained on.
     """
     corpus = Corpus("documents", tuple(special_tokens), pattern_named(pattern), errors)
     num_merges = merges_for(vocab_size, corpus)
@@ -64,18 +72,26 @@ def train(
 
 
 def merges_for(vocab_size: int, corpus: Corpus) -> int:
-    """The number of merges. Raises Refusal for a size, a pattern or special tokens that no tokenizer can have."""
+    """The number of merges. Raises Refusal for a size, a pattern or special tokens that no
+    tokenizer can have.
+    """
     if not isinstance(vocab_size, int):
-        raise TypeError(f"vocab_size is {type(vocab_size).__name__}, not int; pass a number such as 32_000")
+        raise TypeError(
+            f"vocab_size is {type(vocab_size).__name__}, not int; pass a number such as 32_000"
+        )
     Tokenizer(trained([], corpus.special_tokens, corpus.pattern))
     least = len(BYTES) + len(corpus.special_tokens)
     if vocab_size < least:
         special = counted_text(len(corpus.special_tokens), "special token")
-        raise Refusal(f"vocab_size={vocab_size} has no room for 256 bytes and {special}; set {least} or more")
+        raise Refusal(
+            f"vocab_size={vocab_size} has no room for 256 bytes and {special}; set {least} or more"
+        )
     return vocab_size - least
 
 
-def learn(words: WordCounts, num_merges: int, progress: bool = False, **options: Any) -> list[Merge]:
+def learn(
+    words: WordCounts, num_merges: int, progress: bool = False, **options: Any
+) -> list[Merge]:
     """The merges of the fastest trainer. Raises Refusal if it cannot train on these words."""
     with showing("training", num_merges, "merges", progress) as meter:
         return list(registry.resolve(trainer().target)(words, num_merges, meter, **options))
@@ -111,12 +127,16 @@ class Reporting(Meter):
 
 @contextmanager
 def showing(label: str, total: int, unit: str, progress: bool) -> Iterator[Meter]:
-    """A meter, with a progress bar if `progress` is true. What counters and trainers raise becomes a Refusal."""
+    """A meter, with a progress bar if `progress` is true. What counters and trainers raise becomes
+    a Refusal.
+    """
     with bar(label, total, unit) if progress else nullcontext(lambda _: None) as show:
         try:
             yield Reporting(show)
         except (Unavailable, ValueError) as error:
-            raise Refusal(str(error), UNMEASURED if isinstance(error, Unavailable) else USAGE) from error
+            raise Refusal(
+                str(error), UNMEASURED if isinstance(error, Unavailable) else USAGE
+            ) from error
 
 
 def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> Counted:
@@ -128,16 +148,22 @@ def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> Cou
     elif isinstance(source, Iterable):
         words = count_documents(source, corpus, threads, progress)
     else:
-        raise TypeError(f"source is {type(source).__name__}; pass paths, documents, or a mapping of counts")
+        raise TypeError(
+            f"source is {type(source).__name__}; pass paths, documents, or a mapping of counts"
+        )
     return words, {"name": None, "sha256": None}
 
 
-def count_documents(source: Iterable[Any], corpus: Corpus, threads: int, progress: bool = False) -> WordCounts:
+def count_documents(
+    source: Iterable[Any], corpus: Corpus, threads: int, progress: bool = False
+) -> WordCounts:
     """The words of an iterable of documents or batches."""
     counter: Callable[..., WordCounts] = registry.resolve(DOCUMENT_COUNTER)
     with showing("counting", 0, "bytes", progress) as meter:
         try:
-            return counter(documents_of(source, corpus), corpus, TABLE_MEMORY, meter, threads=threads)
+            return counter(
+                documents_of(source, corpus), corpus, TABLE_MEMORY, meter, threads=threads
+            )
         except LeftOut as error:
             raise Refusal(f"the pattern leaves out {error.text!r}; fix the pattern") from error
 
@@ -150,7 +176,9 @@ def paths_in(source: Any) -> list[str] | None:
     if isinstance(first, os.PathLike):
         return list(map(os.fspath, source))
     if isinstance(first, str) and len(first) < 256 and os.path.isfile(first):  # noqa: PTH113
-        raise Refusal(f"{first!r} is a file, but strings in a list are documents; pass pathlib.Path objects")
+        raise Refusal(
+            f"{first!r} is a file, but strings in a list are documents; pass pathlib.Path objects"
+        )
     return None
 
 
@@ -165,14 +193,18 @@ def counted_file(paths: list[str], corpus: Corpus, threads: int, progress: bool)
     counter = registry.default_counter()
     with showing(f"counting {file.name}", file.bytes, "bytes", progress) as meter:
         try:
-            words = registry.resolve(counter.target)(reading, meter, **{**counter.params, "threads": threads})
+            words = registry.resolve(counter.target)(
+                reading, meter, **{**counter.params, "threads": threads}
+            )
         except ValueError as error:
             raise Refusal(file.located(str(error), getattr(error, "offset", 0))) from error
     return words, {"name": file.name, "sha256": file.sha256}
 
 
 def documents_of(source: Iterable[Any], corpus: Corpus) -> Iterator[list[bytes]]:
-    """The documents of an iterable of documents or batches, some at a time as UTF-8. Raises with an item's number."""
+    """The documents of an iterable of documents or batches, some at a time as UTF-8. Raises with an
+    item's number.
+    """
     items, number, at_once = iter(source), 0, 1
     while True:
         chunk: list[Any] = []
@@ -180,7 +212,9 @@ def documents_of(source: Iterable[Any], corpus: Corpus) -> Iterator[list[bytes]]
             chunk.extend(islice(items, at_once))
         except Exception as error:
             place = f"item {number + len(chunk) + 1}"
-            raise Refusal(f"{place}: the iterable raised {type(error).__name__}: {error}") from error
+            raise Refusal(
+                f"{place}: the iterable raised {type(error).__name__}: {error}"
+            ) from error
         if not chunk:
             return
         documents = encoded(chunk, "item", number + 1, corpus)
@@ -206,7 +240,11 @@ def encoded(items: Iterable[Any], kind: str, first: int, corpus: Corpus) -> list
 
 def encoded_document(item: Any, place: str, corpus: Corpus) -> bytes:
     if not isinstance(item, str | bytes):
-        advice = "; pass its texts, such as (row['text'] for row in rows)" if isinstance(item, Mapping) else ""
+        advice = (
+            "; pass its texts, such as (row['text'] for row in rows)"
+            if isinstance(item, Mapping)
+            else ""
+        )
         raise TypeError(f"{place} is {type(item).__name__}, not str or bytes{advice}")
     try:
         if isinstance(item, str):
@@ -219,16 +257,24 @@ def encoded_document(item: Any, place: str, corpus: Corpus) -> bytes:
 def count_items(counts: Mapping[Any, Any]) -> WordCounts:
     """The words of a mapping."""
     for word, count in counts.items():
-        if not isinstance(word, str | bytes) or isinstance(count, bool) or not hasattr(count, "__index__"):
+        if (
+            not isinstance(word, str | bytes)
+            or isinstance(count, bool)
+            or not hasattr(count, "__index__")
+        ):
             what = f"{type(word).__name__} {str(word)[:40]!r}: {type(count).__name__}"
             advice = "not a word (str or bytes) with its count (int); pass texts, such as (row['text'] for row in rows)"
             raise TypeError(f"the mapping has {what}, {advice}")
-    items = ((word.encode() if isinstance(word, str) else word, int(count)) for word, count in counts.items())
+    items = (
+        (word.encode() if isinstance(word, str) else word, int(count))
+        for word, count in counts.items()
+    )
     with showing("counting", 0, "words", False):
         return WordCounts.from_items(items)
 
 
-# `train_new_from_iterator` of transformers for byte-level BPE tokenizers: the same tokenizer.json, trained here.
+# `train_new_from_iterator` of transformers for byte-level BPE tokenizers: the same tokenizer.json,
+# trained here.
 
 UNSUPPORTED = ("limit_alphabet", "continuing_subword_prefix", "end_of_word_suffix")
 
@@ -238,40 +284,53 @@ def train_new_from_iterator(
 ) -> Any:
     """A tokenizer of the class and settings of `old`, trained on documents or batches of them.
 
-    `old` is a byte-level BPE tokenizer of transformers or a `tokenizers.Tokenizer`; the keywords are those of
-    transformers (`new_special_tokens`, `special_tokens_map`, `min_frequency` and so on). The vocabulary, the merges and
-    the special tokens are those that transformers gives.
-    Raises Refusal, before anything is read, for a tokenizer or a keyword that it cannot reproduce.
+    `old` is a byte-level BPE tokenizer of transformers or a `tokenizers.Tokenizer`; the keywords
+    are those of transformers (`new_special_tokens`, `special_tokens_map`, `min_frequency` and so
+    on). The vocabulary, the merges and the special tokens are those that transformers gives. Raises
+    Refusal, before anything is read, for a tokenizer or a keyword that it cannot reproduce.
     """
     try:  # tokenizers 1.0 has no trainers
         importlib.import_module("tokenizers.trainers")
         transformers = importlib.import_module("transformers")
     except ImportError as error:
         advice = "run python -m pip install transformers 'tokenizers<1'"
-        raise Refusal(f"train_new_from_iterator needs transformers and tokenizers<1; {advice}", UNMEASURED) from error
+        raise Refusal(
+            f"train_new_from_iterator needs transformers and tokenizers<1; {advice}", UNMEASURED
+        ) from error
     is_plain = type(old).__module__.partition(".")[0] == "tokenizers"
     wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=old) if is_plain else old
     if not hasattr(wrapped, "train_new_from_iterator"):
-        raise Refusal(f"{type(old).__name__} is not a fast tokenizer of transformers or a tokenizers.Tokenizer")
+        raise Refusal(
+            f"{type(old).__name__} is not a fast tokenizer of transformers or a tokenizers.Tokenizer"
+        )
     if unsupported := [name for name in UNSUPPORTED if keywords.get(name) is not None]:
-        raise Refusal(f"{unsupported[0]} is not supported here; leave it out, or use transformers' own training")
+        raise Refusal(
+            f"{unsupported[0]} is not supported here; leave it out, or use transformers' own training"
+        )
     try:
         pattern = read_json(wrapped.backend_tokenizer.to_str()).pattern()
     except ValueError as error:
         raise Refusal(f"it cannot be trained here: {error}") from error
-    # Trained on nothing, it has everything but the merges: special tokens, the 256 bytes, the class and its settings.
+    # Trained on nothing, it has everything but the merges: special tokens, the 256 bytes, the class
+    # and its settings.
     new = wrapped.train_new_from_iterator([], vocab_size, **{**keywords, "show_progress": False})
     content = json.loads(new.backend_tokenizer.to_str())
     vocab, merges = content["model"]["vocab"], content["model"]["merges"]
     words = count_documents(iterator, Corpus("documents", (), pattern), threads)
     if (room := vocab_size - len(vocab)) > 0:
-        options: dict[str, Any] = {"min_count": max(1, keywords.get("min_frequency", 0)), "threads": threads}
-        if (longest := keywords.get("max_token_length")) is not None:  # below it, and two single bytes, may be merged
+        options: dict[str, Any] = {
+            "min_count": max(1, keywords.get("min_frequency", 0)),
+            "threads": threads,
+        }
+        # below it, and two single bytes, may be merged
+        if (longest := keywords.get("max_token_length")) is not None:
             options["veto"] = lambda left, right: 2 < len(left + right) >= longest
         for left, right in learn(words, room, tie_break=TieBreak.HUGGINGFACE, **options):
             token = spelled(left + right)
             if token in vocab:
-                raise Refusal(f"a merge makes the special token {token!r}, which transformers numbers differently")
+                raise Refusal(
+                    f"a merge makes the special token {token!r}, which transformers numbers differently"
+                )
             vocab[token] = len(vocab)
             merges.append([spelled(left), spelled(right)])
     new._tokenizer = importlib.import_module("tokenizers").Tokenizer.from_str(json.dumps(content))

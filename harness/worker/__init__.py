@@ -1,11 +1,16 @@
 """The measured process: it reads one job, calls one counter or trainer, and writes one answer.
 
-In: a job as JSON, words as three mapped columns. Out: an answer as JSON, merges as bytes, progress on a socket.
-Standard library only, and Python 3.9's, so that it starts small and runs under any interpreter.
+In: a job as JSON, words as three mapped columns. Out: an answer as JSON, merges as bytes, progress
+on a socket. Standard library only, and Python 3.9's, so that it starts small and runs under any
+interpreter.
 """
 
 JOB_FOLDER = "BPE_HARNESS_JOB"
 CHANNEL = "BPE_HARNESS_CHANNEL"
-"""The variables that name the folder of the job and its answer, and the descriptor of a socket to the harness."""
+"""The variables that name the folder of the job and its answer, and the descriptor of a socket to
+the harness.
+"""
 JOB, WORK, STOP, ANSWER = "job.json", "work.json", "stop", "answer.json"
-"""Files in that folder: what a process needs before the import, the rest of its job, a request to stop, the answer."""
+"""Files in that folder: what a process needs before the import, the rest of its job, a request to
+stop, the answer.
+"""

@@ -1,8 +1,10 @@
-"""The measured process: imports a target, reads the job, calls one counter or trainer, writes one answer.
+"""The measured process: imports a target, reads the job, calls one counter or trainer, writes one
+answer.
 
-Run as `python -m harness.worker`, on the standard library alone, so it starts small and under any interpreter. The work
-is read after the import, so an import cannot know it. A thread looks up ten times a second: it reports progress,
-obeys a request to stop, and ends the whole process group if the parent is gone.
+Run as `python -m harness.worker`, on the standard library alone, so it starts small and under any
+interpreter. The work is read after the import, so an import cannot know it. A thread looks up ten
+times a second: it reports progress, obeys a request to stop, and ends the whole process group if
+the parent is gone.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ def main() -> None:
 
 
 def set_backstop(limit: int) -> None:
-    """Limit what grows faster than the harness looks; RLIMIT_AS would refuse large mappings of files."""
+    """Limit what grows faster than the harness looks; RLIMIT_AS would refuse large mappings of
+    files.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
@@ -94,7 +98,9 @@ class Channel:
         return False
 
     def announce(self, moment: bytes, seconds: float | None = SECONDS_FOR_A_REPLY) -> None:
-        """Announce a moment to the harness, and wait until it has read its clock and its accounts."""
+        """Announce a moment to the harness, and wait until it has read its clock and its
+        accounts.
+        """
         if self.say(moment):
             with contextlib.suppress(OSError):
                 select.select([self.descriptor], [], [], seconds)
@@ -128,9 +134,15 @@ class Measured:
                 threading.Thread(target=self.watch, daemon=True).start()
             return self.count(target) if self.job["kind"] == "count" else self.train(target)
         except Unavailable as reason:
-            return {"status": "skipped", "reason": str(reason)[:LONGEST_REASON] or "it does not say why"}
+            return {
+                "status": "skipped",
+                "reason": str(reason)[:LONGEST_REASON] or "it does not say why",
+            }
         except MemoryError:
-            return {"status": "out_of_memory", "reason": "an allocation failed under the memory limit"}
+            return {
+                "status": "out_of_memory",
+                "reason": "an allocation failed under the memory limit",
+            }
         except (InvalidText, LeftOut) as error:
             return {**failed(error, ""), "reason": str(error), "offset": error.offset}
         except (OSError, ValueError) as error:
@@ -140,12 +152,15 @@ class Measured:
 
     def count(self, counter: Any) -> dict[str, Any]:
         offered = {"threads": self.job["threads"]}
-        positional, keywords = arguments_for(counter, [self.corpus()], self.meter, offered, self.job["params"])
+        positional, keywords = arguments_for(
+            counter, [self.corpus()], self.meter, offered, self.job["params"]
+        )
         self.begin()
         word_counts = counter(*positional, **keywords)
         self.mark()
         if self.meter.refused:
-            return {**self.figures("threads" in keywords), "status": "stopped"}  # it has not counted everything
+            # it has not counted everything
+            return {**self.figures("threads" in keywords), "status": "stopped"}
         expect_word_counts(word_counts)
         answer = self.figures("threads" in keywords, exchange.seal(word_counts))
         answer["words_done"] = len(word_counts)
@@ -159,13 +174,16 @@ class Measured:
             raise Unavailable("it reads text, and there are only words with their counts here")
         given = self.corpus() if self.from_file else exchange.read_words(Path(self.job["words"]))[0]
         leading = [given, self.job["num_merges"]]
-        positional, keywords = arguments_for(trainer, leading, self.meter, offered, self.job["params"])
+        positional, keywords = arguments_for(
+            trainer, leading, self.meter, offered, self.job["params"]
+        )
         self.expect_taken(offered, keywords)
         self.begin()
         merges = trainer(*positional, **keywords)
         self.mark()
         try:
-            content = packed(merges)  # before the clock is read, so nothing is left to be done after it
+            # before the clock is read, so nothing is left to be done after it
+            content = packed(merges)
         except ValueError:
             expect_merges(merges)  # which says what is wrong
             raise
@@ -179,29 +197,46 @@ class Measured:
     def offered(self, trainer: Any) -> dict[str, Any]:
         """Return the keywords that a trainer gets if it takes them."""
         offered = {"threads": self.job["threads"], "min_count": self.job["min_count"]}
-        self.tie_break = own_tie_break(trainer) if self.job["tie_break"] == OWN else self.job["tie_break"]
+        self.tie_break = (
+            own_tie_break(trainer) if self.job["tie_break"] == OWN else self.job["tie_break"]
+        )
         if self.job["tie_break"] != OWN:
             offered["tie_break"] = TieBreak(self.job["tie_break"])
         if (extending := self.job.get("extending")) is not None:
             offered["inherited"] = unpacked(Path(extending["merges"]).read_bytes())
-            offered["inheriting"], offered["veto"] = extending["inheriting"], vetoes.named(extending["veto"])
+            offered["inheriting"], offered["veto"] = (
+                extending["inheriting"],
+                vetoes.named(extending["veto"]),
+            )
         return offered
 
     def expect_taken(self, offered: dict[str, Any], keywords: dict[str, Any]) -> None:
-        """Raise ValueError or Unavailable if the trainer does not take an option that decides its merges."""
+        """Raise ValueError or Unavailable if the trainer does not take an option that decides its
+        merges.
+        """
         for name, default in (("tie_break", TieBreak.GREATEST_BYTES), ("min_count", 1)):
             if name not in keywords and offered.get(name, default) != default:
-                raise ValueError(f"{self.job['target']} takes no {name}, so it runs with the default only")
+                raise ValueError(
+                    f"{self.job['target']} takes no {name}, so it runs with the default only"
+                )
         if "inherited" in offered and "inherited" not in keywords:
-            raise Unavailable(f"{self.job['target']} takes no inherited, so it cannot go on from merges")
+            raise Unavailable(
+                f"{self.job['target']} takes no inherited, so it cannot go on from merges"
+            )
 
     def feeding(self) -> dict[str, Any] | None:
         """Return how a trainer that reads the file is fed, in its own words."""
         describe = of_module(resolve(self.job["target"]), "feeding") if self.from_file else None
-        return None if describe is None else dict(describe(self.corpus(), **self.job["params"])._asdict())
+        return (
+            None
+            if describe is None
+            else dict(describe(self.corpus(), **self.job["params"])._asdict())
+        )
 
     def corpus(self) -> Corpus:
-        return Corpus(**{**self.job["corpus"], "special_tokens": tuple(self.job["corpus"]["special_tokens"])})
+        return Corpus(
+            **{**self.job["corpus"], "special_tokens": tuple(self.job["corpus"]["special_tokens"])}
+        )
 
     def begin(self) -> None:
         """Start the clock; importing and mapping are not the trainer's work."""
@@ -212,23 +247,32 @@ class Measured:
         self.mark()
 
     def mark(self) -> None:
-        """Enter a function of the C library that nothing else calls: a program that counts instructions watches it."""
+        """Enter a function of the C library that nothing else calls: a program that counts
+        instructions watches it.
+        """
         if self.job.get("counts_instructions"):
             os.ctermid()
 
-    def figures(self, takes_threads: bool | None = None, digest: str | None = None) -> dict[str, Any]:
-        """Return what has been measured up to now; two clocks may differ, so no phase is less than nothing.
+    def figures(
+        self, takes_threads: bool | None = None, digest: str | None = None
+    ) -> dict[str, Any]:
+        """Return what has been measured up to now; two clocks may differ, so no phase is less than
+        nothing.
 
-        The harness gets the digest of the merges or words with the end of the call, so they cannot change later.
+        The harness gets the digest of the merges or words with the end of the call, so they cannot
+        change later.
         """
-        spent_in = dict(self.meter.seconds)  # before the clock is read: a call that is stopped goes on
+        # before the clock is read: a call that is stopped goes on
+        spent_in = dict(self.meter.seconds)
         end = END if digest is None else b"%b %b" % (END, digest.encode())
         total = clock() - self.started
         self.channel.announce(end)
         replaced = time.perf_counter is not clock
         return {
             "status": "rejected" if replaced else "ok",
-            "reason": "time.perf_counter was replaced while it ran, so its phases mean nothing" if replaced else None,
+            "reason": "time.perf_counter was replaced while it ran, so its phases mean nothing"
+            if replaced
+            else None,
             "seconds": {phase: max(float(spent), 0.0) for phase, spent in spent_in.items()},
             "total": total,
             "tallies": {name: int(number) for name, number in self.meter.tallies.items()},
@@ -265,7 +309,9 @@ class Measured:
                 self.report()
 
     def stopped(self) -> dict[str, Any]:
-        """Return the answer for a call that goes on, with the merges made so far; without figures before it begins."""
+        """Return the answer for a call that goes on, with the merges made so far; without figures
+        before it begins.
+        """
         if not self.begun:
             return {"status": "stopped", "reason": None}
         answer = {**self.figures(), "status": "stopped"}
@@ -280,7 +326,9 @@ class Measured:
         return answer
 
     def report(self) -> None:
-        """Report progress: the number of merges made, or of bytes while a trainer reads the file."""
+        """Report progress: the number of merges made, or of bytes while a trainer reads the
+        file.
+        """
         merges = len(self.meter.followed)
         if self.from_file and not merges:
             self.channel.say(b"%d bytes" % self.meter.done)
@@ -289,19 +337,30 @@ class Measured:
 
 
 def place_of(error: BaseException) -> str:
-    """Return where in the target's own code an error was raised, without folders; empty if not in its code."""
+    """Return where in the target's own code an error was raised, without folders; empty if not in
+    its code.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(("<", HERE, IMPORTING))]
-    return f" ({own[-1].filename.rpartition(os.sep)[2]}:{own[-1].lineno}, in {own[-1].name})" if own else ""
+    return (
+        f" ({own[-1].filename.rpartition(os.sep)[2]}:{own[-1].lineno}, in {own[-1].name})"
+        if own
+        else ""
+    )
 
 
 def failed(error: BaseException, prefix: str, place: str = "") -> dict[str, Any]:
-    """Return the answer for an exception; its traceback goes to standard error, whatever sys.stderr is now."""
+    """Return the answer for an exception; its traceback goes to standard error, whatever sys.stderr
+    is now.
+    """
     with contextlib.suppress(OSError):  # standard error may be closed
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         os.write(2, text.encode(errors="replace"))
     message = str(error)
-    return {"status": "error", "reason": (shortened(prefix + message) if message else type(error).__name__) + place}
+    return {
+        "status": "error",
+        "reason": (shortened(prefix + message) if message else type(error).__name__) + place,
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Calls of counters and trainers: the target by its name, its arguments, its meter, the form of its result.
+"""Calls of counters and trainers: the target by its name, its arguments, its meter, the form of its
+result.
 
 Standard library only, and Python 3.9's: it runs in the measured process.
 """
@@ -33,7 +34,9 @@ def resolve(target: str) -> Callable[..., Any]:
 
 
 def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
-    """Return the parameters of a function by name; None for compiled code that does not show its signature."""
+    """Return the parameters of a function by name; None for compiled code that does not show its
+    signature.
+    """
     try:
         return inspect.signature(function).parameters
     except ValueError:
@@ -41,13 +44,19 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
 
 
 def arguments_for(
-    function: Callable[..., Any], leading: list[Any], meter: Meter, offered: dict[str, Any], params: dict[str, Any]
+    function: Callable[..., Any],
+    leading: list[Any],
+    meter: Meter,
+    offered: dict[str, Any],
+    params: dict[str, Any],
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of `function`, by position and by keyword: `leading` and `params`, the rest if it takes it.
+    """Return the arguments of `function`, by position and by keyword: `leading` and `params`, the
+    rest if it takes it.
 
-    The meter goes by its name, or behind `leading` if a function takes any number of arguments. A function of
-    `**keywords` gets what every trainer takes, but `threads` only goes to one that names it. Compiled code that does
-    not show its signature is taken to keep the contract and nothing beyond it.
+    The meter goes by its name, or behind `leading` if a function takes any number of arguments. A
+    function of `**keywords` gets what every trainer takes, but `threads` only goes to one that
+    names it. Compiled code that does not show its signature is taken to keep the contract and
+    nothing beyond it.
 
     >>> arguments_for(lambda words, num_merges, *, min_count: [], [{}, 5], Meter(), {"min_count": 1, "threads": 2}, {})
     ([{}, 5], {'min_count': 1})
@@ -56,10 +65,17 @@ def arguments_for(
     """
     parameters = parameters_of(function)
     if parameters is None:
-        return [*leading, meter], {**{name: offered[name] for name in offered if name != "threads"}, **params}
+        return [*leading, meter], {
+            **{name: offered[name] for name in offered if name != "threads"},
+            **params,
+        }
     kinds = {parameter.kind for parameter in parameters.values()}
     takes_any = inspect.Parameter.VAR_KEYWORD in kinds
-    keywords = {name: offered[name] for name in offered if name in parameters or (takes_any and name != "threads")}
+    keywords = {
+        name: offered[name]
+        for name in offered
+        if name in parameters or (takes_any and name != "threads")
+    }
     keywords.update(params)
     if inspect.Parameter.VAR_POSITIONAL in kinds:
         return [*leading, meter], keywords
@@ -69,7 +85,8 @@ def arguments_for(
 
 
 def reads_corpus(trainer: Callable[..., Any]) -> bool:
-    """Return whether a trainer takes a corpus instead of word counts: by its first parameters, `corpus`, `num_merges`.
+    """Return whether a trainer takes a corpus instead of word counts: by its first parameters,
+    `corpus`, `num_merges`.
 
     >>> reads_corpus(lambda corpus, num_merges: []), reads_corpus(lambda word_counts, num_merges: [])
     (True, False)
@@ -84,7 +101,9 @@ def own_tie_break(trainer: Callable[..., Any]) -> str | None:
     ('raw_bytes', 'greatest_bytes')
     """
     keyword = (parameters_of(trainer) or {}).get("tie_break")
-    default = GREATEST_BYTES if keyword is None or keyword.default is keyword.empty else keyword.default
+    default = (
+        GREATEST_BYTES if keyword is None or keyword.default is keyword.empty else keyword.default
+    )
     return default.value if isinstance(default, TieBreak) else None
 
 
@@ -95,7 +114,8 @@ def of_module(function: Callable[..., Any], name: str) -> Callable[..., Any] | N
 
 
 def expect_merges(merges: Any) -> None:
-    """Raise ValueError unless a trainer has returned Merges, or a plain list of plain pairs of plain bytes.
+    """Raise ValueError unless a trainer has returned Merges, or a plain list of plain pairs of
+    plain bytes.
 
     What makes its merges when it is read would do its work after the clock.
     """
@@ -115,16 +135,22 @@ def expect_merges(merges: Any) -> None:
     for number, merge in enumerate(merges, 1):
         if type(merge) not in (tuple, list) or list(map(type, merge)) != [bytes, bytes]:
             what = f"{type(merge).__name__} {shortened(repr(merge))}"
-            raise ValueError(f"merge {number} is {what}; only a plain tuple of two plain bytes is a merge")
+            raise ValueError(
+                f"merge {number} is {what}; only a plain tuple of two plain bytes is a merge"
+            )
 
 
 def expect_word_counts(word_counts: Any) -> None:
-    """Raise ValueError unless a counter has returned word counts, their columns there and not yet to be made."""
+    """Raise ValueError unless a counter has returned word counts, their columns there and not yet
+    to be made.
+    """
     if type(word_counts) is not WordCounts:
         raise ValueError(f"it returned {type(word_counts).__name__}, not WordCounts")
     for column in (word_counts.data, word_counts.offsets, word_counts.counts):
         if type(column) is not memoryview:
-            raise ValueError(f"a column of its word counts is {type(column).__name__}, not memoryview")
+            raise ValueError(
+                f"a column of its word counts is {type(column).__name__}, not memoryview"
+            )
 
 
 def shortened(text: str) -> str:
@@ -132,7 +158,9 @@ def shortened(text: str) -> str:
 
 
 class StoppableMeter(Meter):
-    """A meter that can stop a native trainer: `has_polled` once it was called, `refused` once it answered stop."""
+    """A meter that can stop a native trainer: `has_polled` once it was called, `refused` once it
+    answered stop.
+    """
 
     stopping = False
     has_polled = False

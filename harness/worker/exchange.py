@@ -1,7 +1,8 @@
-"""What passes between processes: words as three mapped columns, merges as bytes, and the digests of both.
+"""What passes between processes: words as three mapped columns, merges as bytes, and the digests of
+both.
 
-Columns are raw little-endian arrays, with a manifest written last. Reading maps the files, so a worker has the words in
-no time, several share them, and they may be larger than memory.
+Columns are raw little-endian arrays, with a manifest written last. Reading maps the files, so a
+worker has the words in no time, several share them, and they may be larger than memory.
 """
 
 from __future__ import annotations
@@ -28,15 +29,19 @@ FORMAT = 3  # of the manifest and the digest in it; another number is counted ag
 WORDS_AT_ONCE = 1 << 16
 UNREADABLE = (OSError, ValueError, KeyError, TypeError)
 MARSHALLED = 2
-"""The last version of marshal's format in which equal merges are equal bytes, whichever objects they share."""
+"""The last version of marshal's format in which equal merges are equal bytes, whichever objects
+they share.
+"""
 HEAD = struct.Struct("<cI")
 """What precedes each value in that format: its kind, and its number of parts or bytes."""
 LIST, TUPLE, BYTES = b"[", b"(", b"s"
-IDS = b"I"  # what precedes the ids of Merges, which are handed over as they are and spelled by the reader
+# what precedes the ids of Merges, which are handed over as they are and spelled by the reader
+IDS = b"I"
 LENGTH = struct.Struct("<Q")
 LONGEST_TOKEN, MOST_SPELLED = 1 << 30, 1 << 36
 """The most bytes of one token of Merges, and of all together: a few ids can spell without end."""
-MOST_BYTES_IN_A_RECORD = 4096  # the most bytes of a wrong token in a record: one may be as long as memory
+# the most bytes of a wrong token in a record: one may be as long as memory
+MOST_BYTES_IN_A_RECORD = 4096
 
 
 class BrokenWords(Exception):
@@ -71,14 +76,21 @@ def mapped(folder: Path) -> WordCounts:
 
 def facts(word_counts: WordCounts) -> dict[str, Any]:
     """Return what the manifest says of the words."""
-    return {"words": len(word_counts), "pre_tokens": sum(word_counts.counts), "sha256": digest(word_counts)}
+    return {
+        "words": len(word_counts),
+        "pre_tokens": sum(word_counts.counts),
+        "sha256": digest(word_counts),
+    }
 
 
 def read_words(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
     """Map the columns of a folder. Raises BrokenWords if they are not whole."""
     try:
         manifest, word_counts = manifest_of(folder), mapped(folder)
-        if (len(word_counts), len(word_counts.data)) != (manifest["words"], word_counts.offsets[-1]):
+        if (len(word_counts), len(word_counts.data)) != (
+            manifest["words"],
+            word_counts.offsets[-1],
+        ):
             raise ValueError("the columns do not belong together")
         return word_counts, {name: manifest[name] for name in ("words", "pre_tokens", "sha256")}
     except UNREADABLE as error:
@@ -86,12 +98,15 @@ def read_words(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
 
 
 def whole(folder: Path) -> dict[str, Any] | None:
-    """Return the facts of words whose every byte is as it was written; None if one is not, and removes those."""
+    """Return the facts of words whose every byte is as it was written; None if one is not, and
+    removes those.
+    """
     with contextlib.suppress(BrokenWords):
         words, manifest = read_words(folder)
         if seal(words) == manifest_of(folder).get("seal"):
             return manifest
-    shutil.rmtree(folder, ignore_errors=True)  # perhaps there is none, or another run has just removed it
+    # perhaps there is none, or another run has just removed it
+    shutil.rmtree(folder, ignore_errors=True)
     return None
 
 
@@ -104,12 +119,18 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 def map_column(path: Path, format: str) -> memoryview:
     with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
+        mapped = (
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            if os.fstat(file.fileno()).st_size
+            else b""
+        )
     return memoryview(mapped).cast("B").cast(format)  # type: ignore[call-overload,no-any-return]
 
 
 def seal(word_counts: WordCounts) -> str:
-    """Return a digest of the columns as they are, at the speed of reading them: the order of the words counts."""
+    """Return a digest of the columns as they are, at the speed of reading them: the order of the
+    words counts.
+    """
     found = hashlib.sha256()
     for column, _ in COLUMNS:
         values = getattr(word_counts, column)
@@ -121,8 +142,8 @@ def seal(word_counts: WordCounts) -> str:
 def digest(word_counts: WordCounts) -> str:
     """Return a digest of the words and their counts, whatever their order.
 
-    It is the sum modulo 2**256 of the sha256 of each word's line: its length, its count, its bytes. A sum needs neither
-    sorting nor memory.
+    It is the sum modulo 2**256 of the sha256 of each word's line: its length, its count, its bytes.
+    A sum needs neither sorting nor memory.
 
     >>> one, other = [(b"low", 5), (b"er", 2)], [(b"er", 2), (b"low", 5)]
     >>> digest(WordCounts.from_items(one)) == digest(WordCounts.from_items(other))
@@ -153,7 +174,8 @@ def parts_of(word_counts: WordCounts) -> Iterator[tuple[bytes, list[int], list[i
 
 
 def merges_sha256(merges: Sequence[Merge]) -> str:
-    """Return the digest of the merges in order: of each the length of left, left, the length of right, right.
+    """Return the digest of the merges in order: of each the length of left, left, the length of
+    right, right.
 
     A length is a little-endian uint64.
 
@@ -172,7 +194,8 @@ def merges_sha256(merges: Sequence[Merge]) -> str:
 def packed(merges: Any) -> bytes:
     """Return a list of merges as it is at this moment, at next to no cost: a trainer's clock runs.
 
-    Raises ValueError for some of what is not a list of merges; nothing that is made of the rest can still change.
+    Raises ValueError for some of what is not a list of merges; nothing that is made of the rest can
+    still change.
     """
     if type(merges) is Merges and type(merges.ids) is array:
         return IDS + merges.ids.tobytes()
@@ -220,7 +243,9 @@ def marshalled(content: bytes, number: int) -> list[Merge]:
 
 
 def merges_of_ids(content: bytes) -> Merges:
-    """Return merges from their ids. Raises ValueError for a token that no merge makes before, or that is too long."""
+    """Return merges from their ids. Raises ValueError for a token that no merge makes before, or
+    that is too long.
+    """
     if len(content) % 8:
         raise ValueError("merges end between the left and the right token of a merge")
     ids = array("I", content)

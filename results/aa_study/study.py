@@ -1,8 +1,10 @@
-"""How often rules for comparing times find a difference between a program and itself, and a planted slow-down.
+"""How often rules for comparing times find a difference between a program and itself, and a planted
+slow-down.
 
-python results/aa_study/study.py                                     the tables of README.md, from its records
-python results/aa_study/study.py --measure 300 results/local/aa      measure 300 pairs, then show their tables
-python results/aa_study/study.py results/local/aa                    the tables of those pairs
+python results/aa_study/study.py                                     the tables of README.md, from
+its records python results/aa_study/study.py --measure 300 results/local/aa      measure 300 pairs,
+then show their tables python results/aa_study/study.py results/local/aa                    the
+tables of those pairs
 """
 
 import argparse
@@ -26,13 +28,19 @@ Pair = tuple[dict[str, float], dict[str, float]]
 
 
 def measure(number: int, folder: Path) -> None:
-    """Write `number` pairs of samples: consecutive blocks of one run, in fresh processes, in random order."""
+    """Write `number` pairs of samples: consecutive blocks of one run, in fresh processes, in random
+    order.
+    """
     import harness
 
     order = random.Random(0)
     records = harness.run(*PROGRAM, f"repeat={2 * number}", f"results={folder}/records")
     samples = [sample(record) for record in records]
-    lines = [json.dumps({"kind": "aa", "command": " ".join(PROGRAM), "environment": records[0]["environment"]})]
+    lines = [
+        json.dumps(
+            {"kind": "aa", "command": " ".join(PROGRAM), "environment": records[0]["environment"]}
+        )
+    ]
     for block in range(number):
         first, second = order.sample(samples[2 * block : 2 * block + 2], 2)
         lines.append(json.dumps({"block": block, "first": first, "second": second}))
@@ -45,7 +53,11 @@ def sample(record: dict[str, Any]) -> dict[str, Any]:
     wall, disturbance = record["witness"]["wall_seconds"], record["disturbance"] or {}
     waited = disturbance.get("psi_cpu_seconds")
     pressure = None if waited is None else waited / wall
-    return {"wall_seconds": wall, "cpu_seconds": record["witness"]["cpu_seconds"], "pressure": pressure}
+    return {
+        "wall_seconds": wall,
+        "cpu_seconds": record["witness"]["cpu_seconds"],
+        "pressure": pressure,
+    }
 
 
 def read_pairs(path: Path) -> list[Pair]:
@@ -54,14 +66,18 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def interval(log_ratios: Times) -> tuple[float, float]:
-    """The interval of the order statistics that holds the median with 95 % confidence; all numbers if too few."""
+    """The interval of the order statistics that holds the median with 95 % confidence; all numbers
+    if too few.
+    """
     rank = int(binom.ppf(0.025, len(log_ratios), 0.5)) if log_ratios else 0
     ordered = sorted(log_ratios)
     return (exp(ordered[rank - 1]), exp(ordered[-rank])) if rank else (0.0, float("inf"))
 
 
 def paired_apart(first: Times, second: Times) -> bool:
-    """This harness's rule: the interval of the ratio within blocks leaves out 1, and is not within 1 % of it."""
+    """This harness's rule: the interval of the ratio within blocks leaves out 1, and is not within
+    1 % of it.
+    """
     low, high = interval([log(later / earlier) for earlier, later in zip(first, second)])
     return not (low <= 1 <= high or (low >= 1 / (1 + MARGIN) and high <= 1 + MARGIN))
 
@@ -90,10 +106,13 @@ RULES = (
 )
 
 
-def comparisons(pairs: Sequence[Pair], clock: str, number: int, in_turns: bool) -> Iterator[tuple[Times, Times]]:
+def comparisons(
+    pairs: Sequence[Pair], clock: str, number: int, in_turns: bool
+) -> Iterator[tuple[Times, Times]]:
     """Yield `number` samples for each side; no sample is in two comparisons.
 
-    A rule that compares one program after the other gets `number` samples of one side and the next of the same side.
+    A rule that compares one program after the other gets `number` samples of one side and the next
+    of the same side.
     """
     first, second = ([pair[side][f"{clock.lower()}_seconds"] for pair in pairs] for side in (0, 1))
     if in_turns:
@@ -106,7 +125,10 @@ def comparisons(pairs: Sequence[Pair], clock: str, number: int, in_turns: bool) 
 
 
 def alarms(rule: Rule, compared: Sequence[tuple[Times, Times]], planted: float = 0.0) -> int:
-    return sum(rule.differ(first, [(1 + planted) * seconds for seconds in second]) for first, second in compared)
+    return sum(
+        rule.differ(first, [(1 + planted) * seconds for seconds in second])
+        for first, second in compared
+    )
 
 
 def blocks_table(studies: dict[str, list[Pair]]) -> Iterator[str]:
@@ -120,14 +142,27 @@ def blocks_table(studies: dict[str, list[Pair]]) -> Iterator[str]:
                 if not compared:
                     continue
                 false = alarms(RULES[-1], compared)
-                found = [percent(alarms(RULES[-1], compared, share) / len(compared)) for share in (0.02, 0.05)]
-                cells = [name, clock, blocks, len(compared), false, rate(false, len(compared)), *found]
+                found = [
+                    percent(alarms(RULES[-1], compared, share) / len(compared))
+                    for share in (0.02, 0.05)
+                ]
+                cells = [
+                    name,
+                    clock,
+                    blocks,
+                    len(compared),
+                    false,
+                    rate(false, len(compared)),
+                    *found,
+                ]
                 yield f"| {' | '.join(map(str, cells))} |"
 
 
 def rules_table(studies: dict[str, list[Pair]], clock: str, number: int = 10) -> Iterator[str]:
     """Every rule, with ten samples of each side."""
-    headings = [f"{name}: {column}" for name in studies for column in ("false alarms", "+5 % found")]
+    headings = [
+        f"{name}: {column}" for name in studies for column in ("false alarms", "+5 % found")
+    ]
     yield f"| rule, by {clock} time | {' | '.join(headings)} |"
     yield "|---|" + "---:|" * len(headings)
     for rule in RULES:
@@ -145,16 +180,17 @@ def rate(some: int, of: int) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.1f}".removesuffix(".0") + " %" if share < 0.0995 else f"{100 * share:.0f} %"
+    return (
+        f"{100 * share:.1f}".removesuffix(".0") + " %" if share < 0.0995 else f"{100 * share:.0f} %"
+    )
 
 
 def busy_text(name: str, pairs: Sequence[Pair]) -> str:
     pressures = [each["pressure"] for pair in pairs for each in pair]
     over = percent(sum(pressure > MOST_PRESSURE for pressure in pressures) / len(pressures))
     milliseconds = 1000 * median(each["wall_seconds"] for pair in pairs for each in pair)
-    return (
-        f"{name}: {len(pairs)} pairs, {milliseconds:.0f} ms; {over} of the samples waited for over 20 % of their time"
-    )
+    waited = f"{over} of the samples waited for over 20 % of their time"
+    return f"{name}: {len(pairs)} pairs, {milliseconds:.0f} ms; {waited}"
 
 
 def main() -> None:
@@ -166,7 +202,9 @@ def main() -> None:
         parser.error("--measure takes 20 pairs or more")
     if options.measure:
         measure(options.measure, options.folder)
-    studies = {path.stem: read_pairs(path) for path in sorted(options.folder.glob("*.jsonl"), reverse=True)}
+    studies = {
+        path.stem: read_pairs(path) for path in sorted(options.folder.glob("*.jsonl"), reverse=True)
+    }
     studies = {name: pairs for name, pairs in studies.items() if pairs}
     parts = [[busy_text(*study) for study in studies.items()], blocks_table(studies)]
     parts += [rules_table(studies, clock) for clock in ("CPU", "wall")]

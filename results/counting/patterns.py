@@ -2,8 +2,9 @@
 
 python results/counting/patterns.py TEXT... [--blocks N] [--instructions PATH]
 
-User CPU seconds on one thread. In each block every pattern has its turn, in random order; the ratio to gpt2's time is
-the median over the blocks. Small texts are counted many times over; `regex` gets the first four megabytes.
+User CPU seconds on one thread. In each block every pattern has its turn, in random order; the ratio
+to gpt2's time is the median over the blocks. Small texts are counted many times over; `regex` gets
+the first four megabytes.
 """
 
 import argparse
@@ -32,7 +33,11 @@ def main() -> None:
     parser.add_argument("--instructions", default="fastest")
     options = parser.parse_args()
     cards = {name: card["regex"] for name, card in registry.cards("pattern").items()}
-    patterns = {name: each for name, each in cards.items() if compiled(each) and slots_of(each).split == FAMILY}
+    patterns = {
+        name: each
+        for name, each in cards.items()
+        if compiled(each) and slots_of(each).split == FAMILY
+    }
     for text in options.texts:
         report(text, patterns, options.blocks, options.instructions)
 
@@ -50,12 +55,19 @@ def report(text: Path, patterns: dict[str, str], blocks: int, instructions: str)
                 native(corpus, instructions=instructions)
             seconds[name].append((user_seconds() - before) / times)
     print(f"\n{text.name}: {size:,} bytes, {blocks} blocks\n")
-    print("| pattern | spelling | MB/s | times gpt2's time | `regex`, MB/s |\n|---|---|---:|---:|---:|")
+    print(
+        "| pattern | spelling | MB/s | times gpt2's time | `regex`, MB/s |\n|---|---|---:|---:|---:|"
+    )
     for name, pattern in patterns.items():
-        ratio = statistics.median(one / gpt2 for one, gpt2 in zip(seconds[name], seconds["gpt2"], strict=True))
+        ratio = statistics.median(
+            one / gpt2 for one, gpt2 in zip(seconds[name], seconds["gpt2"], strict=True)
+        )
         speed = size / statistics.median(seconds[name]) / 1e6
         spelling = pattern.replace("|", "\\|")
-        print(f"| `{name}` | `{spelling}` | {speed:,.0f} | {ratio:.2f} | {by_regex(text, pattern):.1f} |", flush=True)
+        print(
+            f"| `{name}` | `{spelling}` | {speed:,.0f} | {ratio:.2f} | {by_regex(text, pattern):.1f} |",
+            flush=True,
+        )
 
 
 def by_regex(text: Path, pattern: str) -> float:

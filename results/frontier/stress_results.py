@@ -20,7 +20,9 @@ from harness.results.rows import Row, rows
 
 FASTEST = "flat_file"
 HERE = Path(__file__).resolve().parent
-NOTES = ["Ring: stopped after ten seconds, total estimated. Arrow: it takes longer than ten seconds."]
+NOTES = [
+    "Ring: stopped after ten seconds, total estimated. Arrow: it takes longer than ten seconds."
+]
 SWITCHES = ("layout", "accumulators", "pruning")
 
 
@@ -44,9 +46,13 @@ def chart_of(trainers: list[Row]) -> Chart:
     marks: list[Mark] = []
     for place, text in enumerate(names):
         for row in texts[text]:
-            marks.append(Point(row.time.number or 0.0, place, look_of(row.name), row.name, row.time))
+            marks.append(
+                Point(row.time.number or 0.0, place, look_of(row.name), row.name, row.time)
+            )
     low, high = log_range([row.time.number for row in trainers])
-    won = sum(min(texts[text], key=lambda row: row.time.number or 0.0).name == FASTEST for text in names)
+    won = sum(
+        min(texts[text], key=lambda row: row.time.number or 0.0).name == FASTEST for text in names
+    )
     trainer_names = list(dict.fromkeys(row.name for row in trainers))
     key = [Entry(name, look_of(name).colour, look_of(name).marker) for name in trainer_names]
     title = f"{FASTEST} is first on {won} of {len(names)} hard texts"
@@ -56,7 +62,10 @@ def chart_of(trainers: list[Row]) -> Chart:
 
 def switches_table(variants: list[Row]) -> list[str]:
     """Lines of a Markdown table: a text in each, a switch in each column."""
-    lines = [f"| text | {' | '.join(f'without {switch}' for switch in SWITCHES)} |", "|---|---:|---:|---:|"]
+    lines = [
+        f"| text | {' | '.join(f'without {switch}' for switch in SWITCHES)} |",
+        "|---|---:|---:|---:|",
+    ]
     for text, own in by_text(variants).items():
         (base,) = (row for row in own if all(row.params[switch] == "true" for switch in SWITCHES))
         others = [next(row for row in own if row.params[switch] == "false") for switch in SWITCHES]
@@ -84,7 +93,12 @@ def by_text(trainers: Sequence[Row]) -> dict[str, list[Row]]:
 
 def title_of(row: Row) -> str:
     """The name of a text and its vocabulary, such as "DNA, one word: 50,000"."""
-    name = str(row.corpus.get("name")).removesuffix(".txt").replace("_one_word", ", one word").replace("_", " ")
+    name = (
+        str(row.corpus.get("name"))
+        .removesuffix(".txt")
+        .replace("_one_word", ", one word")
+        .replace("_", " ")
+    )
     return f"{name}: {count_text(row.record['vocab_size'])}"
 
 

@@ -2,7 +2,8 @@
 
 python results/frontier/ties.py [--rounds 5] [--merges 100000] [--other CHECKOUT]
 
-Every measurement is a fresh process; rounds are interleaved. --other adds the flat of another checkout.
+Every measurement is a fresh process; rounds are interleaved. --other adds the flat of another
+checkout.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ TABLES: dict[str, Callable[[random.Random], Iterable[bytes]]] = {
     "Fibonacci word": lambda _: [fibonacci(1_000_000)],
     "hexadecimal ids": lambda dice: (b"%016x" % dice.getrandbits(64) for _ in range(50_000)),
     "random words of 8 bytes": lambda dice: (dice.randbytes(8) for _ in range(30_000)),
-    "random words of 10 letters": lambda dice: (bytes(dice.choices(LETTERS, k=10)) for _ in range(60_000)),
+    "random words of 10 letters": lambda dice: (
+        bytes(dice.choices(LETTERS, k=10)) for _ in range(60_000)
+    ),
     "numbers": lambda _: (b"%d" % number for number in range(300_000)),
 }
 
@@ -61,13 +64,19 @@ def measured(checkout: Path, table: str, tie_break: str, merges: int) -> float:
     environment = {**os.environ, "PYTHONPATH": paths}
     return float(
         subprocess.run(
-            [sys.executable, "-c", call], env=environment, cwd=checkout, check=True, capture_output=True
+            [sys.executable, "-c", call],
+            env=environment,
+            cwd=checkout,
+            check=True,
+            capture_output=True,
         ).stdout
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--merges", type=int, default=100_000)
     parser.add_argument("--other", type=Path, help="another checkout, built")
@@ -75,7 +84,9 @@ def main() -> None:
     sides = {"flat": HERE}
     if options.other:
         sides["other"] = options.other.resolve()
-    sys.stdout.write(f"| table | tie-break | {' | '.join(sides)} |\n|---|---|{'---:|' * len(sides)}\n")
+    sys.stdout.write(
+        f"| table | tie-break | {' | '.join(sides)} |\n|---|---|{'---:|' * len(sides)}\n"
+    )
     for table in TABLES:
         for tie_break in TIE_BREAKS:
             seconds: dict[str, list[float]] = {side: [] for side in sides}

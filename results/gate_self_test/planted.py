@@ -1,4 +1,6 @@
-"""Trainers for the gate's self-test: a known amount of work, a known share more of it, and four that fail."""
+"""Trainers for the gate's self-test: a known amount of work, a known share more of it, and four
+that fail.
+"""
 
 import os
 import signal
@@ -12,7 +14,9 @@ BASE = 100
 
 
 def trainer(number: int) -> Callable[..., Any]:
-    """Return a trainer that does the same training `number` times: 105 is exactly 5 % more work than 100."""
+    """Return a trainer that does the same training `number` times: 105 is exactly 5 % more work
+    than 100.
+    """
 
     def train(*words: Any, **options: Any) -> Any:
         for _ in range(number):

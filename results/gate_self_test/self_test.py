@@ -1,11 +1,15 @@
-"""How often the gate is wrong: a program against itself, planted slow-downs, and trainers that fail.
+"""How often the gate is wrong: a program against itself, planted slow-downs, and trainers that
+fail.
 
-python results/gate_self_test/self_test.py                                  the tables of README.md, from its records
-python results/gate_self_test/self_test.py --set time.confirm.most=0.03     the same under another threshold
-python results/gate_self_test/self_test.py --measure 10 results/local/gate_self_test    ten gate runs of each kind
-python results/gate_self_test/self_test.py --measure 10 results/local/gate_busy --busy  with three busy processes
+python results/gate_self_test/self_test.py                                  the tables of README.md,
+from its records python results/gate_self_test/self_test.py --set time.confirm.most=0.03     the
+same under another threshold python results/gate_self_test/self_test.py --measure 10
+results/local/gate_self_test    ten gate runs of each kind python
+results/gate_self_test/self_test.py --measure 10 results/local/gate_busy --busy  with three busy
+processes
 
-Exit code: 1 if a rate certainly misses its aim. An interrupted measurement continues with the same command.
+Exit code: 1 if a rate certainly misses its aim. An interrupted measurement continues with the same
+command.
 """
 
 import argparse
@@ -33,26 +37,56 @@ EXIT_CODES = {"same": 0, "slower_5": 20, "corrupted": 21, "crash": 22, "hang": 2
 """The gate's exit code for each trainer of planted.py."""
 
 
-def replay(head: dict[str, Any], blocks: list[Any], kind: str, starts: list[int], options: list[str]) -> dict[int, Any]:
-    """Return what `harness.gate --replay` finds for a gate run that begins at each of these blocks."""
-    lines = [{**head, "kind": "gate", "head": "planted", "card": {**head["card"], "tiers": ["time"]}}]
+def replay(
+    head: dict[str, Any], blocks: list[Any], kind: str, starts: list[int], options: list[str]
+) -> dict[int, Any]:
+    """Return what `harness.gate --replay` finds for a gate run that begins at each of these
+    blocks.
+    """
+    lines = [
+        {**head, "kind": "gate", "head": "planted", "card": {**head["card"], "tiers": ["time"]}}
+    ]
     for start in starts:
         name = str(start)
-        lines.append({"kind": "comparison", "comparison": name, "variant": name, "corpus": "", "threads": 1})
+        lines.append(
+            {"kind": "comparison", "comparison": name, "variant": name, "corpus": "", "threads": 1}
+        )
         lines[-1]["merges_sha256"] = ""
         for number, block in enumerate(blocks[start : start + TRIAGE + CONFIRM]):
             stage = "triage" if number < TRIAGE else "confirm"
             for program, arm in {"base": "base", "again": "again", kind: "head"}.items():
                 if program in block:
                     wall, cpu, pressure = block[program]
-                    lines.append({"kind": "sample", "comparison": name, "stage": stage, "block": number, "arm": arm})
-                    lines[-1] |= {"status": "ok", "reason": None, "merges_sha256": "", "wall_seconds": wall}
+                    lines.append(
+                        {
+                            "kind": "sample",
+                            "comparison": name,
+                            "stage": stage,
+                            "block": number,
+                            "arm": arm,
+                        }
+                    )
+                    lines[-1] |= {
+                        "status": "ok",
+                        "reason": None,
+                        "merges_sha256": "",
+                        "wall_seconds": wall,
+                    }
                     lines[-1] |= {"cpu_seconds": cpu, "pressure": pressure, "steal": None}
                     lines[-1] |= {"peak_bytes": None, "seconds": {}}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "samples.jsonl")
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        command = [sys.executable, "-m", "harness.gate", "--replay", str(file), "--output", folder, *options]
+        command = [
+            sys.executable,
+            "-m",
+            "harness.gate",
+            "--replay",
+            str(file),
+            "--output",
+            folder,
+            *options,
+        ]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         if not ended.stdout:
             sys.exit(ended.stderr)
@@ -60,15 +94,21 @@ def replay(head: dict[str, Any], blocks: list[Any], kind: str, starts: list[int]
     return {int(finding["variant"]): finding for finding in verdict["findings"]}
 
 
-def runs(head: dict[str, Any], blocks: list[Any], kind: str, options: list[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the state of each gate run, and whether it looked twice; no block is in two runs of a kind."""
+def runs(
+    head: dict[str, Any], blocks: list[Any], kind: str, options: list[str]
+) -> Iterator[tuple[str, bool]]:
+    """Yield the state of each gate run, and whether it looked twice; no block is in two runs of a
+    kind.
+    """
     blocks = [block for block in blocks if kind in block]
     starts = list(range(0, len(blocks) - TRIAGE + 1, TRIAGE))
     findings: dict[int, Any] = {}
     start = made = 0
     while start + TRIAGE <= len(blocks) and made < KINDS[kind]:
         if start not in findings:
-            findings |= replay(head, blocks, kind, [each for each in starts if each >= start][:100], options)
+            findings |= replay(
+                head, blocks, kind, [each for each in starts if each >= start][:100], options
+            )
         effect = findings[start]["details"]["effect"]
         twice = effect["blocks"] + effect["left_out"] == CONFIRM
         if not twice and findings[start]["state"] == "inconclusive":
@@ -81,22 +121,36 @@ def runs(head: dict[str, Any], blocks: list[Any], kind: str, options: list[str])
 def show_records(options: list[str]) -> list[str]:
     """Print the tables of the stored blocks; return the kinds that miss their aim."""
     head, missed = json.loads((FOLDER / "self_test.json").read_text()), []
-    print("| beside it | runs | of | found slower | rate (95 % interval) | inconclusive | looked at twice |")
+    print(
+        "| beside it | runs | of | found slower | rate (95 % interval) | inconclusive | looked at twice |"
+    )
     print("|---|---|---:|---:|---|---:|---:|")
     for condition, beside in CONDITIONS.items():
         lines = gzip.decompress((FOLDER / f"{condition}.jsonl.gz").read_bytes()).splitlines()[1:]
         blocks = [json.loads(line) for line in lines]
         for kind in KINDS:
             states, twice = zip(*runs(head, blocks, kind, options))
-            told, number, name = states.count("regression"), len(states), "A/A" if kind == "same" else f"{kind} planted"
+            told, number, name = (
+                states.count("regression"),
+                len(states),
+                "A/A" if kind == "same" else f"{kind} planted",
+            )
             rate, low, high = rate_of(told, number)
             unsure = states.count("inconclusive")
-            print(f"| {beside} | {name} | {number} | {told} | {rate} | {unsure} | {sum(twice)} |", flush=True)
+            print(
+                f"| {beside} | {name} | {number} | {told} | {rate} | {unsure} | {sum(twice)} |",
+                flush=True,
+            )
             least, most = AIMS.get(kind, (0.0, 1.0))
             missed += [f"{condition} {kind}"] if high < least or low > most else []
-    faults = Counter(tuple(json.loads(line).values()) for line in (FOLDER / "failures.jsonl").read_text().splitlines())
+    faults = Counter(
+        tuple(json.loads(line).values())
+        for line in (FOLDER / "failures.jsonl").read_text().splitlines()
+    )
     print("\n| failure | exit code | runs |\n|---|---:|---:|")
-    print(*(f"| {fault} | {code} | {number} |" for (fault, code), number in faults.items()), sep="\n")
+    print(
+        *(f"| {fault} | {code} | {number} |" for (fault, code), number in faults.items()), sep="\n"
+    )
     return missed
 
 
@@ -106,7 +160,9 @@ def rate_of(some: int, of: int) -> tuple[str, float, float]:
 
 
 def measure(number: int, folder: Path, busy: bool) -> list[str]:
-    """Run the whole gate `number` times on each planted trainer; return those with another exit code than theirs."""
+    """Run the whole gate `number` times on each planted trainer; return those with another exit
+    code than theirs.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "runs.jsonl"
     ended = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -126,11 +182,18 @@ def gate(name: str, output: Path, timed: bool) -> int:
     command += ["--tiers", "time" if timed else "identity"]
     command += ["--against-variant", "planted:base"] if timed else ["--no-base"]
     small = "data=random_text,data.source.seed=7,vocab_size=275"
-    for setting in (f"time.say=[{small}]", "time.sizes=[300]", "limits.memory=200MB", "limits.wall=5"):
+    for setting in (
+        f"time.say=[{small}]",
+        "time.sizes=[300]",
+        "limits.memory=200MB",
+        "limits.wall=5",
+    ):
         command += ["--set", setting]
     paths = os.pathsep.join(filter(None, [str(FOLDER), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": paths}
-    return subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL).returncode
+    return subprocess.run(
+        command, env=environment, check=False, stdout=subprocess.DEVNULL
+    ).returncode
 
 
 @contextlib.contextmanager
@@ -149,10 +212,16 @@ def main() -> int:
     parser.add_argument("--measure", type=int, metavar="RUNS")
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("results", "local", "gate_self_test"))
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("results", "local", "gate_self_test")
+    )
     options = parser.parse_args()
     settings = [word for setting in options.set for word in ("--set", setting)]
-    missed = measure(options.measure, options.folder, options.busy) if options.measure else show_records(settings)
+    missed = (
+        measure(options.measure, options.folder, options.busy)
+        if options.measure
+        else show_records(settings)
+    )
     if missed:
         print("\nnot as aimed at:", ", ".join(missed))
     return bool(missed)

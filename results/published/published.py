@@ -1,9 +1,11 @@
-"""The published programs as a table, or their figures and claims beside records of ours, in Markdown.
+"""The published programs as a table, or their figures and claims beside records of ours, in
+Markdown.
 
 python results/published/published.py                    which variant each program is here
 python results/published/published.py results/series     theirs beside ours, and which claims hold
 
-With records the exit code is 0 if each claim that can be judged holds, 20 if one is refuted, 22 if none can be judged.
+With records the exit code is 0 if each claim that can be judged holds, 20 if one is refuted, 22 if
+none can be judged.
 """
 
 import json
@@ -23,7 +25,16 @@ FOLDER = Path(__file__).resolve().parent
 MERGING = ("convert", "init", "copy", "max", "update", "other")
 """The phases that `merge` sums: all but reading and counting."""
 SHOWN = ("merge", "max", "update")
-TASK = ("data_sha256", "vocab_size", "pattern", "special_tokens", "errors", "tie_break", "min_count", "host")
+TASK = (
+    "data_sha256",
+    "vocab_size",
+    "pattern",
+    "special_tokens",
+    "errors",
+    "tie_break",
+    "min_count",
+    "host",
+)
 REFUTED, NOT_JUDGED = 20, 22
 
 Entry = dict[str, Any]
@@ -62,7 +73,9 @@ def is_measured_by(program: Entry, row: Entry) -> bool:
     """
     found = json.loads(row["params"])
     pairs = [(value, found.get(name)) for name, value in program.get("params", {}).items()]
-    return row["variant"] == program["variant"] and all(a == b or (several(a) and several(b)) for a, b in pairs)
+    return row["variant"] == program["variant"] and all(
+        a == b or (several(a) and several(b)) for a, b in pairs
+    )
 
 
 def several(value: Any) -> bool:
@@ -70,11 +83,17 @@ def several(value: Any) -> bool:
 
 
 def published(program: Entry, quantity: str, data: str) -> float | None:
-    """Return the median of the first figures on that corpus that have the quantity, or what it follows from."""
+    """Return the median of the first figures on that corpus that have the quantity, or what it
+    follows from.
+    """
     for figures in program.get("figures", []):
         runs = figures.get(quantity)
         if quantity == "merge" and runs is None and "total" in figures:
-            counted = [0] * len(figures["total"]) if program.get("merges_only") else figures.get("count", [])
+            counted = (
+                [0] * len(figures["total"])
+                if program.get("merges_only")
+                else figures.get("count", [])
+            )
             runs = [total - count for total, count in zip(figures["total"], counted, strict=False)]
         if figures["data"] == data and runs:
             return float(statistics.median(runs))
@@ -99,19 +118,36 @@ def ratio(slow: float | None, fast: float | None) -> float | None:
 
 
 def judge(claim: Entry, programs: dict[str, Entry], rows: Sequence[Entry]) -> Entry:
-    """Return the claim with both ratios, the verdict, and the first two rows of one task that show its programs."""
+    """Return the claim with both ratios, the verdict, and the first two rows of one task that show
+    its programs.
+    """
     quantity, fast_quantity = claim["quantity"], claim.get("fast_quantity", claim["quantity"])
     slow, fast = programs[claim["slow"]], programs[claim["fast"]]
     if "slow_variant" in claim:
         slow = {**slow, "variant": claim["slow_variant"], "params": {}}
     theirs = (
-        ratio(published(slow, quantity, data), published(fast, fast_quantity, data)) for data in corpora(slow)[::-1]
+        ratio(published(slow, quantity, data), published(fast, fast_quantity, data))
+        for data in corpora(slow)[::-1]
     )
-    judged = {**claim, "fast_quantity": fast_quantity, "theirs": next(filter(None, theirs), None), "rows": ()}
-    judged |= {"ours": None, "verdict": "not measured", "variants": (slow["variant"], fast["variant"])}
+    judged = {
+        **claim,
+        "fast_quantity": fast_quantity,
+        "theirs": next(filter(None, theirs), None),
+        "rows": (),
+    }
+    judged |= {
+        "ours": None,
+        "verdict": "not measured",
+        "variants": (slow["variant"], fast["variant"]),
+    }
     for one, other in pairs(slow, fast, rows):
         if ours := ratio(measured(one, quantity), measured(other, fast_quantity)):
-            return {**judged, "rows": (one, other), "ours": ours, "verdict": verdict(ours, claim["factor"])}
+            return {
+                **judged,
+                "rows": (one, other),
+                "ours": ours,
+                "verdict": verdict(ours, claim["factor"]),
+            }
     return judged
 
 
@@ -138,16 +174,27 @@ def explain(judged: Entry) -> str:
     return f"{judged['says']}: {judged['verdict']} by {', '.join(rows)}. {' '.join(judged['because'].split())}"
 
 
-def figures_table(programs: dict[str, Entry], rows: Sequence[Entry]) -> tuple[list[str], list[list[str]]]:
+def figures_table(
+    programs: dict[str, Entry], rows: Sequence[Entry]
+) -> tuple[list[str], list[list[str]]]:
     """Return the seconds of each program that was measured, theirs beside ours."""
-    head = ["program", "variant", "theirs on", *(f"{name}, {whose}" for name in SHOWN for whose in ("theirs", "ours"))]
+    head = [
+        "program",
+        "variant",
+        "theirs on",
+        *(f"{name}, {whose}" for name in SHOWN for whose in ("theirs", "ours")),
+    ]
     lines = []
     for program in programs.values():
         for data in corpora(program):
             theirs = [published(program, quantity, data) for quantity in SHOWN]
-            for row in filter(lambda row: is_measured_by(program, row), rows if any(theirs) else ()):
+            for row in filter(
+                lambda row: is_measured_by(program, row), rows if any(theirs) else ()
+            ):
                 ours = [measured(row, quantity) for quantity in SHOWN]
-                both = [number(seconds) for pair in zip(theirs, ours, strict=True) for seconds in pair]
+                both = [
+                    number(seconds) for pair in zip(theirs, ours, strict=True) for seconds in pair
+                ]
                 lines.append([program["program"], row["variant"], data, *both])
     return head, lines
 
@@ -156,7 +203,12 @@ def claims_table(judged: Sequence[Entry]) -> tuple[list[str], list[list[str]]]:
     """Return each claim: how many times slower the first is, theirs and ours."""
     head = ["claim", "in", "theirs", "ours", "at least", "verdict"]
     return head, [
-        [one["says"], one["quantity"], *map(number, (one["theirs"], one["ours"], one["factor"])), one["verdict"]]
+        [
+            one["says"],
+            one["quantity"],
+            *map(number, (one["theirs"], one["ours"], one["factor"])),
+            one["verdict"],
+        ]
         for one in judged
     ]
 
@@ -166,7 +218,13 @@ def programs_table(programs: dict[str, Entry]) -> tuple[list[str], list[list[str
     head = ["program", "part", "variant", "parameters", "published seconds", "differences"]
     return head, [
         [
-            *(program["program"], str(program["part"]), program["variant"], parameters(program), medians(program)),
+            *(
+                program["program"],
+                str(program["part"]),
+                program["variant"],
+                parameters(program),
+                medians(program),
+            ),
             " ".join(program.get("note", "").split()),
         ]
         for program in programs.values()
@@ -175,15 +233,21 @@ def programs_table(programs: dict[str, Entry]) -> tuple[list[str], list[list[str
 
 def parameters(program: Entry) -> str:
     counting = {"counting": program["counting"]} if "counting" in program else {}
-    return ", ".join(f"{name}={value}" for name, value in {**program.get("params", {}), **counting}.items())
+    return ", ".join(
+        f"{name}={value}" for name, value in {**program.get("params", {}), **counting}.items()
+    )
 
 
 def medians(program: Entry) -> str:
-    quantities = ("merge", "copy", "max", "update") if program.get("merges_only") else ("total", *SHOWN)
+    quantities = (
+        ("merge", "copy", "max", "update") if program.get("merges_only") else ("total", *SHOWN)
+    )
     texts = []
     for data in corpora(program):
         seconds = [(quantity, published(program, quantity, data)) for quantity in quantities]
-        text = ", ".join(f"{quantity} {number(value)}" for quantity, value in seconds if value is not None)
+        text = ", ".join(
+            f"{quantity} {number(value)}" for quantity, value in seconds if value is not None
+        )
         texts += [f"{data}: {text}"] if text else []
     return "; ".join(texts)
 
@@ -194,7 +258,9 @@ def number(value: float | None) -> str:
 
 
 def print_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    sys.stdout.writelines(f"| {' | '.join(cells)} |\n" for cells in [head, ["---"] * len(head), *lines])
+    sys.stdout.writelines(
+        f"| {' | '.join(cells)} |\n" for cells in [head, ["---"] * len(head), *lines]
+    )
     sys.stdout.write("\n")
 
 

@@ -1,4 +1,5 @@
-"""The text files of a source package, end to end: what is UTF-8 without a zero byte, each content once.
+"""The text files of a source package, end to end: what is UTF-8 without a zero byte, each content
+once.
 
 python results/superbpe/texts.py PACKAGE.orig.tar.xz OUTPUT
 """

@@ -1,12 +1,13 @@
-"""Training on an iterator, here and with Hugging Face: CPU seconds and peak memory, in interleaved blocks.
+"""Training on an iterator, here and with Hugging Face: CPU seconds and peak memory, in interleaved
+blocks.
 
 python results/training/benchmark.py TEXT [--blocks N]    # measure, and append to figures.jsonl
 python results/training/benchmark.py --table              # print the table of what is stored
 
-TEXT is UTF-8 with <|endoftext|> between documents. Each measurement is a process of its own, which reads the text
-through a generator; ours has one thread, Hugging Face one or, as by default, one for each core. CPU seconds are those
-of the training call; memory is the peak of the whole process. Both sides break ties as Hugging Face does and must learn
-the same merges.
+TEXT is UTF-8 with <|endoftext|> between documents. Each measurement is a process of its own, which
+reads the text through a generator; ours has one thread, Hugging Face one or, as by default, one for
+each core. CPU seconds are those of the training call; memory is the peak of the whole process. Both
+sides break ties as Hugging Face does and must learn the same merges.
 """
 
 import argparse
@@ -60,14 +61,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def blocks(text: Path, number: int) -> Iterator[dict[str, Any]]:
     """Every measurement, in random order within its block; 1 GB of ours once a block."""
     cells = [*itertools.product(SIDES, SOURCES), ("ours", "gigabyte")]
-    about = {"text": text.name, "bytes": text.stat().st_size, "sha256": hashlib.sha256(text.read_bytes()).hexdigest()}
+    about = {
+        "text": text.name,
+        "bytes": text.stat().st_size,
+        "sha256": hashlib.sha256(text.read_bytes()).hexdigest(),
+    }
     chance = random.Random(1)
     for block in range(number):
         for side, source in chance.sample(cells, len(cells)):
             command = [sys.executable, __file__, str(text), "--measure", side, source]
             environment = {**os.environ, **(ONE_THREAD if side == SIDES[1] else {})}
             output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
-            yield {**about, "block": block, "side": side, "source": source, **json.loads(output.stdout)}
+            yield {
+                **about,
+                "block": block,
+                "side": side,
+                "source": source,
+                **json.loads(output.stdout),
+            }
 
 
 def measured(side: str, source: str, text: Path) -> dict[str, Any]:
@@ -80,7 +91,11 @@ def measured(side: str, source: str, text: Path) -> dict[str, Any]:
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert peak is not None, "Linux tells the peak"
     digest = hashlib.sha256("\n".join(map(" ".join, merges)).encode()).hexdigest()
-    figures = {"cpu_seconds": round(cpu, 4), "wall_seconds": round(wall, 4), "peak_bytes": int(peak[1]) * 1024}
+    figures = {
+        "cpu_seconds": round(cpu, 4),
+        "wall_seconds": round(wall, 4),
+        "peak_bytes": int(peak[1]) * 1024,
+    }
     return {"version": version, **figures, "merges": len(merges), "merges_sha256": digest}
 
 
@@ -92,7 +107,9 @@ def huggingface() -> tuple[str, Train]:
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         alphabet = pre_tokenizers.ByteLevel.alphabet()
-        trainer = trainers.BpeTrainer(vocab_size=VOCAB_SIZE, initial_alphabet=alphabet, show_progress=False)
+        trainer = trainers.BpeTrainer(
+            vocab_size=VOCAB_SIZE, initial_alphabet=alphabet, show_progress=False
+        )
         tokenizer.train_from_iterator(read, trainer)
         return [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
 
@@ -142,13 +159,19 @@ def table(figures: list[dict[str, Any]]) -> Iterator[str]:
     yield "|---|---|---:|---:|---:|---:|"
     for source, side in [*itertools.product(SOURCES, SIDES), ("gigabyte", "ours")]:
         rows, ours = (
-            [each for each in figures if (each["source"], each["side"]) == (source, name)] for name in (side, "ours")
+            [each for each in figures if (each["source"], each["side"]) == (source, name)]
+            for name in (side, "ours")
         )
         assert len({row["merges_sha256"] for row in [*rows, *ours]}) == 1, "both learn the same"
         cells = []
         for key, unit, form in (("cpu_seconds", 1, "{:.2f}"), ("peak_bytes", 1e6, "{:.0f} MB")):
-            ratio = statistics.median(row[key] / our[key] for row, our in zip(rows, ours, strict=True))
-            cells += [form.format(statistics.median(row[key] for row in rows) / unit), f"{ratio:.1f}"]
+            ratio = statistics.median(
+                row[key] / our[key] for row, our in zip(rows, ours, strict=True)
+            )
+            cells += [
+                form.format(statistics.median(row[key] for row in rows) / unit),
+                f"{ratio:.1f}",
+            ]
         name = "documents, repeated to 1 GB" if source == "gigabyte" else source
         threads = ", one thread" if side == SIDES[1] else ""
         yield f"| {name} | {rows[0]['version']}{threads} | {' | '.join(cells)} |"

@@ -1,4 +1,6 @@
-"""Comparisons hold what they promise: of times whose truth is known, in any order, either way round."""
+"""Comparisons hold what they promise: of times whose truth is known, in any order, either way
+round.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,12 @@ SECONDS = st.floats(0.01, 100)
 ONES = [1.0] * 10
 
 
-def samples(seconds: Sequence[float], threads: int = 1, pressure: Sequence[float] = ()) -> list[Sample]:
-    """A sample a block; the CPU time is the wall time, and the pressure is unknown unless it is given."""
+def samples(
+    seconds: Sequence[float], threads: int = 1, pressure: Sequence[float] = ()
+) -> list[Sample]:
+    """A sample a block; the CPU time is the wall time, and the pressure is unknown unless it is
+    given.
+    """
     return [
         Sample("run", block, wall, wall, threads, pressure[block] if pressure else None)
         for block, wall in enumerate(seconds)
@@ -29,7 +35,10 @@ def compared(ours: list[Sample], theirs: list[Sample]) -> Comparison:
     return comparison
 
 
-@given(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=40), st.randoms(use_true_random=False))
+@given(
+    st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=40),
+    st.randoms(use_true_random=False),
+)
 def test_order_of_blocks_says_nothing_and_the_other_way_round_is_the_inverse(
     times: list[tuple[float, float]], order: random.Random
 ) -> None:

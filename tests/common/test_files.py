@@ -1,4 +1,6 @@
-"""Files are written whole, the cache can be moved and cleared, and what killed commands left is removed."""
+"""Files are written whole, the cache can be moved and cleared, and what killed commands left is
+removed.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_else_does(tmp_path: Path)
     path.write_bytes(b"old")
     full = OSError(errno.ENOSPC, "No space left on device")
     with (
-        pytest.raises(Refusal, match=r"cannot write .*file \(No space left on device\); pass another$") as refused,
+        pytest.raises(
+            Refusal, match=r"cannot write .*file \(No space left on device\); pass another$"
+        ) as refused,
         whole_file(path, "pass another", UNMEASURED) as part,
     ):
         broken_off(part, full)
@@ -80,7 +84,9 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_else_does(tmp_path: Path)
 # The cache
 
 
-def test_cache_is_listed_and_cleared_only_while_nobody_else_uses_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cache_is_listed_and_cleared_only_while_nobody_else_uses_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     texts = files.cache_folder("texts")
     (texts / ".left").mkdir()  # by a killed run
     (texts / ".left" / "text").write_bytes(bytes(700))
@@ -90,7 +96,9 @@ def test_cache_is_listed_and_cleared_only_while_nobody_else_uses_it(capsys: pyte
     assert "texts         780 B     2" in capsys.readouterr().out
     user, _ = holder()
     assert main(["cache", "--clear", "all"]) == UNMEASURED
-    assert capsys.readouterr().err == "another command uses the cache; clear it when that has ended\n"
+    assert (
+        capsys.readouterr().err == "another command uses the cache; clear it when that has ended\n"
+    )
     user.communicate()
     assert main(["cache", "--clear", "texts"]) == OK
     assert capsys.readouterr().out == "removed 780 B in 2 entries\n"
@@ -120,14 +128,18 @@ def test_unusable_cache_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "file").touch()
     monkeypatch.setenv(files.CACHE_VARIABLE, str(tmp_path / "file"))
     assert main(["path", "ties"]) == UNMEASURED
-    with pytest.raises(Refusal, match=rf"cannot use the cache .*; set {files.CACHE_VARIABLE} to a folder"):
+    with pytest.raises(
+        Refusal, match=rf"cannot use the cache .*; set {files.CACHE_VARIABLE} to a folder"
+    ):
         files.cache_folder("corpora")
 
 
 # Temporary folders
 
 
-def test_the_folder_of_a_killed_command_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_a_killed_command_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (killed, left), (living, used) = (holder(TMPDIR=str(tmp_path)) for _ in range(2))
     killed.kill()

@@ -1,4 +1,6 @@
-"""Whatever a record holds, no terminal obeys it, no spreadsheet evaluates it, and no page renders it as markup."""
+"""Whatever a record holds, no terminal obeys it, no spreadsheet evaluates it, and no page renders
+it as markup.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,20 @@ from harness.records import __main__ as records
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 HOSTILE = "##[group]=cmd|' /C calc'!A0\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.\u2066\nnew | line\r::stop-commands::x"
 QUOTED = "'" + HOSTILE.replace("'", "") + "'"
-NAMED = measured(HOSTILE, {"update": 1.0, HOSTILE: 1e-7}, params={"push": HOSTILE}, tallies={HOSTILE: 3}, host=HOSTILE)
+NAMED = measured(
+    HOSTILE,
+    {"update": 1.0, HOSTILE: 1e-7},
+    params={"push": HOSTILE},
+    tallies={HOSTILE: 3},
+    host=HOSTILE,
+)
 RECORDS = [
-    {**NAMED, "pattern": HOSTILE, "special_tokens": [HOSTILE], "data": {**NAMED["data"], "name": HOSTILE}},
+    {
+        **NAMED,
+        "pattern": HOSTILE,
+        "special_tokens": [HOSTILE],
+        "data": {**NAMED["data"], "name": HOSTILE},
+    },
     {**measured("heap", 2.0), "environment": {"cpu": HOSTILE}},
     stopped(HOSTILE, 9, reason=HOSTILE, stderr_tail=HOSTILE),
 ]
@@ -38,7 +51,9 @@ def path(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     "form", [[], ["--work"], ["--notes"], ["--pivot", "variant", "data"], ["--format", "markdown"]]
 )
-def test_no_control_sequence_reaches_a_reader(form: list[str], path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_control_sequence_reaches_a_reader(
+    form: list[str], path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert table.main([path, *form]) == 0
     printed = capsys.readouterr()
     assert "calc" in printed.out
@@ -50,13 +65,16 @@ def test_a_table_of_markdown_keeps_its_lines(path: str, capsys: pytest.CaptureFi
     table.main([path, "--format", "markdown"])
     blocks = re.findall(r"(?:^\|.*\n)+", capsys.readouterr().out, re.MULTILINE)
     tables = [block.splitlines() for block in blocks]
-    assert sum(len(lines) - 2 for lines in tables) == len(RECORDS)  # each table has a head and a rule
+    # each table has a head and a rule
+    assert sum(len(lines) - 2 for lines in tables) == len(RECORDS)
     for lines in tables:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
 
 
 @pytest.mark.parametrize("command", ["table", "records"])
-def test_no_csv_cell_is_a_formula(command: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_csv_cell_is_a_formula(
+    command: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     if command == "table":
         assert table.main([path, "--format", "csv"]) == 0
         text = capsys.readouterr().out
@@ -69,7 +87,9 @@ def test_no_csv_cell_is_a_formula(command: str, path: str, tmp_path: Path, capsy
     assert OBEYED.search(text) is None
 
 
-def test_a_broken_line_is_reported_without_its_content(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_line_is_reported_without_its_content(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = stored(tmp_path / "r.jsonl", [measured("heap", 1.0)])
     path.write_text(path.read_text().replace('"threads":1', f'"threads":{json.dumps(HOSTILE)}'))
     assert table.main([str(tmp_path / "r.jsonl")]) == 22
@@ -95,7 +115,10 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
-    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    command: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "raises_when_imported.py").write_text(f"raise ValueError({HOSTILE!r})\n")
@@ -108,7 +131,9 @@ def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
     printed = capfd.readouterr()
     assert printed.err
     assert OBEYED.search(printed.out + printed.err) is None
-    assert not [line for line in (printed.out + printed.err).splitlines() if line.lstrip().startswith("::")]
+    assert not [
+        line for line in (printed.out + printed.err).splitlines() if line.lstrip().startswith("::")
+    ]
     assert "##[" not in printed.out + printed.err
 
 

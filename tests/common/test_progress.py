@@ -12,7 +12,9 @@ from harness.common.console import bar
 from harness.common.units import BytesRead
 
 
-def test_logs_report_at_doubling_times(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_report_at_doubling_times(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     seconds = iter([0, 1, 11, 12, 25, 39])
     monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
     with bar("proof of x", 1000, "merges", 2_000_000) as on_progress:

@@ -1,4 +1,6 @@
-"""From a card to one plain file: found or refused, verified, cut; the cards, and python -m harness.corpora."""
+"""From a card to one plain file: found or refused, verified, cut; the cards, and python -m
+harness.corpora.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,10 @@ def test_checksum_holds_wherever_the_file_is(book: Path, cache_folder: Path) -> 
     assert prepared(None, source=source).bytes == 4
     assert prepared(book, facts={"bytes": len(TEXT.encode()), "sha256": DIGEST}).sha256 == DIGEST
     wrong = refusal(book, facts={"sha256": "0" * 64})
-    assert f"has sha256 {DIGEST}, its card says {'0' * 64}; it is another file or damaged; remove it" in wrong
+    assert (
+        f"has sha256 {DIGEST}, its card says {'0' * 64}; it is another file or damaged; remove it"
+        in wrong
+    )
 
 
 def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
@@ -58,7 +63,10 @@ def test_unreadable_path_is_refused(tmp_path: Path, book: Path) -> None:
     (tmp_path / "circle").symlink_to("circle")
     os.mkfifo(tmp_path / "pipe")
     sentences: list[tuple[str, list[Path | str]]] = [
-        ("not found; pass a file that exists", [tmp_path / "nonesuch", tmp_path / "lost", "~/nonesuch"]),
+        (
+            "not found; pass a file that exists",
+            [tmp_path / "nonesuch", tmp_path / "lost", "~/nonesuch"],
+        ),
         ("cannot read", [tmp_path / "circle", book / "inside"]),
         ("is not a plain file", [tmp_path / "pipe", Path("/dev/null")]),
     ]
@@ -78,8 +86,12 @@ def rewrite(path: Path) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-@pytest.mark.parametrize("change", [rewrite, lambda path: os.truncate(path, len(TEXT.encode()) + 1), Path.unlink])
-def test_changed_file_is_noticed(book: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize(
+    "change", [rewrite, lambda path: os.truncate(path, len(TEXT.encode()) + 1), Path.unlink]
+)
+def test_changed_file_is_noticed(
+    book: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]
+) -> None:
     monkeypatch.setattr(corpus_files, "SECONDS_TO_SETTLE", -1)
     corpus = prepared(book)
     assert corpus.is_unchanged()
@@ -106,14 +118,19 @@ def test_changed_file_is_noticed(book: Path, monkeypatch: pytest.MonkeyPatch, ch
         ({"bytes": "37", "documents": 1}, f"one{END}"),
     ],
 )
-def test_slice_starts_with_a_document_and_ends_within_the_bytes(book: Path, options: dict[str, Any], text: str) -> None:
+def test_slice_starts_with_a_document_and_ends_within_the_bytes(
+    book: Path, options: dict[str, Any], text: str
+) -> None:
     assert prepared(book, **options).path.read_bytes() == text.encode()
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"skip": "1MB"}, "data.skip=1000000 leaves nothing of a book, (中文).txt: no document starts there"),
+        (
+            {"skip": "1MB"},
+            "data.skip=1000000 leaves nothing of a book, (中文).txt: no document starts there",
+        ),
         ({"skip": "9", "bytes": "0"}, "data.bytes=0 is nothing; write a size"),
         ({"documents": 0}, "data.documents=0 is not possible; it is a number of 1 or more"),
         ({"bytes": "x"}, "not a size"),
@@ -129,7 +146,9 @@ def test_slice_of_a_changing_file_is_not_kept(book: Path, monkeypatch: pytest.Mo
 
 
 @given(
-    st.lists(st.sampled_from(["a", "二", "😀", " ", "\n", END, "<|endof", "text|>"]), max_size=30).map("".join),
+    st.lists(
+        st.sampled_from(["a", "二", "😀", " ", "\n", END, "<|endof", "text|>"]), max_size=30
+    ).map("".join),
     st.integers(0, 120),
     st.none() | st.integers(1, 120),
     st.none() | st.integers(1, 4),
@@ -159,10 +178,19 @@ def test_slice_of_text_is_text_within_its_bounds(
         assert here == min(documents, there) or length is not None
 
 
-def test_standard_library_is_a_document_for_each_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_library_is_a_document_for_each_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = tmp_path / "lib"
     modules = {"b.py": "b = 1\n", "a/z.py": "# ä\r\n", "a.py": "", "Z.py": "Z", "a-b/c.py": "c"}
-    folders = ("test", "a/tests", "site-packages", "dist-packages", "a/__pycache__", "idlelib/idle_test")
+    folders = (
+        "test",
+        "a/tests",
+        "site-packages",
+        "dist-packages",
+        "a/__pycache__",
+        "idlelib/idle_test",
+    )
     for name in [*modules, *(f"{folder}/x.py" for folder in folders), "readme.txt"]:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(modules.get(name, "left out").encode())
@@ -187,7 +215,9 @@ def test_cards_are_complete() -> None:
         assert card["language"] or source["kind"] in YOURS, name
         if source["kind"] in FETCHED:
             text = (source, card["facts"].get("sha256"))
-            assert sources.setdefault(source["file"], text) == text, "cards with one file have one source"
+            assert sources.setdefault(source["file"], text) == text, (
+                "cards with one file have one source"
+            )
             assert source["file"] == Path(source["file"]).name
             assert licence, name
             assert registry.cards("data")[name]["special_tokens"] == [END]
@@ -204,11 +234,17 @@ def test_cards_are_complete() -> None:
         ({}, "unknown kind of source 'None'; there are: url, hugging_face, "),
         ({"kind": "urls"}, "unknown kind of source 'urls'; did you mean url? there are: "),
         ({"kind": "url", "url": "https://moon.invalid/"}, "a source of kind url needs url, file"),
-        ({"kind": "npm", "package": "x"}, "a source of kind npm needs package, version, files, file"),
+        (
+            {"kind": "npm", "package": "x"},
+            "a source of kind npm needs package, version, files, file",
+        ),
     ],
 )
 def test_incomplete_card_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, source: dict[str, Any], message: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    source: dict[str, Any],
+    message: str,
 ) -> None:
     good = registry.cards("data")["stdlib"]
     monkeypatch.setattr(registry, "cards", lambda _: {"mine": {"source": source}, "stdlib": good})
@@ -225,7 +261,10 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_corpus_is_fetched_verified_and_found(
-    capsys: pytest.CaptureFixture[str], server: Server, monkeypatch: pytest.MonkeyPatch, cache_folder: Path
+    capsys: pytest.CaptureFixture[str],
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    cache_folder: Path,
 ) -> None:
     monkeypatch.setattr(command, "card_of", lambda _: url(server))
     place = cache_folder / "corpora" / "known.txt"

@@ -1,4 +1,6 @@
-"""counting=dask: the parts have the words of the text, wherever it is cut, whoever dies, and wherever files are."""
+"""counting=dask: the parts have the words of the text, wherever it is cut, whoever dies, and
+wherever files are.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,21 @@ from variants.counting.pretokenize import serial
 END = "<|endoftext|>"
 OWN_PATTERN = r"\w+|\W"  # not compiled in
 ALONE = {"scheduler": None, "workers": 1, "part": "1MiB"}
-needs_fsspec = pytest.mark.skipif(find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it")
+needs_fsspec = pytest.mark.skipif(
+    find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it"
+)
 
 
-def count_here(path: Any, params: dict[str, Any], before: Callable[[], object] = bool, **how: Any) -> dict[bytes, int]:
-    """The words that tasks in this process return; `before` is called when the text has been divided."""
+def count_here(
+    path: Any, params: dict[str, Any], before: Callable[[], object] = bool, **how: Any
+) -> dict[bytes, int]:
+    """The words that tasks in this process return; `before` is called when the text has been
+    divided.
+    """
 
-    def run_tasks(_: Any, __: Any, parts: Sequence[Any], memory: int | None) -> Iterator[tuple[Any, bytes]]:
+    def run_tasks(
+        _: Any, __: Any, parts: Sequence[Any], memory: int | None
+    ) -> Iterator[tuple[Any, bytes]]:
         before()
         return ((part, dask.count_part(part, memory)) for part in parts)
 
@@ -68,12 +78,19 @@ def count_here(path: Any, params: dict[str, Any], before: Callable[[], object] =
     errors=st.sampled_from(["strict", "replace"]),
 )
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_parts_of_a_text_have_its_words(tmp_path: Path, seed: int, pattern: str | None, errors: str) -> None:
+def test_parts_of_a_text_have_its_words(
+    tmp_path: Path, seed: int, pattern: str | None, errors: str
+) -> None:
     chance = random.Random(seed)
     content, special_tokens = random_content(chance)
     text = tmp_path / f"{time.monotonic_ns()}.txt"
     text.write_bytes(content)
-    how: dict[str, Any] = {"special_tokens": special_tokens, "pattern": pattern, "errors": errors, "partial": True}
+    how: dict[str, Any] = {
+        "special_tokens": special_tokens,
+        "pattern": pattern,
+        "errors": errors,
+        "partial": True,
+    }
     least = 1 + len(content) // 30
     params = {**ALONE, "part": chance.randint(least, least + 200)}
     try:
@@ -109,7 +126,9 @@ def memory() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("size", [100, 1 << 20])
-def test_files_of_all_kinds_have_the_words_of_the_joined_text(tmp_path: Path, memory: Any, size: int) -> None:
+def test_files_of_all_kinds_have_the_words_of_the_joined_text(
+    tmp_path: Path, memory: Any, size: int
+) -> None:
     texts = mixed_files(tmp_path / "texts")
     for path in texts.iterdir():
         memory.pipe_file(f"/texts/{path.name}", path.read_bytes())
@@ -121,14 +140,21 @@ def test_files_of_all_kinds_have_the_words_of_the_joined_text(tmp_path: Path, me
 
 def test_listed_object_is_the_object_itself() -> None:
     """As S3 describes one in a listing, and alone."""
-    alone = {"ETag": '"1"', "LastModified": datetime.datetime(2026, 1, 1), "size": 3, "VersionId": None}
+    alone = {
+        "ETag": '"1"',
+        "LastModified": datetime.datetime(2026, 1, 1),
+        "size": 3,
+        "VersionId": None,
+    }
     listed, changed = {**alone, "Key": "b/a", "Size": 3, "type": "file"}, {**alone, "ETag": '"2"'}
     assert dask.member_at("s3://b/a", listed) == dask.member_at("s3://b/a", alone)
     assert dask.member_at("s3://b/a", listed) != dask.member_at("s3://b/a", changed)
 
 
 @needs_fsspec
-def test_words_of_a_part_are_kept_by_all_that_they_depend_on(tmp_path: Path, cache_folder: Path) -> None:
+def test_words_of_a_part_are_kept_by_all_that_they_depend_on(
+    tmp_path: Path, cache_folder: Path
+) -> None:
     text = tmp_path / "text.txt"
     text.write_text("low low lower")
     changes: list[dict[str, Any]] = [{}, {"pattern": OWN_PATTERN}, {"special_tokens": ("a",)}, {}]
@@ -145,19 +171,32 @@ def test_words_of_a_part_are_kept_by_all_that_they_depend_on(tmp_path: Path, cac
     ("name", "content", "sentence"),
     [
         ("a.txt", b"low \xff low", "a.txt: invalid UTF-8 at byte 4"),
-        ("a.jsonl", b'{"text": "low"}\n{"text": 7}\n', "a.jsonl, line 2: column 'text' holds int 7, which"),
+        (
+            "a.jsonl",
+            b'{"text": "low"}\n{"text": 7}\n',
+            "a.jsonl, line 2: column 'text' holds int 7, which",
+        ),
         ("a.txt.gz", b"no gzip", "a.txt.gz is damaged or not a gz file"),
         ("a.txt", None, "cannot read .*a.txt \\(FileNotFoundError: .*; check its place"),
         ("a.txt", b"changed", "a.txt was changed while it was counted"),
         ("memory://texts/none.txt", b"", "cannot read memory://texts/none.txt"),
         ("memory://texts/none*.txt", b"", r"memory://texts/none\*.txt not found"),
-        ("nosuch://bucket/a.txt", b"", r"cannot read nosuch://bucket/a.txt \(ValueError: Protocol not known: nosuch\)"),
+        (
+            "nosuch://bucket/a.txt",
+            b"",
+            r"cannot read nosuch://bucket/a.txt \(ValueError: Protocol not known: nosuch\)",
+        ),
     ],
 )
-def test_unreadable_file_is_named(tmp_path: Path, name: str, content: bytes | None, sentence: str) -> None:
+def test_unreadable_file_is_named(
+    tmp_path: Path, name: str, content: bytes | None, sentence: str
+) -> None:
     path = tmp_path / name.rpartition("/")[2]
     path.write_bytes(content or b"low")
-    before: dict[bytes | None, Any] = {None: path.unlink, b"changed": lambda: os.utime(path, ns=(1, 1))}
+    before: dict[bytes | None, Any] = {
+        None: path.unlink,
+        b"changed": lambda: os.utime(path, ns=(1, 1)),
+    }
     with pytest.raises(Refusal, match=sentence):
         count_here(name if "://" in name else path, ALONE, before.get(content, bool))
 
@@ -165,15 +204,29 @@ def test_unreadable_file_is_named(tmp_path: Path, name: str, content: bytes | No
 @pytest.mark.parametrize(
     ("argument", "sentence"),
     [
-        ("counting.params.part=1kB", "counting.params.part=1kB is too small; the minimum is 65.5 kB"),
+        (
+            "counting.params.part=1kB",
+            "counting.params.part=1kB is too small; the minimum is 65.5 kB",
+        ),
         ("counting.params.workers=0", "counting.params.workers=0"),
-        ("plan=true", "the words of text.txt: 3 B in 1 part are not counted yet, and a plan counts nothing"),
+        (
+            "plan=true",
+            "the words of text.txt: 3 B in 1 part are not counted yet, and a plan counts nothing",
+        ),
         ("data.column=a", r"text.txt is plain text; \.parquet, \.jsonl, .* files have columns"),
-        ("special_tokens=[ab,bc]", "'ab' is between the files, and counting them separately needs a special token"),
-        ("counting.params.workers=1", r"counting=dask needs distributed, which is not.*bpe-harness\[distributed\]"),
+        (
+            "special_tokens=[ab,bc]",
+            "'ab' is between the files, and counting them separately needs a special token",
+        ),
+        (
+            "counting.params.workers=1",
+            r"counting=dask needs distributed, which is not.*bpe-harness\[distributed\]",
+        ),
     ],
 )
-def test_bad_options_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, sentence: str) -> None:
+def test_bad_options_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, sentence: str
+) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     text = mixed_files(tmp_path / "texts") if "special" in argument else tmp_path / "text.txt"
     if not text.exists():
@@ -183,22 +236,33 @@ def test_bad_options_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def with_dask(test: Any) -> Any:
-    """Mark a test as slow; one after another, because several clusters at once are more than two cores bear."""
+    """Mark a test as slow; one after another, because several clusters at once are more than two
+    cores bear.
+    """
     # Not importorskip: importing it takes a second, in every process that collects tests.
-    test = pytest.mark.skipif(find_spec("distributed") is None, reason="pip install -e '.[distributed]' has it")(test)
+    test = pytest.mark.skipif(
+        find_spec("distributed") is None, reason="pip install -e '.[distributed]' has it"
+    )(test)
     quiet = pytest.mark.filterwarnings("ignore")  # Dask's threads outlive what they had open
     return pytest.mark.slow(pytest.mark.xdist_group("dask")(quiet(test)))
 
 
 def write_text(path: Path, size: int) -> None:
     """So many bytes of documents of 200 random words."""
-    how: Any = {"alphabet": "etaoin", "letter_weights": [], "length_weights": [1, 2, 4, 4, 2, 1], "document": 200}
+    how: Any = {
+        "alphabet": "etaoin",
+        "letter_weights": [],
+        "length_weights": [1, 2, 4, 4, 2, 1],
+        "document": 200,
+    }
     path.write_bytes(b"".join(random_text(seed=1, bytes=size, **how)))
 
 
 @contextlib.contextmanager
 def killing() -> Iterator[list[int]]:
-    """Kill up to six workers of this process, one after 0.7 seconds on average; yields those killed so far."""
+    """Kill up to six workers of this process, one after 0.7 seconds on average; yields those killed
+    so far.
+    """
     chance, killed, stop = random.Random(0), list[int](), threading.Event()
 
     def kill() -> None:
@@ -218,8 +282,12 @@ def killing() -> Iterator[list[int]]:
         killer.join()
 
 
-def count(path: Any, part_bytes: int, scheduler: str | None = None, pattern: str = GPT2_PATTERN) -> str:
-    """Count what data.path names again by two workers, or those of a scheduler; returns the digest of the words."""
+def count(
+    path: Any, part_bytes: int, scheduler: str | None = None, pattern: str = GPT2_PATTERN
+) -> str:
+    """Count what data.path names again by two workers, or those of a scheduler; returns the digest
+    of the words.
+    """
     corpus = Corpus("", (END,), pattern)
     params = {"scheduler": scheduler, "workers": 2, "part": part_bytes}
     table = dask.counted_table({"path": path}, corpus, params, None, None, False)
@@ -235,14 +303,38 @@ def digest_of(path: Path) -> str:
 def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The address and the process of a scheduler with two workers."""
     file = folder / "scheduler.json"
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    quiet: dict[str, Any] = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "cwd": folder,
+    }
     quiet["env"] = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    program = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
-    scheduler = subprocess.Popen([*program, "--host", "127.0.0.1", "--scheduler-file", str(file)], **quiet)
-    program = [sys.executable, "-m", "distributed.cli.dask_worker", "--nworkers", "2", "--nthreads", "1"]
+    program = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--port",
+        "0",
+        "--no-dashboard",
+    ]
+    scheduler = subprocess.Popen(
+        [*program, "--host", "127.0.0.1", "--scheduler-file", str(file)], **quiet
+    )
+    program = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_worker",
+        "--nworkers",
+        "2",
+        "--nthreads",
+        "1",
+    ]
     workers = subprocess.Popen([*program, "--no-dashboard", "--scheduler-file", str(file)], **quiet)
     try:
-        wait_until(lambda: file.exists() and file.read_text().strip().endswith("}"), "the scheduler's address")
+        wait_until(
+            lambda: file.exists() and file.read_text().strip().endswith("}"),
+            "the scheduler's address",
+        )
         yield json.loads(file.read_text())["address"], scheduler
     finally:
         for process in (workers, scheduler):
@@ -278,7 +370,9 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
 
         killer = threading.Thread(target=kill)
         killer.start()
-        with pytest.raises(Refusal, match=r"was lost; the words of counted parts are kept, run the same"):
+        with pytest.raises(
+            Refusal, match=r"was lost; the words of counted parts are kept, run the same"
+        ):
             count(str(text), 150_000, address, pattern=OWN_PATTERN)
         killer.join()
     before = counted()
@@ -292,14 +386,19 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
 
 
 @with_dask
-def test_full_disk_is_a_sentence_and_the_same_command_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # what is imported in the meantime would be cut short
+def test_full_disk_is_a_sentence_and_the_same_command_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # what is imported in the meantime would be cut short
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     text = tmp_path / "text.txt"
     write_text(text, 3_000_000)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, hard))  # workers inherit it
     try:
-        with pytest.raises(Refusal, match=r"has no room for .*BPE_HARNESS_CACHE.*run the same command again"):
+        with pytest.raises(
+            Refusal, match=r"has no room for .*BPE_HARNESS_CACHE.*run the same command again"
+        ):
             count(str(text), 300_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -312,7 +411,13 @@ def test_each_failure_is_named(
 ) -> None:
     texts = mixed_files(tmp_path / "texts")
     (texts / "bad.txt").write_bytes(b"a good beginning \xff")
-    command = [f"data.path={texts}", "variant=flat", "counting=dask", "vocab_size=300", f"results={tmp_path / 'r'}"]
+    command = [
+        f"data.path={texts}",
+        "variant=flat",
+        "counting=dask",
+        "vocab_size=300",
+        f"results={tmp_path / 'r'}",
+    ]
     assert main(command) == UNMEASURED
     assert f"{texts}/bad.txt: invalid UTF-8 at byte 17" in capfd.readouterr().err
     monkeypatch.setattr(dask, "SECONDS_TO_CONNECT", 1)

@@ -1,4 +1,6 @@
-"""A fetched corpus is what its card describes, whatever the server does; nothing of a package is run."""
+"""A fetched corpus is what its card describes, whatever the server does; nothing of a package is
+run.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ OTHER = CONTENT[::-1]
 
 def test_corpus_is_fetched_once(server: Server, cache_folder: Path) -> None:
     place, messages = get(url(server, facts={}))
-    assert messages[-1].endswith(f"its card does not say: sha256 {facts()['sha256']}, bytes {len(CONTENT)}")
+    assert messages[-1].endswith(
+        f"its card does not say: sha256 {facts()['sha256']}, bytes {len(CONTENT)}"
+    )
     assert place == cache_folder / "corpora" / "known.txt"
     assert (place.read_bytes(), left(cache_folder)) == (CONTENT, [])
     assert get(url(server)) == (place, [f"known is at {place}, as its card says"])
@@ -73,13 +77,20 @@ def test_compressed_corpus_is_unpacked(server: Server, cache_folder: Path) -> No
     assert left(cache_folder) == []
 
 
-def test_hugging_face_parquet_becomes_text(server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hugging_face_parquet_becomes_text(
+    server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = io.BytesIO()
     parquet.write_table(pyarrow.table({"text": ["one", "", "二"], "id": [1, 2, 3]}), file)
     server.content = file.getvalue()
     monkeypatch.setenv("HF_ENDPOINT", f"{server.address}/")
     monkeypatch.setenv("HF_TOKEN", "secret")
-    source = {"kind": "hugging_face", "repository": "a/b", "revision": "main", "paths": ["c/1.parquet", "2.parquet"]}
+    source = {
+        "kind": "hugging_face",
+        "repository": "a/b",
+        "revision": "main",
+        "paths": ["c/1.parquet", "2.parquet"],
+    }
     data = card({**source, "column": "text", "separator": END}, facts={})
     digest = hashlib.sha256(server.content).hexdigest()
     data["source"]["sha256"] = [digest, "0" * 64]
@@ -88,7 +99,8 @@ def test_hugging_face_parquet_becomes_text(server: Server, cache_folder: Path, m
     place, messages = get(data)
     assert place.read_text() == f"one{END}{END}二{END}" * 2
     assert messages[0] == f"fetching {server.address}/datasets/a/b/resolve/main/2.parquet"
-    assert [headers["Authorization"] for headers in server.requests] == ["Bearer secret"] * 3  # the first file was kept
+    # the first file was kept
+    assert [headers["Authorization"] for headers in server.requests] == ["Bearer secret"] * 3
 
 
 def in_another_process(data: dict[str, Any], before: str = "") -> list[str]:
@@ -97,12 +109,18 @@ def in_another_process(data: dict[str, Any], before: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_interrupted_fetch_resumes(server: Server, cache_folder: Path, number: signal.Signals) -> None:
+def test_interrupted_fetch_resumes(
+    server: Server, cache_folder: Path, number: signal.Signals
+) -> None:
     server.script[:] = [stall_after(20_000)]
     command = in_another_process(url(server))
-    with subprocess.Popen(command, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals) as process:
+    with subprocess.Popen(
+        command, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals
+    ) as process:
         part = cache_folder / "downloads" / "known" / "000-known.txt.part"
-        wait_until(lambda: part.exists() and part.stat().st_size == 20_000, "the part that was sent")
+        wait_until(
+            lambda: part.exists() and part.stat().st_size == 20_000, "the part that was sent"
+        )
         process.send_signal(number)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
@@ -114,15 +132,20 @@ def test_interrupted_fetch_resumes(server: Server, cache_folder: Path, number: s
 
 def test_full_disk_is_reported_and_the_part_stays(server: Server) -> None:
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); "
-    limited += "sys.dont_write_bytecode = True"  # what it imports would be kept cut short, for whoever comes next
-    done = subprocess.run(in_another_process(url(server), limited), cwd=CHECKOUT, stderr=subprocess.PIPE, text=True)
+    # what it imports would be kept cut short, for whoever comes next
+    limited += "sys.dont_write_bytecode = True"
+    done = subprocess.run(
+        in_another_process(url(server), limited), cwd=CHECKOUT, stderr=subprocess.PIPE, text=True
+    )
     assert done.returncode == UNMEASURED
     assert "(File too large); set BPE_HARNESS_CACHE to a folder" in done.stderr.splitlines()[-1]
     assert get(url(server))[0].read_bytes() == CONTENT
     assert server.ranges() == [None, "bytes=50000-"]
 
 
-def test_missing_room_is_reported_at_once(server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_room_is_reported_at_once(
+    server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     free = shutil.disk_usage(CHECKOUT)._replace(free=len(CONTENT) - 1)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
     assert "known needs " in refusal_of(url(server), cache_folder)
@@ -152,7 +175,9 @@ def downloaded(server: Server, folder: Path, *script: Behaviour, **headers: str)
 
 
 def redirect(request: Any) -> None:
-    refuse(302, Location=f"{request.server.address.replace('127.0.0.1', 'localhost')}/elsewhere")(request)
+    refuse(302, Location=f"{request.server.address.replace('127.0.0.1', 'localhost')}/elsewhere")(
+        request
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,7 +192,9 @@ def redirect(request: Any) -> None:
         ([refuse(503), refuse(429)], [None] * 3),
     ],
 )
-def test_downloads_resume(server: Server, tmp_path: Path, script: list[Behaviour], ranges: list[str | None]) -> None:
+def test_downloads_resume(
+    server: Server, tmp_path: Path, script: list[Behaviour], ranges: list[str | None]
+) -> None:
     assert downloaded(server, tmp_path, *script) == CONTENT
     assert server.ranges() == ranges
 
@@ -181,13 +208,19 @@ def test_versions_are_never_joined(server: Server, tmp_path: Path) -> None:
     assert downloaded(server, tmp_path, cut_after(5000), now_another_version(OTHER)) == OTHER
     assert server.requests[-1]["If-Range"] == '"first"'
     server.content, server.tag = CONTENT, '"first"'
-    assert downloaded(server, tmp_path, cut_after(5000), now_another_version(OTHER, cut_after(700))) == OTHER
+    assert (
+        downloaded(server, tmp_path, cut_after(5000), now_another_version(OTHER, cut_after(700)))
+        == OTHER
+    )
 
 
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [
-        ([stall_after(1000), *[stall_after(0)] * 3], "(timed out); run the same command again to resume"),
+        (
+            [stall_after(1000), *[stall_after(0)] * 3],
+            "(timed out); run the same command again to resume",
+        ),
         ([refuse(503)] * 3, "(503 Service Unavailable); run the same command again to resume"),
         ([refuse(401)], "(401 Unauthorized); it needs a login; for Hugging Face set HF_TOKEN"),
         ([refuse(404)], "(404 Not Found); put its new address on the card"),
@@ -196,10 +229,15 @@ def test_versions_are_never_joined(server: Server, tmp_path: Path) -> None:
         ("http://127.0.0.1:9/x", "(Connection refused); run the same command again"),
     ],
 )
-def test_failed_download_is_a_sentence(server: Server, tmp_path: Path, script: Any, sentence: str) -> None:
+def test_failed_download_is_a_sentence(
+    server: Server, tmp_path: Path, script: Any, sentence: str
+) -> None:
     address = script if isinstance(script, str) else f"{server.address}/corpus.txt"
     server.script[:] = [] if isinstance(script, str) else script
-    with pytest.raises(Refusal, match=re.escape(f"{address} cannot be fetched {sentence}")), impatient():
+    with (
+        pytest.raises(Refusal, match=re.escape(f"{address} cannot be fetched {sentence}")),
+        impatient(),
+    ):
         Download(address, tmp_path / "corpus.txt", lambda _, __: None, {}).run()
     assert not (tmp_path / "corpus.txt").exists()
 
@@ -252,17 +290,30 @@ def package(index: Server, file: str, content: bytes, *files: str) -> dict[str, 
     index.content = content
     index.script[:] = [lambda request: request.answer(200, page, {"Content-Type": "text/html"})]
     form = "wheel" if file.endswith(".whl") else "source"
-    source = {"kind": "package_index", "package": "known", "version": "1.0", "form": form, "files": list(files)}
+    source = {
+        "kind": "package_index",
+        "package": "known",
+        "version": "1.0",
+        "form": form,
+        "files": list(files),
+    }
     return card(source, facts={})
 
 
-def test_files_of_packages_are_joined_and_nothing_is_built(index: Server, cache_folder: Path, tmp_path: Path) -> None:
+def test_files_of_packages_are_joined_and_nothing_is_built(
+    index: Server, cache_folder: Path, tmp_path: Path
+) -> None:
     content = wheel({"b.py": b"b", "a/z.py": b"z", "a.txt": b"no", "a/a.py": b"a"})
     place, _ = get(package(index, "known-1.0-py3-none-any.whl", content, "*.py"))
     assert (place.read_bytes(), left(cache_folder)) == (b"bza", [])
     place.unlink()
     setup = f"import setuptools\nopen({str(tmp_path / 'mark')!r}, 'w').close()\nsetuptools.setup(name='known')\n"
-    names = {"setup.py": setup.encode(), "PKG-INFO": b"", "b/neg.txt": b"bad\n", "b/pos.txt": b"good\n"}
+    names = {
+        "setup.py": setup.encode(),
+        "PKG-INFO": b"",
+        "b/neg.txt": b"bad\n",
+        "b/pos.txt": b"good\n",
+    }
     content = tar({f"known-1.0/{name}": content for name, content in names.items()}, "w:gz")
     place, _ = get(package(index, "known-1.0.tar.gz", content, "*/b/*.txt"))
     assert (place.read_bytes(), left(cache_folder)) == (b"bad\ngood\n", [])
@@ -277,19 +328,34 @@ INDEX: dict[str, Any] = {"kind": "package_index", "package": "known"}
     [
         (INDEX, ["pip", "--only-binary=:all:", "known==1"], r"known 1 .*E: b\); check"),
         ({**INDEX, "form": "source"}, [fetch.__name__, "known==1"], r"\(E: b\); check"),
-        ({"kind": "debian", "packages": ["a", "b"]}, ["apt-get", "b=1"], r"a, b 1 .*\(E: b\); it needs Debian"),
-        ({"kind": "npm", "package": "known"}, ["npm", "--ignore-scripts", "known@1"], r"\(E: b\); .*npm view"),
+        (
+            {"kind": "debian", "packages": ["a", "b"]},
+            ["apt-get", "b=1"],
+            r"a, b 1 .*\(E: b\); it needs Debian",
+        ),
+        (
+            {"kind": "npm", "package": "known"},
+            ["npm", "--ignore-scripts", "known@1"],
+            r"\(E: b\); .*npm view",
+        ),
     ],
 )
 def test_failure_of_a_client_is_quoted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: dict[str, Any], command: list[str], sentence: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: dict[str, Any],
+    command: list[str],
+    sentence: str,
 ) -> None:
     def run(arguments: list[str], **_: Any) -> Any:
         assert set(command) <= set(arguments)
         return subprocess.CompletedProcess(arguments, 1, "", "E:\n b\n")
 
     monkeypatch.setattr(subprocess, "run", run)
-    for program, expected in ((str, sentence), (lambda _: None, "is not installed; fetch this where it is")):
+    for program, expected in (
+        (str, sentence),
+        (lambda _: None, "is not installed; fetch this where it is"),
+    ):
         monkeypatch.setattr(shutil, "which", program)
         with pytest.raises(Refusal, match=expected):
             fetch.download({"version": "1", **source}, tmp_path)
@@ -297,7 +363,9 @@ def test_failure_of_a_client_is_quoted(
 
 RULE = {"files": ["*.c", "*.h"], "inside": "usr/src/linux.tar.xz"}
 CONTENTS = {
-    "usr/src/linux.tar.xz": tar({"linux/b.c": b"b", "linux/a.h": b"a", "linux/README": b"no"}, "w:xz"),
+    "usr/src/linux.tar.xz": tar(
+        {"linux/b.c": b"b", "linux/a.h": b"a", "linux/README": b"no"}, "w:xz"
+    ),
     "usr/doc/new/rfc9.txt.gz": gzip.compress(b"nine"),
     "usr/doc/old/rfc10.txt.gz": gzip.compress(b"ten"),
     "usr/doc/dna.fasta": b">x\nAC\nGT\n",
@@ -314,11 +382,19 @@ CONTENTS = {
         ({"files": ["*/rfc*.txt.gz"], "order": "name"}, b"nineten"),
         ({"files": ["*.fasta"], "lines": "^([A-Z]+)$", "line_end": ""}, b"ACGT"),
         ({"files": ["*.json"], "lines": '^ {4}"(.*?)",?$'}, b"one\ntwo\n"),
-        ({"files": ["*.py", "*.c"]}, "no file matches *.py or *.c; the card is for another version"),
-        ({"files": ["*"], "inside": "usr/src/other.tar"}, "no file matches *; the card is for another version"),
+        (
+            {"files": ["*.py", "*.c"]},
+            "no file matches *.py or *.c; the card is for another version",
+        ),
+        (
+            {"files": ["*"], "inside": "usr/src/other.tar"},
+            "no file matches *; the card is for another version",
+        ),
     ],
 )
-def test_files_are_joined_by_the_card(tmp_path: Path, rule: dict[str, Any], expected: bytes | str) -> None:
+def test_files_are_joined_by_the_card(
+    tmp_path: Path, rule: dict[str, Any], expected: bytes | str
+) -> None:
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages" / "known.tar").write_bytes(tar(CONTENTS, "w"))
     refused = pytest.raises(Refusal, match=re.escape(str(expected)))
@@ -328,7 +404,11 @@ def test_files_are_joined_by_the_card(tmp_path: Path, rule: dict[str, Any], expe
 
 
 def test_damaged_archive_is_refused(tmp_path: Path) -> None:
-    for name, content in (("a.tar", tar(CONTENTS, "w")[:700]), ("a.whl", wheel(CONTENTS)[:-9]), ("a.tgz", b"no")):
+    for name, content in (
+        ("a.tar", tar(CONTENTS, "w")[:700]),
+        ("a.whl", wheel(CONTENTS)[:-9]),
+        ("a.tgz", b"no"),
+    ):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).write_bytes(content)
         with pytest.raises(Refusal, match=r" is damaged \(.*; fetch it again"):
@@ -344,6 +424,8 @@ def test_debian_package_is_read(tmp_path: Path) -> None:
         (tmp_path / "root" / name).write_bytes(content)
     (tmp_path / "packages").mkdir()
     folders = str(tmp_path / "root"), str(tmp_path / "packages")
-    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", *folders], check=True, capture_output=True)
+    subprocess.run(
+        ["dpkg-deb", "--build", "--root-owner-group", *folders], check=True, capture_output=True
+    )
     join(tmp_path / "packages", RULE, tmp_path / "text", ignore)
     assert (tmp_path / "text").read_bytes() == b"ba"

@@ -1,4 +1,6 @@
-"""What data.path names: files, folders, patterns, standard input, compressed files, columns; all as one plain file."""
+"""What data.path names: files, folders, patterns, standard input, compressed files, columns; all as
+one plain file.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ def test_existing_file_wins_over_a_list_and_over_a_pattern(name: str) -> None:
 def test_separator_of_several_files() -> None:
     assert text_of("texts/*.txt", special_tokens=("<|e|>", END)) == "a<|e|>b<|e|>"
     sentence = refusal("texts/*.txt", ())
-    assert sentence.startswith("these 2 files are joined by the first special token, and special_tokens is empty;")
+    assert sentence.startswith(
+        "these 2 files are joined by the first special token, and special_tokens is empty;"
+    )
     assert "data.column=text, but texts is plain text" in refusal("texts", column="text")
 
 
@@ -100,7 +104,10 @@ def test_separator_of_several_files() -> None:
         ("['a]", "cannot split data.path=['a]"),
         ("empty", "empty has no files"),
         ("nonesuch/", "nonesuch not found"),
-        ("s3://bucket/a.txt", "s3://bucket/a.txt is not on this machine; counting=dask counts it where it is"),
+        (
+            "s3://bucket/a.txt",
+            "s3://bucket/a.txt is not on this machine; counting=dask counts it where it is",
+        ),
     ],
 )
 def test_invalid_path_is_refused(path: str, message: str) -> None:
@@ -119,7 +126,9 @@ def test_special_files_are_skipped_in_folders_and_refused_in_lists(texts: Path) 
     assert "texts/lost not found" in refusal("[texts/a.txt,texts/lost]")
 
 
-def test_corpus_is_made_once_and_again_when_a_file_changes(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corpus_is_made_once_and_again_when_a_file_changes(
+    texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = prepared("texts")
     with monkeypatch.context() as patch:
         patch.setattr("harness.corpora.local.documents_in", None)
@@ -130,7 +139,9 @@ def test_corpus_is_made_once_and_again_when_a_file_changes(texts: Path, monkeypa
     assert text_of("texts").startswith(f"A{END}")
 
 
-pieces = st.lists(st.sampled_from(["a", "'s", "二", " ", "\n", END, "<|endof", "text|>"]), max_size=8).map("".join)
+pieces = st.lists(
+    st.sampled_from(["a", "'s", "二", " ", "\n", END, "<|endof", "text|>"]), max_size=8
+).map("".join)
 
 
 @given(st.lists(pieces, min_size=1, max_size=5))
@@ -148,8 +159,12 @@ def test_words_of_a_corpus_are_those_of_its_documents(tmp_path: Path, documents:
     files, _ = assemble(members, END, None, "files")
     assert dict(serial(Corpus(str(files)), of_files)) == words
     assert dict(serial(Corpus(str(prepared(rows).path)), of_rows)) == words
-    assert of_files.tallies["documents"] == of_rows.tallies["documents"] == meter.tallies["documents"]
-    assert END * 2 not in files.read_text() or any(END * 2 in each or each.startswith(END) for each in documents)
+    assert (
+        of_files.tallies["documents"] == of_rows.tallies["documents"] == meter.tallies["documents"]
+    )
+    assert END * 2 not in files.read_text() or any(
+        END * 2 in each or each.startswith(END) for each in documents
+    )
 
 
 def test_bad_byte_is_located_in_its_own_file(texts: Path) -> None:
@@ -170,7 +185,11 @@ def test_bad_byte_is_located_in_its_own_file(texts: Path) -> None:
 @pytest.mark.parametrize("suffix", PACK)
 def test_compressed_file_is_the_text_in_it(tmp_path: Path, suffix: str) -> None:
     pack = PACK[suffix]
-    contents = {"one": (pack(LONG), LONG), "two": (pack(LONG[:9999]) + pack(LONG[9999:]), LONG), "NO": (pack(b""), b"")}
+    contents = {
+        "one": (pack(LONG), LONG),
+        "two": (pack(LONG[:9999]) + pack(LONG[9999:]), LONG),
+        "NO": (pack(b""), b""),
+    }
     for name, (packed, text) in contents.items():
         path = tmp_path / (name + (suffix.upper() if name == "NO" else suffix))
         path.write_bytes(packed)
@@ -185,7 +204,12 @@ def test_damaged_compressed_file_is_refused(tmp_path: Path, suffix: str) -> None
     flipped[len(packed) // 2] ^= 0x55
     path = tmp_path / f"text{suffix}"
     # Zstandard's checksum is optional, and this file has none.
-    for content in (packed[: len(packed) // 2], packed[:-1], LONG, *[bytes(flipped)] * (suffix != ".zst")):
+    for content in (
+        packed[: len(packed) // 2],
+        packed[:-1],
+        LONG,
+        *[bytes(flipped)] * (suffix != ".zst"),
+    ):
         path.write_bytes(content)
         sentence = refusal(path)
         assert sentence.startswith(f"{path} is damaged or not a {suffix[1:]} file (")
@@ -196,17 +220,26 @@ ROWS = ["one 二", "", "two\n", f"in{END}side", "😀"]
 JOINED = f"one 二{END}two\n{END}in{END}side{END}😀{END}"
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.ndjson", "ROWS.JSONL", "rows.jsonl.gz", "rows.jsonl.zst"])
+@pytest.mark.parametrize(
+    "name", ["rows.jsonl", "rows.ndjson", "ROWS.JSONL", "rows.jsonl.gz", "rows.jsonl.zst"]
+)
 @pytest.mark.parametrize("column", [None, "body"])
 def test_json_lines_are_a_document_each(tmp_path: Path, name: str, column: str | None) -> None:
-    lines = [json.dumps({"id": 1, column or "text": row}, ensure_ascii=len(row) < 4) for row in ROWS]
+    lines = [
+        json.dumps({"id": 1, column or "text": row}, ensure_ascii=len(row) < 4) for row in ROWS
+    ]
     content = "\ufeff" + lines[0] + "\r\n\n" + "\n".join(lines[1:])
     (tmp_path / name).write_bytes(PACK.get(Path(name).suffix, bytes)(content.encode()))
     assert text_of(tmp_path / name, column=column) == JOINED
 
 
 @pytest.mark.parametrize(
-    "kind", [pyarrow.string(), pyarrow.large_string(), pyarrow.dictionary(pyarrow.int8(), pyarrow.string())]
+    "kind",
+    [
+        pyarrow.string(),
+        pyarrow.large_string(),
+        pyarrow.dictionary(pyarrow.int8(), pyarrow.string()),
+    ],
 )
 def test_rows_of_parquet_are_a_document_each(tmp_path: Path, kind: Any) -> None:
     path = tmp_path / "rows.parquet"
@@ -231,7 +264,9 @@ def test_csv_and_tsv_rows_are_a_document_each(tmp_path: Path) -> None:
 def bad_parquet() -> Any:
     """A column of text whose second row is not UTF-8."""
     offsets, data = pyarrow.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pyarrow.py_buffer(b"a\xff")
-    return pyarrow.table({"text": pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, offsets, data])})
+    return pyarrow.table(
+        {"text": pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, offsets, data])}
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,15 +274,39 @@ def bad_parquet() -> Any:
     [
         ("a.jsonl", b"{", "line 2: not JSON ("),
         ("a.jsonl", b'{"text": "a\xff"}', "line 2: not JSON ('utf-8' codec can't decode byte 0xff"),
-        ("a.jsonl", b'{"text": null}', "line 2: column 'text' holds null, which is not text; fix or remove that row"),
-        ("a.jsonl", b'{"text": "\\ud800"}', "line 2: column 'text' holds str '\\ud800', which is not text"),
+        (
+            "a.jsonl",
+            b'{"text": null}',
+            "line 2: column 'text' holds null, which is not text; fix or remove that row",
+        ),
+        (
+            "a.jsonl",
+            b'{"text": "\\ud800"}',
+            "line 2: column 'text' holds str '\\ud800', which is not text",
+        ),
         ("a.jsonl", b"[1]", "line 2: not an object with a column 'text';"),
-        ("a.jsonl", b'{"body": "a"}', "line 2, has no column 'text', there are: body; set data.column=NAME"),
+        (
+            "a.jsonl",
+            b'{"body": "a"}',
+            "line 2, has no column 'text', there are: body; set data.column=NAME",
+        ),
         ("a.csv", b"text\nok\n\xff\n", "line 3: 'utf-8' codec can't decode byte 0xff"),
         ("a.csv", b"id,text\n1\n", "line 2: column 'text' holds null, which is not text"),
-        ("a.csv", b"id,body\n1,low\n", "a.csv has no column 'text', there are: id, body; set data.column=NAME"),
-        ("a.parquet", pyarrow.table({"text": [*["x"] * 1500, None]}), "row 1501: column 'text' holds null, which is"),
-        ("a.parquet", bad_parquet(), "damaged or not a Parquet file, near row 2: 'utf-8' codec can't decode"),
+        (
+            "a.csv",
+            b"id,body\n1,low\n",
+            "a.csv has no column 'text', there are: id, body; set data.column=NAME",
+        ),
+        (
+            "a.parquet",
+            pyarrow.table({"text": [*["x"] * 1500, None]}),
+            "row 1501: column 'text' holds null, which is",
+        ),
+        (
+            "a.parquet",
+            bad_parquet(),
+            "damaged or not a Parquet file, near row 2: 'utf-8' codec can't decode",
+        ),
         ("a.parquet", b"PAR1 and no more", "a.parquet is damaged or not a Parquet file"),
     ],
 )
@@ -274,7 +333,10 @@ def test_standard_input_is_read_once(pipe: Any, monkeypatch: pytest.MonkeyPatch)
     assert first.path.read_bytes() == LONG
     assert (first.name, first.bytes) == ("stdin", len(LONG))
     assert LONG.startswith(second.path.read_bytes())
-    assert first.located(f"{first.path}: invalid UTF-8 at byte 7; x", 7) == "standard input: invalid UTF-8 at byte 7; x"
+    assert (
+        first.located(f"{first.path}: invalid UTF-8 at byte 7; x", 7)
+        == "standard input: invalid UTF-8 at byte 7; x"
+    )
     local.spooled.cache_clear()
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert "nothing is piped into it" in refusal("-")

@@ -1,4 +1,6 @@
-"""The two sides of a gate: where base comes from, how it is built, and that head and the checkout cannot change it."""
+"""The two sides of a gate: where base comes from, how it is built, and that head and the checkout
+cannot change it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
-from harness.gate.base import NoBase, base_side, departure, file_states, provide_compiled, repository_of, side_of
+from harness.gate.base import (
+    NoBase,
+    base_side,
+    departure,
+    file_states,
+    provide_compiled,
+    repository_of,
+    side_of,
+)
 from harness.gate.rule import BaseRule
 
 
@@ -25,12 +35,15 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(repository: Path, tmp_path: Path) -> None:
+def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(
+    repository: Path, tmp_path: Path
+) -> None:
     first = git(repository, "rev-parse", "HEAD")
     with pytest.raises(NoBase, match="first commit"):
         departure(repository, ["main"])
     (repository / "mine.py").write_text("from variants.heap_opt import train\n")
-    assert departure(repository, ["main"])[0] == first  # what is not committed is compared with what is
+    # what is not committed is compared with what is
+    assert departure(repository, ["main"])[0] == first
     commit_all(repository)
     assert departure(repository, ["main"])[0] == first
     git(repository, "checkout", "-qb", "branch", first)
@@ -47,7 +60,9 @@ def test_base_is_where_a_branch_departs_and_on_main_the_commit_before(repository
 def test_package_must_be_committed(repository: Path) -> None:
     assert repository_of({"mine": repository / "mine.py"}) == repository.resolve()
     (repository / "new.py").write_text("")
-    with pytest.raises(NoBase, match=r"git has no repository with .*new\.py; commit it, or pass --no-base"):
+    with pytest.raises(
+        NoBase, match=r"git has no repository with .*new\.py; commit it, or pass --no-base"
+    ):
         repository_of({"new": repository / "new.py"})
 
 
@@ -68,7 +83,9 @@ def test_base_leaves_no_worktree_behind(repository: Path, tmp_path: Path) -> Non
 def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_path: Path) -> None:
     for name in ("fast.pyx", "setup.py"):
         (repository / name).write_text("")
-    (repository / "pyproject.toml").write_text('[build-system]\nrequires = ["no-such-builder>=3"]\n')
+    (repository / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["no-such-builder>=3"]\n'
+    )
     base = commit_all(repository)
     module = repository / "fast.so"
     module.write_text("of the working tree")
@@ -85,13 +102,19 @@ def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_
     for name in ("fast.pyx", "pyproject.toml", "setup.py"):
         (repository / name).write_text("x = 1\n")
         os.utime(module)
-        assert provide('{python} -c \'print("built", end="", file=open("fast.so", "w"))\'') == "built"
+        assert (
+            provide('{python} -c \'print("built", end="", file=open("fast.so", "w"))\'') == "built"
+        )
         git(repository, "checkout", "-q", name)
     (repository / "setup.py").write_text("x = 2\n")
     os.utime(module)
-    with pytest.raises(Refusal, match=r"cannot build the base with base.build='false' \(without a message\)"):
+    with pytest.raises(
+        Refusal, match=r"cannot build the base with base.build='false' \(without a message\)"
+    ):
         provide("false")
-    with pytest.raises(Refusal, match=r"named 'no_such'; run .* -m pip install 'no-such-builder>=3'$") as refusal:
+    with pytest.raises(
+        Refusal, match=r"named 'no_such'; run .* -m pip install 'no-such-builder>=3'$"
+    ) as refusal:
         provide("{python} -c 'import no_such'")
     assert refusal.value.exit_code == 22
     os.utime(module, (0, 0))
@@ -109,8 +132,14 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
     (package.parent / "conf" / "variant").mkdir(parents=True)
     card = {"name": "heap", "_target_": "variants.heap:train", "params": {"push": "grown"}}
     (package.parent / "conf" / "variant" / "heap.yaml").write_text(yaml.safe_dump(card))
-    base, head = side_of("base", "", {"variants": package}, tmp_path), side_of("head", "", {}, tmp_path)
-    heap, new = registry.variants()["heap"], VariantCard("new", "variants.new:train", params={"size": 3})
+    base, head = (
+        side_of("base", "", {"variants": package}, tmp_path),
+        side_of("head", "", {}, tmp_path),
+    )
+    heap, new = (
+        registry.variants()["heap"],
+        VariantCard("new", "variants.new:train", params={"size": 3}),
+    )
     comparison = gate.compared(heap, head, base, None)
     assert comparison.base.variant.params == {"push": "grown"}
     assert not comparison.same_code
@@ -140,7 +169,10 @@ for base in glob.glob(FOLDERS + "/bpe-harness-*/checkout/mine.py"):
 
 @pytest.mark.slow
 def test_head_that_makes_the_base_slower_is_not_believed(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repository: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It takes twice as long, and so would what is left of the base."""
     folders = tmp_path / "temporary"

@@ -17,7 +17,14 @@ from typing import Any
 import pytest
 import yaml
 from gating import CARD, commit_all, git, new_repository
-from workbench import CHECKOUT, SUPPORT, first_fast, heed_signals, processes_that_mention, wait_until
+from workbench import (
+    CHECKOUT,
+    SUPPORT,
+    first_fast,
+    heed_signals,
+    processes_that_mention,
+    wait_until,
+)
 
 from harness.gate import __main__ as gate
 from harness.measure.machine import usable_cores
@@ -50,7 +57,9 @@ def headline(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.partition("\n")[0]
 
 
-def test_snapshot_is_accepted_and_any_difference_is_drift(capsys: pytest.CaptureFixture[str]) -> None:
+def test_snapshot_is_accepted_and_any_difference_is_drift(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run("heap", "--accept") == 0
     path = Path("results/counters.json")
     assert set(json.loads(path.read_text())["counters"]["heap"]) == {"letters"}
@@ -76,7 +85,12 @@ def test_base_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize(
     ("trainer", "code", "message"),
-    first_fast([("sabotaged:ties_to_the_smallest", 21, "greatest_bytes takes b"), ("unruly:segfaults", 22, "SIGSEGV")]),
+    first_fast(
+        [
+            ("sabotaged:ties_to_the_smallest", 21, "greatest_bytes takes b"),
+            ("unruly:segfaults", 22, "SIGSEGV"),
+        ]
+    ),
 )
 def test_any_trainer_is_judged_by_its_target(trainer: str, code: int, message: str) -> None:
     assert run(trainer, "--tiers", "identity") == code
@@ -95,25 +109,44 @@ def test_interruption_ends_every_process(tmp_path: Path) -> None:
     temporary.mkdir()
     targets = ["unruly:hangs", "unruly:hangs_after_some_merges", "--against-variant", "heap"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness.gate", *targets, "--tiers", "identity,work", "--card", str(CARD)],
-        env={**os.environ, "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{SUPPORT}", "TMPDIR": str(temporary)},
+        [
+            sys.executable,
+            "-m",
+            "harness.gate",
+            *targets,
+            "--tiers",
+            "identity,work",
+            "--card",
+            str(CARD),
+        ],
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{SUPPORT}",
+            "TMPDIR": str(temporary),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=heed_signals,
     )
     beside = 2 * min(2, usable_cores())  # each has its guard
-    wait_until(lambda: len(processes_that_mention(str(temporary))) > beside, "processes beside each other")
+    wait_until(
+        lambda: len(processes_that_mention(str(temporary))) > beside, "processes beside each other"
+    )
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
     assert err == "interrupted; what was observed until then is in the output folder\n"
-    wait_until(lambda: not processes_that_mention(str(temporary)), "the end of every process of the gate")
+    wait_until(
+        lambda: not processes_that_mention(str(temporary)), "the end of every process of the gate"
+    )
     assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_variants_are_timed_against_each_other_and_judged_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_variants_are_timed_against_each_other_and_judged_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run("heap", "--against-variant", "heap_python", "--tiers", "time") == 0
     values = verdict()
     assert values["base"] == "the variant heap_python"
@@ -121,10 +154,21 @@ def test_variants_are_timed_against_each_other_and_judged_again(capsys: pytest.C
     assert gate.main(["--replay", "out", "--output", "again"]) == 0
     assert capsys.readouterr().out == text
     assert json.loads(Path("again", "verdict.json").read_text())["findings"] == values["findings"]
-    observations = [json.loads(line) for line in Path("out", "samples.jsonl").read_text().splitlines()]
+    observations = [
+        json.loads(line) for line in Path("out", "samples.jsonl").read_text().splitlines()
+    ]
     arms = [each["arm"] for each in observations if each["kind"] == "sample"]
     assert [arms.count(arm) for arm in ("base", "head", "again")] == [6, 6, 2]
-    assert len({each["merges_sha256"] for each in observations if each["kind"] in ("sample", "comparison")}) == 1
+    assert (
+        len(
+            {
+                each["merges_sha256"]
+                for each in observations
+                if each["kind"] in ("sample", "comparison")
+            }
+        )
+        == 1
+    )
 
 
 def test_unchanged_code_is_not_timed() -> None:
@@ -137,7 +181,10 @@ def test_git_ignores_the_default_results(tmp_path: Path) -> None:
     repository = new_repository(tmp_path / "repository")
     for folder in ("results/local/gate", "results/local", "results/mine"):
         RecordFile(repository / folder)
-    assert git(repository, "status", "--short", "--untracked-files=all") == "?? results/mine/records.jsonl"
+    assert (
+        git(repository, "status", "--short", "--untracked-files=all")
+        == "?? results/mine/records.jsonl"
+    )
 
 
 @pytest.mark.slow
@@ -145,7 +192,9 @@ def test_branch_with_a_slower_heap_fails_and_without_it_passes(tmp_path: Path) -
     """In a copy of this project: an extra pass over the pairs is found and named."""
     branch = tmp_path / "branch"
     git(CHECKOUT, "checkout-index", "--all", f"--prefix={branch}/")
-    for module in itertools.chain.from_iterable((CHECKOUT / part).rglob("*.so") for part in ("variants", "harness")):
+    for module in itertools.chain.from_iterable(
+        (CHECKOUT / part).rglob("*.so") for part in ("variants", "harness")
+    ):
         shutil.copy(module, branch / module.relative_to(CHECKOUT))
     git(branch, "init", "-q", "-b", "main")
     commit_all(branch, "base")
@@ -154,8 +203,12 @@ def test_branch_with_a_slower_heap_fails_and_without_it_passes(tmp_path: Path) -
     def gated(*arguments: str) -> tuple[int, str]:
         command = [sys.executable, "-m", "harness.gate", "heap", "--card", str(CARD), *arguments]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        ended = subprocess.run(command, cwd=branch, capture_output=True, text=True, env=environment, check=False)
-        assert all(line.startswith("gate: ") or " after " in line for line in ended.stderr.splitlines()), ended.stderr
+        ended = subprocess.run(
+            command, cwd=branch, capture_output=True, text=True, env=environment, check=False
+        )
+        assert all(
+            line.startswith("gate: ") or " after " in line for line in ended.stderr.splitlines()
+        ), ended.stderr
         return ended.returncode, ended.stdout
 
     tiers = ["--tiers", "identity,work"]
@@ -190,14 +243,17 @@ STEPS = yaml.safe_load(PAGE.partition("```yaml\n")[2].partition("```")[0])["jobs
 
 
 def test_job_gates_the_trainer_and_stores_the_evidence() -> None:
-    options = gate._parser().parse_args(shlex.split(COMMAND.removeprefix("python -P -m harness.gate ")))
+    options = gate._parser().parse_args(
+        shlex.split(COMMAND.removeprefix("python -P -m harness.gate "))
+    )
     assert options.targets == ["my_package.my_module:train"]
     assert Path(STEPS[-1]["with"]["path"]) == options.output
 
 
 @pytest.mark.slow
 def test_job_gates_another_repository(tmp_path: Path) -> None:
-    """Its command as it is: a branch that breaks nothing ends with 0, one with wrong merges does not.
+    """Its command as it is: a branch that breaks nothing ends with 0, one with wrong merges does
+    not.
 
     No file of the tree replaces what the gate imports.
     """
@@ -207,7 +263,14 @@ def test_job_gates_another_repository(tmp_path: Path) -> None:
     (package / "__init__.py").touch()
     (package / "my_module.py").write_text("from variants.heap import train\n")
     (repository / "harness").mkdir()
-    for name in ("json.py", "numpy.py", "yaml.py", "contextlib.py", "sitecustomize.py", "harness/__init__.py"):
+    for name in (
+        "json.py",
+        "numpy.py",
+        "yaml.py",
+        "contextlib.py",
+        "sitecustomize.py",
+        "harness/__init__.py",
+    ):
         (repository / name).write_text("raise SystemExit('a file of the tree was imported')\n")
     commit_all(repository, "a trainer")
     git(tmp_path, "clone", "-q", str(repository), str(clone))
@@ -220,7 +283,9 @@ def test_job_gates_another_repository(tmp_path: Path) -> None:
 
     def gated(further: str) -> tuple[int, str]:
         shell = ["bash", "-e", "-c", COMMAND + further]
-        ended = subprocess.run(shell, cwd=clone, capture_output=True, text=True, env=environment, check=False)
+        ended = subprocess.run(
+            shell, cwd=clone, capture_output=True, text=True, env=environment, check=False
+        )
         return ended.returncode, ended.stdout + ended.stderr
 
     code, text = gated(" --tiers identity,work")
@@ -230,4 +295,8 @@ def test_job_gates_another_repository(tmp_path: Path) -> None:
     code, text = gated("")
     assert code == 21, text
     assert "mismatch     my_package.my_module:train on letters: merge 1" in text
-    assert (clone / "results/local/gate/summary.md").read_text().startswith("### ❌ gate: wrong merges; ")
+    assert (
+        (clone / "results/local/gate/summary.md")
+        .read_text()
+        .startswith("### ❌ gate: wrong merges; ")
+    )

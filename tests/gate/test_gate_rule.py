@@ -1,4 +1,6 @@
-"""The gate's decision about time: against a plain reference, by its rates on synthetic machines, and as a table."""
+"""The gate's decision about time: against a plain reference, by its rates on synthetic machines,
+and as a table.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,18 @@ SHORT = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025), fewest=8)
 MB = 1_000_000
 
 
-def timed(number: int, seconds: float, threads: int = 1, pressure: float = 0.0, peak: int | None = None) -> Sample:
+def timed(
+    number: int, seconds: float, threads: int = 1, pressure: float = 0.0, peak: int | None = None
+) -> Sample:
     return Sample("test", "", number, "", "ok", None, seconds, seconds * threads, pressure, peak)
 
 
 def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[Block]:
     """Blocks of one thread in which head takes so many times as long as base."""
-    blocks = [{"base": timed(number, 1.0), "head": timed(number, ratio)} for number, ratio in enumerate(ratios)]
+    blocks = [
+        {"base": timed(number, 1.0), "head": timed(number, ratio)}
+        for number, ratio in enumerate(ratios)
+    ]
     for number, ratio in enumerate(control):
         blocks[number]["again"] = timed(number, ratio)
     return blocks
@@ -32,7 +39,9 @@ def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[
 
 def one_block(one: Callable[[float], Sample], slower: float, number: int) -> Block:
     """A block whose samples are taken by `one`, which is told how much slower each is."""
-    arms = {"base": 1.0, "head": 1 + slower} | ({"again": 1.0} if number % RULE.control.every == 0 else {})
+    arms = {"base": 1.0, "head": 1 + slower} | (
+        {"again": 1.0} if number % RULE.control.every == 0 else {}
+    )
     return {arm: one(factor) for arm, factor in arms.items()}
 
 
@@ -46,7 +55,12 @@ def gate_run(machine: Machine, slower: float, chance: random.Random) -> Decision
     decision = decide(RULE, triage, threads=threads)
     if decision.state != ESCALATE:
         return decision
-    return decide(RULE, triage, [machine(chance, slower, number) for number in range(RULE.confirm.blocks)], threads)
+    return decide(
+        RULE,
+        triage,
+        [machine(chance, slower, number) for number in range(RULE.confirm.blocks)],
+        threads,
+    )
 
 
 def drifting(spread: float, bursts: float) -> Machine:
@@ -65,18 +79,24 @@ def drifting(spread: float, bursts: float) -> Machine:
 
 
 def contended(chance: random.Random, slower: float, number: int) -> Block:
-    """Two threads on a machine where every third sample waits for a processor and takes up to four times as long."""
+    """Two threads on a machine where every third sample waits for a processor and takes up to four
+    times as long.
+    """
 
     def one(factor: float) -> Sample:
         waits = chance.random() < 0.33
-        seconds = factor * math.exp(chance.gauss(0, 0.02)) * (chance.uniform(1.2, 4) if waits else 1)
+        seconds = (
+            factor * math.exp(chance.gauss(0, 0.02)) * (chance.uniform(1.2, 4) if waits else 1)
+        )
         return timed(number, seconds, 2, 0.5 if waits else 0.01)
 
     return one_block(one, slower, number)
 
 
 @pytest.mark.parametrize(
-    "machine", [drifting(0.01, 0.0), drifting(0.03, 0.1), contended], ids=["quiet", "noisy", "contended, wall time"]
+    "machine",
+    [drifting(0.01, 0.0), drifting(0.03, 0.1), contended],
+    ids=["quiet", "noisy", "contended, wall time"],
 )
 def test_rates_on_synthetic_machines(machine: Machine) -> None:
     chance = random.Random(7)
@@ -97,12 +117,18 @@ def test_too_noisy_machine_is_inconclusive_and_never_a_regression() -> None:
 
 
 def peaks(base: int, head: int, count: int) -> list[Block]:
-    return [{"base": timed(each, 1.0, peak=base), "head": timed(each, 1.0, peak=head)} for each in range(count)]
+    return [
+        {"base": timed(each, 1.0, peak=base), "head": timed(each, 1.0, peak=head)}
+        for each in range(count)
+    ]
 
 
 def waiting(pressures: Sequence[float]) -> list[Block]:
     """Blocks of two threads in which head is 30 % slower, and base waited for a processor."""
-    return [{"base": timed(block, 1.0, 2, each), "head": timed(block, 1.3, 2)} for block, each in enumerate(pressures)]
+    return [
+        {"base": timed(block, 1.0, 2, each), "head": timed(block, 1.3, 2)}
+        for block, each in enumerate(pressures)
+    ]
 
 
 EVEN, SLOWER, WAITING = blocks_with([1.0] * 12), blocks_with([1.1] * 12), waiting([0.5] * 8)
@@ -118,22 +144,59 @@ EVEN, SLOWER, WAITING = blocks_with([1.0] * 12), blocks_with([1.1] * 12), waitin
         (blocks_with([1.0] * 7 + [1.049]), [], PASS, "no slower"),
         (SLOWER[:8], blocks_with([1.024] * 12), PASS, "no slower"),
         (SLOWER[:8], blocks_with([1.026] * 12), REGRESSION, "head is slower"),
-        (SLOWER[:8], blocks_with([1.02] * 9 + [1.051] * 3), INCONCLUSIVE, "a slow-down by 5 % cannot be excluded"),
-        (SLOWER[:8], blocks_with([0.99] * 3 + [1.04] * 9), INCONCLUSIVE, "the machine is too noisy"),
+        (
+            SLOWER[:8],
+            blocks_with([1.02] * 9 + [1.051] * 3),
+            INCONCLUSIVE,
+            "a slow-down by 5 % cannot be excluded",
+        ),
+        (
+            SLOWER[:8],
+            blocks_with([0.99] * 3 + [1.04] * 9),
+            INCONCLUSIVE,
+            "the machine is too noisy",
+        ),
         (SLOWER[:8], blocks_with([1.1] * 12, [1.014] * 12), REGRESSION, "head is slower"),
-        (SLOWER[:8], blocks_with([1.1] * 12, [1.016] * 12), INCONCLUSIVE, "two measurements of base differ by 1.6 %"),
-        (SLOWER[:8], blocks_with([1.1] * 12, [0.98] * 12), INCONCLUSIVE, "two measurements of base differ by 2.0 %"),
-        (SLOWER[:8], blocks_with([1.1] * 12, [0.99] + [1.05] * 11), INCONCLUSIVE, "two measurements of base differ"),
-        (SLOWER[:8], blocks_with([1.1] * 12, [0.99] * 2 + [1.05] * 10), REGRESSION, "head is slower"),
+        (
+            SLOWER[:8],
+            blocks_with([1.1] * 12, [1.016] * 12),
+            INCONCLUSIVE,
+            "two measurements of base differ by 1.6 %",
+        ),
+        (
+            SLOWER[:8],
+            blocks_with([1.1] * 12, [0.98] * 12),
+            INCONCLUSIVE,
+            "two measurements of base differ by 2.0 %",
+        ),
+        (
+            SLOWER[:8],
+            blocks_with([1.1] * 12, [0.99] + [1.05] * 11),
+            INCONCLUSIVE,
+            "two measurements of base differ",
+        ),
+        (
+            SLOWER[:8],
+            blocks_with([1.1] * 12, [0.99] * 2 + [1.05] * 10),
+            REGRESSION,
+            "head is slower",
+        ),
         (SLOWER[:8], [], ESCALATE, "head looks slower"),
         (SLOWER[:8], SLOWER[:5], INCONCLUSIVE, "5 of 12 blocks of confirmation"),
         (SLOWER[:8], EVEN, PASS, "no slower"),  # only fresh blocks can confirm
         (EVEN[:8], SLOWER, PASS, "no slower"),  # nobody requested a confirmation
         (WAITING, waiting([0.5] * 12), INCONCLUSIVE, "only 0 of 12 blocks were undisturbed"),
         (WAITING, waiting([0.5] * 4 + [0.1] * 8), REGRESSION, "head is slower"),
-        (peaks(100 * MB, 107 * MB, 8), peaks(100 * MB, 107 * MB, 12), REGRESSION, "the peak of memory is higher"),
-        (peaks(100 * MB, 104 * MB, 8), peaks(100 * MB, 104 * MB, 12), PASS, "no slower"),  # below the share
-        (peaks(10 * MB, 11 * MB, 8), peaks(10 * MB, 11 * MB, 12), PASS, "no slower"),  # below the bytes
+        (
+            peaks(100 * MB, 107 * MB, 8),
+            peaks(100 * MB, 107 * MB, 12),
+            REGRESSION,
+            "the peak of memory is higher",
+        ),
+        # below the share
+        (peaks(100 * MB, 104 * MB, 8), peaks(100 * MB, 104 * MB, 12), PASS, "no slower"),
+        # below the bytes
+        (peaks(10 * MB, 11 * MB, 8), peaks(10 * MB, 11 * MB, 12), PASS, "no slower"),
         (peaks(100 * MB, 50 * MB, 8), peaks(100 * MB, 50 * MB, 12), PASS, "no slower"),
     ],
 )
@@ -147,14 +210,22 @@ def test_card_of_ones_own_sets_only_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("time: {sizes: [1, 2]}\n")
     card, usual = read_card(str(path), ["time.confirm.most=0.04"]), read_card("usual")
-    assert (usual.time.triage, usual.time.confirm) == (Stage(30, 0.015), Stage(90, 0.025))  # as documented
-    assert (card.time.sizes, card.time.confirm, card.corpora) == ((1, 2), Stage(90, 0.04), usual.corpora)
+    # as documented
+    assert (usual.time.triage, usual.time.confirm) == (Stage(30, 0.015), Stage(90, 0.025))
+    assert (card.time.sizes, card.time.confirm, card.corpora) == (
+        (1, 2),
+        Stage(90, 0.04),
+        usual.corpora,
+    )
 
 
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("time.triage.blocks=0", "Expected `int` >= 1 for `time.triage.blocks`; conf/gate/usual.yaml explains every"),
+        (
+            "time.triage.blocks=0",
+            "Expected `int` >= 1 for `time.triage.blocks`; conf/gate/usual.yaml explains every",
+        ),
         ("tiers=[speed]", r"Invalid enum value 'speed' for `tiers\[0\]`"),
         ("time.blocks=3", "unknown key 'time.blocks'"),
         ("corpora.letters.sai=[]", "unknown field `sai`"),

@@ -1,4 +1,6 @@
-"""Instructions are counted of the trainer's call and of nothing else, and come out the same again."""
+"""Instructions are counted of the trainer's call and of nothing else, and come out the same
+again.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,14 @@ from harness.worker import exchange
 from variants.contract import WordCounts
 
 pytestmark = pytest.mark.usefixtures("unruly_trainers")
-needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
+needs_valgrind = pytest.mark.skipif(
+    shutil.which("valgrind") is None, reason="there is no valgrind here"
+)
 
 
-def recorded(folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **others: Any) -> Mapping[str, Any]:
+def recorded(
+    folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **others: Any
+) -> Mapping[str, Any]:
     """The record of a trainer whose instructions were counted."""
     others.setdefault("limits", Limits(wall_seconds=120))
     cell = cell_of(reading_of(folder), variant, num_merges, **others)
@@ -37,7 +43,9 @@ def recorded(folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **
         ({"7.1": 5, "7.2": 302, "7": 6, "8": 6}, "several processes"),
     ],
 )
-def test_the_call_is_between_marks_of_one_process(tmp_path: Path, accounts: dict[str, int], count: int | str) -> None:
+def test_the_call_is_between_marks_of_one_process(
+    tmp_path: Path, accounts: dict[str, int], count: int | str
+) -> None:
     for name, total in accounts.items():
         account = f"version: 1\nevents: Ir\nfn=(1) main\n0 {total}\n\ntotals: {total}\n"
         (tmp_path / f"callgrind.{name}").write_text(account)
@@ -50,10 +58,17 @@ def test_the_call_is_between_marks_of_one_process(tmp_path: Path, accounts: dict
 
 @pytest.mark.parametrize(
     ("valgrind", "threads", "message"),
-    [(None, 1, "apt-get install valgrind"), ("valgrind", 2, "instructions are counted with threads=1 only")],
+    [
+        (None, 1, "apt-get install valgrind"),
+        ("valgrind", 2, "instructions are counted with threads=1 only"),
+    ],
 )
 def test_what_cannot_be_counted_is_skipped_with_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, valgrind: str | None, threads: int, message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    valgrind: str | None,
+    threads: int,
+    message: str,
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: valgrind)
     answer = measure_instructions({"threads": threads}, tmp_path / "output", Limits())
@@ -62,10 +77,20 @@ def test_what_cannot_be_counted_is_skipped_with_a_reason(
 
 @needs_valgrind
 @pytest.mark.slow
-def test_a_count_comes_out_the_same_again_with_merges_and_tallies_and_without_times(tmp_path: Path) -> None:
-    """Python alone takes over a hundred million instructions, a few merges of a few words less than one."""
-    first, second, without_merges = recorded(tmp_path), recorded(tmp_path), recorded(tmp_path, num_merges=0)
-    one, other, none = (record["instructions"]["count"] for record in (first, second, without_merges))
+def test_a_count_comes_out_the_same_again_with_merges_and_tallies_and_without_times(
+    tmp_path: Path,
+) -> None:
+    """Python alone takes over a hundred million instructions, a few merges of a few words less than
+    one.
+    """
+    first, second, without_merges = (
+        recorded(tmp_path),
+        recorded(tmp_path),
+        recorded(tmp_path, num_merges=0),
+    )
+    one, other, none = (
+        record["instructions"]["count"] for record in (first, second, without_merges)
+    )
     assert one == pytest.approx(other, rel=1e-4)
     assert 0 < none < one < 20_000_000
     assert first["tallies"] == second["tallies"] != {}
@@ -96,7 +121,9 @@ def test_layouts_move_what_a_trainer_keeps_in_memory(tmp_path: Path) -> None:
     job = train_job(cell_of(reading_of(tmp_path), variant, 2), variant, words)
     counts = []
     for layout in (0, 1, MOST_LAYOUTS - 1):
-        answer = measure_instructions(job, tmp_path / str(layout), Limits(wall_seconds=120), layout=layout)
+        answer = measure_instructions(
+            job, tmp_path / str(layout), Limits(wall_seconds=120), layout=layout
+        )
         assert answer["status"] == "ok", answer
         counts.append(answer["instructions"]["count"])
     assert len(set(counts)) == 3

@@ -1,4 +1,6 @@
-"""The doctor: what disturbs timing here, what can be done about it, and the smallest difference that is found."""
+"""The doctor: what disturbs timing here, what can be done about it, and the smallest difference
+that is found.
+"""
 
 from __future__ import annotations
 
@@ -57,30 +59,60 @@ def test_a_calm_machine_has_no_disturbance_and_an_empty_one_is_unknown(examined:
     unknown = {name for name, finding in examined({}).items() if finding.disturbs is not None}
     assert unknown <= OF_THIS_MACHINE | {"container's limits"}
     found = examined(CALM)
-    assert {name for name, finding in found.items() if finding.disturbs is not False} <= OF_THIS_MACHINE
+    assert {
+        name for name, finding in found.items() if finding.disturbs is not False
+    } <= OF_THIS_MACHINE
     assert all(not finding.advice for finding in found.values() if not finding.disturbs)
 
 
 @pytest.mark.parametrize(
     ("name", "file", "content", "what", "advice"),
     [
-        ("pressure", "proc/pressure/cpu", "some avg10=9 avg60=42.00 total=1", "cpu 42 %", "end what else"),
-        ("pressure", "proc/pressure/io", "some avg10=9 avg60=9.00 avg300=9 total=1", "io 9 %", "end what else runs"),
-        ("clock rate", f"{CPU}/cpu0/cpufreq/scaling_governor", "powersave", "powersave", "cpupower"),
+        (
+            "pressure",
+            "proc/pressure/cpu",
+            "some avg10=9 avg60=42.00 total=1",
+            "cpu 42 %",
+            "end what else",
+        ),
+        (
+            "pressure",
+            "proc/pressure/io",
+            "some avg10=9 avg60=9.00 avg300=9 total=1",
+            "io 9 %",
+            "end what else runs",
+        ),
+        (
+            "clock rate",
+            f"{CPU}/cpu0/cpufreq/scaling_governor",
+            "powersave",
+            "powersave",
+            "cpupower",
+        ),
         ("turbo", f"{CPU}/cpufreq/boost", "1", "on", "switch it off"),
         ("hyper-threads", f"{CPU}/smt/active", "1", "on", "taskset"),
         ("virtual machine", "proc/cpuinfo", "flags : fpu hypervisor sse2", "yes", "useless"),
-        ("container's limits", "sys/fs/cgroup/cpu.max", "150000 100000", "1.5 processors", "a quota stops it"),
+        (
+            "container's limits",
+            "sys/fs/cgroup/cpu.max",
+            "150000 100000",
+            "1.5 processors",
+            "a quota stops it",
+        ),
     ],
 )
-def test_a_disturbance_has_advice(examined: Any, name: str, file: str, content: str, what: str, advice: str) -> None:
+def test_a_disturbance_has_advice(
+    examined: Any, name: str, file: str, content: str, what: str, advice: str
+) -> None:
     finding = examined({**CALM, file: content})[name]
     assert finding.disturbs
     assert what in finding.what
     assert advice in finding.advice
 
 
-def test_what_the_system_reports_elsewhere_disturbs_too(examined: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_system_reports_elsewhere_disturbs_too(
+    examined: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(psutil, "getloadavg", lambda: (900.5, 1, 1))
     monkeypatch.setattr(psutil, "cpu_times", lambda: Ticks(100, 0, 100, 9300, 0, 0, 0, 500))
     monkeypatch.setattr(psutil, "cpu_times_percent", lambda _: Ticks(*[0] * 8))
@@ -105,11 +137,16 @@ def test_what_the_system_reports_elsewhere_disturbs_too(examined: Any, monkeypat
 def test_an_aa_run_reports_its_resolution_also_beside_another_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "USUAL", ("data=stdlib", "data.bytes=50kB", "vocab_size=300", "concurrent=true"))
+    monkeypatch.setattr(
+        doctor, "USUAL", ("data=stdlib", "data.bytes=50kB", "vocab_size=300", "concurrent=true")
+    )
     with quiet.timing():
         assert doctor.main(["--repeat", "12"]) == OK
     out = capsys.readouterr().out
-    assert re.search(r"against itself on stdlib, 12 pairs of \d+ ms: [\d.]+ \([\d.]+ to [\d.]+\) by CPU time", out)
+    assert re.search(
+        r"against itself on stdlib, 12 pairs of \d+ ms: [\d.]+ \([\d.]+ to [\d.]+\) by CPU time",
+        out,
+    )
     assert re.search(r"Do not rank what is within [\d.]+ % of each other", out)
 
 

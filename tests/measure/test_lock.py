@@ -1,4 +1,6 @@
-"""One timed run at a time on a machine, unless concurrent=true is set, and then both records show it."""
+"""One timed run at a time on a machine, unless concurrent=true is set, and then both records show
+it.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,12 @@ def test_waiting_ends_at_once_when_it_is_interrupted(tmp_path: Path) -> None:
     with (
         lock.timing(),
         subprocess.Popen(
-            command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals
+            command,
+            cwd=tmp_path,
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=heed_signals,
         ) as waiting,
     ):
         assert waiting.stderr is not None
@@ -70,7 +77,9 @@ def test_runs_beside_each_other_are_marked(tmp_path: Path) -> None:
     with session_of(plan, tmp_path / "jobs") as session, lock.timing(concurrent=True):
         measure_task(plan.tasks[0], session)
         assert [record["concurrent"] for record in session.log.records()] == [True, True]
-    assert {record["concurrent"] for record in recorded_run(tmp_path, cells, rerun=True).records()} == {False}
+    assert {
+        record["concurrent"] for record in recorded_run(tmp_path, cells, rerun=True).records()
+    } == {False}
 
 
 def test_untimed_runs_do_not_wait(tmp_path: Path) -> None:
@@ -86,10 +95,14 @@ def test_locks_of_another_user_are_locks(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(os, "open", opened)
         assert lock.is_concurrent("timing")
     assert opened.call_args_list
-    assert not any(call.args[1] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) for call in opened.call_args_list)
+    assert not any(
+        call.args[1] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) for call in opened.call_args_list
+    )
 
 
-def test_a_lock_that_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_cannot_be_opened_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(lock.VARIABLE, str(tmp_path / "none"))
     with pytest.raises(Refusal, match="set BPE_HARNESS_LOCKS to a folder"), lock.timing():
         pytest.fail("it was not refused")

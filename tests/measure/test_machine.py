@@ -1,4 +1,6 @@
-"""Facts of the machine and software in a record are those of the system; interpreters that cannot run are named."""
+"""Facts of the machine and software in a record are those of the system; interpreters that cannot
+run are named.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_missing_facts_are_unavailable(root: Path) -> None:
     for name in ("smt", "turbo", "governor", "transparent_huge_pages"):
         assert facts[name] == "unavailable"
     assert facts["container"] == {"cpu_quota_cores": None, "memory_bytes": None}
-    assert {value for name, value in machine.interference().items() if name != "steal_seconds"} == {None}
+    assert {value for name, value in machine.interference().items() if name != "steal_seconds"} == {
+        None
+    }
     assert list(root.iterdir()) == []
 
 
@@ -52,13 +56,21 @@ def test_facts_are_those_of_the_kernel(root: Path) -> None:
     write(root, {"proc/pressure/cpu": "some avg10=0 total=3000000\nfull avg10=0 total=1\n"})
     assert machine.interference()["psi_cpu_seconds"] == 3.0
     facts = machine.machine()
-    assert (facts["cpu"], facts["smt"], facts["governor"]) == ("A Processor 9000", "on", "powersave")
+    assert (facts["cpu"], facts["smt"], facts["governor"]) == (
+        "A Processor 9000",
+        "on",
+        "powersave",
+    )
     assert facts["hypervisor"] == "yes"
     assert facts["memory_bytes"] > 1 << 20
 
 
-@pytest.mark.parametrize(("no_turbo", "boost", "state"), [("1", "", "off"), ("", "1", "on"), ("0", "", "on")])
-def test_turbo_is_read_from_either_driver(root: Path, no_turbo: str, boost: str, state: str) -> None:
+@pytest.mark.parametrize(
+    ("no_turbo", "boost", "state"), [("1", "", "off"), ("", "1", "on"), ("0", "", "on")]
+)
+def test_turbo_is_read_from_either_driver(
+    root: Path, no_turbo: str, boost: str, state: str
+) -> None:
     write(root, {f"{CPU}/intel_pstate/no_turbo": no_turbo, f"{CPU}/cpufreq/boost": boost})
     assert machine.machine()["turbo"] == state
 
@@ -79,7 +91,11 @@ def test_the_tightest_limit_of_all_groups_above_counts(root: Path) -> None:
 
 
 def test_compiled_modules_name_their_compiler(tmp_path: Path) -> None:
-    for name, content in (("thing", b"\x7fELF\0GCC: (Debian 12.2.0-14) 12.2.0\0"), ("odd", b"\x7fELF"), ("no", b"")):
+    for name, content in (
+        ("thing", b"\x7fELF\0GCC: (Debian 12.2.0-14) 12.2.0\0"),
+        ("odd", b"\x7fELF"),
+        ("no", b""),
+    ):
         (tmp_path / f"{name}{EXTENSION_SUFFIXES[0]}").write_bytes(content)
     assert machine.compilers(tmp_path) == ["GCC: (Debian 12.2.0-14) 12.2.0"]
 
@@ -89,7 +105,9 @@ def test_an_environment_has_versions_and_modules_but_no_place_and_no_host() -> N
     for private in (str(CHECKOUT), sys.prefix, str(Path.home()), os.uname().nodename):
         assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", json.dumps(environment))
     assert bool(environment["compilers"]) == any((CHECKOUT / "variants").rglob("*.so"))
-    assert {"hydra-core", "numpy", "pandas", "Cython", "omegaconf"} <= environment["packages"].keys()
+    assert {"hydra-core", "numpy", "pandas", "Cython", "omegaconf"} <= environment[
+        "packages"
+    ].keys()
     assert environment["packages"]["regex"] == machine.version("regex") != "unavailable"
     assert machine.version("no-such-package-anywhere") == "unavailable"
 
@@ -106,7 +124,9 @@ def test_another_interpreter_runs_a_trainer_and_one_that_cannot_is_refused(
     interpreters = f"interpreter={sys.executable},no-such-python,./none/python"
     first, *others = run("-m", "variant=heap", "data.path=text", "vocab_size=270", interpreters)
     assert (first["status"], first["identity"]["kind"]) == ("ok", "identical")
-    assert first["interpreter"].startswith(f"{platform.python_implementation()} {platform.python_version()} (")
+    assert first["interpreter"].startswith(
+        f"{platform.python_implementation()} {platform.python_version()} ("
+    )
     assert [(other["status"], other["interpreter"], other["reason"]) for other in others] == [
         (
             "skipped",
@@ -115,7 +135,10 @@ def test_another_interpreter_runs_a_trainer_and_one_that_cannot_is_refused(
         ),
         ("skipped", "none/python", "interpreter 'none/python' not found; give another path"),
     ]
-    for path, reason in (("./old", "CPython 3.7.16; trainers run under 3.9 or later"), ("/bin/true", "not a Python")):
+    for path, reason in (
+        ("./old", "CPython 3.7.16; trainers run under 3.9 or later"),
+        ("/bin/true", "not a Python"),
+    ):
         with pytest.raises(Refusal, match=reason):
             run("variant=heap", "data.path=text", "vocab_size=270", f"interpreter={path}")
 
@@ -130,7 +153,13 @@ def test_python_stages_are_proved_under_pypy_and_compiled_ones_are_skipped(
     arguments = "data.path=text", "vocab_size=270", "interpreter=pypy3"
     for record in run("variants=[python,cpp,cython,flat_file]", *arguments):
         assert record["interpreter"].startswith("PyPy")
-        if "python" in registry.variants()[record["variant"]].tags and record["variant"] != "heap_max":
-            assert (record["status"], record["identity"]["kind"]) in (("ok", "identical"), ("ok", "unproved"))
+        if (
+            "python" in registry.variants()[record["variant"]].tags
+            and record["variant"] != "heap_max"
+        ):
+            assert (record["status"], record["identity"]["kind"]) in (
+                ("ok", "identical"),
+                ("ok", "unproved"),
+            )
         else:
             assert record["status"] == "skipped"

@@ -1,4 +1,6 @@
-"""One measurement survives what it measures, reports what happened, and believes no answer that is contradicted."""
+"""One measurement survives what it measures, reports what happened, and believes no answer that is
+contradicted.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from variants.contract import TieBreak, WordCounts
 from variants.heap import train
 
 pytestmark = pytest.mark.xdist_group("one after the other")
-WORDS = WordCounts.from_items([(b"low", 5), (b"lower", 2), (b"widest", 3), (b"newest", 6), (b"\x00\xff\x00\xff", 2)])
+WORDS = WordCounts.from_items(
+    [(b"low", 5), (b"lower", 2), (b"widest", 3), (b"newest", 6), (b"\x00\xff\x00\xff", 2)]
+)
 NUM_MERGES = 8
 MERGES = train(WORDS, NUM_MERGES)
 Measure = Callable[..., tuple[Answer, Path]]
@@ -50,13 +54,20 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
         "tie_break": "greatest_bytes",
         "min_count": 1,
     }
-    corpus = {"path": str(tmp_path / "text"), "special_tokens": [], "pattern": "[a-z]+", "partial": True}
+    corpus = {
+        "path": str(tmp_path / "text"),
+        "special_tokens": [],
+        "pattern": "[a-z]+",
+        "partial": True,
+    }
 
     def run(target: str, limits: Limits | None = None, **others: Any) -> tuple[Answer, Path]:
         what = {"kind": "count", "corpus": corpus} if target.startswith("counter_") else training
         target = target if ":" in target else f"unruly:{target}"
         job = {"target": target, "params": {}, "threads": 1, **what, **others}
-        return measure(job, tmp_path / "output", limits or Limits(wall_seconds=30)), tmp_path / "output"
+        return measure(
+            job, tmp_path / "output", limits or Limits(wall_seconds=30)
+        ), tmp_path / "output"
 
     return run
 
@@ -67,7 +78,9 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
 BEFORE_ITS_CALL = r"0\.\d+ s of CPU time between receiving the job and starting the call; at most 0\.\d+ s is allowed"
 OTHERS = {
     **TRICKS,
-    "unruly:nothing": error("AttributeError: module 'unruly' has no attribute 'nothing'", slow=True),
+    "unruly:nothing": error(
+        "AttributeError: module 'unruly' has no attribute 'nothing'", slow=True
+    ),
     "not_there:train": error("ModuleNotFoundError: No module named 'not_there'"),
     "early_learners:helped": ok(cpu_seconds=0.2, slow=True),
     "early_learners:train": error(r"LookupError: there is no job yet: \[\]" + PLACE),
@@ -85,12 +98,20 @@ ROWS: list[tuple[str, dict[str, Any], Outcome]] = [
 
 @pytest.mark.parametrize(
     ("target", "job", "outcome"),
-    [pytest.param(*row, id="-".join([row[0], *row[1]]), marks=slow if row[2].slow else ()) for row in ROWS],
+    [
+        pytest.param(*row, id="-".join([row[0], *row[1]]), marks=slow if row[2].slow else ())
+        for row in ROWS
+    ],
 )
 def test_every_trick_has_its_outcome(
-    measured: Measure, monkeypatch: pytest.MonkeyPatch, target: str, job: dict[str, Any], outcome: Outcome
+    measured: Measure,
+    monkeypatch: pytest.MonkeyPatch,
+    target: str,
+    job: dict[str, Any],
+    outcome: Outcome,
 ) -> None:
-    monkeypatch.setenv("PYTHONUNBUFFERED", "1")  # a process that cannot write what is buffered ends otherwise
+    # a process that cannot write what is buffered ends otherwise
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
     answer, output = measured(target, **job)
     assert answer["status"] == outcome.status, answer
     assert re.fullmatch(outcome.reason, str(answer["reason"]))
@@ -109,7 +130,9 @@ def test_a_rejected_job_runs_once_more(
     measured: Measure, monkeypatch: pytest.MonkeyPatch, rejections: int, status: str
 ) -> None:
     verdicts = iter(["it used too much"] * rejections)
-    monkeypatch.setattr("harness.measure.process.ProcessAccount.check", lambda *_: next(verdicts, None))
+    monkeypatch.setattr(
+        "harness.measure.process.ProcessAccount.check", lambda *_: next(verdicts, None)
+    )
     answer, output = measured("takes_two")
     assert answer["status"] == status
     assert next(verdicts, None) is None
@@ -127,12 +150,22 @@ class LazyBytes(bytes):
 @pytest.mark.parametrize(
     "wrong",
     [
-        *(("a", "b"), (b"a", b"b", b""), (b"a",), (bytearray(b"a"), b"b"), b"ab", {b"a": 1, b"b": 2}, "x" * 10_000),
+        *(
+            ("a", "b"),
+            (b"a", b"b", b""),
+            (b"a",),
+            (bytearray(b"a"), b"b"),
+            b"ab",
+            {b"a": 1, b"b": 2},
+            "x" * 10_000,
+        ),
         *(LazyPair((b"a", b"b")), (LazyBytes(b"a"), b"b")),
     ],
 )
 def test_a_merge_is_a_plain_pair_of_plain_bytes(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"^merge 2 is .{,220}; only a plain tuple of two plain bytes is a merge$"):
+    with pytest.raises(
+        ValueError, match=r"^merge 2 is .{,220}; only a plain tuple of two plain bytes is a merge$"
+    ):
         expect_merges([(b"a", b"b"), wrong])
 
 
@@ -142,7 +175,10 @@ def test_a_merge_is_a_plain_pair_of_plain_bytes(wrong: Any) -> None:
         (b"\xff\x00 garbage", "Expecting value"),
         (b'{"status": "ok", "reason": null}', "missing required field"),
         (answer_text().replace("0.001", "NaN"), "Expected `float`.*total`"),
-        (answer_text().replace('"tallies": {}', '"tallies": {"pops": -3}'), "Expected `int` >= 0.*tallies"),
+        (
+            answer_text().replace('"tallies": {}', '"tallies": {"pops": -3}'),
+            "Expected `int` >= 0.*tallies",
+        ),
         (answer_text().replace('"merges_done": 8', f'"merges_done": {10**400}'), "merges_done`"),
         (lambda path: path.symlink_to("/dev/zero"), "answer.json is not a plain file"),
     ],
@@ -158,7 +194,10 @@ def test_an_answer_must_be_whole(tmp_path: Path, answer: Any, message: str) -> N
     [
         (packed(MERGES[:-1]), "7 merges, not 8"),
         (os.mkfifo, "merges is not a plain file"),
-        (lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 4 << 40), "merges has 4398046511104 bytes"),
+        (
+            lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 4 << 40),
+            "merges has 4398046511104 bytes",
+        ),
     ],
 )
 def test_merges_must_be_whole(tmp_path: Path, merges: Any, message: str) -> None:
@@ -179,7 +218,9 @@ def put(path: Path, content: Any) -> None:
 # Limits
 
 
-@pytest.mark.parametrize(("trainer", "made"), [("hangs_after_some_merges", 5), ("stops_on_request", 3)])
+@pytest.mark.parametrize(
+    ("trainer", "made"), [("hangs_after_some_merges", 5), ("stops_on_request", 3)]
+)
 def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
     measured: Measure, monkeypatch: pytest.MonkeyPatch, trainer: str, made: int
 ) -> None:
@@ -198,7 +239,10 @@ ENDLESS = (*NEVER_END, "prints_without_end", "talks_without_end")
 def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, trainer: str) -> None:
     seconds = 0.001 if trainer == "early_learners:sleepy" else 0.8
     answer, output = measured(trainer, Limits(wall_seconds=seconds))
-    assert answer["status"] == "timeout" or (answer["status"], trainer) == ("rejected", "talks_without_end")
+    assert answer["status"] == "timeout" or (answer["status"], trainer) == (
+        "rejected",
+        "talks_without_end",
+    )
     assert answer["status"] == "rejected" or answer["reason"] == f"over limits.wall={seconds:g} s"
     assert len(answer["stderr_tail"]) <= 2000
     assert sum(file.stat().st_size for file in output.iterdir()) < 1000
@@ -208,7 +252,9 @@ def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, traine
         assert answer["peak_rss_bytes"] > 0  # as the parent saw it
 
 
-@pytest.mark.parametrize("trainer", ["lets_children_allocate", "allocates_without_end", "allocates_at_once"])
+@pytest.mark.parametrize(
+    "trainer", ["lets_children_allocate", "allocates_without_end", "allocates_at_once"]
+)
 def test_a_trainer_over_its_memory_is_ended(measured: Measure, trainer: str) -> None:
     answer, _ = measured(trainer, Limits(wall_seconds=30, memory_bytes=100_000_000))
     by_itself = "an allocation failed under the memory limit"
@@ -227,7 +273,11 @@ def started_in(folder: Path) -> list[int]:
     return [int(line) for line in numbers.read_text().split()] if numbers.exists() else []
 
 
-LEFT = ("leaves_a_child_in_a_session_of_its_own", 1), ("leaves_a_child_and_hangs", 1), ("multiplies", 20)
+LEFT = (
+    ("leaves_a_child_in_a_session_of_its_own", 1),
+    ("leaves_a_child_and_hangs", 1),
+    ("multiplies", 20),
+)
 
 
 @pytest.mark.parametrize(("trainer", "processes"), first_fast(LEFT, 2))
@@ -240,7 +290,9 @@ def test_no_process_is_left_behind(
     assert answer["status"] == ("timeout" if hangs else "ok")
     started = started_in(tmp_path)
     assert len(started) >= processes
-    wait_until(lambda: not any(map(is_running, started)), f"the end of the processes that {trainer}")
+    wait_until(
+        lambda: not any(map(is_running, started)), f"the end of the processes that {trainer}"
+    )
 
 
 def test_an_interruption_ends_measurements_in_every_thread(
@@ -261,14 +313,21 @@ def test_an_interruption_ends_measurements_in_every_thread(
 @pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(
     ("trainer", "processes"),
-    first_fast([("hangs_with_every_descriptor_closed", 1), ("holds_the_lock_beside_a_stranger", 2)]),
+    first_fast(
+        [("hangs_with_every_descriptor_closed", 1), ("holds_the_lock_beside_a_stranger", 2)]
+    ),
 )
 def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
     tmp_path: Path, trainer: str, processes: int
 ) -> None:
     """Its pipe is closed, or nothing in it can run; nor can any signal."""
     job = {"kind": "train", "target": f"unruly:{trainer}", "params": {}, "threads": 1}
-    job |= {"words": str(tmp_path / "words"), "num_merges": 1, "tie_break": "greatest_bytes", "min_count": 1}
+    job |= {
+        "words": str(tmp_path / "words"),
+        "num_merges": 1,
+        "tie_break": "greatest_bytes",
+        "min_count": 1,
+    }
     program = (
         "import json, sys; from pathlib import Path; from harness.measure.process import Limits, measure\n"
         "measure(json.loads(sys.argv[1]), Path(sys.argv[2]), Limits())"
@@ -277,7 +336,10 @@ def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
     with subprocess.Popen(command, cwd=CHECKOUT) as parent:
         wait_until(lambda: len(started_in(tmp_path)) == processes, "the hanging")
         parent.kill()
-    wait_until(lambda: not any(map(is_running, started_in(tmp_path))), "the end of the measured process and its child")
+    wait_until(
+        lambda: not any(map(is_running, started_in(tmp_path))),
+        "the end of the measured process and its child",
+    )
 
 
 @slow
@@ -292,7 +354,8 @@ def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
 def test_nothing_of_an_earlier_block_is_found(
     measured: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainer: str, printed: str
 ) -> None:
-    of_no_environment = getattr(sys, "_base_executable", sys.executable)  # others have no packages of a user's own
+    # others have no packages of a user's own
+    of_no_environment = getattr(sys, "_base_executable", sys.executable)
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
         interpreter = of_no_environment if trainer.startswith("planting") else sys.executable
@@ -347,13 +410,21 @@ def test_an_answer_has_its_account(measured: Measure) -> None:
     answer, _ = measured("works_and_reports")
     witness, seconds, disturbance = answer["witness"], answer["seconds"], answer["disturbance"]
     assert set(seconds) == {"init", "max", "update"}
-    assert 0.25 <= seconds["init"] <= sum(seconds.values()) <= answer["total"] <= witness["wall_seconds"]
+    assert (
+        0.25
+        <= seconds["init"]
+        <= sum(seconds.values())
+        <= answer["total"]
+        <= witness["wall_seconds"]
+    )
     assert answer["cpu_seconds"] == witness["cpu_seconds"] > answer["system_seconds"] >= 0
     assert answer["peak_rss_bytes"] > 0
     assert answer["tallies"]["heap_pushes"] > 0
     assert min(value for value in disturbance.values() if value is not None) >= 0
     if Path("/proc/pressure/cpu").exists():
-        assert None not in [disturbance[name] for name in ("psi_cpu_seconds", "psi_io_seconds", "steal_seconds")]
+        assert None not in [
+            disturbance[name] for name in ("psi_cpu_seconds", "psi_io_seconds", "steal_seconds")
+        ]
 
 
 def test_a_long_import_is_recorded_and_belongs_to_no_total(measured: Measure) -> None:
@@ -366,4 +437,6 @@ def test_a_long_import_is_recorded_and_belongs_to_no_total(measured: Measure) ->
 def test_the_manifest_of_a_counter_is_not_believed(measured: Measure) -> None:
     answer, _ = measured("counter_that_forges_its_manifest")
     words = WordCounts.from_items([(b"low", 2), (b"lower", 1)])
-    assert {name: answer["words"][name] for name in ("words", "pre_tokens", "sha256")} == exchange.facts(words)
+    assert {
+        name: answer["words"][name] for name in ("words", "pre_tokens", "sha256")
+    } == exchange.facts(words)

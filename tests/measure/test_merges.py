@@ -1,4 +1,6 @@
-"""Merges as ids spell what a list of bytes holds, pass to the parent as they are, and are refused if too long."""
+"""Merges as ids spell what a list of bytes holds, pass to the parent as they are, and are refused
+if too long.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,16 @@ from variants.contract import Merge, Merges
 
 
 def random_ids(dice: random.Random, number: int) -> array[int]:
-    """Pairs of any tokens before them, the newest most often, so that tokens grow on either side and on both."""
+    """Pairs of any tokens before them, the newest most often, so that tokens grow on either side
+    and on both.
+    """
     ids = array("I")
     for place in range(number):
         newest = 255 + place
-        either = [dice.choice((newest, dice.randrange(97, 256 + place))), dice.randrange(97, 256 + min(place, 3))]
+        either = [
+            dice.choice((newest, dice.randrange(97, 256 + place))),
+            dice.randrange(97, 256 + min(place, 3)),
+        ]
         dice.shuffle(either)
         ids.extend(either)
     return ids
@@ -51,7 +58,9 @@ def test_merges_spell_what_a_list_holds(seed: int, monkeypatch: pytest.MonkeyPat
 
 
 def test_merges_are_equal_if_they_spell_the_same_grow_and_are_pickled() -> None:
-    other_ids = [Merges(array("I", [97, 97, 97, 256, 256, 97, *last])) for last in ([97, 257], [97, 258])]
+    other_ids = [
+        Merges(array("I", [97, 97, 97, 256, 256, 97, *last])) for last in ([97, 257], [97, 258])
+    ]
     assert other_ids[0] == other_ids[1] == Merges(copy.copy(other_ids[1].ids)) == list(other_ids[0])
     merges = Merges(array("I", [97, 98]))
     assert merges not in ([(b"a", b"a")], [], Merges(), ())

@@ -42,7 +42,8 @@ def test_a_digest_is_that_of_a_module_and_its_imports(package: Path) -> None:
     assert source_sha256("mine.deep.train:f") == before is not None
     for name in FILES:
         changed = before
-        (package / name).write_text(FILES[name] + "def (\n")  # a file that does not parse counts by its bytes
+        # a file that does not parse counts by its bytes
+        (package / name).write_text(FILES[name] + "def (\n")
         before = source_sha256("mine.deep.train:f")
         assert before not in (changed, None)
         (package / name).write_text(FILES[name] + "# changed\n")
@@ -51,7 +52,9 @@ def test_a_digest_is_that_of_a_module_and_its_imports(package: Path) -> None:
 
 def test_a_missing_module_has_no_digest(package: Path) -> None:
     assert package.is_dir()
-    assert [source_sha256(target) for target in ("not_a_package.module:train", "mine.missing:train", "")] == [None] * 3
+    assert [
+        source_sha256(target) for target in ("not_a_package.module:train", "mine.missing:train", "")
+    ] == [None] * 3
 
 
 def test_every_variant_has_a_digest_and_compiled_ones_count_by_what_was_built() -> None:
@@ -71,10 +74,20 @@ def test_a_trainer_edited_between_two_runs_of_one_process_is_recorded_with_its_n
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text(TEXT)
     recorded: list[Any] = []
-    for source in ("from variants.heap import train\n", "def train(*_, **__):\n    raise RuntimeError('edited')\n"):
+    for source in (
+        "from variants.heap import train\n",
+        "def train(*_, **__):\n    raise RuntimeError('edited')\n",
+    ):
         (tmp_path / "edited.py").write_text(source)
-        recorded += run("data.path=text.txt", "vocab_size=260", "variant._target_=edited:train", "results=results")
+        recorded += run(
+            "data.path=text.txt",
+            "vocab_size=260",
+            "variant._target_=edited:train",
+            "results=results",
+        )
     assert [record["status"] for record in recorded] == ["ok", "error"]
     assert recorded[0]["source_sha256"] != recorded[1]["source_sha256"]
-    stored = [record["source_sha256"] for record in read_records(["results"]) if record["cell"] == "train"]
+    stored = [
+        record["source_sha256"] for record in read_records(["results"]) if record["cell"] == "train"
+    ]
     assert stored == [record["source_sha256"] for record in recorded]

@@ -1,6 +1,8 @@
-"""The compiled replay finds the first wrong merge where replaying with all counts finds it, whatever list it is given.
+"""The compiled replay finds the first wrong merge where replaying with all counts finds it,
+whatever list it is given.
 
-The slow tests break it on purpose and see that these lists show it, and run it under the compiler's sanitizers.
+The slow tests break it on purpose and see that these lists show it, and run it under the compiler's
+sanitizers.
 """
 
 from __future__ import annotations
@@ -18,13 +20,22 @@ from random_extensions import random_list, random_pieces, random_table, spoilt
 from sanitizers import HERE, case_text, sanitized, veto_numbers
 from workbench import first_fast
 
-from harness.proof.prove import can_judge, columns_of, inherited_first, judge, token_ids, tokens_left
+from harness.proof.prove import (
+    can_judge,
+    columns_of,
+    inherited_first,
+    judge,
+    token_ids,
+    tokens_left,
+)
 from harness.proof.true_counts import TrueCounts, replay
 from variants import heap, naive, naive_extending, vetoes
 from variants.contract import Merge, TieBreak, WordCounts
 from variants.vetoes import limits_of
 
-_replay = pytest.importorskip("harness.proof.native._replay", reason="the compiled part is not built")
+_replay = pytest.importorskip(
+    "harness.proof.native._replay", reason="the compiled part is not built"
+)
 
 NATIVE = HERE.parents[1] / "harness" / "proof" / "native"
 GREATEST = TieBreak.GREATEST_BYTES
@@ -33,17 +44,30 @@ Case = tuple[WordCounts, list[Merge], int, dict[str, Any]]
 SETTINGS: tuple[dict[str, Any], ...] = (
     {},
     {"guess_scale": 30.0},
-    {"guess_scale": 1e9, "wide_symbols": True},  # so far too high that pairs that matter are left out, and noticed
+    # so far too high that pairs that matter are left out, and noticed
+    {"guess_scale": 1e9, "wide_symbols": True},
     {"guess_scale": 0.0, "wide_positions": True},
 )
 VETOES = (
-    *("none", "superbpe", "bytes:3", "characters:2", "whole_characters", "[whole_characters,bytes:6]"),
+    *(
+        "none",
+        "superbpe",
+        "bytes:3",
+        "characters:2",
+        "whole_characters",
+        "[whole_characters,bytes:6]",
+    ),
     "[protected:61.e6b395,whole_characters]",
 )
 
 
 def expected(
-    words: WordCounts, merges: Sequence[Merge], num_merges: int, *, tie_break: TieBreak, **options: Any
+    words: WordCounts,
+    merges: Sequence[Merge],
+    num_merges: int,
+    *,
+    tie_break: TieBreak,
+    **options: Any,
 ) -> tuple[int, bool]:
     """The result by the replay that keeps all counts and judges every merge."""
     replayed = replay(words, merges, tie_breaks=[tie_break], **options)
@@ -53,7 +77,9 @@ def expected(
 
 
 def lists(seed: int) -> Iterator[Case]:
-    """Right and wrong lists of merges for a table, how many were requested, and under which rules."""
+    """Right and wrong lists of merges for a table, how many were requested, and under which
+    rules.
+    """
     dice = random.Random(seed)
     words = WordCounts.from_items(random_table(dice).items())
     for tie_break in TieBreak:
@@ -62,7 +88,10 @@ def lists(seed: int) -> Iterator[Case]:
         merges = naive.train(words, num_merges, **rules)
         yield words, merges, num_merges, rules
         yield words, spoilt(merges, dice), num_merges, rules
-        others = {"tie_break": dice.choice(list(TieBreak)), "min_count": dice.choice((1, min_count))}
+        others = {
+            "tie_break": dice.choice(list(TieBreak)),
+            "min_count": dice.choice((1, min_count)),
+        }
         yield words, merges, num_merges, others
 
 
@@ -73,7 +102,12 @@ def test_first_wrong_merge_is_the_one_that_all_counts_show(block: int) -> None:
         for number, (words, merges, num_merges, rules) in enumerate(lists(seed)):
             settings = SETTINGS[(seed + number) % len(SETTINGS)]
             result = judge(words, merges, num_merges, **rules, **settings)
-            assert result == expected(words, merges, num_merges, **rules), (seed, number, merges, settings)
+            assert result == expected(words, merges, num_merges, **rules), (
+                seed,
+                number,
+                merges,
+                settings,
+            )
             wrong += result != (len(merges), False)
     assert wrong > 20
 
@@ -82,22 +116,40 @@ def test_first_wrong_merge_is_the_one_that_all_counts_show(block: int) -> None:
 @pytest.mark.parametrize(
     "items",
     [
-        *([(word, 3)] for word in (b"a" * 999, b"ab" * 700, b"aab" * 400, bytes(2000), b"\xff\x00" * 600 + b"\xff")),
+        *(
+            [(word, 3)]
+            for word in (
+                b"a" * 999,
+                b"ab" * 700,
+                b"aab" * 400,
+                bytes(2000),
+                b"\xff\x00" * 600 + b"\xff",
+            )
+        ),
         # Words of all bytes, with weights of all sizes.
         [
-            (dice.randbytes(dice.randint(1, 3)) + b"-" * dice.randint(0, 9), 1 + int(dice.paretovariate(0.3)) % 2**40)
+            (
+                dice.randbytes(dice.randint(1, 3)) + b"-" * dice.randint(0, 9),
+                1 + int(dice.paretovariate(0.3)) % 2**40,
+            )
             for dice in [random.Random(0)]
             for _ in range(10_000)
         ],
     ],
     ids=["run", "pairs", "threes", "zeros", "two bytes", "many words"],
 )
-def test_long_words_and_large_tables(items: list[tuple[bytes, int]], settings: dict[str, Any]) -> None:
+def test_long_words_and_large_tables(
+    items: list[tuple[bytes, int]], settings: dict[str, Any]
+) -> None:
     words = WordCounts.from_items(items)
     merges = heap.train(words, 150)
     number = len(merges)
     worse = [*merges[:-2], merges[-1], merges[-2]]
-    for claimed, result in ((merges, (number, False)), (merges[:-1], (number - 1, True)), (worse, (number - 2, False))):
+    for claimed, result in (
+        (merges, (number, False)),
+        (merges[:-1], (number - 1, True)),
+        (worse, (number - 2, False)),
+    ):
         assert judge(words, claimed, number, tie_break=GREATEST, **settings) == result
         assert expected(words, claimed, number, tie_break=GREATEST) == result
 
@@ -113,13 +165,17 @@ def test_long_words_and_large_tables(items: list[tuple[bytes, int]], settings: d
         ([(b"ab", 1)], [], 1, (0, True)),
     ],
 )
-def test_empty_lists(items: list[tuple[bytes, int]], merges: list[Merge], num_merges: int, result: object) -> None:
+def test_empty_lists(
+    items: list[tuple[bytes, int]], merges: list[Merge], num_merges: int, result: object
+) -> None:
     assert judge(WordCounts.from_items(items), merges, num_merges, tie_break=GREATEST) == result
 
 
 def test_counts_that_may_overflow_are_refused() -> None:
     words = WordCounts.from_columns([b"abc", b"ab"], [2**62, 1])
-    with pytest.raises(ValueError, match=r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"):
+    with pytest.raises(
+        ValueError, match=r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"
+    ):
         judge(words, [(b"a", b"b")], 1, tie_break=GREATEST)
 
 
@@ -146,7 +202,10 @@ def extensions(seed: int) -> Iterator[Case]:
         return
     words = WordCounts.from_items(pieces.items())
     num_merges = len(inherited) + dice.choice((0, 5, 60))
-    rules: dict[str, Any] = {"tie_break": dice.choice(list(TieBreak)), "min_count": dice.choice((1, 1, 2))}
+    rules: dict[str, Any] = {
+        "tie_break": dice.choice(list(TieBreak)),
+        "min_count": dice.choice((1, 1, 2)),
+    }
     options = {**rules, "inherited": inherited, "inheriting": inheriting, "veto": veto}
     merges = naive_extending.train(words, num_merges, **options)
     unvetoed = naive_extending.train(words, num_merges, **rules, inherited=inherited)
@@ -161,12 +220,16 @@ def test_extensions_are_judged_as_all_counts_judge_them(block: int) -> None:
         cases = list(extensions(seed))
         for number, (words, claimed, num_merges, options) in enumerate(cases):
             want = expected(words, claimed, num_merges, **options)
-            result = judge(words, claimed, num_merges, **options, **SETTINGS[(seed + number) % len(SETTINGS)])
+            result = judge(
+                words, claimed, num_merges, **options, **SETTINGS[(seed + number) % len(SETTINGS)]
+            )
             if len(options["inherited"]) <= want[0] < min(len(claimed), num_merges):
                 assert result == want, (seed, claimed)
             proved.append(result == (len(claimed), False))
             assert proved[-1] == (claimed == cases[0][1]), (seed, claimed)
-            assert tokens_left(words, claimed) == TrueCounts(words, inherited=claimed).text.tokens, (seed, claimed)
+            assert (
+                tokens_left(words, claimed) == TrueCounts(words, inherited=claimed).text.tokens
+            ), (seed, claimed)
     assert proved.count(True) > 30
     assert proved.count(False) > 30
 
@@ -182,11 +245,15 @@ def test_own_vetoes_and_lists_that_spell_a_token_twice_cannot_be_judged() -> Non
 
 
 def driver_cases(path: Path, cases: Iterable[Case]) -> list[str]:
-    """Write cases for tests/support/replay_driver.cpp; returns the lines that it should print, as the module judges."""
+    """Write cases for tests/support/replay_driver.cpp; returns the lines that it should print, as
+    the module judges.
+    """
     texts, want = [], []
     for number, (words, merges, num_merges, options) in enumerate(cases):
         tie_break, veto = list(TieBreak).index(options["tie_break"]), options.get("veto")
-        claimed, stays = inherited_first(merges, options.get("inherited", ()), options.get("inheriting", "kept"))
+        claimed, stays = inherited_first(
+            merges, options.get("inherited", ()), options.get("inheriting", "kept")
+        )
         lefts, rights = token_ids(claimed[: num_merges + stays.count(False)])
         if len(lefts) < len(stays):
             continue
@@ -205,7 +272,15 @@ def driver_cases(path: Path, cases: Iterable[Case]) -> list[str]:
         settings = ((1, 0), (30, 0), (1e9, 1), (0, 2))[number % 4]
         inherited = (*veto_numbers(veto), len(stays), *map(int, stays))
         claims = [token for pair in zip(lefts, rights, strict=True) for token in pair]
-        numbers = (num_merges, options["min_count"], tie_break, *settings, *inherited, len(lefts), *claims)
+        numbers = (
+            num_merges,
+            options["min_count"],
+            tie_break,
+            *settings,
+            *inherited,
+            len(lefts),
+            *claims,
+        )
         texts.append(case_text(numbers, dict(words)))
     path.write_text("".join(texts))
     return want
@@ -223,12 +298,24 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
 
 # The header, a line of it, and what breaks it
 BROKEN = (
-    ("replay_order", "last_taken_.empty() && !tokens_.before(pair", "last_taken_.empty() && tokens_.before(pair"),
+    (
+        "replay_order",
+        "last_taken_.empty() && !tokens_.before(pair",
+        "last_taken_.empty() && tokens_.before(pair",
+    ),
     ("replay_order", "return found != last_taken_.end() && ", "return false && "),
-    ("replay_order", "starts_[one] > starts_[other] ? 1 : -1;", "starts_[one] < starts_[other] ? 1 : -1;"),
+    (
+        "replay_order",
+        "starts_[one] > starts_[other] ? 1 : -1;",
+        "starts_[one] < starts_[other] ? 1 : -1;",
+    ),
     ("replay_order", "number(one) < number(other)", "one < other"),
     ("replay", "if (pair.key) examine(pair);", "(void)pair;"),
-    ("replay", "        examine(*pair);\n        pair->count -= weight;", "        pair->count -= weight;"),
+    (
+        "replay",
+        "        examine(*pair);\n        pair->count -= weight;",
+        "        pair->count -= weight;",
+    ),
     ("replay", "token == made ? key_of(right, left) : key_of(token, left)", "key_of(token, left)"),
     ("replay", "after == made ? static_cast<Symbol>(gap) : after;", "after;"),
     ("replay", "symbols[at + left_length] = static_cast<Symbol>(swallowed);", ""),
@@ -256,7 +343,9 @@ def test_broken_replay_is_noticed(
     broken = headers / f"{header}.hpp"
     assert broken.read_text().count(right) == 1
     broken.write_text(broken.read_text().replace(right, wrong))
-    program = sanitized("replay_driver.cpp", "undefined", tmp_path, f"-I{headers}", "-O0", "-fno-sanitize=all")
+    program = sanitized(
+        "replay_driver.cpp", "undefined", tmp_path, f"-I{headers}", "-O0", "-fno-sanitize=all"
+    )
     cases, want = many_cases
     try:
         ended = subprocess.run([program, cases], capture_output=True, text=True, timeout=60)

@@ -1,8 +1,9 @@
 """Every variant and every word counter of the registry passes the conformance suite.
 
-What cannot run on this machine is skipped with its reason. The environment variable BPE_HARNESS_REQUIRE lists names and
-tags, separated by commas, that may not be skipped: whoever sets up a machine knows what must run there. Most of the
-presets of the C++ grid are slow tests, because there are so many.
+What cannot run on this machine is skipped with its reason. The environment variable
+BPE_HARNESS_REQUIRE lists names and tags, separated by commas, that may not be skipped: whoever sets
+up a machine knows what must run there. Most of the presets of the C++ grid are slow tests, because
+there are so many.
 """
 
 from __future__ import annotations
@@ -27,26 +28,54 @@ from variants.counting.processes import processes
 
 CARDS: dict[str, Any] = {**registry.counters(), **registry.variants()}
 REQUESTED = [name for name in os.environ.get("BPE_HARNESS_REQUIRE", "").split(",") if name]
-registry.select(name for name in REQUESTED if name not in registry.counters())  # refuses what does not exist
-REQUIRED = {name for name, card in CARDS.items() if {name, *getattr(card, "tags", ())} & set(REQUESTED)}
+# refuses what does not exist
+registry.select(name for name in REQUESTED if name not in registry.counters())
+REQUIRED = {
+    name for name, card in CARDS.items() if {name, *getattr(card, "tags", ())} & set(REQUESTED)
+}
 TRAINER_CHECKS = trainer_checks()
 COUNTER_CHECKS = counter_checks()
-# What trains from a file has no words to be checked with; tests/variants/test_peers.py has its checks.
-TRAINERS = {name: card for name, card in registry.variants().items() if "from_file" not in card.tags}
+# What trains from a file has no words to be checked with; tests/variants/test_peers.py has its
+# checks.
+TRAINERS = {
+    name: card for name, card in registry.variants().items() if "from_file" not in card.tags
+}
 # Every hash map, hash, index, maximum, update and way of passing words once.
 FAST_PRESETS = {
-    *("cpp_updater", "cpp_omp_v1_hash", "cpp_omp_v3", "cpp_omp_v4", "cpp_omp_v8", "cpp_omp_v2_hash2", "cpp_step2"),
-    *("cpp_step2_v3", "cpp_fine_grained_omp_v7_emhash8_set9", "cpp_fine_grained_heap_emhash8_set9_opt"),
+    *(
+        "cpp_updater",
+        "cpp_omp_v1_hash",
+        "cpp_omp_v3",
+        "cpp_omp_v4",
+        "cpp_omp_v8",
+        "cpp_omp_v2_hash2",
+        "cpp_step2",
+    ),
+    *(
+        "cpp_step2_v3",
+        "cpp_fine_grained_omp_v7_emhash8_set9",
+        "cpp_fine_grained_heap_emhash8_set9_opt",
+    ),
     "cpp_fine_grained_heap_boost_set9_opt",
 }
 PRESETS = {name for name, card in TRAINERS.items() if "cpp" in card.tags}
 FAST = {"flat", "native"}
-CUTS = ("F04", "F06", "F07", "F14", "self_overlap_repeated", "first_of_two_invalid", "special_across_4096")
+CUTS = (
+    "F04",
+    "F06",
+    "F07",
+    "F14",
+    "self_overlap_repeated",
+    "first_of_two_invalid",
+    "special_across_4096",
+)
 
 
 @functools.cache
 def missing(name: str) -> str | None:
-    """Why a variant or counter cannot run on this machine, found by the smallest run there is; None if it can."""
+    """Why a variant or counter cannot run on this machine, found by the smallest run there is; None
+    if it can.
+    """
     smallest = (WordCounts.from_items([(b"ab", 1)]), 1) if name in TRAINERS else (Corpus(__file__),)
     try:
         registry.resolve(CARDS[name].target)(*smallest, **CARDS[name].params)
@@ -60,7 +89,9 @@ def missing(name: str) -> str | None:
 
 
 def present(name: str) -> Callable[..., Any]:
-    """The card's function with its parameters; skips the test if it cannot run here, fails it if it is required."""
+    """The card's function with its parameters; skips the test if it cannot run here, fails it if it
+    is required.
+    """
     if reason := missing(name):
         if name in REQUIRED:
             pytest.fail(f"{name} must run here (BPE_HARNESS_REQUIRE) and does not: {reason}")
@@ -69,15 +100,22 @@ def present(name: str) -> Callable[..., Any]:
 
 
 def cases(names: list[str], checks: list[Check]) -> list[Any]:
-    """The checks of a group are one test: thousands of tests that take a moment each take a minute to be reported."""
+    """The checks of a group are one test: thousands of tests that take a moment each take a minute
+    to be reported.
+    """
     return [
         pytest.param(
-            name, group, id=f"{name}-{title}".replace(" ", "-"), marks=[pytest.mark.slow] * is_slow + together(group[0])
+            name,
+            group,
+            id=f"{name}-{title}".replace(" ", "-"),
+            marks=[pytest.mark.slow] * is_slow + together(group[0]),
         )
         for name in names
         for title in dict.fromkeys(check.group for check in checks)
         for group in [[check for check in checks if check.group == title]]
-        for is_slow in [name in PRESETS - FAST_PRESETS or (title in TAKING_SECONDS and name not in FAST)]
+        for is_slow in [
+            name in PRESETS - FAST_PRESETS or (title in TAKING_SECONDS and name not in FAST)
+        ]
     ]
 
 
@@ -86,7 +124,10 @@ def cases(names: list[str], checks: list[Check]) -> list[Any]:
     [
         *cases(list(TRAINERS), TRAINER_CHECKS),
         *cases(list(registry.counters()), COUNTER_CHECKS),
-        *cases([name for name, card in TRAINERS.items() if "extends" in card.tags], extension_checks(list(TieBreak))),
+        *cases(
+            [name for name, card in TRAINERS.items() if "extends" in card.tags],
+            extension_checks(list(TieBreak)),
+        ),
     ],
 )
 def test_variant_or_counter_conforms(name: str, checks: list[Check]) -> None:
@@ -95,15 +136,23 @@ def test_variant_or_counter_conforms(name: str, checks: list[Check]) -> None:
         pytest.skip(f"{', '.join(skipped)} cannot run here")
 
 
-@pytest.mark.parametrize("name", [name for name, card in TRAINERS.items() if "external" not in card.tags])
+@pytest.mark.parametrize(
+    "name", [name for name, card in TRAINERS.items() if "external" not in card.tags]
+)
 def test_variant_extends_if_its_card_says_so(name: str) -> None:
-    assert ("inherited" in inspect.signature(present(name)).parameters) == ("extends" in TRAINERS[name].tags)
+    assert ("inherited" in inspect.signature(present(name)).parameters) == (
+        "extends" in TRAINERS[name].tags
+    )
 
 
 @pytest.mark.parametrize(
     "checks",
     [
-        [check for check in quick_ones(TRAINER_CHECKS) if check.group in ("worked examples", "random words")],
+        [
+            check
+            for check in quick_ones(TRAINER_CHECKS)
+            if check.group in ("worked examples", "random words")
+        ],
         pytest.param(TRAINER_CHECKS, marks=pytest.mark.slow),
     ],
     ids=["quick", "all"],
@@ -121,14 +170,18 @@ def test_variant_extends_if_its_card_says_so(name: str) -> None:
     ],
     ids=lambda value: value.__module__ if callable(value) else "-".join(map(str, value.values())),
 )
-def test_parameters_leave_merges(train: Callable[..., Any], parameters: dict[str, Any], checks: list[Check]) -> None:
+def test_parameters_leave_merges(
+    train: Callable[..., Any], parameters: dict[str, Any], checks: list[Check]
+) -> None:
     passing(checks, functools.partial(train, **parameters))
 
 
 @pytest.mark.parametrize(
     ("name", "tie_break"),
     [
-        pytest.param(name, tie_break, id=f"{name}-{tie_break.value}", marks=[pytest.mark.slow] * slow)
+        pytest.param(
+            name, tie_break, id=f"{name}-{tie_break.value}", marks=[pytest.mark.slow] * slow
+        )
         for name in TRAINERS
         for tie_break in list(TieBreak)[1:]  # under the first the whole suite is run
         for slow in [name not in FAST and (name in PRESETS or tie_break is not TieBreak.RAW_BYTES)]
@@ -141,9 +194,18 @@ def test_variant_has_its_properties_under_every_tie_break(name: str, tie_break: 
 @pytest.mark.parametrize(
     ("name", "subject"),
     [
-        ("check_worked_example[eleven_pairs]", functools.partial(multiprocess.train, parallel_max=4)),
-        ("check_worked_example[first_pair_greatest]", functools.partial(multiprocess.train, parallel_max=3)),
-        *((f"check_worked_file[{case}]", functools.partial(processes, smallest_range=1)) for case in CUTS),
+        (
+            "check_worked_example[eleven_pairs]",
+            functools.partial(multiprocess.train, parallel_max=4),
+        ),
+        (
+            "check_worked_example[first_pair_greatest]",
+            functools.partial(multiprocess.train, parallel_max=3),
+        ),
+        *(
+            (f"check_worked_file[{case}]", functools.partial(processes, smallest_range=1))
+            for case in CUTS
+        ),
     ],
 )
 def test_parts_of_any_size_change_no_result(name: str, subject: Callable[..., Any]) -> None:

@@ -1,4 +1,6 @@
-"""The conformance suite from Python and from a test file; a failure is made small and becomes a test to paste."""
+"""The conformance suite from Python and from a test file; a failure is made small and becomes a
+test to paste.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,20 @@ from checked import error_of
 from sabotaged import right_to_left
 from workbench import CHECKOUT
 
-from harness.conformance import check_conformance, counter_checks, parametrize_with_checks, trainer_checks
-from harness.proof.checks import CheckFailed, Outcome, TrainerCall, call_of, outcome_of, smallest_test
+from harness.conformance import (
+    check_conformance,
+    counter_checks,
+    parametrize_with_checks,
+    trainer_checks,
+)
+from harness.proof.checks import (
+    CheckFailed,
+    Outcome,
+    TrainerCall,
+    call_of,
+    outcome_of,
+    smallest_test,
+)
 from variants import heap, naive, naive_extending
 from variants.contract import Merge, Meter, TieBreak, WordCounts
 
@@ -41,7 +55,9 @@ def raising(word_counts: WordCounts, num_merges: int, *_: Meter, **options: Any)
     raise KeyError(f"{len(word_counts)} words, {num_merges} merges, {options}")
 
 
-def train(word_counts: WordCounts, num_merges: int, *meter: Meter, right: bool = True) -> list[Merge]:
+def train(
+    word_counts: WordCounts, num_merges: int, *meter: Meter, right: bool = True
+) -> list[Merge]:
     """A trainer with a parameter."""
     return (sabotaged.honest if right else right_to_left)(word_counts, num_merges, *meter)
 
@@ -49,10 +65,22 @@ def train(word_counts: WordCounts, num_merges: int, *meter: Meter, right: bool =
 @pytest.mark.parametrize(
     ("subject", "message"),
     [
-        (functools.partial(train, right=False), r"check_worked_example\[C01\]: first difference at merge 3"),
-        (raising, r"raised KeyError(.|\n)*word counts: {b'aaa': 2.*\ncalled for 23 merges, tie_break=greatest_bytes"),
-        (right_to_left, r"(?s)C01.*to keep it as a test:.*def test_these_words_give.*right_to_left\("),
-        (sabotaged_counters.counts_nothing, r"(?s)check_worked_file\[F01\].*def test_this_file_gives"),
+        (
+            functools.partial(train, right=False),
+            r"check_worked_example\[C01\]: first difference at merge 3",
+        ),
+        (
+            raising,
+            r"raised KeyError(.|\n)*word counts: {b'aaa': 2.*\ncalled for 23 merges, tie_break=greatest_bytes",
+        ),
+        (
+            right_to_left,
+            r"(?s)C01.*to keep it as a test:.*def test_these_words_give.*right_to_left\(",
+        ),
+        (
+            sabotaged_counters.counts_nothing,
+            r"(?s)check_worked_file\[F01\].*def test_this_file_gives",
+        ),
     ],
 )
 def test_first_failure_is_raised(subject: Callable[..., Any], message: str) -> None:
@@ -80,7 +108,9 @@ def test_import_needs_no_pytest() -> None:
 def only(decorator: pytest.MarkDecorator, name: str) -> pytest.MarkDecorator:
     """The decorator with the check of this name."""
     parameters, cases = decorator.args
-    return pytest.mark.parametrize(parameters, [case for case in cases if case.id.partition("-")[2] == name])
+    return pytest.mark.parametrize(
+        parameters, [case for case in cases if case.id.partition("-")[2] == name]
+    )
 
 
 @only(parametrize_with_checks([right_to_left]), "check_worked_example[C01]")
@@ -90,7 +120,9 @@ def test_wrong_trainer_fails(trainer: Callable[..., Any], check: Callable[..., N
 
 
 @only(parametrize_with_checks([sabotaged_counters.honest]), "check_worked_file[F01]")
-def test_word_counters_pass_their_checks(counter: Callable[..., Any], check: Callable[..., None]) -> None:
+def test_word_counters_pass_their_checks(
+    counter: Callable[..., Any], check: Callable[..., None]
+) -> None:
     check(counter)
 
 
@@ -113,7 +145,9 @@ def test_wrong_trainer_gets_a_test_that_fails_for_it_alone(wrong: Callable[..., 
     outcomes = (outcome_of(check, wrong) for check in CHECKS.values())
     test = smallest_test(next(outcome for outcome in outcomes if outcome.counterexample), wrong)
     assert error_of(test) is AssertionError, test
-    of_the_definition = re.sub(r"from sabotaged import (\w+)", r"from variants.naive import train as \1", test)
+    of_the_definition = re.sub(
+        r"from sabotaged import (\w+)", r"from variants.naive import train as \1", test
+    )
     assert error_of(of_the_definition) is None, of_the_definition
 
 
@@ -137,11 +171,17 @@ def test_smallest_words_and_merges_that_show_the_failure() -> None:
 def test_options_of_the_call_are_part_of_the_test() -> None:
     wrong = TrainerCall({b"ab": 3, b"cd": 3}, 2, TieBreak.RAW_BYTES, min_count=2, threads=3)
     test = wrong.as_test(*call_of(functools.partial(heap.train, push="grown")))
-    assert "    from variants.contract import TieBreak, WordCounts\n    from variants.heap import train\n" in test
-    assert "train(word_counts, 2, push='grown', tie_break=TieBreak.RAW_BYTES, min_count=2, threads=3)" in test
-    test = TrainerCall({b"abc": 3}, 2, inherited=((b"a", b"b"),), inheriting="met", veto="bytes:3").as_test(
-        *call_of(naive.train)
+    assert (
+        "    from variants.contract import TieBreak, WordCounts\n    from variants.heap import train\n"
+        in test
     )
+    assert (
+        "train(word_counts, 2, push='grown', tie_break=TieBreak.RAW_BYTES, min_count=2, threads=3)"
+        in test
+    )
+    test = TrainerCall(
+        {b"abc": 3}, 2, inherited=((b"a", b"b"),), inheriting="met", veto="bytes:3"
+    ).as_test(*call_of(naive.train))
     assert error_of(test) is TypeError
     assert "    inherited = [(b'a', b'b')]\n" in test
     assert "inherited=inherited, inheriting='met', veto=vetoes.named('bytes:3')" in test
@@ -158,7 +198,9 @@ def test_options_of_the_call_are_part_of_the_test() -> None:
         (sabotaged_counters.names_the_offset_in_the_document, "first_of_two_invalid"),
     ],
 )
-def test_wrong_counter_gets_a_test_that_fails_for_it(count: Callable[..., Any], case: str, tmp_path: Path) -> None:
+def test_wrong_counter_gets_a_test_that_fails_for_it(
+    count: Callable[..., Any], case: str, tmp_path: Path
+) -> None:
     outcome = outcome_of(FILE_CHECKS[f"check_worked_file[{case}]"], count)
     assert error_of(smallest_test(outcome, count), tmp_path) is AssertionError
     assert len(outcome.counterexample.smallest(count).content) <= 8  # type: ignore[union-attr]
@@ -167,5 +209,6 @@ def test_wrong_counter_gets_a_test_that_fails_for_it(count: Callable[..., Any], 
 def test_failure_without_a_counterexample_has_no_test() -> None:
     outcome = outcome_of(CHECKS["check_leaves_input_alone"], ill_mannered.changes_its_input)
     assert smallest_test(outcome, ill_mannered.changes_its_input) == ""
-    long = TrainerCall({b"%06d" % number: 1 for number in range(3000)}, 1)  # which passes, so it is not shrunk
+    # which passes, so it is not shrunk
+    long = TrainerCall({b"%06d" % number: 1 for number in range(3000)}, 1)
     assert smallest_test(Outcome("check_x", "g", "failed", "", long), naive.train) == ""

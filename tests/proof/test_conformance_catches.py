@@ -1,4 +1,5 @@
-"""The suite itself under test: every mistake that we know of is made here, and the check meant for it sees it.
+"""The suite itself under test: every mistake that we know of is made here, and the check meant for
+it sees it.
 
 The wrong trainers and word counters are in sabotaged.py, ill_mannered.py and sabotaged_counters.py.
 """
@@ -123,10 +124,14 @@ CAUGHT_EXTENDERS = {
 }
 
 
-def cases(caught: Mapping[str, str], example: str, checks: Mapping[str, Check], *modules: object) -> list[Any]:
+def cases(
+    caught: Mapping[str, str], example: str, checks: Mapping[str, Check], *modules: object
+) -> list[Any]:
     subjects = {name: subject for module in modules for name, subject in vars(module).items()}
     return [
-        pytest.param(subjects[subject], checks[name], id=f"{subject}-{name}", marks=together(checks[name]))
+        pytest.param(
+            subjects[subject], checks[name], id=f"{subject}-{name}", marks=together(checks[name])
+        )
         for subject, names in caught.items()
         for name in re.sub(r"(?<!\w)\[", f"{example}[", names).split()
     ]
@@ -138,7 +143,9 @@ EXTENDERS = cases(CAUGHT_EXTENDERS, "check_extends", EXTENSION_CHECKS, sabotaged
 
 
 @pytest.mark.parametrize(("subject", "check"), [*TRAINERS, *COUNTERS, *EXTENDERS])
-def test_sabotage_is_caught_by_the_check_meant_for_it(subject: Callable[..., Any], check: Check) -> None:
+def test_sabotage_is_caught_by_the_check_meant_for_it(
+    subject: Callable[..., Any], check: Check
+) -> None:
     with pytest.raises(CheckFailed):
         check(subject)
 
@@ -147,12 +154,16 @@ def test_sabotage_is_caught_by_the_check_meant_for_it(subject: Callable[..., Any
 def test_honest_subjects_pass(quick: bool) -> None:
     passing(quick_ones(trainer_checks(), quick), sabotaged.honest)
     passing(quick_ones(counter_checks(), quick), sabotaged_counters.honest)
-    assert passing(list(EXTENSION_CHECKS.values()), sabotaged.honest_extender) == ["check_extends_at_any_width"]
+    assert passing(list(EXTENSION_CHECKS.values()), sabotaged.honest_extender) == [
+        "check_extends_at_any_width"
+    ]
 
 
 def test_every_kind_of_check_has_caught_something() -> None:
     """A check that nothing ever failed may be one that nothing can fail."""
-    kinds = {name.partition("[")[0] for name in [*TRAINER_CHECKS, *COUNTER_CHECKS, *EXTENSION_CHECKS]}
+    kinds = {
+        name.partition("[")[0] for name in [*TRAINER_CHECKS, *COUNTER_CHECKS, *EXTENSION_CHECKS]
+    }
     caught = {case.values[1].name.partition("[")[0] for case in TRAINERS + COUNTERS + EXTENDERS}
     assert kinds == caught
 

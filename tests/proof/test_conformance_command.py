@@ -1,4 +1,5 @@
-"""Conformance from a shell: all checks in one child process, whose crash, hang or lies the parent finds out.
+"""Conformance from a shell: all checks in one child process, whose crash, hang or lies the parent
+finds out.
 
 tests/fixtures/command_rows/proof.toml has more of what it prints.
 """
@@ -22,7 +23,9 @@ EXAMPLES = "check_worked_example[[]C0*"
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trainers are found as from a shell in the folder of support; few fresh inputs suffice to see them judged."""
+    """Trainers are found as from a shell in the folder of support; few fresh inputs suffice to see
+    them judged.
+    """
     monkeypatch.syspath_prepend(SUPPORT)
     monkeypatch.setattr(suite, "FRESH_INPUTS", 3)
 
@@ -34,17 +37,31 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, captured.out, captured.err
 
 
-def test_failure_and_its_test_come_first_in_at_most_25_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "sabotaged:right_to_left", "--tie-break", "greatest_bytes", "--only", "check_worked_*")
+def test_failure_and_its_test_come_first_in_at_most_25_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = run(
+        capsys,
+        "sabotaged:right_to_left",
+        "--tie-break",
+        "greatest_bytes",
+        "--only",
+        "check_worked_*",
+    )
     assert code == MISMATCH
     assert out.startswith("FAILED check_worked_example[C01]: first difference at merge 3")
-    assert "failed: check_worked_example[C01], check_worked_example[C03], check_worked_example[C04] and more" in out
+    assert (
+        "failed: check_worked_example[C01], check_worked_example[C03], check_worked_example[C04] and more"
+        in out
+    )
     assert "sabotaged:right_to_left does not conform: " in out.splitlines()[-1]
     assert len(out.splitlines()) <= 25
     assert error_of(out[out.index("def test_") : out.index("\nworked examples ")]) is AssertionError
 
 
-def test_trainer_that_replaces_its_judge_does_not_conform(capsys: pytest.CaptureFixture[str]) -> None:
+def test_trainer_that_replaces_its_judge_does_not_conform(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, out, _ = run(capsys, "ill_mannered:replaces_the_judge", "--only", EXAMPLES)
     assert code == MISMATCH
     assert out.startswith("FAILED check_fresh_inputs: returned [], not [(b")
@@ -83,7 +100,9 @@ def test_breakdown_fails_the_check_that_was_being_made(
         ("unruly:counter_that_loses_a_word", "check_worked_file[[]F12_empty]"),
     ],
 )
-def test_parent_judges_fresh_inputs(target: str, only: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parent_judges_fresh_inputs(
+    target: str, only: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(suite, "FRESH_INPUTS", 20)
     with child_of(Request(target, {}, tie_breaks=(TieBreak.GREATEST_BYTES,), only=only)) as child:
         first, fresh = child.outcomes()

@@ -1,4 +1,6 @@
-"""The proof: which identity each list of merges has, in few replays, compiled or not, alone and in a run."""
+"""The proof: which identity each list of merges has, in few replays, compiled or not, alone and in
+a run.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def identity(
     by_design: str | None = None,
     **options: Any,
 ) -> Identity:
-    return prove.prove(WORDS, MergeList("one", merges, num_merges, tie_break, whole, by_design), **options)
+    return prove.prove(
+        WORDS, MergeList("one", merges, num_merges, tie_break, whole, by_design), **options
+    )
 
 
 @pytest.mark.usefixtures("either_replay")
@@ -90,7 +94,11 @@ def identity(
     ],
 )  # fmt: skip
 def test_identities(
-    arguments: tuple[Any, ...], kind: str, tie_break: str | None, merge: int | None, reason: str | None
+    arguments: tuple[Any, ...],
+    kind: str,
+    tie_break: str | None,
+    merge: int | None,
+    reason: str | None,
 ) -> None:
     result = identity(*arguments[:3], **(arguments[3] if len(arguments) > 3 else {}))
     assert (result.kind, result.tie_break, result.merge) == (kind, tie_break, merge)
@@ -100,7 +108,12 @@ def test_identities(
 
 def test_wrong_merge_is_recorded_with_its_counts_in_few_bytes() -> None:
     result = identity(pairs("ef", "gh", "cd", "ab"))
-    assert (result.got, result.want, result.got_count, result.want_count) == (["67", "68"], ["63", "64"], 1, 2)
+    assert (result.got, result.want, result.got_count, result.want_count) == (
+        ["67", "68"],
+        ["63", "64"],
+        1,
+        2,
+    )
     assert len((identity([(b"a" * 10_000_000, b"b")], 1).got or [""])[0]) == 8192
 
 
@@ -128,20 +141,47 @@ def outsider(name: str, **params: Any) -> VariantCard:
     ("card", "rules", "own", "status", "kind", "under"),
     [
         (HEAP, {}, "greatest_bytes", "ok", IDENTICAL, "greatest_bytes"),
-        (NAIVE, {"tie_break": "smallest_bytes"}, "smallest_bytes", "ok", IDENTICAL, "smallest_bytes"),
+        (
+            NAIVE,
+            {"tie_break": "smallest_bytes"},
+            "smallest_bytes",
+            "ok",
+            IDENTICAL,
+            "smallest_bytes",
+        ),
         (NAIVE, {"min_count": 3}, "greatest_bytes", "ok", IDENTICAL, "greatest_bytes"),
         (HEAP, {"tie_break": OWN}, "greatest_bytes", "ok", IDENTICAL, "greatest_bytes"),
         (unruly("returns_the_last_twice"), {}, "greatest_bytes", "mismatch", WRONG, None),
-        (outsider("takes_raw_bytes"), {"tie_break": OWN}, "raw_bytes", "ok", IDENTICAL, "raw_bytes"),
+        (
+            outsider("takes_raw_bytes"),
+            {"tie_break": OWN},
+            "raw_bytes",
+            "ok",
+            IDENTICAL,
+            "raw_bytes",
+        ),
         (outsider("takes_the_first"), {"tie_break": OWN}, OWN, "ok", UP_TO_TIES, None),
         (outsider("takes_the_rarest"), {"tie_break": OWN}, OWN, "mismatch", WRONG, None),
         (outsider("takes_the_rarest", rarest=True), {"tie_break": OWN}, OWN, "ok", BY_DESIGN, None),
         (outsider("promises_raw_bytes"), {"tie_break": OWN}, "raw_bytes", "mismatch", WRONG, None),
-        (outsider("takes_the_first"), {"tie_break": "raw_bytes"}, "raw_bytes", "skipped", None, None),
+        (
+            outsider("takes_the_first"),
+            {"tie_break": "raw_bytes"},
+            "raw_bytes",
+            "skipped",
+            None,
+            None,
+        ),
     ],
 )
 def test_run_judges_each_trainer_under_its_rules(
-    tmp_path: Path, card: VariantCard, rules: dict[str, Any], own: str, status: str, kind: str | None, under: str | None
+    tmp_path: Path,
+    card: VariantCard,
+    rules: dict[str, Any],
+    own: str,
+    status: str,
+    kind: str | None,
+    under: str | None,
 ) -> None:
     cell = cell_of(reading_of(tmp_path, "cd\nab\nef\n" * 3 + "xy"), card, 6, **rules)
     code, record = proved(tmp_path, cell)
@@ -165,7 +205,11 @@ def test_merges_of_a_stopped_run_are_proved(tmp_path: Path, trainer: str) -> Non
 
 def test_merges_of_other_words_are_judged_on_those(tmp_path: Path) -> None:
     pytest.importorskip("gigabpe")
-    gigabpe = VariantCard("peer_gigabpe", "variants.peers.gigabpe:train", tags=("peer", "from_file"))
-    cell = replace(cell_of(reading_of(tmp_path, "a  \n\n  b \n\n\n  c\n" * 9), gigabpe, 6), tie_break=OWN)
+    gigabpe = VariantCard(
+        "peer_gigabpe", "variants.peers.gigabpe:train", tags=("peer", "from_file")
+    )
+    cell = replace(
+        cell_of(reading_of(tmp_path, "a  \n\n  b \n\n\n  c\n" * 9), gigabpe, 6), tie_break=OWN
+    )
     identity = proved(tmp_path, cell)[1]["identity"]
     assert (identity["kind"], identity["of_own_words"]) == (BY_DESIGN, "identical (huggingface)")

@@ -1,4 +1,5 @@
-"""Replaying merges: every count and every choice is what recounting all words gives, whatever list is replayed.
+"""Replaying merges: every count and every choice is what recounting all words gives, whatever list
+is replayed.
 
 tests/fixtures/command_rows/proof.toml has what the command prints.
 """
@@ -14,7 +15,17 @@ from random_extensions import spoilt
 
 from harness.proof.checks import TrainerCall
 from harness.proof.trainer_checks import random_words
-from harness.proof.true_counts import DUPLICATE, MAXIMUM, TIE, TOO_RARE, UNKNOWN, WRONG, Best, TrueCounts, replay
+from harness.proof.true_counts import (
+    DUPLICATE,
+    MAXIMUM,
+    TIE,
+    TOO_RARE,
+    UNKNOWN,
+    WRONG,
+    Best,
+    TrueCounts,
+    replay,
+)
 from variants.contract import NULL_METER, Merge, Pair, TieBreak, WordCounts
 from variants.words import count_pairs, merge_pair
 
@@ -28,7 +39,10 @@ def recounted(words: Words, merges: Sequence[Merge]) -> tuple[list[tuple[int, Be
     ids = {bytes((byte,)): byte for byte in range(256)}
     steps = []
     for left, right in merges:
-        pair, counts = (ids.get(left, -1), ids.get(right, -1)), count_pairs(texts, weights, NULL_METER)
+        pair, counts = (
+            (ids.get(left, -1), ids.get(right, -1)),
+            count_pairs(texts, weights, NULL_METER),
+        )
         steps.append((counts.get(pair, 0), best_of(counts, list(ids))))
         new = ids.setdefault(left + right, len(ids))
         texts = [merge_pair(text, pair, new) for text in texts]
@@ -41,10 +55,14 @@ def best_of(counts: Mapping[Pair, int], tokens: Sequence[bytes]) -> Best:
     tied = [pair for pair in counts if counts[pair] == most]
 
     def choice(tie_break: TieBreak) -> Merge:
-        left, right = max(tied, key=lambda pair: [tie_break.key(token, tokens[token]) for token in pair])
+        left, right = max(
+            tied, key=lambda pair: [tie_break.key(token, tokens[token]) for token in pair]
+        )
         return tokens[left], tokens[right]
 
-    return Best(most, len(tied), {tie_break: choice(tie_break) for tie_break in TieBreak} if tied else {})
+    return Best(
+        most, len(tied), {tie_break: choice(tie_break) for tie_break in TieBreak} if tied else {}
+    )
 
 
 @given(some.integers(0, 2**32), some.sampled_from(TieBreak))
@@ -77,15 +95,23 @@ def test_every_judgement() -> None:
         (MAXIMUM, 5, 5),
         (TOO_RARE, 1, 1),
     ]
-    assert replayed.steps[1].right_under == (TieBreak.SMALLEST_BYTES, TieBreak.HUGGINGFACE, TieBreak.RAW_BYTES)
+    assert replayed.steps[1].right_under == (
+        TieBreak.SMALLEST_BYTES,
+        TieBreak.HUGGINGFACE,
+        TieBreak.RAW_BYTES,
+    )
     assert replayed.tie_breaks == ()
 
 
 def test_edges_of_the_replay() -> None:
     merges = [(b"bc", b"d"), (b"bcd", b"a"), AB]
     replayed = replay(WordCounts.from_items([(b"abc", 5)]), merges)
-    assert [step.judgement for step in replayed.steps] == [UNKNOWN, WRONG, TIE], "a joined token is known from then on"
+    assert [step.judgement for step in replayed.steps] == [UNKNOWN, WRONG, TIE], (
+        "a joined token is known from then on"
+    )
     largest = replay(WordCounts.from_items([(b"ab", 2**63 - 1), (b"c", 2**63 - 1)]), [AB])
     assert (largest.tokens, largest.bytes) == (2 * (2**63 - 1), 3 * (2**63 - 1))
     empty = replay(WordCounts.from_items([]), [AB])
-    assert [(step.judgement, step.count, step.best) for step in empty.steps] == [(WRONG, 0, Best(0, 0, {}))]
+    assert [(step.judgement, step.count, step.best) for step in empty.steps] == [
+        (WRONG, 0, Best(0, 0, {}))
+    ]

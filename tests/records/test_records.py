@@ -1,4 +1,6 @@
-"""What a record holds, and lines of records: appended whole, read one by one, joined, checked, merged and exported."""
+"""What a record holds, and lines of records: appended whole, read one by one, joined, checked,
+merged and exported.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def made(stored_run: Path) -> list[Record]:
 
 
 def trained(records: list[Record], variant: str) -> Record:
-    (found,) = (record for record in records if record["cell"] == "train" and record["variant"] == variant)
+    (found,) = (
+        record for record in records if record["cell"] == "train" and record["variant"] == variant
+    )
     return found
 
 
@@ -82,14 +86,28 @@ def test_every_key_that_people_script_against_is_there(made: list[Record]) -> No
     for each in made:
         if each["cell"] == "train":
             assert each.keys() >= {*re.findall(r"\w+", KEYS)}
-            assert each["data"].keys() >= {"name", "sha256", "bytes", "documents", "pre_tokens", "words"}
+            assert each["data"].keys() >= {
+                "name",
+                "sha256",
+                "bytes",
+                "documents",
+                "pre_tokens",
+                "words",
+            }
             assert each["seconds"].keys() == PHASES
     for each in (made[0], trained(made, "naive")):
-        assert each["witness"].keys() == {"wall_seconds", "cpu_seconds", "system_seconds", "import_cpu_seconds"}
+        assert each["witness"].keys() == {
+            "wall_seconds",
+            "cpu_seconds",
+            "system_seconds",
+            "import_cpu_seconds",
+        }
         assert each["disturbance"].keys() >= DISTURBANCES
 
 
-def test_what_was_not_measured_is_null_and_a_mismatch_says_where_and_why(made: list[Record]) -> None:
+def test_what_was_not_measured_is_null_and_a_mismatch_says_where_and_why(
+    made: list[Record],
+) -> None:
     failed, wrong = trained(made, "raises"), trained(made, "returns_one_too_few")
     assert (failed["status"], failed["merges"], failed["tallies"]) == ("error", None, None)
     assert (failed["seconds"]["total"], failed["seconds"]["update"]) == (None, None)
@@ -99,18 +117,30 @@ def test_what_was_not_measured_is_null_and_a_mismatch_says_where_and_why(made: l
     assert (wrong["identity"]["merge"], wrong["identity"]["got"]) == (10, None)
 
 
-def test_a_record_names_no_place_host_or_variable_of_this_machine(made: list[Record], tmp_path: Path) -> None:
+def test_a_record_names_no_place_host_or_variable_of_this_machine(
+    made: list[Record], tmp_path: Path
+) -> None:
     text = json.dumps(made, ensure_ascii=False)
-    reasons = json.dumps([{name: each[name] for name in ("reason", "stderr_tail")} for each in made])
+    reasons = json.dumps(
+        [{name: each[name] for name in ("reason", "stderr_tail")} for each in made]
+    )
     assert "missing.bin" in reasons
     assert "in raises" in reasons
-    for private in (str(CHECKOUT), str(tmp_path.parent), sys.prefix, os.uname().nodename, "an-environment-variable"):
+    for private in (
+        str(CHECKOUT),
+        str(tmp_path.parent),
+        sys.prefix,
+        os.uname().nodename,
+        "an-environment-variable",
+    ):
         assert not re.search(rf"(?<!\w){re.escape(private)}(?!\w)", text)
     assert not re.search(r"(?<![\w.~>/])/(?:[\w.-]+/)+", reasons)
 
 
 def test_the_digest_of_the_merges_can_be_made_by_anyone(made: list[Record]) -> None:
-    words = WordCounts.from_items((found.group().encode(), 1) for found in regex.finditer(GPT2_PATTERN, TEXT))
+    words = WordCounts.from_items(
+        (found.group().encode(), 1) for found in regex.finditer(GPT2_PATTERN, TEXT)
+    )
     digest = hashlib.sha256()
     for left, right in train(words, 10):
         for token in (left, right):
@@ -124,7 +154,10 @@ def test_the_digest_of_the_merges_can_be_made_by_anyone(made: list[Record]) -> N
     [
         ("/elsewhere/deep/down/book.txt: gone", "book.txt: gone"),
         (f"{Path.cwd()}/variants/heap.py failed", "heap.py failed"),
-        ("see https://example.org/a/b and and/or 1/2/3", "see https://example.org/a/b and and/or 1/2/3"),
+        (
+            "see https://example.org/a/b and and/or 1/2/3",
+            "see https://example.org/a/b and and/or 1/2/3",
+        ),
     ],
 )
 def test_places_become_names(tmp_path: Path, text: str, expected: str) -> None:
@@ -135,7 +168,10 @@ def test_the_commit_of_a_project_that_we_are_only_installed_in_is_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.org"]
-    for command in (["init", "--quiet"], [*identity, "commit", "--quiet", "--allow-empty", "--message=theirs"]):
+    for command in (
+        ["init", "--quiet"],
+        [*identity, "commit", "--quiet", "--allow-empty", "--message=theirs"],
+    ):
         subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
     monkeypatch.setattr(machine, "CHECKOUT", tmp_path)
     assert len(machine.checkout_state()["commit"]) == 12
@@ -161,7 +197,16 @@ def test_records_are_read_back_in_order_and_what_they_share_is_stored_once(tmp_p
     ]
     assert found[0]["environment"] is found[2]["environment"]
     kinds = [json.loads(line)["kind"] for line in store.path.read_text().strip().split("\n")]
-    assert kinds == ["run", "cell", "proof", "measurement", "measurement", "cell", "proof", "measurement"]
+    assert kinds == [
+        "run",
+        "cell",
+        "proof",
+        "measurement",
+        "measurement",
+        "cell",
+        "proof",
+        "measurement",
+    ]
     assert read_records([store.path, tmp_path / "results"])[3:] == found
 
 
@@ -172,7 +217,10 @@ def test_a_record_of_a_run_survives_the_file(made: list[Record], tmp_path: Path)
 
 def test_a_block_is_whole_if_a_line_says_that_one_attempt_measured_it(tmp_path: Path) -> None:
     blocks = [(1, 0), (2, 0), (2, 1)]
-    path = stored(tmp_path / FILE_NAME, [measured("heap", 1.0, attempt=tries, block=block) for tries, block in blocks])
+    path = stored(
+        tmp_path / FILE_NAME,
+        [measured("heap", 1.0, attempt=tries, block=block) for tries, block in blocks],
+    )
     RecordFile(tmp_path).append_lines([Block(run=RUN, attempt=2)])
     assert [record["block_whole"] for record in read_records([path])] == [False, True, False]
 
@@ -188,7 +236,10 @@ def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> Non
         ('{"kind": "measurement", "run": "2026', "malformed"),
         ("[1]", "Expected object, got array"),
         ("[" * 100_000, ""),
-        (f'{{"kind": "run", "run": "{RUN}", "schema": 3}}', "not of schema 2, which this version reads"),
+        (
+            f'{{"kind": "run", "run": "{RUN}", "schema": 3}}',
+            "not of schema 2, which this version reads",
+        ),
         (f'{{"kind": "end", "run": "{RUN}"}}' * 2, "malformed"),
         (
             f'{{"kind": "measurement", "run": "{RUN}", "cell": 7, "started": "{RUN}", "status": "ok"}}',
@@ -230,7 +281,10 @@ def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: 
         ({"seconds": {"update": 1.0, "other": 5.0, "total": 1.0}}, "its phases add up to 6.0"),
         ({"identity": {"kind": "wrong"}}, "identity.reason is missing, but identity.kind is wrong"),
         ({"identity": {"kind": "wrong", "reason": "x", "got": ["zz", ""]}}, "at `$.identity.got"),
-        ({"extrapolated": {"total_seconds": 1.0}}, "extrapolated.low_seconds or high_seconds is missing"),
+        (
+            {"extrapolated": {"total_seconds": 1.0}},
+            "extrapolated.low_seconds or high_seconds is missing",
+        ),
     ],
     ids=str,
 )
@@ -254,7 +308,10 @@ def files_up_to(size: int) -> Iterator[None]:
 def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path) -> None:
     store = RecordFile(tmp_path)
     append(store, [measured("heap", 1.0)])
-    with files_up_to(4096), pytest.raises(Refusal, match=r"^cannot write records to .* \(File too large\)") as refused:
+    with (
+        files_up_to(4096),
+        pytest.raises(Refusal, match=r"^cannot write records to .* \(File too large\)") as refused,
+    ):
         append(store, [measured("heap", 2.0), measured("heap", 3.0, stderr_tail="x" * 8000)])
     assert refused.value.exit_code == UNMEASURED
     append(store, [measured("heap", 4.0)])
@@ -274,17 +331,23 @@ def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     assert [writer.wait() for writer in writers] == [0] * 4
     found = read_records([tmp_path])
     for run in runs:
-        assert [each["block"] for each in found if each["run_id"] == run] == [n for n in range(50) for _ in "ab"]
+        assert [each["block"] for each in found if each["run_id"] == run] == [
+            n for n in range(50) for _ in "ab"
+        ]
 
 
-def test_what_is_not_a_file_of_records_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_a_file_of_records_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(Refusal, match="python -m harness makes some"):
         list(read_lines(tmp_path / "nothing"))
     book = tmp_path / "book.txt"
     book.write_text("a line\n" * 80)
     assert table.main([str(book)]) == UNMEASURED
     lines = capsys.readouterr().err.splitlines()
-    assert lines[2:3] == [f"{book}: skipped 78 more lines; python -m harness.records check names each"]
+    assert lines[2:3] == [
+        f"{book}: skipped 78 more lines; python -m harness.records check names each"
+    ]
     assert len(lines) == 4
 
 
@@ -292,9 +355,30 @@ def test_what_is_not_a_file_of_records_is_refused(tmp_path: Path, capsys: pytest
 
 LINES = [line for path in sorted(FOLDER.glob("*.jsonl")) for line in path.read_text().splitlines()]
 VALUE = re.compile(r'(?<=":)(?:"[^"]*"|[\w.+-]+|\[[^][]*\]|\{[^{}]*\})')
-ODD = ["null", "true", "-1", "0", "1.5", "1" + "0" * 400, "NaN", '""', '"x"', '"61"', r'"\ud800"', r'"a\nb"']
+ODD = [
+    "null",
+    "true",
+    "-1",
+    "0",
+    "1.5",
+    "1" + "0" * 400,
+    "NaN",
+    '""',
+    '"x"',
+    '"61"',
+    r'"\ud800"',
+    r'"a\nb"',
+]
 ODD += ["[]", "[1]", "[null]", '["x"]', "{}", '{"x":1}']
-FORMS = ["", "--work", "--notes --phases", "--format csv", "--format markdown", "--relative-to heap", "--sort total"]
+FORMS = [
+    "",
+    "--work",
+    "--notes --phases",
+    "--format csv",
+    "--format markdown",
+    "--relative-to heap",
+    "--sort total",
+]
 FORMS += ["--pivot variant data", "--pivot data status --format markdown"]
 
 
@@ -304,40 +388,68 @@ def spoilt(line: str, draw: random.Random) -> str:
     return line[: value.start()] + draw.choice(ODD) + line[value.end() :]
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> None:
     draw, path, target = random.Random(seed), tmp_path / "r.jsonl", tmp_path / "shown.txt"
     for _ in range(3 if seed == 0 else 60):
         lines = [spoilt(line, draw) if draw.random() < 0.15 else line for line in LINES]
         path.write_text("\n".join([*lines, ""]))
         for form in FORMS:
-            assert table.main([str(path), *form.split(), "--output", str(target)]) in (0, 2, 21, 22), form
-        assert table.main(["--compare", str(path), str(FOLDER / "forms.jsonl"), "--unlike"]) in (0, 2, 21, 22)
+            assert table.main([str(path), *form.split(), "--output", str(target)]) in (
+                0,
+                2,
+                21,
+                22,
+            ), form
+        assert table.main(["--compare", str(path), str(FOLDER / "forms.jsonl"), "--unlike"]) in (
+            0,
+            2,
+            21,
+            22,
+        )
         if seed:
-            assert report.main([str(path), "--output", str(target.with_suffix(".html"))]) in (0, 2, 21, 22)
+            assert report.main([str(path), "--output", str(target.with_suffix(".html"))]) in (
+                0,
+                2,
+                21,
+                22,
+            )
 
 
 # The command.
 
 
-def test_check_names_every_broken_line_and_ends_with_22(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_names_every_broken_line_and_ends_with_22(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = [msgspec.json.encode(line).decode() for line in Joined().split(measured("heap", 1.0))]
     run, cell, proof, measurement = lines
     path = tmp_path / FILE_NAME
     spoilt = measurement.replace('"status":"ok"', '"status":"fine"')
-    path.write_text("\n".join([run, cell, proof, spoilt, '{"kind": "ru', "", measurement[:-1] + ',"new_key":1}', ""]))
+    path.write_text(
+        "\n".join(
+            [run, cell, proof, spoilt, '{"kind": "ru', "", measurement[:-1] + ',"new_key":1}', ""]
+        )
+    )
     assert records.main(["check", str(tmp_path)]) == 22
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{path}, line 4: status: invalid enum value 'fine'"
     assert lines[1].startswith(f"{path}, line 5: ")
-    assert lines[2] == f"{path}: run 2026-11-21T11:20 was interrupted: run the same command to finish it"
+    assert (
+        lines[2]
+        == f"{path}: run 2026-11-21T11:20 was interrupted: run the same command to finish it"
+    )
     assert lines[3] == "6 lines in 1 file, 2 of them broken"
 
 
 def test_merge_doubles_nothing_and_loses_nothing(
     made: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A line with its keys in another order is the same line; a broken one is reported and skipped."""
+    """A line with its keys in another order is the same line; a broken one is reported and
+    skipped.
+    """
     whole = stored(tmp_path / "whole.jsonl", made).read_text().splitlines()
     left, right = tmp_path / "left.jsonl", tmp_path / "deep" / "down" / FILE_NAME
     right.parent.mkdir(parents=True)
@@ -354,7 +466,9 @@ def test_merge_doubles_nothing_and_loses_nothing(
     before = together.read_bytes()
     assert records.main(command) == 0
     assert together.read_bytes() == before
-    assert records.main(["merge", str(together), str(together), "-o", str(tmp_path / "folder")]) == 0
+    assert (
+        records.main(["merge", str(together), str(together), "-o", str(tmp_path / "folder")]) == 0
+    )
     assert read_records([tmp_path / "folder"]) == read_records([together])
     assert records.main(["merge", str(left), str(together), "-o", str(left)]) == 0
     assert read_records([left]) == read_records([together])
@@ -381,7 +495,10 @@ def test_packed_records_are_read_like_plain_ones(
 def test_exports_hold_every_value_in_its_column(made: list[Record], tmp_path: Path) -> None:
     stored(tmp_path / FILE_NAME, made)
     for name in ("runs.parquet", "runs.csv", "runs.json"):
-        assert records.main(["export", str(tmp_path), "--output", str(tmp_path / "exports" / name)]) == 0
+        assert (
+            records.main(["export", str(tmp_path), "--output", str(tmp_path / "exports" / name)])
+            == 0
+        )
     columns = pyarrow.parquet.read_table(tmp_path / "exports" / "runs.parquet").to_pydict()
     lines = list(csv.DictReader(io.StringIO((tmp_path / "exports" / "runs.csv").read_text())))
     assert json.loads((tmp_path / "exports" / "runs.json").read_text()) == made
@@ -392,19 +509,32 @@ def test_exports_hold_every_value_in_its_column(made: list[Record], tmp_path: Pa
         assert columns["status"][number] == lines[number]["status"] == record["status"]
         assert columns["seconds.total"][number] == total
         assert lines[number]["seconds.total"] == ("" if total is None else str(total))
-        assert columns["environment.packages.regex"][number] == record["environment"]["packages"]["regex"]
+        assert (
+            columns["environment.packages.regex"][number]
+            == record["environment"]["packages"]["regex"]
+        )
         assert json.loads(columns["special_tokens"][number]) == record["special_tokens"]
     assert not {"seconds", "disturbance", "witness", "identity"} & columns.keys()
 
 
 def test_values_of_several_types_in_a_column_are_json_text() -> None:
-    frame = records.frame_of([{"params": {"a": value}, "n": n} for value, n in (("x", 1), (1, None), (True, 2))])
+    frame = records.frame_of(
+        [{"params": {"a": value}, "n": n} for value, n in (("x", 1), (1, None), (True, 2))]
+    )
     assert list(frame["params.a"]) == ['"x"', "1", "true"]
     assert str(frame["n"].dtype) == "Int64"
 
 
 def test_every_key_has_a_meaning() -> None:
     _, parts = msgspec.json.schema_components(KINDS)
-    keys = {(part, name): key for part, described in parts.items() for name, key in described["properties"].items()}
+    keys = {
+        (part, name): key
+        for part, described in parts.items()
+        for name, key in described["properties"].items()
+    }
     assert len(keys) > 100
-    assert [key for key, described in keys.items() if "description" not in described and key[1] != "kind"] == []
+    assert [
+        key
+        for key, described in keys.items()
+        if "description" not in described and key[1] != "kind"
+    ] == []

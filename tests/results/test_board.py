@@ -1,4 +1,6 @@
-"""python -m harness.board: the rank, what is not ranked and why, and a page that can be seen to be stale."""
+"""python -m harness.board: the rank, what is not ranked and why, and a page that can be seen to be
+stale.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,14 @@ from harness.results.rows import rows
 REPOSITORY = Path(__file__).parents[2]
 
 
-def timed(name: str, seconds: float, threads: int = 1, number: int = 3, **changes: Any) -> list[Record]:
+def timed(
+    name: str, seconds: float, threads: int = 1, number: int = 3, **changes: Any
+) -> list[Record]:
     """Blocks of a trainer."""
     phases = {"count": seconds * 0.7, "update": seconds * 0.3}
-    return [measured(name, phases, block=block, threads=threads, **changes) for block in range(number)]
+    return [
+        measured(name, phases, block=block, threads=threads, **changes) for block in range(number)
+    ]
 
 
 def identity(kind: str, **what: Any) -> dict[str, Any]:
@@ -31,12 +37,24 @@ RECORDS = [
     *timed("slow", 3.0, **identity("identical", tie_break="raw_bytes")),
     *timed("ours", 1.0, **identity("identical", tie_break="greatest_bytes")),
     *timed("ours", 0.5, threads=2, **identity("identical", tie_break="greatest_bytes")),
-    *timed("other", 0.9, **identity("different_by_design", reason="it reads lines; merge 3 is another")),
-    *timed("lines", 2.0, **identity("different_by_design", reason="lines; x", of_own_words="identical (huggingface)")),
+    *timed(
+        "other", 0.9, **identity("different_by_design", reason="it reads lines; merge 3 is another")
+    ),
+    *timed(
+        "lines",
+        2.0,
+        **identity(
+            "different_by_design", reason="lines; x", of_own_words="identical (huggingface)"
+        ),
+    ),
     *timed("unproved", 0.1, **identity("unproved")),
     wrong("false", **identity("wrong", reason="merge 7, 'a'+'b', occurs 1 time, others 2 times")),
     stopped("late", 60.0),
-    stopped("b", 60.0, extrapolated={"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0}),
+    stopped(
+        "b",
+        60.0,
+        extrapolated={"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0},
+    ),
 ]
 
 
@@ -68,7 +86,10 @@ def test_the_headline_says_who_leads_and_by_how_much() -> None:
         made = [
             record
             for size, (ours, theirs) in enumerate(tables, 1000)
-            for record in (*timed("ours", ours, vocab_size=size), *timed("slow", theirs, vocab_size=size))
+            for record in (
+                *timed("ours", ours, vocab_size=size),
+                *timed("slow", theirs, vocab_size=size),
+            )
         ]
         return headline(sections(rows(made)))
 
@@ -81,11 +102,22 @@ def test_the_headline_says_who_leads_and_by_how_much() -> None:
 
 
 def test_the_ratio_of_each_table_is_in_one_line() -> None:
-    larger = [*timed("slow", 8.0, 1, 8, vocab_size=2000), *timed("ours", 2.0, 1, 8, vocab_size=2000)]
+    larger = [
+        *timed("slow", 8.0, 1, 8, vocab_size=2000),
+        *timed("ours", 2.0, 1, 8, vocab_size=2000),
+    ]
     columns = ratios_sheet(sections(rows([*RECORDS, *larger]))).columns
-    sheet = {column.heading: dict(zip(columns[0].cells, column.cells, strict=True)) for column in columns}
-    assert [sheet[name]["slow"] for name in ("stdlib, 1,000 tokens", "stdlib, 2,000 tokens")] == ["× 3.00", "× 4.00"]
-    assert [sheet["stdlib, 1,000 tokens"][name] for name in ("false", "lines")] == ["wrong", "× 2.00*"]
+    sheet = {
+        column.heading: dict(zip(columns[0].cells, column.cells, strict=True)) for column in columns
+    }
+    assert [sheet[name]["slow"] for name in ("stdlib, 1,000 tokens", "stdlib, 2,000 tokens")] == [
+        "× 3.00",
+        "× 4.00",
+    ]
+    assert [sheet["stdlib, 1,000 tokens"][name] for name in ("false", "lines")] == [
+        "wrong",
+        "× 2.00*",
+    ]
     assert table(larger)[0]["times the first"] == ["× 1", "× 4.00 (4.00 to 4.00)"]
 
 
@@ -96,7 +128,9 @@ def test_the_page_and_its_charts_are_made_of_records_and_seen_to_be_stale(
     stored(place, RECORDS)
     assert main([str(tmp_path)]) == OK
     page = (tmp_path / "README.md").read_text()
-    assert "## stdlib, 1,000 tokens\n\n![Seconds of each trainer on stdlib](stdlib-1000.svg)" in page
+    assert (
+        "## stdlib, 1,000 tokens\n\n![Seconds of each trainer on stdlib](stdlib-1000.svg)" in page
+    )
     assert "AMD EPYC (2 cores), 2026-11-21" in page
     assert (tmp_path / "stdlib-1000.svg").exists()
     assert re.search(r"python -m harness experiment=board data=stdlib .*vocab_size=1000", page)
@@ -107,7 +141,11 @@ def test_the_page_and_its_charts_are_made_of_records_and_seen_to_be_stale(
 
 @pytest.mark.parametrize(
     ("change", "name"),
-    [({"host": "another"}, "host"), ({"pattern": "gpt4"}, "pattern"), ({"min_count": 2}, "min_count")],
+    [
+        ({"host": "another"}, "host"),
+        ({"pattern": "gpt4"}, "pattern"),
+        ({"min_count": 2}, "min_count"),
+    ],
 )
 def test_a_table_is_of_one_machine_and_one_task(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], name: str

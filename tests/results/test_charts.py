@@ -1,4 +1,6 @@
-"""Charts show the figures of their records: one test of marks for each kind; words, colours and files of all."""
+"""Charts show the figures of their records: one test of marks for each kind; words, colours and
+files of all.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def marks(made: Chart, kind: type[Kind], panel: int = 0) -> list[Kind]:
 
 
 def test_phases_are_stacked_in_seconds_with_the_total_at_each_bar() -> None:
-    records = [measured("naive", {"max": 1.0, "update": 9.0}), measured("heap", {"max": 0.1, "update": 0.9})]
+    records = [
+        measured("naive", {"max": 1.0, "update": 9.0}),
+        measured("heap", {"max": 0.1, "update": 0.9}),
+    ]
     made = drawn([*records, stopped("slow", 60.0)], "phases")
     assert [(bar.y, bar.start, bar.end, bar.colour) for bar in marks(made, Bar)] == [
         (0, 0.0, 1.0, PHASES["max"]),
@@ -44,26 +49,44 @@ def test_phases_are_stacked_in_seconds_with_the_total_at_each_bar() -> None:
     assert [text.text for text in marks(made, Text)] == ["10.0 s", "1.00 s", ">60 s (stopped)"]
     assert made.title == "heap: 1.00 s, 10.0 times as fast as naive"
     assert not made.panels[0].x.log
-    two = drawn([measured(name, 1.0, size=size) for size in (1000, 2000) for name in ("a", "b")], "phases")
-    assert [panel.title for panel in two.panels] == ["stdlib (Python), 1.00 kB", "stdlib (Python), 2.00 kB"]
+    two = drawn(
+        [measured(name, 1.0, size=size) for size in (1000, 2000) for name in ("a", "b")], "phases"
+    )
+    assert [panel.title for panel in two.panels] == [
+        "stdlib (Python), 1.00 kB",
+        "stdlib (Python), 2.00 kB",
+    ]
 
 
 def test_a_ladder_is_in_the_order_of_the_ladder_on_one_panel_with_each_gain() -> None:
     made = drawn(
-        [measured("heap", 1.0), stopped("incremental", 60.0), measured("naive", 10.0), wrong("flat")], "ladder"
+        [
+            measured("heap", 1.0),
+            stopped("incremental", 60.0),
+            measured("naive", 10.0),
+            wrong("flat"),
+        ],
+        "ladder",
     )
     (panel,) = made.panels
     assert panel.y == ["naive", "incremental", "heap", "flat"]
-    assert [(bar.y, bar.end, bar.open) for bar in marks(made, Bar)][::2] == [(0, 10.0, False), (2, 1.0, False)]
+    assert [(bar.y, bar.end, bar.open) for bar in marks(made, Bar)][::2] == [
+        (0, 10.0, False),
+        (2, 1.0, False),
+    ]
     assert marks(made, Bar)[1].open
     assert [text.text for text in marks(made, Text)][::3] == ["10.0 s", "wrong at merge 12"]
     assert made.title == "Seconds of each stage"
-    total = drawn([measured("heap", {"count": 1.0, "update": 2.0}), measured("naive", 9.0)], "ladder")
+    total = drawn(
+        [measured("heap", {"count": 1.0, "update": 2.0}), measured("naive", 9.0)], "ladder"
+    )
     assert [bar.end for bar in marks(total, Bar)] == [9.0, 3.0]
 
 
 def test_a_race_is_a_linear_bar_chart_with_our_bar_in_colour_and_a_claim_as_its_title() -> None:
-    made = drawn([measured(PEER, 10.0), measured("flat", 2.0), stopped("naive", 60.0), wrong("heap")], "race")
+    made = drawn(
+        [measured(PEER, 10.0), measured("flat", 2.0), stopped("naive", 60.0), wrong("heap")], "race"
+    )
     assert made.panels[0].y == ["flat", PEER, "naive"]
     assert [(bar.end, bar.open) for bar in marks(made, Bar)] == [
         (2.0, False),
@@ -72,7 +95,11 @@ def test_a_race_is_a_linear_bar_chart_with_our_bar_in_colour_and_a_claim_as_its_
     ]
     assert len({bar.colour for bar in marks(made, Bar)}) == 2
     assert made.panels[0].bold == [0]
-    assert [text.text for text in marks(made, Text)] == ["2.00 s", "10.0 s, × 5.00", ">60 s, >× 30.0"]
+    assert [text.text for text in marks(made, Text)] == [
+        "2.00 s",
+        "10.0 s, × 5.00",
+        ">60 s, >× 30.0",
+    ]
     assert made.title == f"flat: 2.00 s, 5.00 times as fast as {PEER}"
     assert made.notes[0] == "> or arrow: it takes longer."
     assert made.notes[1].startswith("heap: wrong merges")
@@ -81,10 +108,20 @@ def test_a_race_is_a_linear_bar_chart_with_our_bar_in_colour_and_a_claim_as_its_
 
 
 def test_a_board_is_dots_with_our_row_marked_and_the_factor_at_each() -> None:
-    records = [measured(PEER, 10.0), measured("flat", 2.0), measured("flat", 1.0, threads=2), stopped("naive", 60.0)]
+    records = [
+        measured(PEER, 10.0),
+        measured("flat", 2.0),
+        measured("flat", 1.0, threads=2),
+        stopped("naive", 60.0),
+    ]
     made = drawn(records, "dots")
     assert made.panels[0].y == ["flat", PEER, "naive"]
-    assert sorted((point.y, point.x) for point in marks(made, Point)) == [(0, 1.0), (0, 2.0), (1, 10.0), (2, 60.0)]
+    assert sorted((point.y, point.x) for point in marks(made, Point)) == [
+        (0, 1.0),
+        (0, 2.0),
+        (1, 10.0),
+        (2, 60.0),
+    ]
     assert [text.text for text in marks(made, Text)] == ["2.00 s", "× 5.00", ">× 30.0"]
     assert 0 in made.panels[0].bold
     assert 1 not in made.panels[0].bold
@@ -95,28 +132,43 @@ def test_a_board_is_dots_with_our_row_marked_and_the_factor_at_each() -> None:
 def test_sizes_have_a_line_only_if_their_points_follow_a_power_law() -> None:
     sizes = (1000, 2000, 4000, 8000)
     square = [measured("naive", (size / 1000) ** 2, size=size) for size in sizes]
-    odd = [measured("heap", seconds, size=size) for size, seconds in zip(sizes, (1.0, 9.0, 1.0, 9.0), strict=True)]
+    odd = [
+        measured("heap", seconds, size=size)
+        for size, seconds in zip(sizes, (1.0, 9.0, 1.0, 9.0), strict=True)
+    ]
     estimate = {"total_seconds": 300.0, "low_seconds": 200.0, "high_seconds": 400.0}
     made = drawn([*square, *odd, stopped("naive", 60.0, size=16000, extrapolated=estimate)], "size")
     (line,) = marks(made, Line)
     assert [y for _, y in line.points] == pytest.approx([1.0, 256.0])
     assert sorted(label.text for label in marks(made, Label)) == ["heap", "naive n^2.00"]
-    assert {(point.x, point.y) for point in marks(made, Point)} >= {(8000, 64.0), (16000, 300.0), (2000, 9.0)}
+    assert {(point.x, point.y) for point in marks(made, Point)} >= {
+        (8000, 64.0),
+        (16000, 300.0),
+        (2000, 9.0),
+    }
     two = drawn([measured("heap", float(size), size=size) for size in (1, 2)], "size")
     assert marks(two, Line) == []
 
 
 def test_vocabularies_and_threads_are_axes() -> None:
-    made = drawn([measured("heap", size / 1000, vocab_size=size) for size in (1000, 2000, 4000)], "vocabulary")
+    made = drawn(
+        [measured("heap", size / 1000, vocab_size=size) for size in (1000, 2000, 4000)],
+        "vocabulary",
+    )
     assert [point.x for point in marks(made, Point)] == [1000, 2000, 4000]
     assert marks(made, Label)[0].text == "heap v^1.00"
-    threads = drawn([measured("heap", 4.0 / width, threads=width) for width in (1, 2, 4)], "threads")
+    threads = drawn(
+        [measured("heap", 4.0 / width, threads=width) for width in (1, 2, 4)], "threads"
+    )
     assert marks(threads, Label)[0].text == "heap 4.00 × with 4"
 
 
 def test_memory_is_against_time_with_the_best_trade_offs() -> None:
     points = (("a", 1.0, 3e7), ("b", 2.0, 2e7), ("c", 3.0, 2.5e7))
-    made = drawn([measured(name, seconds, peak_rss_bytes=int(size)) for name, seconds, size in points], "memory")
+    made = drawn(
+        [measured(name, seconds, peak_rss_bytes=int(size)) for name, seconds, size in points],
+        "memory",
+    )
     assert [(point.x, point.y) for point in marks(made, Point)] == [each[1:] for each in points]
     (line,) = marks(made, Line)
     assert list(line.points)[1:3] == [(1.0, 3e7), (2.0, 2e7)]
@@ -140,9 +192,15 @@ def test_bars_are_as_long_as_their_seconds_and_every_word_of_the_chart_is_in_its
     made = drawn([measured("naive", 10.0), measured("heap", 1.0)], "ladder")
     svg = svg_of(made)
     root, name = ElementTree.fromstring(svg), "{http://www.w3.org/2000/svg}"
-    paths = [path for path in root.iter(f"{name}path") if "fill: #267141" in (path.get("style") or "")]
-    ends = [[float(x) for x in re.findall(r"[ML] ([\d.]+) ", path.get("d") or "")] for path in paths]
-    assert (max(ends[0]) - min(ends[0])) / (max(ends[1]) - min(ends[1])) == pytest.approx(10.0, rel=0.01)
+    paths = [
+        path for path in root.iter(f"{name}path") if "fill: #267141" in (path.get("style") or "")
+    ]
+    ends = [
+        [float(x) for x in re.findall(r"[ML] ([\d.]+) ", path.get("d") or "")] for path in paths
+    ]
+    assert (max(ends[0]) - min(ends[0])) / (max(ends[1]) - min(ends[1])) == pytest.approx(
+        10.0, rel=0.01
+    )
     words = [text.text or "" for text in root.iter(f"{name}text")]
     assert {made.title, *made.notes, "naive", "heap", "10.0 s", "1.00 s, 10.0 ×"} <= set(words)
     assert {"naive: 10.0 s", "heap: 1.00 s"} <= {title.text for title in root.iter(f"{name}title")}

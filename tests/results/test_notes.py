@@ -1,4 +1,6 @@
-"""Ratios are of the same work, within blocks; what a table's times do not say is below it, in three lines."""
+"""Ratios are of the same work, within blocks; what a table's times do not say is below it, in three
+lines.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,18 @@ from shown import cells, explanations, to_markdown
 
 from harness.results.rows import incomparable, rows
 
-DESIGN = {"kind": "different_by_design", "tie_break": None, "reason": "it merges syllables; merge 1 is rare"}
+DESIGN = {
+    "kind": "different_by_design",
+    "tie_break": None,
+    "reason": "it merges syllables; merge 1 is rare",
+}
 
 
 def timed(variant: str, seconds: Sequence[float], **others: Any) -> list[Record]:
     """A record for each block, whose CPU time is its wall time."""
     return [
-        measured(variant, {"count": 0.0, "update": wall}, block=block, **others) for block, wall in enumerate(seconds)
+        measured(variant, {"count": 0.0, "update": wall}, block=block, **others)
+        for block, wall in enumerate(seconds)
     ]
 
 
@@ -61,16 +68,23 @@ def test_a_busy_machine_is_named_and_its_wall_times_are_in_no_ratio() -> None:
     busy = {"disturbance": {"psi_cpu_seconds": 0.9}, "witness": {"wall_seconds": 1.0}}
     records = []
     for variant, factor in (("one", 1.0), ("other", 2.0)):
-        records += [*timed(variant, [factor] * 6, threads=2), *timed(variant, [9.0] * 8, threads=2, **busy)[6:]]
+        records += [
+            *timed(variant, [factor] * 6, threads=2),
+            *timed(variant, [9.0] * 8, threads=2, **busy)[6:],
+        ]
     assert cells(records)[1]["ratio"] == "× 2.00 (2.00 to 2.00)"
     busy_runs = "one in 2 of 8 runs; other in 2 of 8 runs"
     assert f"Machine busy, so wall times may be too long: {busy_runs}." in explanations(records)
-    worked = [explanations(timed("one", [1.0], **{**busy, "cpu_seconds": cpu})) for cpu in (0.9, 0.5)]
+    worked = [
+        explanations(timed("one", [1.0], **{**busy, "cpu_seconds": cpu})) for cpu in (0.9, 0.5)
+    ]
     assert [bool(found) for found in worked] == [False, True]
 
 
 @pytest.mark.parametrize(("loading", "named"), [(2.1, True), (1.9, False), (None, False)])
-def test_a_trainer_that_loads_longer_than_it_trains_is_named(loading: float | None, named: bool) -> None:
+def test_a_trainer_that_loads_longer_than_it_trains_is_named(
+    loading: float | None, named: bool
+) -> None:
     record = measured("one", 2.0, witness={"wall_seconds": 2.0, "import_cpu_seconds": loading})
     note = "Loading the module took longer than the total, which excludes it: one 2.1 s."
     assert explanations([record]) == ([note] if named else [])
@@ -88,45 +102,73 @@ def test_warm_up_and_blocks_that_were_cut_short_are_in_no_figure() -> None:
     (row,) = rows([*warm, *timed("one", [1.0, 1.0]), *cut])
     assert (row.total, row.runs) == (1.0, 2)
     assert (rows(warm), rows(cut)[0].total) == ([], 9.0)
-    wrong = timed("one", [9.0], warm_up=True, status="mismatch")  # what warms up must be right as well
+    # what warms up must be right as well
+    wrong = timed("one", [9.0], warm_up=True, status="mismatch")
     assert rows(wrong + timed("one", [1.0]))[0].status == "mismatch"
 
 
 def test_instructions_without_times_have_ratios_of_their_own() -> None:
     def counted(variant: str, count: int) -> Record:
         instructions = {"count": count, "tool": "callgrind", "path": "x86_64"}
-        return {**timed(variant, [1.0])[0], "seconds": {}, "instructions": instructions, "measure": "instructions"}
+        return {
+            **timed(variant, [1.0])[0],
+            "seconds": {},
+            "instructions": instructions,
+            "measure": "instructions",
+        }
 
     records = [counted("one", 15_021_976), counted("other", 531_787_678)]
     one, other = cells(records)
     assert list(one) == ["variant", "instructions", "ratio", "proof"]
-    assert (one["instructions"], other["instructions"], other["ratio"]) == ("15.02 M", "531.8 M", "× 35.4")
+    assert (one["instructions"], other["instructions"], other["ratio"]) == (
+        "15.02 M",
+        "531.8 M",
+        "× 35.4",
+    )
 
 
 @pytest.mark.parametrize(
     ("others", "why"),
-    [({"tie_break": "raw_bytes"}, None), ({"threads": 2}, None), ({"merges": 40}, "40 merges, not 744")],
+    [
+        ({"tie_break": "raw_bytes"}, None),
+        ({"threads": 2}, None),
+        ({"merges": 40}, "40 merges, not 744"),
+    ],
 )
 def test_only_the_same_work_is_compared(others: dict[str, Any], why: str | None) -> None:
-    ours, theirs, ended = rows([measured("a", 1.0, **others), measured("b", 1.0), measured("c", 1.0, merges=41)])
+    ours, theirs, ended = rows(
+        [measured("a", 1.0, **others), measured("b", 1.0), measured("c", 1.0, merges=41)]
+    )
     assert incomparable(ours, theirs) == why
     assert why is None or incomparable(ours, ended) is None  # both came to the end of all pairs
 
 
 def test_a_ratio_of_other_work_is_refused_with_its_reason() -> None:
-    records = [measured("base", 1.0), measured("peer", 3.0), measured("other", 1.0, identity=DESIGN)]
+    records = [
+        measured("base", 1.0),
+        measured("peer", 3.0),
+        measured("other", 1.0, identity=DESIGN),
+    ]
     assert [row["ratio"] for row in cells(records)] == ["× 1.00", "× 3.00", "not comparable"]
     text = to_markdown(records, notes=True)
     assert "- Not comparable with base (different by design): other." in text
     assert "it merges syllables; merge 1 is rare" in text
-    apart = to_markdown([records[0], measured("peer", 3.0, special_tokens=["<s>"])], relative_to="base")
+    apart = to_markdown(
+        [records[0], measured("peer", 3.0, special_tokens=["<s>"])], relative_to="base"
+    )
     own, other = apart.split("special tokens &lt;s", 1)
     assert "| total / base |" in own
     assert "total / base" not in other
 
 
 def test_the_notes_say_what_each_was_given() -> None:
-    fed = {"program": "peer 1.0", "way_in": "files", "pre_tokens": "itself", "special_tokens": "none", "ties": "first"}
+    fed = {
+        "program": "peer 1.0",
+        "way_in": "files",
+        "pre_tokens": "itself",
+        "special_tokens": "none",
+        "ties": "first",
+    }
     stopped = {**measured("peer", 1.0, vocab_size=9), "status": "timeout"}
     records = [measured("ours", 1.0), measured("peer", 1.0, feeding=fed, threads=2), stopped]
     text = to_markdown(records, notes=True)

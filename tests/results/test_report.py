@@ -21,7 +21,9 @@ from harness.results.page import headline, page
 from harness.results.rows import rows
 from harness.results.tables import tables
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 
 
 def page_of(*records: Record) -> str:
@@ -35,7 +37,10 @@ def text_of(content: str) -> str:
 @pytest.mark.parametrize(
     ("seconds", "sentence"),
     [
-        ((1.0, 2.0, 30.0), "a: 1.00 s, 2.00 times as fast as b, 30.0 times as fast as c; all 3 identical"),
+        (
+            (1.0, 2.0, 30.0),
+            "a: 1.00 s, 2.00 times as fast as b, 30.0 times as fast as c; all 3 identical",
+        ),
         ((1.0, 1.01), "a: 1.00 s, tied with b; all 2 identical"),
         ((1.0,), "a: 1.00 s"),
     ],
@@ -47,7 +52,9 @@ def test_the_headline_is_the_result(seconds: tuple[float, ...], sentence: str) -
 
 
 def test_several_tasks_have_a_sentence_each_and_wrong_merges_are_counted() -> None:
-    records = [measured(name, size / 1000, size=size) for size in (1000, 2000) for name in ("a", "b")]
+    records = [
+        measured(name, size / 1000, size=size) for size in (1000, 2000) for name in ("a", "b")
+    ]
     text = text_of(page_of(*records, wrong("short", size=1000), stopped("slow", 60.0, size=1000)))
     assert "2 tasks, 6 rows" in text
     assert "stdlib (Python), 1.00 kB: a: 1.00 s, tied with b; 2 of 4 identical, 1 wrong" in text
@@ -57,9 +64,14 @@ def test_bars_come_before_the_table_and_the_environment_is_folded() -> None:
     overrides = ["variants=flat,heap", "data=stdlib"]
     flat = measured("flat", {"max": 1.0, "update": 1.0}, overrides=overrides)
     content = page_of(flat, measured("heap", 9.0, overrides=overrides))
-    order = [content.index(part) for part in ("<h1>", "<svg", '<input id="filter"', "<table", "<details>")]
+    order = [
+        content.index(part)
+        for part in ("<h1>", "<svg", '<input id="filter"', "<table", "<details>")
+    ]
     assert order == sorted(order)
-    assert re.search(r"<details><summary>Environment of 2 rows</summary><pre>[^<]*AMD EPYC", content)
+    assert re.search(
+        r"<details><summary>Environment of 2 rows</summary><pre>[^<]*AMD EPYC", content
+    )
     assert "<pre>python -m harness variants=flat,heap data=stdlib</pre>" in content
     assert re.search(r'<td data-key="2.0" class="figure">2.00 s</td>', content)
 
@@ -99,7 +111,9 @@ def test_a_page_may_fetch_nothing() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium: apt-get install chromium")
 def test_the_table_sorts_and_filters_in_a_browser(tmp_path: Path) -> None:
-    content = page_of(measured("b", 10.0), measured("a", 2.0), measured("c", {}, status="error", reason="x"))
+    content = page_of(
+        measured("b", 10.0), measured("a", 2.0), measured("c", {}, status="error", reason="x")
+    )
     act = """
       const show = () => [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.cells[0].textContent);
       const total = [...table.tHead.rows[0].cells].find(cell => cell.textContent === "total"), seen = [];
@@ -109,9 +123,17 @@ def test_the_table_sorts_and_filters_in_a_browser(tmp_path: Path) -> None:
       document.title = JSON.stringify(seen);
     """
     (tmp_path / "page.html").write_text(
-        re.sub("<meta http-equiv[^>]*>", "", content).replace("</body>", f"<script>{act}</script></body>")
+        re.sub("<meta http-equiv[^>]*>", "", content).replace(
+            "</body>", f"<script>{act}</script></body>"
+        )
     )
-    command = [str(BROWSER), "--headless", "--no-sandbox", "--dump-dom", (tmp_path / "page.html").as_uri()]
+    command = [
+        str(BROWSER),
+        "--headless",
+        "--no-sandbox",
+        "--dump-dom",
+        (tmp_path / "page.html").as_uri(),
+    ]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = html.unescape(re.findall("<title>(.*?)</title>", shown)[0])
     assert json.loads(found) == [["a", "b", "c"], ["c", "b", "a"], ["c"]]
@@ -136,7 +158,9 @@ def test_the_page_says_what_the_terminal_says_and_can_be_read_without_seeing_it(
     lines = [["".join(cell.itertext()) for cell in line] for line in part.iter("tr")]
     assert lines == [[column.heading for column in sheet.columns], *map(list, cells)]
     assert texts(part, "li") == list(sheet.notes)
-    assert [head.get("scope") for head in part.iter("th")] == ["col"] * len(lines[0]) + ["row"] * (len(lines) - 1)
+    assert [head.get("scope") for head in part.iter("th")] == ["col"] * len(lines[0]) + ["row"] * (
+        len(lines) - 1
+    )
     (region,) = part.iterfind(".//*[@role='region']")
     assert region.get("tabindex") == "0"
     assert region.get("aria-label")
@@ -145,6 +169,8 @@ def test_the_page_says_what_the_terminal_says_and_can_be_read_without_seeing_it(
 def test_the_page_needs_nothing_and_its_style_touches_nothing_else() -> None:
     page = sheets_to_html_part(tables(rows(FORMS)), "x")
     assert not re.search(r"https?:|url\(|@import|<script|<link|<img|src=", page)
-    selectors = re.findall(r"(?:^|[{}])\s*([^@{};]+?)\s*\{", page.partition("<style>")[2].partition("</style>")[0])
+    selectors = re.findall(
+        r"(?:^|[{}])\s*([^@{};]+?)\s*\{", page.partition("<style>")[2].partition("</style>")[0]
+    )
     assert len(selectors) > 10
     assert [each for each in selectors if not each.startswith(".bpe-harness")] == []

@@ -1,4 +1,6 @@
-"""The studies in results/: they print the tables of their pages, and judge published programs by records alone."""
+"""The studies in results/: they print the tables of their pages, and judge published programs by
+records alone.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,16 @@ def script(name: str) -> ModuleType:
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=pytest.mark.slow) for path in ("aa_study/study.py", "gate_self_test/self_test.py")],
+    [
+        pytest.param(path, marks=pytest.mark.slow)
+        for path in ("aa_study/study.py", "gate_self_test/self_test.py")
+    ],
 )
 def test_a_study_prints_the_tables_of_its_page(path: str) -> None:
     """The gate's: no false alarm in 800 comparisons, and +5 % found in 100 of 100."""
-    printed = subprocess.run([sys.executable, str(RESULTS / path)], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, str(RESULTS / path)], capture_output=True, text=True, check=True
+    ).stdout
     page = (RESULTS / path).with_name("README.md").read_text()
     tables = printed.rstrip().split("\n\n")
     assert len(tables) > 1
@@ -48,8 +55,13 @@ def test_a_study_prints_the_tables_of_its_page(path: str) -> None:
 
 @pytest.mark.slow
 def test_the_tables_in_the_explanation_are_those_of_the_study() -> None:
-    page, study = (RESULTS.parent / "docs/explanation/measuring.md").read_text(), script("aa_study/study.py")
-    studies = {name: study.read_pairs(RESULTS / f"aa_study/{name}.jsonl") for name in ("quiet", "busy")}
+    page, study = (
+        (RESULTS.parent / "docs/explanation/measuring.md").read_text(),
+        script("aa_study/study.py"),
+    )
+    studies = {
+        name: study.read_pairs(RESULTS / f"aa_study/{name}.jsonl") for name in ("quiet", "busy")
+    }
     for clock in ("CPU", "wall"):
         assert "\n".join(study.rules_table(studies, clock)) in page
 
@@ -58,8 +70,12 @@ def test_the_tables_in_the_explanation_are_those_of_the_study() -> None:
 def test_the_gate_judges_stored_blocks_as_it_did(kind: str, state: str) -> None:
     self_test = script("gate_self_test/self_test.py")
     head = json.loads((RESULTS / "gate_self_test/self_test.json").read_text())
-    lines = gzip.decompress((RESULTS / "gate_self_test/quiet.jsonl.gz").read_bytes()).splitlines()[1 : 1 + 360]
-    states = [each for each, _ in self_test.runs(head, [json.loads(line) for line in lines], kind, [])]
+    lines = gzip.decompress((RESULTS / "gate_self_test/quiet.jsonl.gz").read_bytes()).splitlines()[
+        1 : 1 + 360
+    ]
+    states = [
+        each for each, _ in self_test.runs(head, [json.loads(line) for line in lines], kind, [])
+    ]
     assert states
     assert set(states) == {state}
 
@@ -69,12 +85,15 @@ def test_the_study_has_the_rule_of_the_harness(blocks: int) -> None:
     study, draw = script("aa_study/study.py"), random.Random(blocks)
     for _ in range(200):
         first, second = ([draw.lognormvariate(0, 0.02) for _ in range(blocks)] for _ in range(2))
-        low, high = interval([math.log(later / earlier) for earlier, later in zip(first, second, strict=True)])
+        low, high = interval(
+            [math.log(later / earlier) for earlier, later in zip(first, second, strict=True)]
+        )
         known = low is not None and high is not None and differ(math.exp(low), math.exp(high))
         assert study.paired_apart(first, second) == known
 
 
-# The published programs: each has a variant that exists, and their claims are judged by records and nothing else.
+# The published programs: each has a variant that exists, and their claims are judged by records and
+# nothing else.
 
 SERIES = RESULTS / "published" / "series.yaml"
 SCRIPT = runpy.run_path(str(SERIES.with_name("published.py")))
@@ -84,11 +103,16 @@ PROGRAMS: list[dict[str, Any]] = yaml.safe_load(SERIES.read_text())["programs"]
 
 def test_every_claim_is_measured_by_an_experiment_and_borne_out_by_published_figures() -> None:
     folder = SERIES.parents[2] / "conf" / "experiment"
-    cards = [yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("series_python", "series_cpp")]
+    cards = [
+        yaml.safe_load((folder / f"{name}.yaml").read_text())
+        for name in ("series_python", "series_cpp")
+    ]
     variants = {"multiprocess", *(variant for card in cards for variant in card["variants"])}
     programs = {program["program"]: program for program in PROGRAMS}
     for claim in CLAIMS:
-        assert {programs[claim[side]]["variant"] for side in ("slow", "fast")} <= variants, claim["says"]
+        assert {programs[claim[side]]["variant"] for side in ("slow", "fast")} <= variants, claim[
+            "says"
+        ]
         assert SCRIPT["judge"](claim, programs, [])["theirs"] >= claim["factor"] > 1, claim["says"]
 
 
@@ -99,11 +123,15 @@ def judged(tmp_path: Path, *records: dict[str, Any]) -> int:
     return code
 
 
-def test_a_claim_holds_if_our_ratio_reaches_its_factor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_claim_holds_if_our_ratio_reaches_its_factor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Counting all pairs again is to take five times as long as updating the counts."""
     assert judged(tmp_path, measured("naive", 5.0), measured("incremental", 1.0)) == 0
     out = capsys.readouterr().out
-    assert "| counting all pairs again, against updating counts | merge | 13.7 | 5 | 5 | held |" in out
+    assert (
+        "| counting all pairs again, against updating counts | merge | 13.7 | 5 | 5 | held |" in out
+    )
     assert "held by naive 5 s of merge (2026-11-21T11:20:00+00:00), incremental 1 s of merge" in out
     assert "| bpe_v1_time | naive | tinystories | 1,619 | 5 | 173 | - | 453 | 5 |" in out
     assert judged(tmp_path, measured("naive", 4.9), measured("incremental", 1.0)) == 20
@@ -115,8 +143,13 @@ def test_rows_of_two_tasks_judge_nothing(tmp_path: Path, other: dict[str, Any]) 
     assert judged(tmp_path, measured("naive", 8.0), measured("incremental", 1.0, **other)) == 22
 
 
-def test_a_program_is_its_variant_with_its_parameters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fast, slow = measured("incremental", 1.0), measured("multiprocess", 2.0, params={"parallel_max": 2, "pool": "kept"})
+def test_a_program_is_its_variant_with_its_parameters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fast, slow = (
+        measured("incremental", 1.0),
+        measured("multiprocess", 2.0, params={"parallel_max": 2, "pool": "kept"}),
+    )
     assert judged(tmp_path, fast, slow) == 0
     assert judged(tmp_path, fast, {**slow, "params": {"parallel_max": 1, "pool": "kept"}}) == 22
     assert (
@@ -127,11 +160,22 @@ def test_a_program_is_its_variant_with_its_parameters(tmp_path: Path, capsys: py
 
 def test_a_program_is_mapped_to_a_variant_that_exists_and_to_parameters_that_it_takes() -> None:
     for program in PROGRAMS:
-        assert program.keys() <= {"program", "part", "variant", "params", "counting", "note", "figures", "merges_only"}
+        assert program.keys() <= {
+            "program",
+            "part",
+            "variant",
+            "params",
+            "counting",
+            "note",
+            "figures",
+            "merges_only",
+        }
         card = registry.variants()[program["variant"]]
         assert "series" in card.tags, program
         assert program.get("params", {}).keys() <= card.params.keys(), program
         assert program.get("counting", "serial") in registry.counters(), program
         assert program.get("note") or program.get("figures"), program
-    claiming = {card.name for card in registry.variants().values() if {"cpp", "series"} <= set(card.tags)}
+    claiming = {
+        card.name for card in registry.variants().values() if {"cpp", "series"} <= set(card.tags)
+    }
     assert claiming <= {program["variant"] for program in PROGRAMS}

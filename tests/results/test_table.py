@@ -32,7 +32,12 @@ Record = dict[str, Any]
 
 def printed(records: Any, width: int = 80, terminal: bool = False, work: bool = False) -> str:
     out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=terminal,
+        color_system="standard" if terminal else None,
+    )
     print_sheets(tables(rows(records), TableOptions(work=work)), console)
     return out.getvalue()
 
@@ -99,7 +104,9 @@ def test_a_narrow_terminal_continues_below_and_cuts_nothing_off(width: int) -> N
     assert "\x1b[31m" in printed(FORMS, width, terminal=True)  # wrong merges are red
     assert "\x1b" not in printed(SWEEP, width)
     texts = {cell for row in cells(SWEEP) for name, cell in row.items() if name != "proof"}
-    assert {cell for cell in texts if not re.search(rf"(?<!\S){re.escape(cell)}(?!\S)", text)} == set()
+    assert {
+        cell for cell in texts if not re.search(rf"(?<!\S){re.escape(cell)}(?!\S)", text)
+    } == set()
 
 
 def test_csv_holds_the_figures_of_the_records_in_full() -> None:
@@ -110,7 +117,9 @@ def test_csv_holds_the_figures_of_the_records_in_full() -> None:
         assert line[name] == str(HEAP[name])
     for name in ("bytes", "documents", "pre_tokens", "words"):
         assert line[name] == str(HEAP["data"][name])
-    assert {name: line[name] for name in HEAP["tallies"]} == {name: str(n) for name, n in HEAP["tallies"].items()}
+    assert {name: line[name] for name in HEAP["tallies"]} == {
+        name: str(n) for name, n in HEAP["tallies"].items()
+    }
     assert (line["proof"], json.loads(line["params"])) == ("identical", HEAP["params"])
     short = csv_rows(FORMS)["short"]
     identity = named(FORMS, "short")["identity"]
@@ -123,15 +132,26 @@ def test_csv_holds_the_figures_of_the_records_in_full() -> None:
 
 def test_repeats_become_one_row_of_medians() -> None:
     table = cells(latest(REPEATS), phases=True)
-    assert [row["variant"] for row in table] == ["naive", "heap(push=all)", "heap(push=grown)", "native"]
-    assert (table[1]["total"], table[1]["spread"], table[1]["update"]) == ("2.55 s", "16 %", "1.30 s")
+    assert [row["variant"] for row in table] == [
+        "naive",
+        "heap(push=all)",
+        "heap(push=grown)",
+        "native",
+    ]
+    assert (table[1]["total"], table[1]["spread"], table[1]["update"]) == (
+        "2.55 s",
+        "16 %",
+        "1.30 s",
+    )
 
 
 def test_each_task_has_a_table_of_its_own() -> None:
     made = [measured(name, 1.0, vocab_size=size) for size in (300, 400) for name in ("a", "b")]
     tables = to_markdown(made)
     assert tables.count("| variant |") == 2
-    assert [tables.count(text) for text in ("vocabulary 300", "vocabulary 400", "vocab size |")] == [1, 1, 0]
+    assert [
+        tables.count(text) for text in ("vocabulary 300", "vocabulary 400", "vocab size |")
+    ] == [1, 1, 0]
     alone = to_markdown([measured("a", 1.0, vocab_size=size) for size in (300, 400)])
     assert (alone.count("| variant |"), alone.count("| vocab size |")) == (1, 1)
 
@@ -163,7 +183,11 @@ def test_only_the_latest_run_is_shown_without_a_path_and_of_each_cell_with_one(
 def test_work_is_counted_with_a_dash_if_a_variant_has_none() -> None:
     work = cells(FORMS, 1, work=True)
     assert work[0]["pairs scanned"] == "9,000,000"
-    assert (work[0]["heap pushes"], work[1]["stale pops"], work[2]["shuffles"]) == ("-", "8,380", "12")
+    assert (work[0]["heap pushes"], work[1]["stale pops"], work[2]["shuffles"]) == (
+        "-",
+        "8,380",
+        "12",
+    )
     assert [row["work"] for row in work] == ["naive", "heap", "lonely"]
     assert "No work was counted." in to_markdown([measured("a", 1.0)], work=True)
 
@@ -175,7 +199,11 @@ def test_counting_has_a_table_of_its_own_if_nothing_was_trained() -> None:
         ("processes", "2", "1.00 s", "ok"),
         ("processes", "4", "-", "error"),
     ]
-    assert [row["total / serial"] for row in cells(COUNTING, relative_to="serial")] == ["1.00", "0.50", "-"]
+    assert [row["total / serial"] for row in cells(COUNTING, relative_to="serial")] == [
+        "1.00",
+        "0.50",
+        "-",
+    ]
     assert len(cells([*COUNTING, NAIVE])) == 1
 
 
@@ -183,8 +211,12 @@ def test_settings_are_columns_only_if_rows_differ() -> None:
     assert "threads" not in cells([HEAP])[0]
     assert [row["threads"] for row in cells([HEAP, changed(HEAP, threads=2)])] == ["1", "2"]
     ties = [HEAP, changed(NAIVE, tie_break="raw_bytes", counting="processes")]
-    assert {"tie-break", "counting"}.isdisjoint(cells(ties)[0])  # the proof says it, and nothing hangs on it
-    assert [row["counting"] for row in cells([HEAP, changed(HEAP, counting="processes")])] == ["serial", "processes"]
+    # the proof says it, and nothing hangs on it
+    assert {"tie-break", "counting"}.isdisjoint(cells(ties)[0])
+    assert [row["counting"] for row in cells([HEAP, changed(HEAP, counting="processes")])] == [
+        "serial",
+        "processes",
+    ]
 
 
 def test_namesakes_are_distinguished_by_what_differs() -> None:
@@ -196,11 +228,18 @@ def test_namesakes_are_distinguished_by_what_differs() -> None:
 
 
 def test_the_caption_leaves_defaults_out() -> None:
-    odd = changed(HEAP, errors="replace", pattern="line", counting="processes", counting_chosen=True)
+    odd = changed(
+        HEAP, errors="replace", pattern="line", counting="processes", counting_chosen=True
+    )
     caption = " ".join(Legend(rows([odd])).caption())
-    assert all(text in caption for text in ("pattern line", "errors replace", "counting processes (chosen)"))
+    assert all(
+        text in caption
+        for text in ("pattern line", "errors replace", "counting processes (chosen)")
+    )
     plain = " ".join(Legend(rows([HEAP])).caption())
-    assert not any(text in plain for text in ("gpt2", "endoftext", "min_count", "counting", "tie-break"))
+    assert not any(
+        text in plain for text in ("gpt2", "endoftext", "min_count", "counting", "tie-break")
+    )
 
 
 def test_a_text_without_further_pairs_is_reported() -> None:
@@ -217,7 +256,9 @@ def test_a_repeat_that_failed_is_left_out_and_named() -> None:
 
 
 def test_wrong_or_contradicting_merges_spoil_a_row() -> None:
-    spoilt = changed(named(FORMS, "wrong"), variant="heap", params=HEAP["params"], counting=HEAP["counting"])
+    spoilt = changed(
+        named(FORMS, "wrong"), variant="heap", params=HEAP["params"], counting=HEAP["counting"]
+    )
     (row,) = rows([HEAP, spoilt])
     assert (row.status, row.total) == ("mismatch", None)
     (own,) = rows([HEAP, changed(HEAP, merges_sha256="0" * 64, block=1)])
@@ -225,36 +266,56 @@ def test_wrong_or_contradicting_merges_spoil_a_row() -> None:
     joined = [NAIVE, changed(HEAP, merges_sha256="0" * 64)]
     assert is_wrong(rows(joined))
     assert [row["total"][-1] for row in cells(joined)] == ["?", "?"]
-    assert explanations(joined)[0].startswith("? These differ in their merges, so not all are right: naive (")
+    assert explanations(joined)[0].startswith(
+        "? These differ in their merges, so not all are right: naive ("
+    )
 
 
 def test_an_estimate_is_the_same_everywhere() -> None:
     expected = {"total_seconds": 40_700.0, "low_seconds": 33_100.0, "high_seconds": 48_900.0}
     slow = stopped("slow", 20.0, extrapolated=expected)
     (_, row) = cells([measured("one", 10.0), slow])
-    assert (row["total"], row["ratio"], row["update"], row["proof"]) == ("~11.3 h", "~× 4,070", "-", "extrapolated")
-    note = (
-        "slow: extrapolated: over limits.wall=20 s, after 100 of 744 merges; estimated total 11.3 h (9.2 h to 13.6 h)."
+    assert (row["total"], row["ratio"], row["update"], row["proof"]) == (
+        "~11.3 h",
+        "~× 4,070",
+        "-",
+        "extrapolated",
     )
+    estimate = "estimated total 11.3 h (9.2 h to 13.6 h)"
+    note = f"slow: extrapolated: over limits.wall=20 s, after 100 of 744 merges; {estimate}."
     assert explanations([slow]) == [note]
     vague = stopped("slow", 20.0, extrapolated={**expected, "high_seconds": 4e11})
-    assert [cells([measured("one", 10.0), vague])[1][name] for name in ("total", "ratio")] == [">9.1 h", ">× 3,310"]
+    assert [cells([measured("one", 10.0), vague])[1][name] for name in ("total", "ratio")] == [
+        ">9.1 h",
+        ">× 3,310",
+    ]
 
 
 def test_a_table_for_people_loads_no_pandas() -> None:
-    code = "import sys, harness.table; print('pandas' in sys.modules or 'matplotlib' in sys.modules)"
+    code = (
+        "import sys, harness.table; print('pandas' in sys.modules or 'matplotlib' in sys.modules)"
+    )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
 
 def test_the_command_on_a_terminal_without_unicode_has_no_traceback() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "harness.table", str(RECORDS / "sweep.jsonl")]
-    assert "Traceback" not in subprocess.run(command, capture_output=True, text=True, env=environment).stderr
+    assert (
+        "Traceback"
+        not in subprocess.run(command, capture_output=True, text=True, env=environment).stderr
+    )
 
 
-@pytest.mark.parametrize(("name", "start"), [("t.md", "stdlib: "), ("t.csv", "cell,"), ("t.txt", "stdlib: ")])
-def test_a_file_is_written_whole_in_the_format_of_its_name(tmp_path: Path, name: str, start: str) -> None:
-    assert main([str(RECORDS / "forms.jsonl"), "--output", str(tmp_path / "below" / name)]) == MISMATCH
+@pytest.mark.parametrize(
+    ("name", "start"), [("t.md", "stdlib: "), ("t.csv", "cell,"), ("t.txt", "stdlib: ")]
+)
+def test_a_file_is_written_whole_in_the_format_of_its_name(
+    tmp_path: Path, name: str, start: str
+) -> None:
+    assert (
+        main([str(RECORDS / "forms.jsonl"), "--output", str(tmp_path / "below" / name)]) == MISMATCH
+    )
     assert [path.name for path in (tmp_path / "below").iterdir()] == [name]
     text = (tmp_path / "below" / name).read_text()
     assert text.startswith(start)

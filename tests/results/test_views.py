@@ -1,4 +1,6 @@
-"""One figure by two fields, two sets side by side, and the one table of fields that everything reads."""
+"""One figure by two fields, two sets side by side, and the one table of fields that everything
+reads.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,18 @@ from harness.results.tables import compared, fields_of, pivot_sheet
 from harness.table import main
 
 HEAP, NAIVE, SLOW = (
-    next(record for record in FORMS if record["variant"] == name) for name in ("heap", "naive", "slow")
+    next(record for record in FORMS if record["variant"] == name)
+    for name in ("heap", "naive", "slow")
 )
 OWT = {**HEAP["data"], "name": "owt", "sha256": "cd" * 32}
 ESTIMATE = {"total_seconds": 40_000, "low_seconds": 33_000, "high_seconds": 50_000}
-STOPPED = {**HEAP, "status": "extrapolated", "reason": "limit", "seconds": {}, "extrapolated": ESTIMATE}
+STOPPED = {
+    **HEAP,
+    "status": "extrapolated",
+    "reason": "limit",
+    "seconds": {},
+    "extrapolated": ESTIMATE,
+}
 
 
 def changed(record: Record, **changes: object) -> Record:
@@ -34,14 +43,21 @@ def lines(records: Sequence[Record], layout: str) -> list[str]:
     """The heading and the lines of a pivot: down, across, value and baseline in one string."""
     down, across, value, *relative_to = layout.split()
     columns = pivot_sheet(rows(records), (down, across), value, *relative_to).columns
-    table = [[column.heading for column in columns], *zip(*(each.cells for each in columns), strict=True)]
+    table = [
+        [column.heading for column in columns],
+        *zip(*(each.cells for each in columns), strict=True),
+    ]
     return [" | ".join(line) for line in table]
 
 
-SLOWER = changed(HEAP, data=OWT, seconds={**HEAP["seconds"], "update": HEAP["seconds"]["update"] * 3})
+SLOWER = changed(
+    HEAP, data=OWT, seconds={**HEAP["seconds"], "update": HEAP["seconds"]["update"] * 3}
+)
 THREADS = [changed(HEAP, threads=threads) for threads in (16, 2, 1)]
 PUSHES = [changed(HEAP, params={"push": push}) for push in ("all", "grown")]
-GRID = [changed(HEAP, threads=threads, vocab_size=size) for threads in (1, 2) for size in (1000, 500)]
+GRID = [
+    changed(HEAP, threads=threads, vocab_size=size) for threads in (1, 2) for size in (1000, 500)
+]
 
 
 @pytest.mark.parametrize(
@@ -52,14 +68,26 @@ GRID = [changed(HEAP, threads=threads, vocab_size=size) for threads in (1, 2) fo
             "variant data total",
             "stdlib | owt; naive | 34.3 s | ; heap | 2.45 s | 2.45 s",
         ),
-        (THREADS, "variant threads merges/s", "threads 1 | threads 2 | threads 16; heap | 483 | 483 | 483"),
+        (
+            THREADS,
+            "variant threads merges/s",
+            "threads 1 | threads 2 | threads 16; heap | 483 | 483 | 483",
+        ),
         (
             GRID,
             "variant threads total",
             "vocab_size | threads 1 | threads 2; heap | 500 | 2.45 s | 2.45 s; heap | 1,000 | 2.45 s | 2.45 s",
         ),
-        (PUSHES, "variant data total", "stdlib; heap(push=all) | 2.45 s; heap(push=grown) | 2.45 s"),
-        ([NAIVE, HEAP, SLOWER], "variant data update heap", "stdlib | owt; naive | 26.0 | ; heap | 1.00 | 1.00"),
+        (
+            PUSHES,
+            "variant data total",
+            "stdlib; heap(push=all) | 2.45 s; heap(push=grown) | 2.45 s",
+        ),
+        (
+            [NAIVE, HEAP, SLOWER],
+            "variant data update heap",
+            "stdlib | owt; naive | 26.0 | ; heap | 1.00 | 1.00",
+        ),
         ([NAIVE, STOPPED], "variant data total", "stdlib; naive | 34.3 s; heap | ~11.1 h"),
         ([STOPPED], "variant data memory", "stdlib; heap | extrapolated"),
     ],
@@ -79,13 +107,24 @@ def test_a_cell_without_a_figure_says_why() -> None:
 @pytest.mark.parametrize(
     ("layout", "text"),
     [
-        ("variants data total", r"unknown field 'variants'; did you mean variant\? there are: variant, cell"),
-        ("variant corpus total", "unknown field 'corpus'; .*there are: variant, .*, data, .*, threads"),
-        ("variant data totl", r"unknown value 'totl'; did you mean total\? there are: total, .*heap_pops"),
+        (
+            "variants data total",
+            r"unknown field 'variants'; did you mean variant\? there are: variant, cell",
+        ),
+        (
+            "variant corpus total",
+            "unknown field 'corpus'; .*there are: variant, .*, data, .*, threads",
+        ),
+        (
+            "variant data totl",
+            r"unknown value 'totl'; did you mean total\? there are: total, .*heap_pops",
+        ),
         ("data data total", "names data twice"),
     ],
 )
-def test_an_unknown_field_or_figure_is_answered_with_those_there_are(layout: str, text: str) -> None:
+def test_an_unknown_field_or_figure_is_answered_with_those_there_are(
+    layout: str, text: str
+) -> None:
     with pytest.raises(Refusal, match=text):
         lines(FORMS, layout)
 
@@ -104,10 +143,25 @@ TEXT = f"stdlib, 3,999,812 bytes, sha256 {HEAP['data']['sha256'][:8]}"
 @pytest.mark.parametrize(
     ("left", "right", "matches", "alone"),
     [
-        ([{}, {"variant": "naive"}, {"threads": 2}], [{"threads": 2}, {}], 2, ["Only left: naive."]),
+        (
+            [{}, {"variant": "naive"}, {"threads": 2}],
+            [{"threads": 2}, {}],
+            2,
+            ["Only left: naive."],
+        ),
         ([{}, ELSEWHERE], [{}], 1, ["Only left: heap."]),
-        ([{}, {"vocab_size": 2000}], [{}, {"vocab_size": 4000}, OTHER_TEXT], 1, ["Only left: heap.", "Only right: "]),
-        ([{}, {"vocab_size": 2000}], [{"vocab_size": 2000, **ELSEWHERE}, ELSEWHERE], 2, ["Compared although they dif"]),
+        (
+            [{}, {"vocab_size": 2000}],
+            [{}, {"vocab_size": 4000}, OTHER_TEXT],
+            1,
+            ["Only left: heap.", "Only right: "],
+        ),
+        (
+            [{}, {"vocab_size": 2000}],
+            [{"vocab_size": 2000, **ELSEWHERE}, ELSEWHERE],
+            2,
+            ["Compared although they dif"],
+        ),
     ],
 )
 def test_rows_of_one_cell_are_a_match_and_others_are_alone(
@@ -117,7 +171,9 @@ def test_rows_of_one_cell_are_a_match_and_others_are_alone(
     sheet, _ = compared(old, new, ("old", "new"), unlike=True)
     assert len(sheet.columns[0].cells) == matches
     notes = [note for note in sheet.notes if note.startswith(("Only", "Compared"))]
-    assert [note.startswith(start) for note, start in zip(notes, alone, strict=True)] == [True] * len(alone)
+    assert [note.startswith(start) for note, start in zip(notes, alone, strict=True)] == [
+        True
+    ] * len(alone)
 
 
 NOTHING = "have no cell in common to compare: their first rows"
@@ -132,7 +188,11 @@ NOTHING = "have no cell in common to compare: their first rows"
         ({"interpreter": "CPython 3.14.0"}, "", "python (CPython 3.11.7 / CPython 3.14.0)"),
         ({"concurrent": True}, "", "concurrent (false / true)"),
         ({"vocab_size": 32_000}, NOTHING, "vocab_size (1,000 / 32,000)"),
-        ({"params": {**HEAP["params"], "push": "none"}}, NOTHING, "params (heap=c, push=all / heap=c, push=none)"),
+        (
+            {"params": {**HEAP["params"], "push": "none"}},
+            NOTHING,
+            "params (heap=c, push=all / heap=c, push=none)",
+        ),
         (OTHER_TEXT, NOTHING, f"corpus ({TEXT} / owt, 11,920,511,059 bytes, sha256 efefefef)"),
         ({"variant": "naive"}, NOTHING, "heap and naive"),
     ],
@@ -143,7 +203,9 @@ def test_sets_that_differ_are_refused_with_both_sides_and_circumstances_may(
     here, there = changed(HEAP, concurrent=False), changed(HEAP, **{"concurrent": False, **change})
     with pytest.raises(Refusal) as refused:
         compared([here], [there], ("old", "new"), unlike=bool(between))
-    assert str(refused.value).startswith(" ".join(filter(None, ["old and new", between, "differ in", text])))
+    assert str(refused.value).startswith(
+        " ".join(filter(None, ["old and new", between, "differ in", text]))
+    )
     if not between:
         assert refused.value.exit_code == USAGE
         assert str(refused.value).endswith("; --unlike compares them all the same")
@@ -154,12 +216,19 @@ def test_sets_that_differ_are_refused_with_both_sides_and_circumstances_may(
 RUNS = {"a": "2026-11-20T09:00:00+00:00", "b": "2026-11-21T09:00:00+00:00"}
 
 
-def times(record: Record, factor: float, run: str, blocks: int = 1, **changes: object) -> list[Record]:
-    """A record as several blocks of a run have it, at some multiple of its time, a little noise added."""
+def times(
+    record: Record, factor: float, run: str, blocks: int = 1, **changes: object
+) -> list[Record]:
+    """A record as several blocks of a run have it, at some multiple of its time, a little noise
+    added.
+    """
     made = []
     for block in range(blocks):
         scale = factor * (1 + block / 100)
-        seconds = {name: None if spent is None else spent * scale for name, spent in record["seconds"].items()}
+        seconds = {
+            name: None if spent is None else spent * scale
+            for name, spent in record["seconds"].items()
+        }
         measured = {"seconds": seconds, "cpu_seconds": seconds["total"], "run_id": RUNS[run]}
         made.append({**record, **measured, "block": block, "repeat": blocks, **changes})
     return made
@@ -176,7 +245,12 @@ def first_line(
 @pytest.mark.parametrize(
     ("runs", "factor", "ratio", "notes"),
     [
-        ("ab", 1.5, "1.50", ["Not measured in the same blocks, or in too few, so without an interval: heap."]),
+        (
+            "ab",
+            1.5,
+            "1.50",
+            ["Not measured in the same blocks, or in too few, so without an interval: heap."],
+        ),
         ("aa", 1.5, "1.50 (1.50 to 1.50)", []),
         ("aa", 1.0, "1.00 (1.00 to 1.00)", ["No difference: heap."]),
     ],
@@ -188,14 +262,21 @@ def test_a_ratio_has_an_interval_if_both_ran_in_the_same_blocks(
     assert (line["right / left"], below) == (ratio, notes)
 
 
-def test_different_merges_have_no_ratio_and_set_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_different_merges_have_no_ratio_and_set_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     left, right = times(HEAP, 1, "a"), times(HEAP, 1, "b", merges_sha256="77" * 32)
-    paths = [str(stored(tmp_path / f"{name}.jsonl", own)) for name, own in (("l", left), ("r", right))]
+    paths = [
+        str(stored(tmp_path / f"{name}.jsonl", own)) for name, own in (("l", left), ("r", right))
+    ]
     assert main(["--compare", *paths]) == MISMATCH
-    assert "≠ left and right learned different merges, so no ratio: heap." in capsys.readouterr().out
+    assert (
+        "≠ left and right learned different merges, so no ratio: heap." in capsys.readouterr().out
+    )
     line, _ = first_line(left, right)
     assert (line["right / left"], line["merges"]) == ("≠", "≠ 3f2a91bc, 77777777")
-    other = times(HEAP, 1, "b", merges_sha256="77" * 32, data=OTHER_BYTES["data"])  # of other bytes they may differ
+    # of other bytes they may differ
+    other = times(HEAP, 1, "b", merges_sha256="77" * 32, data=OTHER_BYTES["data"])
     assert first_line(left, other, unlike=True)[0]["merges"] == "-"
 
 
@@ -217,7 +298,9 @@ def test_failures_and_rows_of_one_set_alone_are_named() -> None:
         ("--value max", "--value goes with --pivot"),
     ],
 )
-def test_options_that_exclude_each_other_are_refused(line: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_exclude_each_other_are_refused(
+    line: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(line.split())
     assert ended.value.code == USAGE
@@ -258,7 +341,9 @@ def another(name: str) -> dict[str, Any]:
     return {**PLAIN, outer: {**PLAIN[outer], inner: value} if inner else value}
 
 
-@pytest.mark.parametrize("field", [field for field in FIELDS if field.names_cell], ids=lambda field: field.name)
+@pytest.mark.parametrize(
+    "field", [field for field in FIELDS if field.names_cell], ids=lambda field: field.name
+)
 def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field) -> None:
     other = another(field.name)
     assert cell_of(other) != cell_of(PLAIN)

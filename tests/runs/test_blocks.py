@@ -1,4 +1,6 @@
-"""Blocks of measurements: their order, counted words, what one failure costs the others, and what is recorded."""
+"""Blocks of measurements: their order, counted words, what one failure costs the others, and what
+is recorded.
+"""
 
 from __future__ import annotations
 
@@ -58,21 +60,32 @@ def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> N
     cells = [cell_of(reading, HEAP), cell_of(reading, NAIVE), cell_of(reading, HEAP)]
     records = run_of(tmp_path, cells, repeat=2, measure="paired", warm_up=1).records()
     names = [(record["warm_up"], record["block"], record["variant"]) for record in trained(records)]
-    assert names == [(*block, name) for block in [(True, 0), (False, 0), (False, 1)] for name in ("heap", "naive")]
+    assert names == [
+        (*block, name)
+        for block in [(True, 0), (False, 0), (False, 1)]
+        for name in ("heap", "naive")
+    ]
     assert {(record["measure"], record["repeat"]) for record in records} == {("paired", 2)}
     assert [row.runs for row in rows(records) if row.name == "heap"] == [2]
     counted = [record["seconds"]["count"] for record in records if record["cell"] == "count"]
-    assert [record["seconds"]["count"] for record in trained(records)] == [each for each in counted for _ in "ab"]
+    assert [record["seconds"]["count"] for record in trained(records)] == [
+        each for each in counted for _ in "ab"
+    ]
 
 
-def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seed_decides_the_order_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cells = [cell_of(reading_of(tmp_path), VariantCard(name, "not:measured")) for name in "abcde"]
     pretend_to_train(monkeypatch)
 
     def order_of(seed: int) -> str:
         records = trained(run_of(tmp_path, cells, seed=seed, repeat=2).records())
         assert [record["variant"] for record in records] == [*"abcdeabcde"]
-        return "".join(record["variant"] for record in sorted(records, key=lambda record: str(record["started"])))
+        return "".join(
+            record["variant"]
+            for record in sorted(records, key=lambda record: str(record["started"]))
+        )
 
     assert order_of(1) == order_of(1)
     assert len({order_of(seed) for seed in range(5)}) > 1
@@ -82,22 +95,35 @@ def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path, monkeypatch
 # Tasks.
 
 
-def test_tasks_are_measured_one_by_one_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = [cell_of(reading_of(tmp_path), variant, size) for variant in (HEAP, NAIVE) for size in (13, 23)]
+def test_tasks_are_measured_one_by_one_and_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = [
+        cell_of(reading_of(tmp_path), variant, size)
+        for variant in (HEAP, NAIVE)
+        for size in (13, 23)
+    ]
     plan = Plan(make_tasks(cells), settings_for(tmp_path))
 
     def shown(stop_after: int = -1) -> list[tuple[int, str, str]]:
-        """The records at the end; nothing is really trained, and trainer `stop_after` interrupts the run."""
+        """The records at the end; nothing is really trained, and trainer `stop_after` interrupts
+        the run.
+        """
         records: list[Record] = []
         with monkeypatch.context() as patched:
             pretend_to_train(patched, stop_after=stop_after)
-            assert run.run_plan(plan, tmp_path / "jobs", lambda own, _: records.extend(trained(own))) == OK
+            assert (
+                run.run_plan(plan, tmp_path / "jobs", lambda own, _: records.extend(trained(own)))
+                == OK
+            )
         return [(record["vocab_size"], record["variant"], record["run_id"]) for record in records]
 
     with pytest.raises(KeyboardInterrupt):
         shown(stop_after=3)  # in the second task
     stored = trained(read_records([tmp_path / "results"]))
-    assert [(record["vocab_size"], record["block_whole"]) for record in stored] == [(270, True)] * 2 + [(280, False)]
+    assert [(record["vocab_size"], record["block_whole"]) for record in stored] == [
+        (270, True)
+    ] * 2 + [(280, False)]
     run_id = stored[0]["run_id"]
     everything = [(size, name, run_id) for size in (270, 280) for name in ("heap", "naive")]
     assert shown(stop_after=1) == everything  # a single trainer is left
@@ -107,7 +133,9 @@ def test_tasks_are_measured_one_by_one_and_resumed(tmp_path: Path, monkeypatch: 
 
 def test_cells_that_differ_in_threads_alone_are_of_one_task(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
-    tasks = make_tasks([cell_of(reading, threads=1), cell_of(reading, threads=2), cell_of(reading, num_merges=20)])
+    tasks = make_tasks(
+        [cell_of(reading, threads=1), cell_of(reading, threads=2), cell_of(reading, num_merges=20)]
+    )
     assert [[cell.count.threads for cell in task.cells] for task in tasks] == [[1, 2], [1]]
     records = run_of(tmp_path, tasks[0].cells).records()
     assert sorted(record["threads"] for record in records if record["cell"] == "count") == [1, 2]
@@ -119,7 +147,9 @@ def test_cells_that_differ_in_threads_alone_are_of_one_task(tmp_path: Path) -> N
 def test_a_failure_costs_only_its_own_row(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     bad = {"segfaults": "killed", "ends_at_once": "error", "returns_none": "error"}
-    records = run_of(tmp_path, [cell_of(reading, card) for card in (HEAP, *map(unruly, bad), NAIVE)]).records()
+    records = run_of(
+        tmp_path, [cell_of(reading, card) for card in (HEAP, *map(unruly, bad), NAIVE)]
+    ).records()
     row_of = by_variant(records)
     assert {name: row_of[name]["status"] for name in row_of} == {"heap": "ok", **bad, "naive": "ok"}
     assert row_of["naive"]["identity"]["kind"] == "identical"
@@ -127,7 +157,14 @@ def test_a_failure_costs_only_its_own_row(tmp_path: Path) -> None:
 
 
 def test_exit_codes() -> None:
-    expected = {"ok ok": 0, "ok skipped": 0, "": 22, "skipped": 22, "ok timeout": 22, "error mismatch": 21}
+    expected = {
+        "ok ok": 0,
+        "ok skipped": 0,
+        "": 22,
+        "skipped": 22,
+        "ok timeout": 22,
+        "error mismatch": 21,
+    }
     for statuses, exit_code in expected.items():
         records = [{"cell": "train", "status": status} for status in statuses.split()]
         assert run.exit_code(records) == exit_code, statuses
@@ -141,7 +178,12 @@ def test_notes_below_the_table(tmp_path: Path) -> None:
     assert (empty[1]["merges"], run.exit_code(empty)) == (0, 0)
     assert run.notes(empty) == ["empty.txt holds no words, so there is nothing to merge"]
     for counter, note in (
-        (SERIAL, ["threads above 1 change nothing for heap: neither the counter nor the trainer takes any"]),
+        (
+            SERIAL,
+            [
+                "threads above 1 change nothing for heap: neither the counter nor the trainer takes any"
+            ],
+        ),
         (ANOTHER_COUNTER, []),
     ):
         cell = cell_of(reading_of(tmp_path), HEAP, counter=counter, threads=2)
@@ -165,9 +207,13 @@ def test_without_times_words_in_the_cache_are_enough(tmp_path: Path) -> None:
         ("counter_that_dies", "killed", "its process was ended by SIGKILL"),
     ],
 )
-def test_after_a_counter_that_fails_nothing_is_trained(tmp_path: Path, name: str, status: str, reason: str) -> None:
+def test_after_a_counter_that_fails_nothing_is_trained(
+    tmp_path: Path, name: str, status: str, reason: str
+) -> None:
     stopped = status == "timeout"  # what is over the limit is not run again in the second block
-    cell = cell_of(reading_of(tmp_path), counter=unruly_counter(name), limits=BRIEF if stopped else None)
+    cell = cell_of(
+        reading_of(tmp_path), counter=unruly_counter(name), limits=BRIEF if stopped else None
+    )
     records = run_of(tmp_path, [cell], repeat=1 + stopped, warm_up=int(stopped)).records()
     found = [(each["cell"], each["status"], each["warm_up"]) for each in records]
     assert found == [("count", status, stopped), ("train", status, False)]
@@ -177,7 +223,9 @@ def test_after_a_counter_that_fails_nothing_is_trained(tmp_path: Path, name: str
 @pytest.mark.parametrize(("name", "content"), [("data", b"lowloweR"), ("manifest.json", b"[]")])
 def test_damaged_words_in_the_cache_are_removed(tmp_path: Path, name: str, content: bytes) -> None:
     reading = reading_of(tmp_path)
-    manifest = exchange.write_words(tmp_path / "written", WordCounts.from_items([(b"low", 2), (b"lower", 1)]))
+    manifest = exchange.write_words(
+        tmp_path / "written", WordCounts.from_items([(b"low", 2), (b"lower", 1)])
+    )
     reading.keep(tmp_path / "written", manifest)
     assert (reading.words() or {})["sha256"] == manifest["sha256"]
     (reading.folder / name).write_bytes(content)
@@ -192,16 +240,28 @@ def test_a_counter_that_loses_a_word_gets_no_time(tmp_path: Path, cached: bool) 
         run_of(tmp_path, [cell_of(reading, HEAP)])
     wrong = cell_of(reading, NAIVE, counter=unruly_counter("counter_that_loses_a_word"))
     records = run_of(tmp_path, [wrong, cell_of(reading, HEAP)]).records()
-    counted = {each["counting"]: each for each in records if each["cell"] == "count"}["counter_that_loses_a_word"]
-    assert (counted["status"], counted["seconds"].get("total"), counted["words_sha256"]) == ("mismatch", None, None)
+    counted = {each["counting"]: each for each in records if each["cell"] == "count"}[
+        "counter_that_loses_a_word"
+    ]
+    assert (counted["status"], counted["seconds"].get("total"), counted["words_sha256"]) == (
+        "mismatch",
+        None,
+        None,
+    )
     row_of = by_variant(records)
-    assert (row_of["heap"]["status"], row_of["naive"]["status"], run.exit_code(records)) == ("ok", "error", 21)
+    assert (row_of["heap"]["status"], row_of["naive"]["status"], run.exit_code(records)) == (
+        "ok",
+        "error",
+        21,
+    )
     failed = "counting text.txt (counter_that_loses_a_word) failed: its words are not those of counting=native; check"
     assert row_of["naive"]["reason"].startswith(failed)
 
 
 def test_words_of_an_outside_counter_are_checked_once_for_each_corpus(tmp_path: Path) -> None:
-    own = cell_of(reading_of(tmp_path), HEAP, counter=CounterCard("mine", "sabotaged_counters:honest"))
+    own = cell_of(
+        reading_of(tmp_path), HEAP, counter=CounterCard("mine", "sabotaged_counters:honest")
+    )
     session = Session(settings_for(tmp_path, repeat=3), RunLog(None, now()), tmp_path / "jobs")
     measure_task(Task(0, [own]), session)
     records = session.log.records()
@@ -242,29 +302,43 @@ def test_facts_of_a_card_are_compared_with_the_counted_words(tmp_path: Path, fac
     assert (right["status"], {name: right["data"][name] for name in FACTS}) == ("ok", FACTS)
     wrong = records({**FACTS, fact: 7})
     assert [record["status"] for record in wrong] == ["error", "error"]
-    assert f"data=text.txt has {fact} {FACTS[fact]}, its card says 7; it is another text" in wrong[1]["reason"]
-    assert records({**FACTS, fact: 7}, pattern_name="line")[0]["status"] == "ok"  # facts are of the default pattern
+    assert (
+        f"data=text.txt has {fact} {FACTS[fact]}, its card says 7; it is another text"
+        in wrong[1]["reason"]
+    )
+    # facts are of the default pattern
+    assert records({**FACTS, fact: 7}, pattern_name="line")[0]["status"] == "ok"
 
 
 def test_a_bad_byte_is_located_in_its_own_file(tmp_path: Path) -> None:
     reading = reading_of(tmp_path, b"good text<|endoftext|>\xff")
     file = replace(reading.file, parts=(Part(0, "one.txt"), Part(18, "two.txt")))
     records = run_of(tmp_path, [cell_of(replace(reading, file=file))]).records()
-    assert records[0]["reason"] == "two.txt: invalid UTF-8 at byte 4; fix the file, or set errors=replace"
+    assert (
+        records[0]["reason"]
+        == "two.txt: invalid UTF-8 at byte 4; fix the file, or set errors=replace"
+    )
 
 
 # Trainers that read the file.
 
 
-def test_a_file_trainer_makes_the_merges_of_the_words_and_its_total_is_the_whole(tmp_path: Path) -> None:
+def test_a_file_trainer_makes_the_merges_of_the_words_and_its_total_is_the_whole(
+    tmp_path: Path,
+) -> None:
     reading = reading_of(tmp_path)
     cards = HEAP, BY_FILE, structs.replace(BY_FILE, name="silent", params={"silent": True})
     settings: dict[str, Any] = {"tie_break": "raw_bytes", "min_count": 3}
-    records = trained(run_of(tmp_path, [cell_of(reading, card, 60, **settings) for card in cards]).records())
+    records = trained(
+        run_of(tmp_path, [cell_of(reading, card, 60, **settings) for card in cards]).records()
+    )
     by_words, by_file, silent = records
     assert by_words["merges"] < 60
     assert (by_file["status"], by_file["identity"]["kind"]) == ("ok", "identical")
-    assert (by_file["merges_sha256"], by_file["data"]) == (by_words["merges_sha256"], by_words["data"])
+    assert (by_file["merges_sha256"], by_file["data"]) == (
+        by_words["merges_sha256"],
+        by_words["data"],
+    )
     assert by_file["counting"] == silent["counting"] == BY_ITSELF
     assert by_file["seconds"]["count"] > 0
     assert by_file["tallies"]["bytes_scanned"] == reading.file.bytes
@@ -275,7 +349,9 @@ def test_a_file_trainer_makes_the_merges_of_the_words_and_its_total_is_the_whole
 def test_a_file_trainer_without_an_answer_has_no_time_of_a_counter(tmp_path: Path) -> None:
     killed = structs.replace(unruly("is_killed_before_it_reads"), tags=("from_file",))
     reading = reading_of(tmp_path)
-    _, record = trained(run_of(tmp_path, [cell_of(reading, HEAP), cell_of(reading, killed)]).records())
+    _, record = trained(
+        run_of(tmp_path, [cell_of(reading, HEAP), cell_of(reading, killed)]).records()
+    )
     assert (record["status"], record["counting"]) == ("killed", BY_ITSELF)
     assert (set(record["seconds"].values()), record["cpu_seconds"]) == ({None}, None)
 

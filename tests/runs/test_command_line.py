@@ -1,4 +1,6 @@
-"""Hydra's door: any text gets through as it is, and whatever is wrong is answered with one sentence."""
+"""Hydra's door: any text gets through as it is, and whatever is wrong is answered with one
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,20 @@ from harness.runs.plan import planned
 
 NASTY = [
     *(" ,()[]{}'\"\\$~=:-+#%\n\té😀a"),
-    *("\\\\", "${", "中文", "null", "true", "1e3", "???", "glob(*)", "${oc.env:HOME}", "\\'", "\\${", "*"),
+    *(
+        "\\\\",
+        "${",
+        "中文",
+        "null",
+        "true",
+        "1e3",
+        "???",
+        "glob(*)",
+        "${oc.env:HOME}",
+        "\\'",
+        "\\${",
+        "*",
+    ),
 ]
 MEANT_IN_QUOTES = ("'", '"', "\\", "${", "$", "}", ",", "a")
 any_text = st.lists(st.sampled_from(NASTY), min_size=1, max_size=8).map("".join) | st.text(
@@ -60,8 +75,17 @@ def refusal_of(*arguments: str) -> str:
 @examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_reaches_the_configuration_unchanged(text: str) -> None:
     arguments = [f"{name}={text}" for name in ("data.path", "save", "results", "pattern.regex")]
-    config = composed(*arguments, f"special_tokens=<{text}>", f"variant.params.texts=[{quoted(text)},{quoted('a')}]")
-    assert [config["data"]["path"], config["save"], config["results"], config["pattern"]["regex"]] == [text] * 4
+    config = composed(
+        *arguments,
+        f"special_tokens=<{text}>",
+        f"variant.params.texts=[{quoted(text)},{quoted('a')}]",
+    )
+    assert [
+        config["data"]["path"],
+        config["save"],
+        config["results"],
+        config["pattern"]["regex"],
+    ] == [text] * 4
     assert config["special_tokens"] == [f"<{text}>"]
     assert config["variant"]["params"]["texts"] == [text, "a"]
     assert config["data"]["name"] == "file"
@@ -69,11 +93,15 @@ def test_any_text_reaches_the_configuration_unchanged(text: str) -> None:
 
 def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
     found = [
-        each.values for each in compose(["-m", "data.path=a,b.txt", "save=x,y", "threads=1,2", "special_tokens=a,b"])
+        each.values
+        for each in compose(
+            ["-m", "data.path=a,b.txt", "save=x,y", "threads=1,2", "special_tokens=a,b"]
+        )
     ]
-    assert [(each["data"]["path"], each["save"], each["threads"], each["special_tokens"]) for each in found] == [
-        ("a,b.txt", "x,y", threads, ["a,b"]) for threads in (1, 2)
-    ]
+    assert [
+        (each["data"]["path"], each["save"], each["threads"], each["special_tokens"])
+        for each in found
+    ] == [("a,b.txt", "x,y", threads, ["a,b"]) for threads in (1, 2)]
 
 
 def test_overrides_mean_what_people_write() -> None:
@@ -83,7 +111,11 @@ def test_overrides_mean_what_people_write() -> None:
         assert composed(f"variants={names}")["variants"] == ["naive", "heap"]
     for size in ("10k", "1e4", "10_000", "0.01M"):
         assert composed(f"vocab_size={size}")["vocab_size"] == 10_000
-    for own, name in (("+tokens=true", "file"), ("data=owt", "owt"), ("experiment=issue_1400", "file")):
+    for own, name in (
+        ("+tokens=true", "file"),
+        ("data=owt", "owt"),
+        ("experiment=issue_1400", "file"),
+    ):
         assert composed(own, "data.path=book.txt")["data"]["name"] == name
 
 
@@ -114,7 +146,9 @@ def test_every_card_fits_the_schema_and_is_named_as_its_file(group: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", first_fast(sorted(registry.cards("experiment"), key="ladder".__ne__)))
+@pytest.mark.parametrize(
+    "name", first_fast(sorted(registry.cards("experiment"), key="ladder".__ne__))
+)
 def test_every_experiment_composes_into_cells(name: str, book: str) -> None:
     assert cells(f"experiment={name}", "data=file", book)
 
@@ -123,10 +157,16 @@ def test_every_experiment_composes_into_cells(name: str, book: str) -> None:
     ("arguments", "message"),
     [
         (["--variant=naive"], "unknown option --variant=naive; did you mean variant=VALUE?"),
-        (["data.source.nonesuch=1"], "unknown override 'data.source.nonesuch'; see python -m harness"),
+        (
+            ["data.source.nonesuch=1"],
+            "unknown override 'data.source.nonesuch'; see python -m harness",
+        ),
         (["plan=perhaps"], "plan=perhaps"),
         (["vocab_size=1.0001k"], "vocab_size=1.0001k must be a whole number; "),
-        (["pattern=("], "'pattern=(' cannot be read; put quotes round the value, as in \"pattern='('\"; for an expr"),
+        (
+            ["pattern=("],
+            "'pattern=(' cannot be read; put quotes round the value, as in \"pattern='('\"; for an expr",
+        ),
         (["variants=[]"], "variants is empty; set one or more, such as variants=naive,heap"),
         (["variants=[[naive]]"], "unknown variant \"['naive']\""),
         (["variant=naive,heap"], "variant is one name; for several set variants=naive,heap"),
@@ -136,9 +176,15 @@ def test_every_experiment_composes_into_cells(name: str, book: str) -> None:
         (["results="], "results is empty"),
         (["special_tokens=null"], "special_tokens=[] for no special tokens"),
         (["special_tokens=[a,,b]"], "empty token"),
-        (["variants=[naive,heap]", "variant.params.dept=3"], "none of these variants takes no parameter 'dept'"),
+        (
+            ["variants=[naive,heap]", "variant.params.dept=3"],
+            "none of these variants takes no parameter 'dept'",
+        ),
         (["variant.params.push=3"], "variant.params.push=3 is int; it takes str, by default 'all'"),
-        (["variant=multiprocess", "variant.params.parallel_max=true"], "variant.params.parallel_max=True is bool"),
+        (
+            ["variant=multiprocess", "variant.params.parallel_max=true"],
+            "variant.params.parallel_max=True is bool",
+        ),
         (["counting=serial", "counting.params.x=1"], "counting=serial takes no parameter 'x'"),
         (["repeat=0"], "repeat=0 is not possible"),
         (["pattern.regex="], "pattern.regex is empty"),
@@ -146,10 +192,15 @@ def test_every_experiment_composes_into_cells(name: str, book: str) -> None:
         (["data.documents=0"], "data.documents=0 is not possible"),
         (["data.skip=-1"], "data.skip=-1 is not a size"),
         (["measure=precise", "measure.precision=0"], "measure.precision=0 must be between 0 and 1"),
-        (["measure=precise", "measure.most=5"], "measure.most=5 is not possible; it is a number of 6 or more"),
+        (
+            ["measure=precise", "measure.most=5"],
+            "measure.most=5 is not possible; it is a number of 6 or more",
+        ),
     ],
 )
-def test_invalid_arguments_are_refused_in_one_sentence(arguments: list[str], message: str, book: str) -> None:
+def test_invalid_arguments_are_refused_in_one_sentence(
+    arguments: list[str], message: str, book: str
+) -> None:
     own = [] if any(argument.startswith("data") for argument in arguments) else [book]
     assert message in refusal_of(*own, *arguments)
 
@@ -161,7 +212,9 @@ def test_invalid_arguments_are_refused_in_one_sentence(arguments: list[str], mes
 def test_an_experiment_may_be_a_sweep_by_itself() -> None:
     swept = cells("experiment=frontier")
     assert {cell.tie_break for cell in swept} == {"huggingface", "raw_bytes"}
-    assert {cell.tie_break for cell in cells("experiment=frontier", "tie_break=huggingface")} == {"huggingface"}
+    assert {cell.tie_break for cell in cells("experiment=frontier", "tie_break=huggingface")} == {
+        "huggingface"
+    }
 
 
 def test_help_is_short_and_help_all_has_every_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,14 +223,22 @@ def test_help_is_short_and_help_all_has_every_name(capsys: pytest.CaptureFixture
     assert __main__.main(["--help", "all"]) == 0
     everything = capsys.readouterr().out
     assert max(map(len, everything.splitlines())) <= 88
-    names = [name for group in ("data", "counting", "pattern", "experiment") for name in registry.cards(group)]
+    names = [
+        name
+        for group in ("data", "counting", "pattern", "experiment")
+        for name in registry.cards(group)
+    ]
     names += registry.variants().keys() - registry.presets().keys()
     assert [name for name in names if name not in everything] == []
 
 
 @pytest.mark.parametrize("name", __main__.COMMANDS)
-def test_each_command_is_one_of_bpe_harness_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (CHECKOUT / "harness" / f"{name}.py").exists() or (CHECKOUT / "harness" / name / "__main__.py").exists()
+def test_each_command_is_one_of_bpe_harness_too(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (CHECKOUT / "harness" / f"{name}.py").exists() or (
+        CHECKOUT / "harness" / name / "__main__.py"
+    ).exists()
     with contextlib.suppress(SystemExit):
         __main__.main([name, "--help"])
     assert capsys.readouterr().out.startswith(f"usage: python -m harness.{name} ")
@@ -186,12 +247,16 @@ def test_each_command_is_one_of_bpe_harness_too(name: str, capsys: pytest.Captur
 @pytest.mark.slow
 def test_a_sweep_a_list_and_a_glob_are_the_same_cells(book: str) -> None:
     sweep = cells("-m", book, "variant=naive,heap,flat")
-    assert {each.key for each in sweep} == {each.key for each in cells(book, "variants=[naive,heap,flat]")}
+    assert {each.key for each in sweep} == {
+        each.key for each in cells(book, "variants=[naive,heap,flat]")
+    }
     cython = cells("-m", book, "variant=glob(cython_*)")
     assert {each.key for each in cython} == {each.key for each in cells(book, "variants=cython")}
     everything = cells(book, "variants=all")
     assert len(everything) == len(registry.variants())
-    assert {each.key for each in cells("-m", book, "variant=glob(*)")} == {each.key for each in everything}
+    assert {each.key for each in cells("-m", book, "variant=glob(*)")} == {
+        each.key for each in everything
+    }
 
 
 # ---- trainers of other packages
@@ -200,11 +265,15 @@ def test_a_sweep_a_list_and_a_glob_are_the_same_cells(book: str) -> None:
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A trainer that another package announces by an entry point."""
-    theirs = importlib.metadata.EntryPoint("theirs", "their_package.bpe:train", registry.ENTRY_POINTS)
+    theirs = importlib.metadata.EntryPoint(
+        "theirs", "their_package.bpe:train", registry.ENTRY_POINTS
+    )
     entry_points = importlib.metadata.entry_points
 
     def with_theirs(**selection: str) -> Any:
-        return [theirs] if selection == {"group": registry.ENTRY_POINTS} else entry_points(**selection)
+        return (
+            [theirs] if selection == {"group": registry.ENTRY_POINTS} else entry_points(**selection)
+        )
 
     monkeypatch.setattr(importlib.metadata, "entry_points", with_theirs)
     monkeypatch.setattr(ConfigStore.instance(), "repo", copy.deepcopy(ConfigStore.instance().repo))
@@ -216,7 +285,11 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_an_announced_trainer_is_a_variant_like_others(announced: str, book: str) -> None:
     assert composed(f"variant={announced}")["variant"]["_target_"] == "their_package.bpe:train"
     found = compose(["-m", book, "variant=glob(*, exclude=[c*,e*,f*,h*,i*,m*,p*,s*])"])
-    assert {each.values["variant"]["name"] for each in found} == {"naive", "naive_extending", announced}
+    assert {each.values["variant"]["name"] for each in found} == {
+        "naive",
+        "naive_extending",
+        announced,
+    }
     assert announced in usage()
     assert f"did you mean {announced}?" in refusal_of(f"variant={announced}x")
     (cell,) = cells(book, f"variant={announced}", "variant.params.depth=3")

@@ -1,4 +1,6 @@
-"""What limits.wall stops has its total estimated from runs on parts of its input, and never a time."""
+"""What limits.wall stops has its total estimated from runs on parts of its input, and never a
+time.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from variants.contract import WordCounts
 
 pytestmark = pytest.mark.usefixtures("measured_once", "unruly_trainers")
 
-MANY_WORDS = " ".join(f"{a}{b}{c}" for a, b, c in itertools.product("abcdefghijklmnopqrst", repeat=3))
+MANY_WORDS = " ".join(
+    f"{a}{b}{c}" for a, b, c in itertools.product("abcdefghijklmnopqrst", repeat=3)
+)
 
 
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
@@ -35,7 +39,11 @@ def test_parts_grow_until_the_time_of_the_limit_is_over_again(tmp_path: Path, po
         took = 40.0 * (part.stat().st_size / len(MANY_WORDS)) ** power
         spent.append(min(took, seconds))
         merges.append(num_merges)
-        return {"status": "ok" if took < seconds else "timeout", "total": spent[-1], "merges_done": num_merges}
+        return {
+            "status": "ok" if took < seconds else "timeout",
+            "total": spent[-1],
+            "merges_done": num_merges,
+        }
 
     found = estimate_total(text, 1000, 10.0, grow)
     assert found is not None
@@ -48,7 +56,10 @@ def test_parts_grow_until_the_time_of_the_limit_is_over_again(tmp_path: Path, po
 def test_no_part_or_a_single_one_says_nothing(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text(MANY_WORDS)
-    for failing in ({"status": "error", "reason": "it raised"}, {"status": "ok", "total": 1.0, "merges_done": 0}):
+    for failing in (
+        {"status": "error", "reason": "it raised"},
+        {"status": "ok", "total": 1.0, "merges_done": 0},
+    ):
         assert estimate_total(text, 1000, 10.0, lambda *_: failing) is None  # noqa: B023
     assert power_law([(0.25, 1.0)]) is power_law([(0.25, 0.0), (0.5, 1.0)]) is None
 
@@ -58,11 +69,19 @@ def test_no_part_or_a_single_one_says_nothing(tmp_path: Path) -> None:
 
 def test_a_part_of_words_is_their_first_bytes_with_their_counts(tmp_path: Path) -> None:
     words = tmp_path / "words"
-    exchange.write_words(words, WordCounts.from_items([(b"a", 1), (b"bc", 2), (b"defgh", 3), (b"ij", 4)]))
-    assert dict(exchange.read_words(make_part(words, 2, tmp_path / "half"))[0]) == {b"a": 1, b"bc": 2, b"de": 3}
+    exchange.write_words(
+        words, WordCounts.from_items([(b"a", 1), (b"bc", 2), (b"defgh", 3), (b"ij", 4)])
+    )
+    assert dict(exchange.read_words(make_part(words, 2, tmp_path / "half"))[0]) == {
+        b"a": 1,
+        b"bc": 2,
+        b"de": 3,
+    }
     one_word = tmp_path / "one_word"
     exchange.write_words(one_word, WordCounts.from_items([(b"abcdefgh", 7)]))
-    assert dict(exchange.read_words(make_part(one_word, 2, tmp_path / "its_half"))[0]) == {b"abcd": 7}
+    assert dict(exchange.read_words(make_part(one_word, 2, tmp_path / "its_half"))[0]) == {
+        b"abcd": 7
+    }
 
 
 @pytest.mark.parametrize("size", range(15))
@@ -96,35 +115,67 @@ SLOWLY, READING = 2000 * 0.02, len(MANY_WORDS) / 4000
     ],
 )
 def test_what_is_stopped_is_extrapolated_by_runs_on_beginnings_and_its_merges_are_proved(
-    tmp_path: Path, name: str, tags: tuple[str, ...], merges: int, seconds: float, limit: float, doubt: float
+    tmp_path: Path,
+    name: str,
+    tags: tuple[str, ...],
+    merges: int,
+    seconds: float,
+    limit: float,
+    doubt: float,
 ) -> None:
     reading = reading_of(tmp_path, MANY_WORDS)
     slow = VariantCard(name, f"unruly:{name}", family=name, tags=tags)
     cell = cell_of(reading, slow, merges, limits=Limits(wall_seconds=limit))
     run = run_of(tmp_path, [cell, cell_of(reading, num_merges=merges)], repeat=2)
-    (record,) = [each for each in run.records() if each["variant"] == name]  # and not once in each block
-    assert (record["status"], record["merges"], record["seconds"]["total"]) == ("extrapolated", None, None)
+    # and not once in each block
+    (record,) = [each for each in run.records() if each["variant"] == name]
+    assert (record["status"], record["merges"], record["seconds"]["total"]) == (
+        "extrapolated",
+        None,
+        None,
+    )
     estimated = record["extrapolated"]
     assert estimated["low_seconds"] <= seconds + doubt
     assert estimated["high_seconds"] >= seconds
     if name == "merges_slowly":
-        assert (record["identity"]["kind"], estimated["merges_done"]) == ("identical", record["merges_done"])
+        assert (record["identity"]["kind"], estimated["merges_done"]) == (
+            "identical",
+            record["merges_done"],
+        )
     assert Joined().split(record)
     assert exit_code(run.records()) == 0
     assert exit_code([record]) == 22
 
 
-STAGES = ("naive", "incremental", "fine_grained", "heap", "seg_status", "cpp_updater", "cpp_fine_grained")
+STAGES = (
+    "naive",
+    "incremental",
+    "fine_grained",
+    "heap",
+    "seg_status",
+    "cpp_updater",
+    "cpp_fine_grained",
+)
 
 
 @pytest.mark.slow
-def test_the_interval_holds_the_total_nine_times_in_ten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stages that do end, by their CPU time, as if limits.wall had stopped them at a half down to a 32nd of it."""
+def test_the_interval_holds_the_total_nine_times_in_ten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stages that do end, by their CPU time, as if limits.wall had stopped them at a half down to a
+    32nd of it.
+    """
     monkeypatch.setattr(jobs, "SECONDS_TO_START", 0.0)
     numbers = itertools.count()
     held = []
-    for stage, data in itertools.product(STAGES, ("stdlib data.bytes=250kB", "one_word data.source.bytes=20000")):
-        (cell,) = cells(f"variant={stage}", *f"data={data}".split(), f"vocab_size={1257 if 'stdlib' in data else 357}")
+    for stage, data in itertools.product(
+        STAGES, ("stdlib data.bytes=250kB", "one_word data.source.bytes=20000")
+    ):
+        (cell,) = cells(
+            f"variant={stage}",
+            *f"data={data}".split(),
+            f"vocab_size={1257 if 'stdlib' in data else 357}",
+        )
         words = tmp_path / f"words{next(numbers)}"
         counter = registry.resolve(cell.count.counter.target)
         exchange.write_words(words, counter(cell.reading.corpus, **cell.count.counter.params))
@@ -136,14 +187,21 @@ def test_the_interval_holds_the_total_nine_times_in_ten(tmp_path: Path, monkeypa
         whole = run(words, cell.num_merges)["cpu_seconds"]
         parts: dict[int, Answer] = {}
 
-        def run_part(part: Path, num_merges: int, seconds: float, known: dict[int, Answer] = parts) -> Answer:
+        def run_part(
+            part: Path, num_merges: int, seconds: float, known: dict[int, Answer] = parts
+        ) -> Answer:
             answer = known.get(num_merges) or known.setdefault(num_merges, run(part, num_merges))
             took = answer["cpu_seconds"]
-            return {**answer, "total": took, "status": answer["status"] if took < seconds else "timeout"}
+            return {
+                **answer,
+                "total": took,
+                "status": answer["status"] if took < seconds else "timeout",
+            }
 
         for divisor in (2, 4, 8, 16, 32):
             found = estimate_total(words, cell.num_merges, whole / divisor, run_part)
-            if found is not None and whole / divisor > 0.02:  # what takes less is the start of a process
+            # what takes less is the start of a process
+            if found is not None and whole / divisor > 0.02:
                 found = found.beyond(whole / divisor)
                 held.append(found.low_seconds <= whole <= found.high_seconds)
     assert len(held) > 30

@@ -1,4 +1,6 @@
-"""extend=, inherited= and veto= on the command line: trained, proved, recorded, saved, replayed, and refused."""
+"""extend=, inherited= and veto= on the command line: trained, proved, recorded, saved, replayed,
+and refused.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,17 @@ from harness.tokenizers.learned import trained
 from variants.contract import GPT2_PATTERN
 
 pytestmark = [pytest.mark.usefixtures("measured_once"), pytest.mark.xdist_group("made once")]
-TEXT = "of the one: of the two; by the way of the world, and the end: of the day.\nThe way of the one, one two.\n" * 9
+TEXT = (
+    "of the one: of the two; by the way of the world, and the end: of the day.\nThe way of the one, one two.\n"
+    * 9
+)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, tables: Path) -> Iterator[Path]:
-    """A folder with a text, a tokenizer of its words in `first`, and one that goes on from it in `second`."""
+    """A folder with a text, a tokenizer of its words in `first`, and one that goes on from it in
+    `second`.
+    """
     folder = tmp_path_factory.mktemp("extended")
     (folder / "book.txt").write_text(TEXT, encoding="utf-8")
     (folder / "cache").mkdir()
@@ -36,7 +43,13 @@ def made(tmp_path_factory: pytest.TempPathFactory, tables: Path) -> Iterator[Pat
         patch.setenv("BPE_HARNESS_CACHE", str(folder / "cache"))
         text = ["data.path=book.txt", "measure=proof"]
         assert main([*text, "pattern=superbpe_words", "vocab_size=280", "save=first"]) == errors.OK
-        second = ["extend=first", "pattern=superbpe", "veto=superbpe", "vocab_size=295", "save=second"]
+        second = [
+            "extend=first",
+            "pattern=superbpe",
+            "veto=superbpe",
+            "vocab_size=295",
+            "save=second",
+        ]
         assert main([*text, "variants=seg_status,naive_extending", *second]) == errors.OK
         yield folder
 
@@ -57,7 +70,9 @@ def test_the_old_tokens_keep_their_ids_and_hugging_face_encodes_alike(made: Path
     assert b" of the" in [token for number, token in new.vocab.items() if number not in old.vocab]
     theirs = tokenizers.Tokenizer.from_file(str(made / "second/seg_status/tokenizer.json"))
     for text in (TEXT, "by the way: of the 12345 worlds  and\r\n\r\nmore!!\n", "x"):
-        assert theirs.encode(text, add_special_tokens=False).ids == load(made / "second/seg_status").encode(text)
+        assert theirs.encode(text, add_special_tokens=False).ids == load(
+            made / "second/seg_status"
+        ).encode(text)
 
 
 def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path: Path) -> None:
@@ -70,7 +85,10 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
     ours["model"]["vocab"] = {**vocab, "<|endoftext|>": len(vocab)}
     (tmp_path / "tokenizer.json").write_text(json.dumps(ours), encoding="utf-8")
     places = [f"extend={tmp_path}", f"save={tmp_path / 'new'}"]
-    assert main(["variant=flat", "data.path=book.txt", "pattern=superbpe", "vocab_size=300", *places]) == errors.OK
+    assert (
+        main(["variant=flat", "data.path=book.txt", "pattern=superbpe", "vocab_size=300", *places])
+        == errors.OK
+    )
     saved = load(tmp_path / "new").learned
     assert saved.special_tokens == {"<|endoftext|>": len(vocab)}
     assert [number for number, token in saved.vocab.items() if token == b" t"] == [vocab["Ġt"]]
@@ -80,19 +98,46 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        (["variant=incremental", "veto=superbpe"], "variant=incremental does not support veto=; these do: "),
+        (
+            ["variant=incremental", "veto=superbpe"],
+            "variant=incremental does not support veto=; these do: ",
+        ),
         (["extend=first", "special_tokens=[]"], "set special_tokens=['<|endoftext|>']"),
-        (["extend=wrong.txt"], "inherited merge 1 needs the token b'ab', which no merge before it makes"),
+        (
+            ["extend=wrong.txt"],
+            "inherited merge 1 needs the token b'ab', which no merge before it makes",
+        ),
         (["inherited=all"], "unknown inherited 'all'; there are: kept, met"),
-        (["seeds=[the]", "vocab_size=258"], "seeds=[the]: 2 merges, and vocab_size leaves room for 1; set vocab_"),
-        (["seeds=[the]", "extend=first"], "seeds= are kept and stand first; leave out extend= and inherited=met, or"),
+        (
+            ["seeds=[the]", "vocab_size=258"],
+            "seeds=[the]: 2 merges, and vocab_size leaves room for 1; set vocab_",
+        ),
+        (
+            ["seeds=[the]", "extend=first"],
+            "seeds= are kept and stand first; leave out extend= and inherited=met, or",
+        ),
         (["seeds=[the]", "tie_break=own"], "seeds= need a tie-break; set tie_break=greatest_bytes"),
-        (["seeds=nowhere"], "cannot read seeds=nowhere (No such file or directory); pass a file or write a list [A,B]"),
-        (["seeds=wrong.txt"], 'seeds=wrong.txt: ab c is not a JSON string such as "mov"; write \\\\ for a backslash'),
-        (["experiment=superbpe", "seeds=[the]"], "the second stage extends the first; leave out extend= and seeds="),
-        (["experiment=superbpe", "plan=true"], "the second stage is planned when the first is there; leave out plan="),
+        (
+            ["seeds=nowhere"],
+            "cannot read seeds=nowhere (No such file or directory); pass a file or write a list [A,B]",
+        ),
+        (
+            ["seeds=wrong.txt"],
+            'seeds=wrong.txt: ab c is not a JSON string such as "mov"; write \\\\ for a backslash',
+        ),
+        (
+            ["experiment=superbpe", "seeds=[the]"],
+            "the second stage extends the first; leave out extend= and seeds=",
+        ),
+        (
+            ["experiment=superbpe", "plan=true"],
+            "the second stage is planned when the first is there; leave out plan=",
+        ),
         (["experiment=superbpe", "-m", "threads=1,2"], "two stages are one run after the other"),
-        (["veto=no_such_module:veto"], "veto=no_such_module:veto: No module named 'no_such_module'"),
+        (
+            ["veto=no_such_module:veto"],
+            "veto=no_such_module:veto: No module named 'no_such_module'",
+        ),
     ],
 )
 def test_what_cannot_be_extended_is_refused_with_a_sentence(
@@ -105,10 +150,23 @@ def test_what_cannot_be_extended_is_refused_with_a_sentence(
     assert printed.count("\n") == 1
 
 
-def test_seeds_and_protected_tokens_are_recorded_and_found_again(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_and_protected_tokens_are_recorded_and_found_again(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (made / "seeds").write_text('" the"\n"\\n"\n" of"\n', encoding="utf-8")
-    extension = ["seeds=seeds", "protected=[' the',o]", "veto=[whole_characters,bytes:6]", "vocab_size=285"]
-    overrides = ["variants=naive_extending,flat_file", "data.path=book.txt", "measure=proof", *extension, "save=seeded"]
+    extension = [
+        "seeds=seeds",
+        "protected=[' the',o]",
+        "veto=[whole_characters,bytes:6]",
+        "vocab_size=285",
+    ]
+    overrides = [
+        "variants=naive_extending,flat_file",
+        "data.path=book.txt",
+        "measure=proof",
+        *extension,
+        "save=seeded",
+    ]
     assert main(overrides) == errors.OK
     by_definition, flat = read_records([made / "results/local"])[-2:]
     assert by_definition["merges_sha256"] == flat["merges_sha256"]
@@ -118,15 +176,25 @@ def test_seeds_and_protected_tokens_are_recorded_and_found_again(made: Path, mon
     assert set(extension) < set(flat["overrides"])
     merges = read_merges_file(made / "seeded/flat_file").merges
     assert {b" the", b" of"} < {left + right for left, right in merges[:5]}
-    assert not [merge for merge in merges[5:] if {b" the", b"o"} & set(merge) or len(b"".join(merge)) > 6]
+    assert not [
+        merge for merge in merges[5:] if {b" the", b"o"} & set(merge) or len(b"".join(merge)) > 6
+    ]
     monkeypatch.chdir(made)
     replayed = [str(made / "seeded/flat_file"), "data.path=book.txt", *extension]
     assert replay_command.main(replayed) == errors.OK
     assert replay_command.main([*replayed, "veto=bytes:2"]) == errors.MISMATCH
 
 
-def test_a_list_is_replayed_with_what_it_inherited(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = [str(made / "second/seg_status"), "data.path=book.txt", "pattern=superbpe", "extend=first", "vocab_size=295"]
+def test_a_list_is_replayed_with_what_it_inherited(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = [
+        str(made / "second/seg_status"),
+        "data.path=book.txt",
+        "pattern=superbpe",
+        "extend=first",
+        "vocab_size=295",
+    ]
     assert replay_command.main([*args, "veto=superbpe"]) == errors.OK
     assert "       23  inherited" in capsys.readouterr().out
     assert replay_command.main([*args, "veto=bytes:4"]) == errors.MISMATCH
@@ -136,7 +204,9 @@ def test_a_list_is_replayed_with_what_it_inherited(made: Path, capsys: pytest.Ca
 def test_merges_that_are_not_all_there_are_not_saved_under_old_ids(made: Path) -> None:
     old = load(made / "first").learned
     merges = read_merges_file(made / "first").merges[:-1]
-    with pytest.raises(errors.Refusal, match="does not start with the merges of the extended tokenizer"):
+    with pytest.raises(
+        errors.Refusal, match="does not start with the merges of the extended tokenizer"
+    ):
         trained(merges, ["<|endoftext|>"], GPT2_PATTERN, old)
 
 
@@ -151,7 +221,12 @@ def test_one_command_trains_both_stages_also_after_an_interruption_and_shows_bot
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "250")
-    overrides = ["vocab_size=300", "first_stage.vocab_size=275", f"results={tmp_path}", f"save={tmp_path / 'saved'}"]
+    overrides = [
+        "vocab_size=300",
+        "first_stage.vocab_size=275",
+        f"results={tmp_path}",
+        f"save={tmp_path / 'saved'}",
+    ]
     stages, run_plan = itertools.count(), run.run_plan
 
     def interrupted(*arguments: Any) -> int:
@@ -166,7 +241,13 @@ def test_one_command_trains_both_stages_also_after_an_interruption_and_shows_bot
     *_, first, second = (each for each in read_records([tmp_path]) if each["cell"] == "train")
     keys = ("pattern", "vocab_size", "extend", "inherited", "veto")
     assert [first[key] for key in keys] == ["superbpe_words", 275, None, None, None]
-    assert [second[key] for key in keys] == ["superbpe", 300, first["merges_sha256"], "met", "superbpe"]
+    assert [second[key] for key in keys] == [
+        "superbpe",
+        300,
+        first["merges_sha256"],
+        "met",
+        "superbpe",
+    ]
     assert {first["identity"]["kind"], second["identity"]["kind"]} == {"identical"}
     assert first["tokens"] > second["tokens"]
     shown = capsys.readouterr().out
@@ -178,7 +259,9 @@ def test_one_command_trains_both_stages_also_after_an_interruption_and_shows_bot
 def test_a_first_stage_that_fails_is_shown_and_there_is_no_second(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (made / "failing.py").write_text("def train(word_counts, num_merges):\n    raise ValueError('cannot')\n")
+    (made / "failing.py").write_text(
+        "def train(word_counts, num_merges):\n    raise ValueError('cannot')\n"
+    )
     monkeypatch.syspath_prepend(str(made))
     monkeypatch.setenv("PYTHONPATH", str(made))
     overrides = ["variant._target_=failing:train", "vocab_size=1000", f"results={tmp_path}"]

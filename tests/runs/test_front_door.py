@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import CHECKOUT, SUPPORT, TEXT, first_fast, heed_signals, is_running, processes_that_mention, wait_until
+from workbench import (
+    CHECKOUT,
+    SUPPORT,
+    TEXT,
+    first_fast,
+    heed_signals,
+    is_running,
+    processes_that_mention,
+    wait_until,
+)
 
 from harness.common import errors
 from harness.records.file import Record, read_records
@@ -33,22 +42,36 @@ sys.exit(main(sys.argv[1:]))
 
 
 class FrontDoor:
-    """Starts `python -m harness` in a folder that holds a text, with a temporary folder that can be looked into."""
+    """Starts `python -m harness` in a folder that holds a text, with a temporary folder that can be
+    looked into.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.child, self.temporary = folder, folder / "child", folder / "temporary"
         self.temporary.mkdir(parents=True)
         (folder / "text.txt").write_text(TEXT)
-        places = {"PYTHONPATH": f"{CHECKOUT}:{SUPPORT}", "TMPDIR": str(self.temporary), "UNRULY_CHILD": str(self.child)}
+        places = {
+            "PYTHONPATH": f"{CHECKOUT}:{SUPPORT}",
+            "TMPDIR": str(self.temporary),
+            "UNRULY_CHILD": str(self.child),
+        }
         self.environment = {**os.environ, **places, "COLUMNS": "120", "TERM": "xterm"}
 
     def started(
-        self, *arguments: str, program: Sequence[str] = ("-m", "harness", "data.path=text.txt", SMALL), **others: Any
+        self,
+        *arguments: str,
+        program: Sequence[str] = ("-m", "harness", "data.path=text.txt", SMALL),
+        **others: Any,
     ) -> subprocess.Popen[str]:
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **others}
         command = [sys.executable, *program, *arguments]
         process: subprocess.Popen[str] = subprocess.Popen(
-            command, cwd=self.folder, env=self.environment, encoding="utf-8", preexec_fn=heed_signals, **streams
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            encoding="utf-8",
+            preexec_fn=heed_signals,
+            **streams,
         )
         return process
 
@@ -63,12 +86,17 @@ class FrontDoor:
 
     def process_of_child(self) -> int:
         """The number of the process that a trainer has started."""
-        wait_until(lambda: self.child.exists() and self.child.read_text() != "", "a trainer's child")
+        wait_until(
+            lambda: self.child.exists() and self.child.read_text() != "", "a trainer's child"
+        )
         return int(self.child.read_text())
 
     def wait_for_the_end(self, child: int) -> None:
         wait_until(lambda: not is_running(child), "the end of the trainer's child")
-        wait_until(lambda: not processes_that_mention(str(self.child)), "the end of every process of the run")
+        wait_until(
+            lambda: not processes_that_mention(str(self.child)),
+            "the end of every process of the run",
+        )
 
 
 @pytest.fixture
@@ -78,21 +106,33 @@ def harness(tmp_path: Path) -> FrontDoor:
 
 @pytest.mark.slow
 def test_a_full_disk_costs_the_records_but_not_the_table(harness: FrontDoor) -> None:
-    """No file can grow beyond 6.5 kB, as on a disk that is full when one of three variants is recorded."""
-    code, out, err = harness.ended("data.path=text.txt", SMALL, "variants=heap,flat,naive", program=["-c", FULL])
+    """No file can grow beyond 6.5 kB, as on a disk that is full when one of three variants is
+    recorded.
+    """
+    code, out, err = harness.ended(
+        "data.path=text.txt", SMALL, "variants=heap,flat,naive", program=["-c", FULL]
+    )
     assert code == 22
     assert "(File too large); choose another folder" in err
     assert err.count("\n") == 1
-    assert 1 <= sum(record["cell"] == "train" for record in harness.records()) < out.count("identical") <= 3
+    assert (
+        1
+        <= sum(record["cell"] == "train" for record in harness.records())
+        < out.count("identical")
+        <= 3
+    )
 
 
 # Where the output goes.
 
 
 @pytest.mark.parametrize(
-    ("argument", "code"), first_fast([("variant._target_=unruly:returns_one_too_few", 21), ("plan=true", 0)])
+    ("argument", "code"),
+    first_fast([("variant._target_=unruly:returns_one_too_few", 21), ("plan=true", 0)]),
 )
-def test_a_reader_that_leaves_early_changes_nothing(harness: FrontDoor, argument: str, code: int) -> None:
+def test_a_reader_that_leaves_early_changes_nothing(
+    harness: FrontDoor, argument: str, code: int
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     ended, _, err = harness.ended(argument, stdout=writing)
@@ -115,7 +155,9 @@ def test_on_a_terminal_a_bar_shows_what_is_done_and_the_time_left(harness: Front
     leader, follower = pty.openpty()
     shown = b""
     trainer = "variant._target_=unruly:shows_progress"
-    with harness.started(trainer, stdin=follower, stdout=subprocess.DEVNULL, stderr=follower) as process:
+    with harness.started(
+        trainer, stdin=follower, stdout=subprocess.DEVNULL, stderr=follower
+    ) as process:
         os.close(follower)
         with contextlib.suppress(OSError):  # the other side is closed
             while block := os.read(leader, 4096):
@@ -132,7 +174,9 @@ def test_on_a_terminal_a_bar_shows_what_is_done_and_the_time_left(harness: Front
 
 
 @pytest.mark.parametrize("number", first_fast([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
-def test_interruption_leaves_the_table_one_line_and_nothing_running(harness: FrontDoor, number: signal.Signals) -> None:
+def test_interruption_leaves_the_table_one_line_and_nothing_running(
+    harness: FrontDoor, number: signal.Signals
+) -> None:
     targets = "variant._target_=unruly:takes_two,unruly:leaves_a_child_and_hangs"
     process = harness.started("-m", targets)
     child = harness.process_of_child()
@@ -140,7 +184,10 @@ def test_interruption_leaves_the_table_one_line_and_nothing_running(harness: Fro
     process.send_signal(number)  # people press Ctrl-C more than once
     out, err = process.communicate(timeout=60)
     assert (process.returncode, "counter" in out) == (130, True)  # the table of what was measured
-    assert err == "interrupted; what was measured before is recorded, run the same command again for the rest\n"
+    assert (
+        err
+        == "interrupted; what was measured before is recorded, run the same command again for the rest\n"
+    )
     harness.wait_for_the_end(child)
     assert list(harness.temporary.iterdir()) == []
     assert {each["variant"] for each in harness.records()} <= {None, "unruly:takes_two"}
@@ -154,7 +201,9 @@ def test_an_interruption_that_a_library_takes_for_an_error_is_still_one(
     assert capsys.readouterr().err.startswith("interrupted; ")
 
 
-def test_when_the_command_is_killed_its_worker_ends_itself_and_its_children(harness: FrontDoor) -> None:
+def test_when_the_command_is_killed_its_worker_ends_itself_and_its_children(
+    harness: FrontDoor,
+) -> None:
     process = harness.started("variant._target_=unruly:leaves_a_child_and_hangs")
     child = harness.process_of_child()
     process.kill()

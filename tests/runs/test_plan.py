@@ -1,4 +1,6 @@
-"""From overrides to cells: which variants with which parameters, and what is refused before measuring."""
+"""From overrides to cells: which variants with which parameters, and what is refused before
+measuring.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,25 @@ from variants.contract import GPT2_PATTERN
     [
         (["variant=heap", "variants=[naive]"], {"naive": {}}),
         (["variants=[definition,heap,naive]"], {"naive": {}, "naive_extending": {}, "heap": {}}),
-        # A parameter goes to those that take it, also if it is another's default; any goes to other packages' trainers.
-        (["variants=[naive,heap]", "variant.params.push=grown"], {"naive": {}, "heap": {"push": "grown"}}),
-        (["variants=[heap,heap_opt]", "variant.params.push=all"], {"heap": {}, "heap_opt": {"push": "all"}}),
-        (["variant=seg_status", "variant.params.compress_threshold=1"], {"seg_status": {"compress_threshold": 1}}),
+        # A parameter goes to those that take it, also if it is another's default; any goes to other
+        # packages' trainers.
+        (
+            ["variants=[naive,heap]", "variant.params.push=grown"],
+            {"naive": {}, "heap": {"push": "grown"}},
+        ),
+        (
+            ["variants=[heap,heap_opt]", "variant.params.push=all"],
+            {"heap": {}, "heap_opt": {"push": "all"}},
+        ),
+        (
+            ["variant=seg_status", "variant.params.compress_threshold=1"],
+            {"seg_status": {"compress_threshold": 1}},
+        ),
     ],
 )
-def test_variants_are_selected_with_their_parameters(book: str, arguments: list[str], found: dict[str, Any]) -> None:
+def test_variants_are_selected_with_their_parameters(
+    book: str, arguments: list[str], found: dict[str, Any]
+) -> None:
     cards = [cell.variant for cell in cells(book, *arguments)]
     usual = registry.variants()
     assert [(card.name, dict(card.params)) for card in cards] == [
@@ -44,7 +58,10 @@ def test_variants_are_selected_with_their_parameters(book: str, arguments: list[
 def test_a_trainer_of_ones_own_has_the_parameters_of_the_command_line(book: str) -> None:
     given = ["variant.params.push=all", "variant.params.tree.leaf=2"]
     (cell,) = cells(book, "variant._target_=mine:train", *given)
-    assert (cell.variant.name, dict(cell.variant.params)) == ("mine:train", {"push": "all", "tree": {"leaf": 2}})
+    assert (cell.variant.name, dict(cell.variant.params)) == (
+        "mine:train",
+        {"push": "all", "tree": {"leaf": 2}},
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,8 +69,18 @@ def test_a_trainer_of_ones_own_has_the_parameters_of_the_command_line(book: str)
     [
         (["variant=naive"], "native", False, {}),
         (["variant=naive", "counting=processes"], "processes", True, {}),
-        (["variant=multiprocess", "counting.params.smallest_range=7"], "processes", False, {"smallest_range": 7}),
-        (["counting=processes", "counting.params.smallest_range=7"], "processes", True, {"smallest_range": 7}),
+        (
+            ["variant=multiprocess", "counting.params.smallest_range=7"],
+            "processes",
+            False,
+            {"smallest_range": 7},
+        ),
+        (
+            ["counting=processes", "counting.params.smallest_range=7"],
+            "processes",
+            True,
+            {"smallest_range": 7},
+        ),
         (["counting._target_=mine:count"], "mine:count", True, {}),
     ],
 )
@@ -70,9 +97,14 @@ def test_the_counter_is_the_variants_own_unless_one_is_chosen(
 
 
 def test_vocab_size_is_the_final_size_and_by_default_the_cards(book: str) -> None:
-    smallest, default = cells(book, "vocab_size=258", "special_tokens=[a,b]"), cells(book, "special_tokens=[]")
+    smallest, default = (
+        cells(book, "vocab_size=258", "special_tokens=[a,b]"),
+        cells(book, "special_tokens=[]"),
+    )
     assert [cell.num_merges for cell in (*smallest, *default)] == [0, 10_000 - 256]
-    bounded = cells("-m", book, "vocab_size=270,280,400", "vocab_size_at_most={file: 280}", "threads=1,all")
+    bounded = cells(
+        "-m", book, "vocab_size=270,280,400", "vocab_size_at_most={file: 280}", "threads=1,all"
+    )
     assert {cell.vocab_size for cell in bounded} == {270, 280}
 
 
@@ -139,7 +171,9 @@ def test_a_broken_card_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             registry.variants.__wrapped__()
 
 
-def test_a_target_that_is_no_function_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_is_no_function_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "broken_on_import.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     for target, message in {
@@ -154,7 +188,12 @@ def test_a_target_that_is_no_function_is_refused(tmp_path: Path, monkeypatch: py
 
 
 def test_sizes_as_people_write_them() -> None:
-    sizes = {"64 mb": 64 * 10**6, " 1.5GiB ": 3 * 2**29, "0.001MB": 1000, "9007199254740993": 9007199254740993}
+    sizes = {
+        "64 mb": 64 * 10**6,
+        " 1.5GiB ": 3 * 2**29,
+        "0.001MB": 1000,
+        "9007199254740993": 9007199254740993,
+    }
     for text, size in sizes.items():
         assert parse_bytes(text, "data.bytes") == size
     for wrong in ("", "-1", "1,000", "1TBB", "nan", "9" * 5000):
@@ -183,4 +222,6 @@ def test_folders_of_tokenizers_have_names_of_their_own(tmp_path: Path) -> None:
     other = cell_of(reading, min_count=2)
     assert list(folder_names([one]).values()) == ["heap"]
     assert list(folder_names([one, two]).values()) == ["heap-text.txt-267", "heap-text.txt-277"]
-    assert list(folder_names([one, other]).values()) == [f"heap-text.txt-267-{cell.key[:8]}" for cell in (one, other)]
+    assert list(folder_names([one, other]).values()) == [
+        f"heap-text.txt-267-{cell.key[:8]}" for cell in (one, other)
+    ]

@@ -1,4 +1,6 @@
-"""The same command continues an interrupted run from its records: nothing measured is lost, and nothing is doubled."""
+"""The same command continues an interrupted run from its records: nothing measured is lost, and
+nothing is doubled.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import HEAP, NAIVE, SUPPORT, cell_of, reading_of, recorded_run, settings_for, unruly, wait_until
+from workbench import (
+    HEAP,
+    NAIVE,
+    SUPPORT,
+    cell_of,
+    reading_of,
+    recorded_run,
+    settings_for,
+    unruly,
+    wait_until,
+)
 
 from harness import report, table
 from harness.common.comparison import interval
@@ -36,7 +48,10 @@ from harness.worker.exchange import packed
 from variants import heap
 from variants.counting.pretokenize import serial
 
-pytestmark = [pytest.mark.usefixtures("measured_once"), pytest.mark.xdist_group("one after the other")]
+pytestmark = [
+    pytest.mark.usefixtures("measured_once"),
+    pytest.mark.xdist_group("one after the other"),
+]
 OTHER = VariantCard("heap_again", "variants.heap:train", family="another")
 
 
@@ -44,7 +59,9 @@ class Killed(BaseException):
     """Ends a run at a write, as kill -9 would: nothing is done about it."""
 
 
-def killed_at(monkeypatch: pytest.MonkeyPatch, write: int, part: float, measure: Callable[[], Any]) -> bool:
+def killed_at(
+    monkeypatch: pytest.MonkeyPatch, write: int, part: float, measure: Callable[[], Any]
+) -> bool:
     """Measure until a write, of which a part reaches the disk; False if the run finished before."""
     append = record_file.append_whole
     writes = itertools.count()
@@ -93,14 +110,25 @@ def test_a_kill_at_any_write_loses_only_the_measurement_under_way(
         folder = tmp_path / str(write)
         folder.mkdir()
         cells = three(folder)
-        was_killed = killed_at(monkeypatch, write, part, lambda: recorded_run(folder, cells, repeat=repeat))  # noqa: B023
+        was_killed = killed_at(
+            monkeypatch,
+            write,
+            part,
+            lambda: recorded_run(folder, cells, repeat=repeat),  # noqa: B023
+        )
         before = len(names)
         if was_killed and '"kind":"end"' not in (folder / "results" / FILE_NAME).read_text():
             recorded_run(folder, cells, repeat=repeat)
         whole = Counter((record["variant"], record["block"]) for record in stored(folder))
-        assert set(whole) == {(cell.variant.name, block) for cell in cells for block in range(repeat)}
-        if repeat > 1:  # the interrupted block is measured again as a whole, and its earlier records pair with nothing
-            whole = Counter((one["variant"], one["block"]) for one in stored(folder) if one["block_whole"])
+        assert set(whole) == {
+            (cell.variant.name, block) for cell in cells for block in range(repeat)
+        }
+        # the interrupted block is measured again as a whole, and its earlier records pair with
+        # nothing
+        if repeat > 1:
+            whole = Counter(
+                (one["variant"], one["block"]) for one in stored(folder) if one["block_whole"]
+            )
             assert len(stored(folder)) <= len(whole) + 2
         assert set(whole.values()) == {1}
         assert {record["identity"]["kind"] for record in stored(folder)} == {"identical"}
@@ -114,7 +142,9 @@ def test_a_kill_at_any_write_loses_only_the_measurement_under_way(
 
 
 def test_runs_of_one_plan_share_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finished run starts anew, so does one with rerun=true, and one beside a run that is still going on."""
+    """A finished run starts anew, so does one with rerun=true, and one beside a run that is still
+    going on.
+    """
     cells = three(tmp_path)
 
     def runs() -> list[str]:
@@ -129,7 +159,9 @@ def test_runs_of_one_plan_share_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(runs()) == 3
     assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, cells))
     recorded_run(tmp_path, cells, rerun=True)
-    assert [sum(record["run_id"] == run_id for record in stored(tmp_path)) for run_id in runs()] == [3, 2, 3, 2, 3]
+    assert [
+        sum(record["run_id"] == run_id for record in stored(tmp_path)) for run_id in runs()
+    ] == [3, 2, 3, 2, 3]
 
 
 def test_an_unfinished_run_is_read_and_marked_by_every_command(
@@ -139,11 +171,17 @@ def test_an_unfinished_run_is_read_and_marked_by_every_command(
     (run_id,) = {record["run_id"] for record in stored(tmp_path)}
     note = f"un {run_id[:16]} was interrupted: run the same command to finish it"
     page = tmp_path / "page.html"
-    commands: dict[Any, list[str]] = {records: ["check"], table: [], report: ["--output", str(page)]}
+    commands: dict[Any, list[str]] = {
+        records: ["check"],
+        table: [],
+        report: ["--output", str(page)],
+    }
     for marked in (True, False):
         for command, options in commands.items():
             assert command.main([*options, str(tmp_path / "results")]) == 0
-        assert (capsys.readouterr().out.count(note), page.read_text().count(note)) == ((2, 1) if marked else (0, 0))
+        assert (capsys.readouterr().out.count(note), page.read_text().count(note)) == (
+            (2, 1) if marked else (0, 0)
+        )
         recorded_run(tmp_path, three(tmp_path))
 
 
@@ -152,26 +190,47 @@ def test_a_tokenizer_is_saved_at_once_and_another_folder_is_another_run(
 ) -> None:
     def saved(name: str) -> int:
         plan = Plan(make_tasks(three(tmp_path)), settings_for(tmp_path, save=tmp_path / name))
-        killed_at(monkeypatch, 2, 1.0, lambda: run.run_plan(plan, tmp_path / f"jobs {name}", lambda *_: None))
+        killed_at(
+            monkeypatch,
+            2,
+            1.0,
+            lambda: run.run_plan(plan, tmp_path / f"jobs {name}", lambda *_: None),
+        )
         return len(list((tmp_path / name).iterdir()))
 
-    assert [saved("a"), saved("b"), len({record["run_id"] for record in stored(tmp_path)})] == [2, 2, 2]
+    assert [saved("a"), saved("b"), len({record["run_id"] for record in stored(tmp_path)})] == [
+        2,
+        2,
+        2,
+    ]
     assert [saved("a"), len(stored(tmp_path))] == [3, 5]
 
 
-@pytest.mark.parametrize(("repeat", "planted"), [(1, False), (1, True), pytest.param(2, False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("repeat", "planted"), [(1, False), (1, True), pytest.param(2, False, marks=pytest.mark.slow)]
+)
 def test_a_trainer_that_searches_files_and_processes_finds_no_merges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int, planted: bool
 ) -> None:
-    """The attack: a trainer looks for those of the one before it, in results, cache, temporary folders and /proc."""
+    """The attack: a trainer looks for those of the one before it, in results, cache, temporary
+    folders and /proc.
+    """
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
     monkeypatch.setenv("UNRULY_SEARCH", f"{tmp_path}{os.pathsep}{cache_folder()}")
     reading = reading_of(tmp_path)
     if planted:
-        (cache_folder("counts") / "merges").write_bytes(packed(heap.train(serial(reading.corpus), 10)))
-    recorded_run(tmp_path, [cell_of(reading, HEAP), cell_of(reading, unruly("searches_for_merges"))], repeat=repeat)
+        (cache_folder("counts") / "merges").write_bytes(
+            packed(heap.train(serial(reading.corpus), 10))
+        )
+    recorded_run(
+        tmp_path,
+        [cell_of(reading, HEAP), cell_of(reading, unruly("searches_for_merges"))],
+        repeat=repeat,
+    )
     searched = [record for record in stored(tmp_path) if record["variant"] == "searches_for_merges"]
-    assert [(record["status"], record["tallies"].get("found", 0)) for record in searched] == [("ok", planted)] * repeat
+    assert [(record["status"], record["tallies"].get("found", 0)) for record in searched] == [
+        ("ok", planted)
+    ] * repeat
     assert all(record["tallies"]["searched"] > 3 for record in searched)
 
 
@@ -179,7 +238,9 @@ def test_a_trainer_that_searches_files_and_processes_finds_no_merges(
 
 
 def history(cells: Sequence[TrainCell], text: str) -> list[Record]:
-    """`0a! 1b` is cell a in block 0, which is whole, and b in block 1; `w` is warm-up, `t` was stopped."""
+    """`0a! 1b` is cell a in block 0, which is whole, and b in block 1; `w` is warm-up, `t` was
+    stopped.
+    """
     keys = dict(zip("abc", (cell.key for cell in cells), strict=True))
     return [
         {
@@ -211,11 +272,16 @@ def history(cells: Sequence[TrainCell], text: str) -> list[Record]:
         (2, 0, "0at 0bt 0ct", ""),
     ],
 )
-def test_pending_cells_follow_from_the_records(tmp_path: Path, repeat: int, warm_up: int, there: str, due: str) -> None:
+def test_pending_cells_follow_from_the_records(
+    tmp_path: Path, repeat: int, warm_up: int, there: str, due: str
+) -> None:
     cells = three(tmp_path)
     settings = settings_for(tmp_path, repeat=repeat, warm_up=warm_up)
     todo = pending(cells, settings, history(cells, there))
-    text = [f"{block.number}{''.join('abc'[cells.index(cell)] for cell in found)}" for block, found in todo]
+    text = [
+        f"{block.number}{''.join('abc'[cells.index(cell)] for cell in found)}"
+        for block, found in todo
+    ]
     assert " ".join(text) == due
 
 
@@ -253,18 +319,26 @@ def test_intervals_hold_and_ratios_have_no_bias_if_the_spread_decides_the_blocks
     assert abs(statistics.fmean(ratios) - TRUTH) < 4 * error
 
 
-def test_the_spread_of_the_first_blocks_says_how_often_each_cell_is_measured(tmp_path: Path) -> None:
+def test_the_spread_of_the_first_blocks_says_how_often_each_cell_is_measured(
+    tmp_path: Path,
+) -> None:
     """Cell a is the reference: it is measured as often as any of the others needs it."""
     cells, settings = three(tmp_path), settings_for(tmp_path, precision=0.05, repeat=6)
 
     def left(blocks: int, times_of_b: float, spread_of_c: float) -> str:
         """How often each cell is still measured, if b and c took so long and so differently."""
-        records = history(cells, " ".join(f"{block}{name}!" for block in range(blocks) for name in "abc"))
+        records = history(
+            cells, " ".join(f"{block}{name}!" for block in range(blocks) for name in "abc")
+        )
         order = random.Random(0)
         for record, name in zip(records, "abc" * blocks, strict=True):
             spread = math.exp(order.gauss(0, spread_of_c)) if name == "c" else 1.0
             record["seconds"] = {"total": spread * (times_of_b if name == "b" else 1.0)}
-        due = Counter("abc"[cells.index(cell)] for _, found in pending(cells, settings, records) for cell in found)
+        due = Counter(
+            "abc"[cells.index(cell)]
+            for _, found in pending(cells, settings, records)
+            for cell in found
+        )
         return " ".join(f"{number}{name}" for name, number in sorted(due.items()))
 
     assert left(0, 1.0, 0.0) == "6a 6b 6c"
@@ -283,7 +357,9 @@ def test_the_wanted_precision_is_recorded(tmp_path: Path) -> None:
 # What is the same plan.
 
 
-def test_other_cells_code_settings_machines_are_another_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_cells_code_settings_machines_are_another_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reading = reading_of(tmp_path)
     (tmp_path / "mine.py").write_text("def train(): ...\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -293,7 +369,15 @@ def test_other_cells_code_settings_machines_are_another_plan(tmp_path: Path, mon
         own = cells or [cell_of(reading, mine)]
         return plan_key(Plan(make_tasks(own), settings_for(tmp_path, **settings)), machine)
 
-    keys = [key(), key(repeat=2), key(seed=1), key(save=tmp_path), key(kind="proof"), key(warm_up=1), key(machine="n")]
+    keys = [
+        key(),
+        key(repeat=2),
+        key(seed=1),
+        key(save=tmp_path),
+        key(kind="proof"),
+        key(warm_up=1),
+        key(machine="n"),
+    ]
     keys += [
         key(cell_of(reading, mine, 11)),
         key(cell_of(reading, VariantCard("mine", "mine:train", params={"a": 1}))),
@@ -321,7 +405,9 @@ def test_an_override_is_recorded_without_the_folders_of_a_path() -> None:
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_from_outside_is_continued(tmp_path: Path) -> None:
-    """Killed when so many measurements are on disk, and again after continuing; then it is left to finish."""
+    """Killed when so many measurements are on disk, and again after continuing; then it is left to
+    finish.
+    """
     reading_of(tmp_path)
     path = tmp_path / "results" / FILE_NAME
     environment = {
@@ -329,16 +415,29 @@ def test_a_run_that_is_killed_from_outside_is_continued(tmp_path: Path) -> None:
         "PYTHONPATH": f"{SUPPORT.parents[1]}{os.pathsep}{SUPPORT}",
         "UNRULY_RECORDS": str(path),
     }
-    trainers = "variant._target_=unruly:waits_to_be_ended,variants.naive:train,variants.incremental:train"
+    trainers = (
+        "variant._target_=unruly:waits_to_be_ended,variants.naive:train,variants.incremental:train"
+    )
     data = [f"data.path={tmp_path}/text.txt", f"results={tmp_path}/results"]
-    arguments = [sys.executable, "-m", "harness", *data, "-m", trainers, "vocab_size=270", "repeat=2"]
+    arguments = [
+        sys.executable,
+        "-m",
+        "harness",
+        *data,
+        "-m",
+        trainers,
+        "vocab_size=270",
+        "repeat=2",
+    ]
 
     def measured() -> int:
         return path.read_text().count('"kind":"measurement"') if path.exists() else 0
 
     for entries in (2, 5):
         own = {**environment, "UNRULY_ENOUGH": str(entries)}
-        with subprocess.Popen(arguments, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            arguments, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
             wait_until(lambda: measured() >= entries, f"{entries} measurements")  # noqa: B023
             process.kill()
         assert process.returncode == -signal.SIGKILL

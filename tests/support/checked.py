@@ -1,4 +1,6 @@
-"""Some of the checks of the conformance suite, for tests that need not all of them, and running them."""
+"""Some of the checks of the conformance suite, for tests that need not all of them, and running
+them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ ONE_IN = 10
 
 
 def together(check: Check) -> list[pytest.MarkDecorator]:
-    """The mark of a test that makes this check: the merges of large inputs are computed in one process of pytest."""
+    """The mark of a test that makes this check: the merges of large inputs are computed in one
+    process of pytest.
+    """
     return [pytest.mark.xdist_group(check.group)] if check.group == "large inputs" else []
 
 
@@ -32,7 +36,9 @@ def is_quick(check: Check) -> bool:
 
 
 def passing(checks: list[Check], subject: Callable[..., Any]) -> list[str]:
-    """Make every check, and fail with those that fail; returns the names of those that were skipped."""
+    """Make every check, and fail with those that fail; returns the names of those that were
+    skipped.
+    """
     outcomes = [outcome_of(check, subject) for check in checks]
     assert not [outcome for outcome in outcomes if outcome.status == "failed"]
     return [outcome.check for outcome in outcomes if outcome.status == "skipped"]

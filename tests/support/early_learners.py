@@ -1,4 +1,6 @@
-"""Trainers that do something before their call: from what they find of their job then, or by a daemon."""
+"""Trainers that do something before their call: from what they find of their job then, or by a
+daemon.
+"""
 
 from __future__ import annotations
 
@@ -77,13 +79,18 @@ elif NAME == "helped":
 elif NAME == "sleepy":
     time.sleep(A_LONG_TIME)
 EARLY = (
-    honest(exchange.read_words(Path(FOUND["words"]))[0], FOUND["num_merges"]) if "words" in FOUND else None  # the cheat
+    # the cheat
+    honest(exchange.read_words(Path(FOUND["words"]))[0], FOUND["num_merges"])
+    if "words" in FOUND
+    else None
 )
 
 
 def train(word_counts: WordCounts, num_merges: int) -> list[Merge]:  # noqa: ARG001 - it has seen them
     if EARLY is None:
-        raise LookupError(f"there is no job yet: {sorted({'words', 'corpus', 'num_merges'} & FOUND.keys())}")
+        raise LookupError(
+            f"there is no job yet: {sorted({'words', 'corpus', 'num_merges'} & FOUND.keys())}"
+        )
     return EARLY
 
 

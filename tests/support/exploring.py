@@ -1,7 +1,9 @@
-"""How many random examples a test looks at: a share of what is thorough, so that everybody's run stays short.
+"""How many random examples a test looks at: a share of what is thorough, so that everybody's run
+stays short.
 
-`--hypothesis-profile` says which share (tests/conftest.py registers the profiles): `quick` is what everybody runs,
-`thorough` what .ci/run adds, `explore` what a scheduled workflow does, with new examples each time.
+`--hypothesis-profile` says which share (tests/conftest.py registers the profiles): `quick` is what
+everybody runs, `thorough` what .ci/run adds, `explore` what a scheduled workflow does, with new
+examples each time.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ PROFILES = {"quick": 25, "thorough": THOROUGH, "explore": 2000}
 
 
 def register_profiles() -> None:
-    """Where the environment variable CI is set, examples are the same each time: a commit is not to fail by chance."""
+    """Where the environment variable CI is set, examples are the same each time: a commit is not to
+    fail by chance.
+    """
     for name, number in PROFILES.items():
         same = bool(os.environ.get("CI")) and name != "explore"
-        settings.register_profile(name, max_examples=number, deadline=None, derandomize=same, print_blob=True)
+        settings.register_profile(
+            name, max_examples=number, deadline=None, derandomize=same, print_blob=True
+        )
     settings.load_profile("quick")
 
 

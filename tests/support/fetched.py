@@ -1,4 +1,6 @@
-"""Corpora of cards: of what is in a file, and of what a local server has, fetched without waiting long."""
+"""Corpora of cards: of what is in a file, and of what a local server has, fetched without waiting
+long.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ END = "<|endoftext|>"
 CONTENT = f"one{END}two 二{END}".encode() * 3000
 
 
-def prepared(path: Any, special_tokens: Sequence[str] = (END,), of: str = "file", **further: Any) -> CorpusFile:
+def prepared(
+    path: Any, special_tokens: Sequence[str] = (END,), of: str = "file", **further: Any
+) -> CorpusFile:
     """The corpus of the card `of` for a file of one's own."""
     path = path if path is None or isinstance(path, list) else str(path)
     return prepare({**card_of(of), "path": path, **further}, special_tokens)
@@ -30,7 +34,11 @@ def refusal(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -
     """Why there is no such corpus; nothing is left of the attempt."""
 
     def cached() -> list[Path]:
-        return sorted(path for path in cache_folder().rglob("*") if path.is_file() and path.parent.name != "digests")
+        return sorted(
+            path
+            for path in cache_folder().rglob("*")
+            if path.is_file() and path.parent.name != "digests"
+        )
 
     before = cached()
     with pytest.raises(Refusal) as refused:
@@ -43,7 +51,10 @@ def refusal(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -
 def impatient(seconds_without_a_byte: float = 0.3) -> Any:
     """Patch the fetcher not to wait long."""
     return mock.patch.multiple(
-        fetch, SECONDS_WITHOUT_A_BYTE=seconds_without_a_byte, FRUITLESS_ATTEMPTS=3, SECONDS_BETWEEN_ATTEMPTS=0
+        fetch,
+        SECONDS_WITHOUT_A_BYTE=seconds_without_a_byte,
+        FRUITLESS_ATTEMPTS=3,
+        SECONDS_BETWEEN_ATTEMPTS=0,
     )
 
 

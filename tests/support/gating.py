@@ -9,7 +9,14 @@ CARD = Path(__file__).resolve().parents[1] / "fixtures" / "tiny_gate.yaml"
 
 
 def git(folder: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
+    identity = [
+        "-c",
+        "user.name=test",
+        "-c",
+        "user.email=test@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    ]
     command = ["git", "-C", str(folder), *identity, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 

@@ -1,7 +1,7 @@
 """Trainers that learn the right merges and break the contract around them, each in one way.
 
-Where to stop, what to return, what to leave alone, what to report to the meter. `honest` is the definition
-(sabotaged.py), `quick` is as right, for faults that show late only.
+Where to stop, what to return, what to leave alone, what to report to the meter. `honest` is the
+definition (sabotaged.py), `quick` is as right, for faults that show late only.
 """
 
 from __future__ import annotations
@@ -38,16 +38,24 @@ def returning(change: Callable[[list[Merge]], Any], learn: Train = honest) -> Tr
 def learning(number: Callable[[int], int]) -> Train:
     """A trainer that learns another number of merges."""
 
-    def train(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Merge]:
+    def train(
+        word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
+    ) -> list[Merge]:
         return honest(word_counts, number(num_merges), *meter, **options)
 
     return train
 
 
-def reading(keep: Callable[[list[tuple[bytes, int]], int, int], list[tuple[bytes, int]]], learn: Train) -> Train:
-    """A trainer that reads some of the words only, by the number of merges and the number of threads."""
+def reading(
+    keep: Callable[[list[tuple[bytes, int]], int, int], list[tuple[bytes, int]]], learn: Train
+) -> Train:
+    """A trainer that reads some of the words only, by the number of merges and the number of
+    threads.
+    """
 
-    def train(word_counts: WordCounts, num_merges: int, *meter: Meter, threads: int = 1, **options: Any) -> list[Merge]:
+    def train(
+        word_counts: WordCounts, num_merges: int, *meter: Meter, threads: int = 1, **options: Any
+    ) -> list[Merge]:
         words = WordCounts.from_items(keep(list(word_counts.items()), num_merges, threads))
         return learn(words, num_merges, *meter, **options)
 
@@ -61,7 +69,10 @@ one_merge_too_many = learning(lambda num_merges: num_merges and num_merges + 1)
 one_merge_too_few = learning(lambda num_merges: num_merges - 1)
 merges_before_it_asks_whether_to = learning(lambda num_merges: max(num_merges, 1))
 leaves_rare_words_out_when_few_merges_are_wanted = reading(
-    lambda words, num_merges, _: [(word, count) for word, count in words if count > 2 or num_merges > 4], honest
+    lambda words, num_merges, _: [
+        (word, count) for word, count in words if count > 2 or num_merges > 4
+    ],
+    honest,
 )
 loses_words_when_threads_do_not_divide_them = reading(
     lambda words, _, threads: words[: len(words) // threads * threads], honest
@@ -69,7 +80,9 @@ loses_words_when_threads_do_not_divide_them = reading(
 sees_65536_words = reading(lambda words, *_: words[: 1 << 16], quick)
 
 
-def raises_at_exhaustion(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> list[Merge]:
+def raises_at_exhaustion(
+    word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
+) -> list[Merge]:
     merges = honest(word_counts, num_merges, *meter, **options)
     if len(merges) < num_merges:
         raise ValueError("max() arg is an empty sequence")
@@ -87,9 +100,15 @@ def min_count_must_be_passed(*arguments: Any, min_count: int = 1, **options: Any
 # Manners
 
 
-every_997th_call_is_wrong = returning(lambda merges: merges[::-1] if next(calls) % 997 == 996 else merges)
-breaks_ties_otherwise_after_1000_merges = returning(lambda merges: merges[:1000] + merges[:999:-1], quick)
-leaves_out_what_begins_with_c0 = returning(lambda merges: [merge for merge in merges if merge[0] != b"\xc0"])
+every_997th_call_is_wrong = returning(
+    lambda merges: merges[::-1] if next(calls) % 997 == 996 else merges
+)
+breaks_ties_otherwise_after_1000_merges = returning(
+    lambda merges: merges[:1000] + merges[:999:-1], quick
+)
+leaves_out_what_begins_with_c0 = returning(
+    lambda merges: [merge for merge in merges if merge[0] != b"\xc0"]
+)
 keeps_its_merges_from_call_to_call = returning(lambda merges: kept.extend(merges) or kept)  # type: ignore[func-returns-value]
 returns_bytearrays = returning(lambda merges: [tuple(map(bytearray, merge)) for merge in merges])
 returns_a_generator = returning(iter)
@@ -102,7 +121,9 @@ def changes_its_input(word_counts: WordCounts, *arguments: Any, **options: Any) 
     return merges
 
 
-def replaces_a_column_of_its_input(word_counts: WordCounts, *arguments: Any, **options: Any) -> list[Merge]:
+def replaces_a_column_of_its_input(
+    word_counts: WordCounts, *arguments: Any, **options: Any
+) -> list[Merge]:
     merges = honest(word_counts, *arguments, **options)
     word_counts.counts = memoryview(array("Q", [1] * len(word_counts)))
     return merges
@@ -116,9 +137,13 @@ def every_second_call_breaks_ties_otherwise(*arguments: Any, **options: Any) -> 
 
 
 def reporting(method: str, change: Callable[..., Any]) -> Train:
-    """A trainer one of whose calls of its meter is changed: `change` gets the meter's own method and the arguments."""
+    """A trainer one of whose calls of its meter is changed: `change` gets the meter's own method
+    and the arguments.
+    """
 
-    def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER, **options: Any) -> list[Merge]:
+    def train(
+        word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER, **options: Any
+    ) -> list[Merge]:
         passing_on = Meter()
         for name in ("lap", "tally", "follow"):
             setattr(passing_on, name, getattr(meter, name))
@@ -130,7 +155,9 @@ def reporting(method: str, change: Callable[..., Any]) -> Train:
 
 missing_lap = reporting("lap", lambda lap, phase: None if phase == "max" else lap(phase))
 invents_a_phase = reporting("lap", lambda lap, phase: lap("merge" if phase == "update" else phase))
-adds_up_the_time_of_its_threads = reporting("lap", lambda lap, phase: (lap(phase), lap.__self__.add(phase, 1.0)))
+adds_up_the_time_of_its_threads = reporting(
+    "lap", lambda lap, phase: (lap(phase), lap.__self__.add(phase, 1.0))
+)
 follows_a_copy = reporting("follow", lambda follow, merges: follow(list(merges)))
 tallies_by_chance = reporting("tally", lambda tally, name, n: tally(name, n + next(calls)))
 

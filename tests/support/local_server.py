@@ -25,7 +25,9 @@ class Request(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
-    def answer(self, code: int, body: bytes, headers: dict[str, str] | None = None, size: int | None = None) -> None:
+    def answer(
+        self, code: int, body: bytes, headers: dict[str, str] | None = None, size: int | None = None
+    ) -> None:
         self.send_response(code)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
@@ -35,7 +37,9 @@ class Request(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `content` under any path, as the version `tag`; `requests` are the headers of each request."""
+    """Serves `content` under any path, as the version `tag`; `requests` are the headers of each
+    request.
+    """
 
     daemon_threads = True
 
@@ -79,7 +83,11 @@ def part_of(request: Request) -> tuple[int, dict[str, str], bytes]:
     start, size = int(found[1]), len(server.content)
     if start >= size:
         return 416, {**headers, "Content-Range": f"bytes */{size}"}, b""
-    return 206, {**headers, "Content-Range": f"bytes {start}-{size - 1}/{size}"}, server.content[start:]
+    return (
+        206,
+        {**headers, "Content-Range": f"bytes {start}-{size - 1}/{size}"},
+        server.content[start:],
+    )
 
 
 def serve(request: Request) -> None:

@@ -39,11 +39,17 @@ BLANK: Record = {
 
 
 def measured(variant: str, seconds: dict[str, float] | float, /, **changes: Any) -> Record:
-    """A training record; seconds without phases are spent on updates. `size` and `data` say which corpus it was."""
+    """A training record; seconds without phases are spent on updates. `size` and `data` say which
+    corpus it was.
+    """
     phases = seconds if isinstance(seconds, dict) else {"update": seconds}
     name, size = changes.pop("data", "stdlib"), changes.pop("size", 1_000_000)
     vocab_size = changes.get("vocab_size", 1000)
-    corpus = {"name": name, "bytes": size, "sha256": hashlib.sha256(f"{name} {size}".encode()).hexdigest()}
+    corpus = {
+        "name": name,
+        "bytes": size,
+        "sha256": hashlib.sha256(f"{name} {size}".encode()).hexdigest(),
+    }
     return {
         **BLANK,
         "variant": variant,
@@ -81,8 +87,16 @@ def stopped(variant: str, limit: float, **changes: Any) -> Record:
 
 def wrong(variant: str, **changes: Any) -> Record:
     """A record of merges that are not the reference's."""
-    identity = {"kind": "wrong", "reason": "differs", "merge": 12, "got": ["61", "62"], "want": ["61", "63"]}
-    return measured(variant, 0.1, **{"status": "mismatch", "reason": "differs", "identity": identity} | changes)
+    identity = {
+        "kind": "wrong",
+        "reason": "differs",
+        "merge": 12,
+        "got": ["61", "62"],
+        "want": ["61", "63"],
+    }
+    return measured(
+        variant, 0.1, **{"status": "mismatch", "reason": "differs", "identity": identity} | changes
+    )
 
 
 def append(store: RecordFile, records: Iterable[Record]) -> None:
@@ -99,5 +113,7 @@ def stored(path: Path, records: Iterable[Record]) -> Path:
     path.unlink(missing_ok=True)
     store, records = RecordFile(path.parent, path.name), list(records)
     append(store, records)
-    store.append_lines([End(run=run) for run in dict.fromkeys(record["run_id"] for record in records)])
+    store.append_lines(
+        [End(run=run) for run in dict.fromkeys(record["run_id"] for record in records)]
+    )
     return path

@@ -1,8 +1,10 @@
-"""What is measured of our own trainers and counters is measured once, and handed out again to whoever asks the same.
+"""What is measured of our own trainers and counters is measured once, and handed out again to
+whoever asks the same.
 
-Tests of what is done with measurements (blocks, proofs, records, runs taken up again) train the same few variants on
-the same few words some hundred times, in a process of its own each time. What these processes are and survive is
-tested elsewhere; here it is enough that each of them was real once.
+Tests of what is done with measurements (blocks, proofs, records, runs taken up again) train the
+same few variants on the same few words some hundred times, in a process of its own each time. What
+these processes are and survive is tested elsewhere; here it is enough that each of them was real
+once.
 """
 
 from __future__ import annotations
@@ -20,16 +22,24 @@ from harness.worker import exchange
 
 
 class MeasuredOnce:
-    """In the place of `measure`: the answers of this session, with the files that each left in `folder`."""
+    """In the place of `measure`: the answers of this session, with the files that each left in
+    `folder`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.answers: dict[str, Answer] = {}
 
     def __call__(
-        self, job: dict[str, Any], output: Path, limits: Limits, on_progress: OnProgress = lambda _: None, **named: Any
+        self,
+        job: dict[str, Any],
+        output: Path,
+        limits: Limits,
+        on_progress: OnProgress = lambda _: None,
+        **named: Any,
     ) -> Answer:
-        # Trainers that tests bring along may do anything, and whoever is run in another way is the test's subject.
+        # Trainers that tests bring along may do anything, and whoever is run in another way is the
+        # test's subject.
         if named or job.get("interpreter") or not job["target"].startswith("variants."):
             return measure(job, output, limits, on_progress, **named)
         key = digest_of(job, limits)
@@ -53,4 +63,6 @@ def digest_of(job: dict[str, Any], limits: Limits) -> str:
     if "words" in job:
         columns = [(Path(job["words"]) / name).read_bytes() for name, _ in exchange.COLUMNS]
         content["words"] = [hashlib.sha256(column).hexdigest() for column in columns]
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=dataclasses.asdict).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(content, sort_keys=True, default=dataclasses.asdict).encode()
+    ).hexdigest()

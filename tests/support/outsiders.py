@@ -1,4 +1,6 @@
-"""Trainers as others make them: they read the file by themselves and break ties in ways of their own."""
+"""Trainers as others make them: they read the file by themselves and break ties in ways of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,21 @@ from variants.heap import train as train_on_words
 
 
 def takes_raw_bytes(
-    corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, tie_break: TieBreak = TieBreak.RAW_BYTES
+    corpus: Corpus,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak = TieBreak.RAW_BYTES,
 ) -> list[Merge]:
     return train_on_words(serial(corpus, meter), num_merges, meter, tie_break=tie_break)
 
 
 def promises_raw_bytes(
-    corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, tie_break: TieBreak = TieBreak.RAW_BYTES
+    corpus: Corpus,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    tie_break: TieBreak = TieBreak.RAW_BYTES,
 ) -> list[Merge]:
     assert tie_break is TieBreak.RAW_BYTES
     return minbpe.train(corpus, num_merges, meter)
@@ -35,11 +45,20 @@ def takes_the_first(
 def takes_the_rarest(
     corpus: Corpus, num_merges: int, *, tie_break: TieBreak | None = None, rarest: bool = True
 ) -> list[Merge]:
-    """Takes those first that others take last. Its card says that it means to, if it sets `rarest`."""
+    """Takes those first that others take last. Its card says that it means to, if it sets
+    `rarest`.
+    """
     assert (tie_break, rarest) == (None, True)
     return minbpe.train(corpus, num_merges)[::-1]
 
 
 def feeding(corpus: Corpus, **parameters: Any) -> Feeding:
     reason = "it takes the rarest pair" if "rarest" in parameters else None
-    return Feeding("outsiders 1", "the file", "itself", f"cut out of {len(corpus.path)}", "the first pair met", reason)
+    return Feeding(
+        "outsiders 1",
+        "the file",
+        "itself",
+        f"cut out of {len(corpus.path)}",
+        "the first pair met",
+        reason,
+    )

@@ -1,10 +1,11 @@
-"""Faults planted in a copy of the checkout, one after the other: does the fast suite notice each of them?
+"""Faults planted in a copy of the checkout, one after the other: does the fast suite notice each of
+them?
 
     python tests/support/planted_faults.py              every fault, with the test that caught it
     python tests/support/planted_faults.py 3 17         these only
 
-A fault is found by its text, anywhere in `harness/`. The tests of its room run first, then the rest of the fast suite.
-A fault counts as caught if the test that fails with it passes without it.
+A fault is found by its text, anywhere in `harness/`. The tests of its room run first, then the rest
+of the fast suite. A fault counts as caught if the test that fails with it passes without it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,18 @@ from typing import NamedTuple
 REPOSITORY = Path(__file__).resolve().parents[2]
 LEAST_CAUGHT = 23
 FAILED = re.compile(r"^FAILED (.*?)(?: - .*)?$", re.MULTILINE)
-NOT_COPIED = (".git", ".venv", "build", "dist", "site", "local", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
+NOT_COPIED = (
+    ".git",
+    ".venv",
+    "build",
+    "dist",
+    "site",
+    "local",
+    "__pycache__",
+    ".*_cache",
+    ".hypothesis",
+    "*.egg-info",
+)
 
 
 class Fault(NamedTuple):
@@ -35,45 +47,111 @@ class Fault(NamedTuple):
 
 FAULTS = (
     # The measured process, and what it leaves.
-    Fault("merges that are cut short are taken for whole", "if position != len(content):", "if False:"),
-    Fault("words pass for pre-tokens", '"pre_tokens": sum(word_counts.counts)', '"pre_tokens": len(word_counts)'),
+    Fault(
+        "merges that are cut short are taken for whole", "if position != len(content):", "if False:"
+    ),
+    Fault(
+        "words pass for pre-tokens",
+        '"pre_tokens": sum(word_counts.counts)',
+        '"pre_tokens": len(word_counts)',
+    ),
     # What every room needs.
-    Fault("a ratio is upside down", "[math.log(clock(ours) / clock(theirs))", "[math.log(clock(theirs) / clock(ours))"),
-    Fault("half an interval within the margin is enough", "low >= 1 / (1 + MARGIN) and", "low >= 1 / (1 + MARGIN) or"),
+    Fault(
+        "a ratio is upside down",
+        "[math.log(clock(ours) / clock(theirs))",
+        "[math.log(clock(theirs) / clock(ours))",
+    ),
+    Fault(
+        "half an interval within the margin is enough",
+        "low >= 1 / (1 + MARGIN) and",
+        "low >= 1 / (1 + MARGIN) or",
+    ),
     Fault(
         "half a file is left behind",
         "        finally:\n            shutil.rmtree(folder)",
         "        finally:\n            pass",
     ),
     # One measurement.
-    Fault("phases may claim more than the whole", "if phases > total + CLOCK_TOLERANCE_SECONDS:", "if False:"),
-    Fault("an answer may lack a figure", "Measured if has_figures else Failed", "dict if has_figures else Failed"),
+    Fault(
+        "phases may claim more than the whole",
+        "if phases > total + CLOCK_TOLERANCE_SECONDS:",
+        "if False:",
+    ),
+    Fault(
+        "an answer may lack a figure",
+        "Measured if has_figures else Failed",
+        "dict if has_figures else Failed",
+    ),
     # Corpora.
     Fault("a remembered digest outlives a change of its file", "|{status.st_size}|{times}|", "|"),
     Fault("blank documents are counted", "+= bool(content[first : match.start()].strip())", "+= 1"),
     Fault("a place in a member is reported as one in the whole", "{place - part.start}", "{place}"),
     # Tokenizers.
-    Fault("ranks are written that tiktoken merges otherwise", "if by_rank != sorted(by_rank):", "if False:"),
     Fault(
-        "the last of equal pairs is merged first", "heapq.heapify(heap)", "heap.sort(key=lambda at: (at[0], -at[1]))"
+        "ranks are written that tiktoken merges otherwise",
+        "if by_rank != sorted(by_rank):",
+        "if False:",
+    ),
+    Fault(
+        "the last of equal pairs is merged first",
+        "heapq.heapify(heap)",
+        "heap.sort(key=lambda at: (at[0], -at[1]))",
     ),
     # What is right.
     Fault("pairs overlap in the true counts", "= places[since % 2 == 0]", "= places"),
-    Fault("every tie-break would have made any choice", "if merge == self.merge)", "if True)"),
-    Fault("a list may end too early", "judged == (len(listed.merges), False)", "judged[0] == len(listed.merges)"),
+    Fault(
+        "every tie-break would have made any choice",
+        "items() if merge == self.merge",
+        "items() if True",
+    ),
+    Fault(
+        "a list may end too early",
+        "judged == (len(listed.merges), False)",
+        "judged[0] == len(listed.merges)",
+    ),
     Fault("more merges than requested pass", "if len(listed.merges) > listed.needed:", "if False:"),
-    Fault("words of a foreign counter go unchecked", "if cell.counter.name in registry.counters():", "if True:"),
+    Fault(
+        "words of a foreign counter go unchecked",
+        "if cell.counter.name in registry.counters():",
+        "if True:",
+    ),
     # A run.
-    Fault("words of an earlier run are taken all the time", "cell.reading.file.table or not session.timed", "True"),
-    Fault("an estimate from far away is as certain as any", "LEVEL_DOUBT * share**-EXPONENT_DOUBT", "LEVEL_DOUBT"),
+    Fault(
+        "words of an earlier run are taken all the time",
+        "cell.reading.file.table or not session.timed",
+        "True",
+    ),
+    Fault(
+        "an estimate from far away is as certain as any",
+        "LEVEL_DOUBT * share**-EXPONENT_DOUBT",
+        "LEVEL_DOUBT",
+    ),
     # Records, and what they show.
-    Fault("an interrupted block is compared", '"block_whole"] = block in self.closed', '"block_whole"] = True'),
-    Fault("special tokens are forgotten", 'size - 256 - len(record.get("special_tokens") or ())', "size - 256"),
-    Fault("rows that made fewer merges are compared", "if row.merges == base.merges or", "if True or"),
+    Fault(
+        "an interrupted block is compared",
+        '"block_whole"] = block in self.closed',
+        '"block_whole"] = True',
+    ),
+    Fault(
+        "special tokens are forgotten",
+        'size - 256 - len(record.get("special_tokens") or ())',
+        "size - 256",
+    ),
+    Fault(
+        "rows that made fewer merges are compared", "if row.merges == base.merges or", "if True or"
+    ),
     # The gate.
-    Fault("a regression need not leave out 0", "slower.low is not None and slower.low > 1:", "slower.low is not None:"),
+    Fault(
+        "a regression need not leave out 0",
+        "slower.low is not None and slower.low > 1:",
+        "slower.low is not None:",
+    ),
     Fault("merges that nobody proved pass", "elif identity.kind not in PROVED:", "elif False:"),
-    Fault("layouts of memory excuse nothing", "return min(head) / max(base) - 1", "return max(head) / min(base) - 1"),
+    Fault(
+        "layouts of memory excuse nothing",
+        "return min(head) / max(base) - 1",
+        "return max(head) / min(base) - 1",
+    ),
 )
 
 
@@ -83,9 +161,14 @@ class CannotPlant(Exception):
 
 def place_of(fault: Fault, checkout: Path) -> Path:
     """The file of `harness/` that has the text. Raises CannotPlant unless it occurs once."""
-    files = [(path, path.read_text().count(fault.right)) for path in sorted((checkout / "harness").rglob("*.py"))]
+    files = [
+        (path, path.read_text().count(fault.right))
+        for path in sorted((checkout / "harness").rglob("*.py"))
+    ]
     if (times := sum(number for _, number in files)) != 1:
-        raise CannotPlant(f"{fault.what}: {fault.right!r} occurs {times} times in harness/; update the list")
+        raise CannotPlant(
+            f"{fault.what}: {fault.right!r} occurs {times} times in harness/; update the list"
+        )
     return next(path for path, number in files if number)
 
 
@@ -107,7 +190,17 @@ def copied(folder: Path) -> Path:
 
 def ended(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """pytest in a copy, up to the first failure; what it runs imports the copy."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rf", "--tb=no", "--no-header", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-rf",
+        "--tb=no",
+        "--no-header",
+        *arguments,
+    ]
     environment = {**os.environ, "PYTHONPATH": str(checkout), "COLUMNS": "1000"}
     return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
 
@@ -120,7 +213,8 @@ def write(path: Path, source: str) -> None:
 
 
 def caught_by(fault: Fault, checkout: Path) -> str | None:
-    """The test that catches a fault in a copy, which is restored afterwards; None if the whole fast suite passes.
+    """The test that catches a fault in a copy, which is restored afterwards; None if the whole fast
+    suite passes.
 
     Raises RuntimeError if the tests end otherwise than by passing or failing.
     """
@@ -132,30 +226,46 @@ def caught_by(fault: Fault, checkout: Path) -> str | None:
             ran = ended(checkout, *arguments)
         finally:
             write(path, right)
-        if ran.returncode in (1, 2) and FAILED.search(ran.stdout):  # 2: in several processes, -x interrupts the others
+        # 2: in several processes, -x interrupts the others
+        if ran.returncode in (1, 2) and FAILED.search(ran.stdout):
             return failed_in(ran.stdout, checkout)
         if ran.returncode not in (0, 5):  # 5: there was nothing to run
-            raise RuntimeError(f"{fault.what}: pytest ended with {ran.returncode}\n{ran.stdout}{ran.stderr}")
+            raise RuntimeError(
+                f"{fault.what}: pytest ended with {ran.returncode}\n{ran.stdout}{ran.stderr}"
+            )
     return None
 
 
 def failed_in(printed: str, checkout: Path) -> str:
-    """The test that failed, which passes now that the fault is gone. Raises RuntimeError if it still fails."""
+    """The test that failed, which passes now that the fault is gone. Raises RuntimeError if it
+    still fails.
+    """
     name: str = FAILED.findall(printed)[0]
-    again = ended(checkout, "-n", "0", "--last-failed", "--last-failed-no-failures", "none", name.partition("::")[0])
+    again = ended(
+        checkout,
+        "-n",
+        "0",
+        "--last-failed",
+        "--last-failed-no-failures",
+        "none",
+        name.partition("::")[0],
+    )
     if again.returncode != 0:
         raise RuntimeError(f"{name} fails without a fault as well\n{again.stdout}")
     return name
 
 
 def plant(faults: Iterable[Fault]) -> dict[Fault, str | None]:
-    """Plant them one by one in a copy; returns which test caught each, None for those that none did."""
+    """Plant them one by one in a copy; returns which test caught each, None for those that none
+    did.
+    """
     caught = {}
     with tempfile.TemporaryDirectory() as folder:
         checkout = copied(Path(folder))
         for fault in faults:
             caught[fault] = caught_by(fault, checkout)
-            print(f"{FAULTS.index(fault) + 1:2} {fault.what}: {caught[fault] or 'NOT CAUGHT'}", flush=True)  # noqa: T201
+            line = f"{FAULTS.index(fault) + 1:2} {fault.what}: {caught[fault] or 'NOT CAUGHT'}"
+            print(line, flush=True)  # noqa: T201
     return caught
 
 

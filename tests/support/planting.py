@@ -1,4 +1,6 @@
-"""A trainer that leaves code where Python would run it when a later block starts; it needs nothing but the library."""
+"""A trainer that leaves code where Python would run it when a later block starts; it needs nothing
+but the library.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,16 @@ from variants.heap import train as honest
 
 
 def plants_code_for_a_later_start(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Where Python looks for code of the user's own when it starts, as far as that is the process's own."""
-    packages = Path.home() / ".local" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    """Where Python looks for code of the user's own when it starts, as far as that is the process's
+    own.
+    """
+    packages = (
+        Path.home()
+        / ".local"
+        / "lib"
+        / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        / "site-packages"
+    )
     packages.mkdir(parents=True, exist_ok=True)
     code = "import os; os.write(2, b'it was run\\n')\n"
     for folder in (packages, Path.home(), Path.cwd(), Path(tempfile.gettempdir())):

@@ -1,4 +1,6 @@
-"""Random tables of words, lists of merges to go on from or to judge, and what a trainer makes of them."""
+"""Random tables of words, lists of merges to go on from or to judge, and what a trainer makes of
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def swapped_words(left: bytes, right: bytes) -> bool:
     return len(left) > len(right)
 
 
-def learned_or_refused(train: Callable[..., Sequence[Merge]], *arguments: Any, **keywords: Any) -> Any:
+def learned_or_refused(
+    train: Callable[..., Sequence[Merge]], *arguments: Any, **keywords: Any
+) -> Any:
     """The merges, or the sentence of a refusal."""
     try:
         return train(*arguments, **keywords)
@@ -36,9 +40,13 @@ def random_pieces(dice: random.Random) -> dict[bytes, int]:
 
 
 def random_list(dice: random.Random, pieces: dict[bytes, int]) -> tuple[list[Merge], str]:
-    """Merges learned from these pieces or others; under `met` some are missing, out of order or there twice."""
+    """Merges learned from these pieces or others; under `met` some are missing, out of order or
+    there twice.
+    """
     learned_from = pieces if dice.random() < 0.7 else random_pieces(dice)
-    inherited = naive_extending.train(WordCounts.from_items(learned_from.items()), dice.choice((0, 3, 15, 40)))
+    inherited = naive_extending.train(
+        WordCounts.from_items(learned_from.items()), dice.choice((0, 3, 15, 40))
+    )
     if dice.random() < 0.1:  # no order in which all halves are made
         return dice.sample(inherited, len(inherited)), dice.choice(("kept", "met"))
     if dice.random() < 0.5:
@@ -50,7 +58,9 @@ def random_list(dice: random.Random, pieces: dict[bytes, int]) -> tuple[list[Mer
 
 
 def random_table(dice: random.Random) -> dict[bytes, int]:
-    """Up to thirty words over one to four symbols, short or long, a few with weights beyond 16 and 32 bits."""
+    """Up to thirty words over one to four symbols, short or long, a few with weights beyond 16 and
+    32 bits.
+    """
     alphabet = dice.sample((0x00, 0x01, ord("a"), ord("b"), 0xFF), dice.randint(1, 4))
     longest = dice.choice((4, 16, 60))
     heavy = (2**16 - 1, 2**16, 2**16 + 1, 2**31, 2**32 + 1, 2**55)
@@ -75,7 +85,9 @@ def spoilt(merges: Sequence[Merge], dice: random.Random) -> list[Merge]:
     elif way == 3:
         spoilt.insert(at, dice.choice(spoilt or [(b"a", b"b")]))
     elif way == 4:
-        tokens = [bytes((byte,)) for byte in (0, 1, ord("a"), ord("b"), 255)] + [a + b for a, b in spoilt[:at]]
+        tokens = [bytes((byte,)) for byte in (0, 1, ord("a"), ord("b"), 255)] + [
+            a + b for a, b in spoilt[:at]
+        ]
         spoilt.insert(at, (dice.choice(tokens), dice.choice(tokens)))
     elif way == 5:
         spoilt[at:] = [dice.choice(merges or [(b"a", b"b")])]

@@ -1,7 +1,8 @@
-"""Word counters that are wrong in one way each: mistakes found in published code, and their nearest relatives.
+"""Word counters that are wrong in one way each: mistakes found in published code, and their nearest
+relatives.
 
-`honest` reads the whole file at once and is written apart from the counters of this project. Most of the others are it
-with one of its steps replaced.
+`honest` reads the whole file at once and is written apart from the counters of this project. Most
+of the others are it with one of its steps replaced.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def decode(content: bytes, corpus: Corpus) -> str:
 def split(text: str, special_tokens: Sequence[str], longest_first: bool = True) -> list[str]:
     if not special_tokens:
         return [text]
-    return regex.split("|".join(map(regex.escape, sorted(special_tokens, key=len, reverse=longest_first))), text)
+    return regex.split(
+        "|".join(map(regex.escape, sorted(special_tokens, key=len, reverse=longest_first))), text
+    )
 
 
 def pre_tokens(document: str, pattern: str) -> Iterable[str]:
@@ -54,7 +57,8 @@ def reading(
         meter.lap("read")
         words: Counter[bytes] = Counter()
         if corpus.pattern is None:
-            # Every byte as the character of that number, so that text and bytes are split by the same lines.
+            # Every byte as the character of that number, so that text and bytes are split by the
+            # same lines.
             special_tokens = [token.encode().decode("latin-1") for token in corpus.special_tokens]
             documents = split(content.decode("latin-1"), special_tokens)
             words.update(document.encode("latin-1") for document in documents if document)
@@ -73,15 +77,22 @@ honest = reading()
 # Reading and decoding.
 
 translates_line_ends = reading(read=lambda corpus: read_bytes(corpus).replace(b"\r\n", b"\n"))
-takes_a_byte_order_mark_off = reading(decode=lambda content, corpus: decode(content, corpus).removeprefix("\ufeff"))
-normalises = reading(decode=lambda content, corpus: unicodedata.normalize("NFC", decode(content, corpus)))
+takes_a_byte_order_mark_off = reading(
+    decode=lambda content, corpus: decode(content, corpus).removeprefix("\ufeff")
+)
+normalises = reading(
+    decode=lambda content, corpus: unicodedata.normalize("NFC", decode(content, corpus))
+)
 drops_invalid_bytes = reading(decode=lambda content, _: content.decode("utf-8", "ignore"))
 names_the_offset_in_the_document = reading(
-    decode=lambda content, corpus: "<|e|>".join(decode(part, corpus) for part in content.split(b"<|e|>"))
+    decode=lambda content, corpus: "<|e|>".join(
+        decode(part, corpus) for part in content.split(b"<|e|>")
+    )
 )
 names_the_offset_in_the_block = reading(
     decode=lambda content, corpus: "".join(
-        decode(content[start : start + (1 << 20)], corpus) for start in range(0, len(content), 1 << 20)
+        decode(content[start : start + (1 << 20)], corpus)
+        for start in range(0, len(content), 1 << 20)
     )
 )
 
@@ -99,14 +110,22 @@ replaces_every_bad_byte = reading(decode=decode_replacing_bytes)
 # Special tokens.
 
 
-no_special_tokens_split_everywhere = reading(split=lambda text, tokens: split(text, tokens) if tokens else list(text))
-shortest_special_token_wins = reading(split=lambda text, tokens: split(text, tokens, longest_first=False))
+no_special_tokens_split_everywhere = reading(
+    split=lambda text, tokens: split(text, tokens) if tokens else list(text)
+)
+shortest_special_token_wins = reading(
+    split=lambda text, tokens: split(text, tokens, longest_first=False)
+)
 special_tokens_are_patterns = reading(
-    split=lambda text, tokens: regex.split("|".join(sorted(tokens, key=len, reverse=True)), text) if tokens else [text]
+    split=lambda text, tokens: (
+        regex.split("|".join(sorted(tokens, key=len, reverse=True)), text) if tokens else [text]
+    )
 )
 counts_special_tokens = reading(split=lambda text, tokens: [*split(text, tokens), *tokens])
 forgets_the_last_document = reading(split=lambda text, tokens: split(text, tokens)[:-1] or [text])
-strips_documents = reading(split=lambda text, tokens: [document.strip() for document in split(text, tokens)])
+strips_documents = reading(
+    split=lambda text, tokens: [document.strip() for document in split(text, tokens)]
+)
 joins_documents = reading(split=lambda text, tokens: ["".join(split(text, tokens))])
 
 
@@ -128,7 +147,9 @@ always_takes_the_same_pattern = splitting_by(lambda _: Corpus("").pattern or "")
 
 
 def in_ranges(cut: Callable[[bytes, Sequence[str], int], list[int]]) -> Count:
-    """A counter that cuts a file where `cut` says, from its bytes, its special tokens and the number of threads."""
+    """A counter that cuts a file where `cut` says, from its bytes, its special tokens and the
+    number of threads.
+    """
 
     def count(corpus: Corpus, *_: Meter, threads: int = 1) -> WordCounts:
         content = read_bytes(corpus)
@@ -141,7 +162,9 @@ def in_ranges(cut: Callable[[bytes, Sequence[str], int], list[int]]) -> Count:
     return count
 
 
-def next_places(content: bytes, marks: Iterable[bytes], threads: int, behind: bool = False) -> list[int]:
+def next_places(
+    content: bytes, marks: Iterable[bytes], threads: int, behind: bool = False
+) -> list[int]:
     """Where one of `marks` is next found from the places that would share the bytes out evenly."""
     places = []
     for part in range(1, threads):
@@ -154,13 +177,19 @@ def next_places(content: bytes, marks: Iterable[bytes], threads: int, behind: bo
 
 
 cuts_at_any_special_token = in_ranges(
-    lambda content, tokens, threads: next_places(content, [token.encode() for token in tokens], threads)
+    lambda content, tokens, threads: next_places(
+        content, [token.encode() for token in tokens], threads
+    )
 )
-cuts_behind_newlines = in_ranges(lambda content, _, threads: next_places(content, [b"\n"], threads, behind=True))
+cuts_behind_newlines = in_ranges(
+    lambda content, _, threads: next_places(content, [b"\n"], threads, behind=True)
+)
 always_cuts_at_endoftext = in_ranges(
     lambda content, _, threads: next_places(content, [b"<|endoftext|>"], threads, behind=True)
 )
-cuts_anywhere = in_ranges(lambda content, _, threads: [len(content) * part // threads for part in range(1, threads)])
+cuts_anywhere = in_ranges(
+    lambda content, _, threads: [len(content) * part // threads for part in range(1, threads)]
+)
 
 
 # Manners.
@@ -169,7 +198,9 @@ cuts_anywhere = in_ranges(lambda content, _, threads: [len(content) * part // th
 def lists_words_once_for_each_document(corpus: Corpus) -> WordCounts:
     words: list[bytes] = []
     for document in split(decode(read_bytes(corpus), corpus), corpus.special_tokens):
-        words += [word.encode() for word in dict.fromkeys(pre_tokens(document, corpus.pattern or ""))]
+        words += [
+            word.encode() for word in dict.fromkeys(pre_tokens(document, corpus.pattern or ""))
+        ]
     return WordCounts.from_columns(words, [1] * len(words))
 
 

@@ -1,4 +1,6 @@
-"""Drivers in C++, compiled with sanitizers and run over cases, and what they print read back as merges."""
+"""Drivers in C++, compiled with sanitizers and run over cases, and what they print read back as
+merges.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,13 @@ HERE = Path(__file__).parent
 
 
 def case_text(numbers: Sequence[object], table: Mapping[bytes, int]) -> str:
-    """A case as the drivers read it: a line of numbers, the number of words first, then a line for each word."""
-    lines = [" ".join(map(str, [len(table), *numbers])), *(f"{weight} {word.hex()}" for word, weight in table.items())]
+    """A case as the drivers read it: a line of numbers, the number of words first, then a line for
+    each word.
+    """
+    lines = [
+        " ".join(map(str, [len(table), *numbers])),
+        *(f"{weight} {word.hex()}" for word, weight in table.items()),
+    ]
     return "".join(line + "\n" for line in lines)
 
 
@@ -30,13 +37,26 @@ def veto_numbers(veto: Veto | None) -> list[object]:
     return [*map(int, rules), len(limits.protected), *tokens]
 
 
-def compiled(driver: str, folder: Path, *flags: str, compiler: str = os.environ.get("CXX", "c++")) -> Path:
-    """Compile tests/support/`driver` and return the program; skips the test where this machine cannot."""
+def compiled(
+    driver: str, folder: Path, *flags: str, compiler: str = os.environ.get("CXX", "c++")
+) -> Path:
+    """Compile tests/support/`driver` and return the program; skips the test where this machine
+    cannot.
+    """
     if shutil.which(compiler) is None:
         pytest.skip(f"needs the compiler {compiler}: apt-get install g++ or g++-aarch64-linux-gnu")
     program = folder / f"{Path(driver).stem}-{compiler}{''.join(flags).replace('/', '')}"
-    options = ["-std=c++17", "-O1", "-g1", "-pthread", *flags, f"-I{HERE.parents[1] / 'variants' / 'native'}"]
-    built = subprocess.run([compiler, *options, str(HERE / driver), "-o", program], capture_output=True, text=True)
+    options = [
+        "-std=c++17",
+        "-O1",
+        "-g1",
+        "-pthread",
+        *flags,
+        f"-I{HERE.parents[1] / 'variants' / 'native'}",
+    ]
+    built = subprocess.run(
+        [compiler, *options, str(HERE / driver), "-o", program], capture_output=True, text=True
+    )
     if "cannot find" in built.stderr:
         pytest.skip(f"this compiler has no library for {' '.join(flags)}")
     assert built.returncode == 0, built.stderr
@@ -47,8 +67,12 @@ def sanitized(driver: str, sanitizers: str, folder: Path, *flags: str) -> Path:
     return compiled(driver, folder, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", *flags)
 
 
-def printed_merges(program: Path, texts: Sequence[str], *arguments: str, first_byte: int = 0) -> list[list[Merge]]:
-    """Run a driver, see that no sanitizer says anything, and read a line of token ids for each case."""
+def printed_merges(
+    program: Path, texts: Sequence[str], *arguments: str, first_byte: int = 0
+) -> list[list[Merge]]:
+    """Run a driver, see that no sanitizer says anything, and read a line of token ids for each
+    case.
+    """
     cases = program.with_name("cases")
     cases.write_text("".join(texts))
     ended = subprocess.run([program, cases, *arguments], capture_output=True, text=True)

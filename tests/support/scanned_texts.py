@@ -1,4 +1,6 @@
-"""Texts that are hard to scan, and what it means that the compiled counter counts one as the definition does."""
+"""Texts that are hard to scan, and what it means that the compiled counter counts one as the
+definition does.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,90 @@ from variants.native import built
 
 PATHS: list[str] = built("_scanner").supported_paths()
 WIDTHS = (1, 2, 3, 7, 16)
-COMPILED = list(dict.fromkeys((*(card["regex"] for card in registry.cards("pattern").values()), *EXACT_SPELLINGS)))
+COMPILED = list(
+    dict.fromkeys(
+        (*(card["regex"] for card in registry.cards("pattern").values()), *EXACT_SPELLINGS)
+    )
+)
 PIECES = (
-    *("a", "b", "A", "B", "ab", "the", " word", "word ", "Ab", "aB", "AB", "x" * 17, "y" * 70, "中A", "一" * 9),
-    *("DON'T", "don't", "'ll", "'LL", "'s", "'S", "'\u017f", "\u017f", " '", "''", "'", "'v", "'r", "'re", "'Ve"),
+    *(
+        "a",
+        "b",
+        "A",
+        "B",
+        "ab",
+        "the",
+        " word",
+        "word ",
+        "Ab",
+        "aB",
+        "AB",
+        "x" * 17,
+        "y" * 70,
+        "中A",
+        "一" * 9,
+    ),
+    *(
+        "DON'T",
+        "don't",
+        "'ll",
+        "'LL",
+        "'s",
+        "'S",
+        "'\u017f",
+        "\u017f",
+        " '",
+        "''",
+        "'",
+        "'v",
+        "'r",
+        "'re",
+        "'Ve",
+    ),
     *("'d", "'m", "'t", "<|e|>", "<|e|>x", "x<|e|>", "<|endoftext|>", "<|e", "|>", "<"),
-    *(" ", "  ", "   ", "\n", "\n\n", "\r\n", "\r", "\t", "\x0b", "\x1c", "\x00", "\ufeff", "\u200b"),
-    *("\u0085", "\u00a0", "\u1680", "\u2000", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"),
-    *("é", "É", "e\u0301", "\u0301", "ǅ", "ʰ", "ª", "一二", "\uff0c", "。", "䷀", "㐀", "\U0001d518", "😀"),
+    *(
+        " ",
+        "  ",
+        "   ",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r",
+        "\t",
+        "\x0b",
+        "\x1c",
+        "\x00",
+        "\ufeff",
+        "\u200b",
+    ),
+    *(
+        "\u0085",
+        "\u00a0",
+        "\u1680",
+        "\u2000",
+        "\u200a",
+        "\u2028",
+        "\u2029",
+        "\u202f",
+        "\u205f",
+        "\u3000",
+    ),
+    *(
+        "é",
+        "É",
+        "e\u0301",
+        "\u0301",
+        "ǅ",
+        "ʰ",
+        "ª",
+        "一二",
+        "\uff0c",
+        "。",
+        "䷀",
+        "㐀",
+        "\U0001d518",
+        "😀",
+    ),
     *("👩\u200d🚀", "\U0010ffff", "1", "23", "4567", "½", "٣", "²", "!", "?!", "-_-", "/", "//"),
 )
 SPECIAL_TOKENS: tuple[tuple[str, ...], ...] = (
@@ -45,7 +123,9 @@ BAD = (
 )
 
 
-def counted(count: Any, corpus: Corpus, **how: Any) -> tuple[list[tuple[bytes, int]], dict[str, int]] | int:
+def counted(
+    count: Any, corpus: Corpus, **how: Any
+) -> tuple[list[tuple[bytes, int]], dict[str, int]] | int:
     """The words in order with the tallies, or the offset of the first bad byte."""
     meter = Meter()
     try:
@@ -69,7 +149,9 @@ def expect_definition(
 def random_content(chance: random.Random) -> tuple[bytes, tuple[str, ...]]:
     special_tokens = chance.choice(SPECIAL_TOKENS)
     pieces = chance.sample(PIECES, chance.randint(2, 14)) + list(special_tokens)
-    content = "".join(chance.choices(pieces, k=chance.randint(0, chance.choice((5, 30, 120, 600))))).encode()
+    content = "".join(
+        chance.choices(pieces, k=chance.randint(0, chance.choice((5, 30, 120, 600))))
+    ).encode()
     if chance.random() < 0.1:
         place = chance.randrange(len(content) + 1)
         content = content[:place] + chance.choice(BAD) + content[place:]

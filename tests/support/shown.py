@@ -32,8 +32,15 @@ def to_csv(records: Records) -> str:
 
 def cells(records: Records, number: int = 0, **options: Any) -> list[dict[str, str]]:
     """The cells of one of the tables, as Markdown has them."""
-    blocks = [block.splitlines() for block in to_markdown(records, **options).split("\n\n") if block.startswith("|")]
-    lines = [[unescaped(cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in blocks[number]]
+    blocks = [
+        block.splitlines()
+        for block in to_markdown(records, **options).split("\n\n")
+        if block.startswith("|")
+    ]
+    lines = [
+        [unescaped(cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in blocks[number]
+    ]
     return [dict(zip(lines[0], line, strict=True)) for line in lines[2:]]
 
 

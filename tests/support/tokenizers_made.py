@@ -1,4 +1,6 @@
-"""Tokenizers for tests: small, trained here or written by hand, and texts in which they can go wrong."""
+"""Tokenizers for tests: small, trained here or written by hand, and texts in which they can go
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,23 @@ TEXT = (
     "def f(x):\n    return x\n\x00\x01\x7f\x1c\x85 http://a.b/c?d=e&f  --- ... !!! ½ ² Ⅷ ٣ "
     "<|e|>x<|e|><|endoftext|><|e| <|endoftext|> the the theme"
 )
-"""Contractions, all kinds of blanks and line ends, digits, scripts, controls, special tokens whole and cut short."""
+"""Contractions, all kinds of blanks and line ends, digits, scripts, controls, special tokens whole
+and cut short.
+"""
 
 
 @functools.cache
-def learned(pattern: str = "gpt2", special_tokens: Sequence[str] = (), merges: int = 200) -> Learned:
+def learned(
+    pattern: str = "gpt2", special_tokens: Sequence[str] = (), merges: int = 200
+) -> Learned:
     """A tokenizer trained by the definition on TEXT, repeated in parts so that counts differ."""
     expression = PATTERNS[pattern]
     parts = (TEXT, TEXT[:200] * 3, TEXT[100:400] * 2)
-    words = [word for part in parts for word in ([part] if expression is None else regex.findall(expression, part))]
+    words = [
+        word
+        for part in parts
+        for word in ([part] if expression is None else regex.findall(expression, part))
+    ]
     counts = WordCounts.from_items(Counter(map(str.encode, words)).items())
     return trained(registry.definition()(counts, merges), list(special_tokens), expression)
 
@@ -69,7 +79,9 @@ def split(word: bytes) -> list[bytes]:
 
 
 def merged(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any) -> list[Any]:
-    """One merge at a time: the lowest rank, and of equals the leftmost, found by looking at every pair."""
+    """One merge at a time: the lowest rank, and of equals the leftmost, found by looking at every
+    pair.
+    """
     tokens = list(tokens)
     while True:
         ranks = [(rank_of(pair), place) for place, pair in enumerate(pairwise(tokens))]

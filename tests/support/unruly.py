@@ -1,7 +1,8 @@
-"""Trainers and counters that misbehave as guests of a process, each in one way, most of them after honest work.
+"""Trainers and counters that misbehave as guests of a process, each in one way, most of them after
+honest work.
 
-`TRICKS` holds how the measurement of each ends. Whoever measures survives them all, and no false figure is believed.
-Those without an outcome are for tests of their own.
+`TRICKS` holds how the measurement of each ends. Whoever measures survives them all, and no false
+figure is believed. Those without an outcome are for tests of their own.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ Trainer = Callable[..., Any]
 
 
 class Outcome(NamedTuple):
-    """How a measurement ends: its status, a pattern of its reason, figures that it exceeds, a text that it prints."""
+    """How a measurement ends: its status, a pattern of its reason, figures that it exceeds, a text
+    that it prints.
+    """
 
     status: str
     reason: str = "None"
@@ -88,7 +91,9 @@ def returning(answer: Callable[[list[Merge]], Any], ends: Outcome | None = None)
 
 
 def forging(*steps: Callable[[], Any], ends: Outcome) -> Trainer:
-    """A trainer that leaves the right merges and an answer of its own, does something, and ends its process."""
+    """A trainer that leaves the right merges and an answer of its own, does something, and ends its
+    process.
+    """
 
     def train(word_counts: WordCounts, num_merges: int) -> None:
         (JOB / "merges").write_bytes(packed(honest(word_counts, num_merges)))
@@ -108,7 +113,9 @@ def answer_text() -> str:
 
 
 def work(seconds: float) -> None:
-    """Use that much of the processor's time, by the clock of the thread: other threads of the process work as well."""
+    """Use that much of the processor's time, by the clock of the thread: other threads of the
+    process work as well.
+    """
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         sum(range(1000))
@@ -123,27 +130,41 @@ def throw(error: BaseException) -> None:
 
 WITHOUT_AN_ANSWER = "its process ended without an answer, exit status "
 UNAVAILABLE = "needs a library that is not there; install it"
-segfaults = first(lambda: ctypes.string_at(0), ends=Outcome("killed", "its process was ended by SIGSEGV"))
+segfaults = first(
+    lambda: ctypes.string_at(0), ends=Outcome("killed", "its process was ended by SIGSEGV")
+)
 ends_at_once = first(lambda: os._exit(7), ends=error(WITHOUT_AN_ANSWER + "7"))
-calls_sys_exit = first(lambda: sys.exit("no more today"), ends=error("SystemExit: no more today" + PLACE))
-is_unavailable = first(lambda: throw(Unavailable(UNAVAILABLE)), ends=Outcome("skipped", UNAVAILABLE))
+calls_sys_exit = first(
+    lambda: sys.exit("no more today"), ends=error("SystemExit: no more today" + PLACE)
+)
+is_unavailable = first(
+    lambda: throw(Unavailable(UNAVAILABLE)), ends=Outcome("skipped", UNAVAILABLE)
+)
 raises_a_path = first(lambda: Path(__file__).with_name("missing.bin").open())
 returns_none = returning(lambda merges: None, error("it returned NoneType, not a list of merges"))
 returns_one_too_few = returning(lambda merges: merges[:-1])
 returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
 removes_its_folder = first(lambda: shutil.rmtree(JOB), ends=error(WITHOUT_AN_ANSWER + "1"))
 takes_two = first(ends=ok(slow=True))
-leaves_a_thread = first(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start(), ends=ok())
+leaves_a_thread = first(
+    lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start(), ends=ok()
+)
 closes_standard_output = first(lambda: sys.stdout.close(), ends=ok(slow=True))
 
 
 @trick(rejected(r"its phases claim 1000\.000 s of the .*"))
-def hands_over_too_much(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+def hands_over_too_much(
+    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
+) -> list[Merge]:
     meter.add("update", 1000.0)
     return honest(word_counts, num_merges)
 
 
-@trick(Outcome("error", r"LookupError: nothing here \(unruly\.py:\d+, in raises\)", printed="in raises"))
+@trick(
+    Outcome(
+        "error", r"LookupError: nothing here \(unruly\.py:\d+, in raises\)", printed="in raises"
+    )
+)
 def raises(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     raise LookupError("nothing here")
 
@@ -165,7 +186,9 @@ def takes_threads(word_counts: WordCounts, num_merges: int, *, threads: int) -> 
 
 
 def set_clock(rate: float, both: bool = True) -> None:
-    """Make the clock run at another rate from now on, for the meter and, with `both`, for the worker."""
+    """Make the clock run at another rate from now on, for the meter and, with `both`, for the
+    worker.
+    """
     import __main__
 
     clock, now = time.perf_counter, time.perf_counter()
@@ -180,15 +203,22 @@ IN_VAIN = r"its clock shows \d+\.\d+ s, its parent saw \d+\.\d+ s pass"
 speeds_the_clock_up = first(lambda: set_clock(1000, both=False), ends=rejected(REPLACED))
 closes_every_descriptor = first(lambda: os.closerange(3, 256), ends=rejected(UNHEARD, slow=True))
 shows_less_time = first(lambda: set_clock(0.01), lambda: time.sleep(0.4), ends=rejected(IN_VAIN))
-shows_more_time = first(lambda: set_clock(100), lambda: time.sleep(0.1), ends=rejected(IN_VAIN, slow=True))
+shows_more_time = first(
+    lambda: set_clock(100), lambda: time.sleep(0.1), ends=rejected(IN_VAIN, slow=True)
+)
 turns_both_clocks_back = first(lambda: set_clock(0.1), lambda: time.sleep(0.2), ends=ok(total=0.18))
 shows_less_cpu_time = first(
-    lambda: setattr(resource, "getrusage", lambda _: None), lambda: work(0.25), ends=ok(cpu_seconds=0.2)
+    lambda: setattr(resource, "getrusage", lambda _: None),
+    lambda: work(0.25),
+    ends=ok(cpu_seconds=0.2),
 )
-halts_its_guard = first(lambda: os.kill(os.getppid(), signal.SIGSTOP), lambda: time.sleep(0.06), ends=ok(total=0.05))
+halts_its_guard = first(
+    lambda: os.kill(os.getppid(), signal.SIGSTOP), lambda: time.sleep(0.06), ends=ok(total=0.05)
+)
 forges_its_answer = forging(lambda: time.sleep(0.5), ends=rejected(UNHEARD))
 ends_its_guard = forging(
-    lambda: os.kill(os.getppid(), signal.SIGKILL), ends=rejected("its guard ended before it, so its time is not known")
+    lambda: os.kill(os.getppid(), signal.SIGKILL),
+    ends=rejected("its guard ended before it, so its time is not known"),
 )
 
 
@@ -200,7 +230,12 @@ def say(words: bytes) -> None:
 
 
 announces_its_end = first(
-    *(lambda: say(b"end\n"), lambda: time.sleep(0.1), lambda: say(b"begin\n"), lambda: time.sleep(0.1)),
+    *(
+        lambda: say(b"end\n"),
+        lambda: time.sleep(0.1),
+        lambda: say(b"begin\n"),
+        lambda: time.sleep(0.1),
+    ),
     ends=ok(total=0.15),
 )
 """Reports that it started later and ended sooner than it did."""
@@ -225,7 +260,12 @@ def when(module: Any, name: str, *steps: Callable[[], Any]) -> None:
 def works_when_its_merges_are_packed(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """Returns at once what is not yet learned, and works while it is packed."""
     merges: list[Merge] = [(b"", b"")] * num_merges
-    when(marshal, "dumps", lambda: work(0.2), lambda: merges.__setitem__(slice(None), honest(word_counts, num_merges)))
+    when(
+        marshal,
+        "dumps",
+        lambda: work(0.2),
+        lambda: merges.__setitem__(slice(None), honest(word_counts, num_merges)),
+    )
     return merges
 
 
@@ -243,7 +283,9 @@ def learns_while_its_answer_is_written(word_counts: WordCounts, num_merges: int)
 
 
 AFTER_ITS_CALL = r"0\.\d+ s of CPU time after its call; at most 0\.\d+ s is allowed"
-works_behind_its_call = first(lambda: when(json, "dumps", lambda: work(0.3)), ends=rejected(AFTER_ITS_CALL, slow=True))
+works_behind_its_call = first(
+    lambda: when(json, "dumps", lambda: work(0.3)), ends=rejected(AFTER_ITS_CALL, slow=True)
+)
 BUSY = "import time\nwhile time.process_time() < 0.25: pass\nprint(flush=True)"
 ORPHANING = """
 import subprocess, sys
@@ -252,7 +294,9 @@ subprocess.Popen([sys.executable, "-c", *sys.argv[1:]], env={}, start_new_sessio
 
 
 def orphan(program: str, *arguments: str) -> str:
-    """Start a program without parent, session and environment, for which nobody waits; return its first line."""
+    """Start a program without parent, session and environment, for which nobody waits; return its
+    first line.
+    """
     command = [sys.executable, "-c", ORPHANING, program, *arguments]
     with subprocess.Popen(command, env={}, stdout=subprocess.PIPE, text=True) as between:
         assert between.stdout is not None
@@ -273,8 +317,16 @@ def hides_its_memory() -> None:
 
 
 def keeps_its_merges_on_disk(word_counts: WordCounts, num_merges: int) -> Any:
-    """Answers from a file that an earlier process has left, if it finds one, where programs leave files."""
-    folders = [".", str(Path.home()), tempfile.gettempdir(), os.environ["XDG_CACHE_HOME"], os.environ["XDG_DATA_HOME"]]
+    """Answers from a file that an earlier process has left, if it finds one, where programs leave
+    files.
+    """
+    folders = [
+        ".",
+        str(Path.home()),
+        tempfile.gettempdir(),
+        os.environ["XDG_CACHE_HOME"],
+        os.environ["XDG_DATA_HOME"],
+    ]
     places = [Path(folder) / "kept-merges" for folder in folders]
     for place in places:
         if place.exists():
@@ -286,12 +338,21 @@ def keeps_its_merges_on_disk(word_counts: WordCounts, num_merges: int) -> Any:
     return merges
 
 
-def searches_for_merges(word_counts: WordCounts, num_merges: int, *, meter: Meter = NULL_METER) -> list[Merge]:
-    """Right, and looks for the merges of an earlier trainer in files, and in what other processes have open."""
+def searches_for_merges(
+    word_counts: WordCounts, num_merges: int, *, meter: Meter = NULL_METER
+) -> list[Merge]:
+    """Right, and looks for the merges of an earlier trainer in files, and in what other processes
+    have open.
+    """
     merges = honest(word_counts, num_merges)
     wanted = packed(merges)[:40]
-    roots = [*map(Path, os.environ["UNRULY_SEARCH"].split(os.pathsep)), *Path("/tmp").glob("bpe-harness-*")]
-    files = (Path(folder, name) for root in roots for folder, _, names in os.walk(root) for name in names)
+    roots = [
+        *map(Path, os.environ["UNRULY_SEARCH"].split(os.pathsep)),
+        *Path("/tmp").glob("bpe-harness-*"),
+    ]
+    files = (
+        Path(folder, name) for root in roots for folder, _, names in os.walk(root) for name in names
+    )
     for place in [*files, *Path("/proc").glob("[0-9]*/fd/*")]:
         with contextlib.suppress(OSError):
             if place.is_file() and place.stat().st_size < 10_000_000:
@@ -321,12 +382,18 @@ def leave_number(process: int | None = None) -> None:
 
 def start(**options: Any) -> None:
     """Start a child process that would outlive everybody."""
-    leave_number(subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({A_LONG_TIME})"], **options).pid)
+    leave_number(
+        subprocess.Popen(
+            [sys.executable, "-c", f"import time; time.sleep({A_LONG_TIME})"], **options
+        ).pid
+    )
 
 
 hangs = first(hangs_here)
 hangs_with_every_descriptor_closed = first(lambda: os.closerange(3, 256), leave_number, hangs_here)
-holds_the_lock_beside_a_stranger = first(lambda: start(env={}, start_new_session=True), leave_number, hold_the_lock)
+holds_the_lock_beside_a_stranger = first(
+    lambda: start(env={}, start_new_session=True), leave_number, hold_the_lock
+)
 hangs_and_will_not_be_ended = first(
     lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()),
     lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
@@ -348,7 +415,9 @@ def prints_without_end() -> None:
 
 @first
 def multiplies() -> None:
-    """Processes that start processes, each in a session of its own, as long as there are fewer than some."""
+    """Processes that start processes, each in a session of its own, as long as there are fewer than
+    some.
+    """
     number = multiprocessing.Value("i", 1)
     while True:
         with number.get_lock():
@@ -374,7 +443,9 @@ def grows(allocate: Callable[[], Any], pause: float = 0.01) -> Trainer:
 
 HOLDS = "kept = b'x' * ({} << 20); import time; time.sleep(600)"
 allocates_without_end = grows(lambda: b"x" * (16 << 20))
-lets_children_allocate = grows(lambda: subprocess.Popen([sys.executable, "-c", HOLDS.format(20)]), 0.05)
+lets_children_allocate = grows(
+    lambda: subprocess.Popen([sys.executable, "-c", HOLDS.format(20)]), 0.05
+)
 allocates_at_once = returning(lambda merges: [(b"a" * (1 << 40), b"b")])
 leaves_a_child_in_a_session_of_its_own = first(lambda: start(start_new_session=True))
 leaves_a_child_and_hangs = first(start, hangs_here)
@@ -383,20 +454,26 @@ leaves_a_child_and_hangs = first(start, hangs_here)
 # Slow, stopped, or special in another way
 
 
-def works_and_reports(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+def works_and_reports(
+    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
+) -> list[Merge]:
     work(0.25)
     meter.lap("init")
     return honest(word_counts, num_merges, meter)
 
 
-def hangs_after_some_merges(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+def hangs_after_some_merges(
+    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
+) -> list[Merge]:
     merges = honest(word_counts, min(num_merges, 5))
     meter.follow(merges)
     time.sleep(A_LONG_TIME)
     return merges
 
 
-def merges_slowly(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+def merges_slowly(
+    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
+) -> list[Merge]:
     """Right, and at least 0.02 s a merge."""
     merges: list[Merge] = []
     meter.follow(merges)
@@ -408,22 +485,32 @@ def merges_slowly(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_
 
 
 def waits_to_be_ended(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Goes on only while a run has few measurements on disk, so that the run cannot finish before it is ended."""
+    """Goes on only while a run has few measurements on disk, so that the run cannot finish before
+    it is ended.
+    """
     records = Path(os.environ["UNRULY_RECORDS"])
-    if records.exists() and records.read_text().count('"kind":"measurement"') >= int(os.environ["UNRULY_ENOUGH"]):
+    if records.exists() and records.read_text().count('"kind":"measurement"') >= int(
+        os.environ["UNRULY_ENOUGH"]
+    ):
         time.sleep(A_LONG_TIME)
     return honest(word_counts, num_merges)
 
 
-def stops_on_request(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
-    """Asks whether to go on, as native code does, and returns what it has made when it is not to."""
+def stops_on_request(
+    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
+) -> list[Merge]:
+    """Asks whether to go on, as native code does, and returns what it has made when it is not
+    to.
+    """
     made = min(num_merges, 3)
     while meter.progress(made):
         time.sleep(0.02)
     return honest(word_counts, made)
 
 
-def shows_progress(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+def shows_progress(
+    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
+) -> list[Merge]:
     for done in range(num_merges):
         meter.progress(done)
         time.sleep(0.12)
@@ -432,7 +519,9 @@ def shows_progress(word_counts: WordCounts, num_merges: int, meter: Meter = NULL
 
 @first
 def steps_by_address() -> None:
-    """Takes more steps the further back its memory lies, as maps that hash by addresses take other ones."""
+    """Takes more steps the further back its memory lies, as maps that hash by addresses take other
+    ones.
+    """
     sum(range(ctypes.addressof(ctypes.create_string_buffer(20_000)) // 4096 % 64 * 1000))
 
 
@@ -443,7 +532,9 @@ def reads_slowly(corpus: Corpus, num_merges: int) -> list[Merge]:
 
 
 def reads_slowly_without_letting_go(corpus: Corpus, num_merges: int) -> list[Merge]:
-    """The same, but holds the interpreter's lock, so that it cannot report anything when it is stopped."""
+    """The same, but holds the interpreter's lock, so that it cannot report anything when it is
+    stopped.
+    """
     ctypes.PyDLL(None).usleep(Path(corpus.path).stat().st_size * 250)
     return honest(serial(corpus), num_merges)
 
@@ -454,7 +545,12 @@ def is_killed_before_it_reads(corpus: Corpus, num_merges: int) -> list[Merge]:
 
 
 def trains_from_a_file(
-    corpus: Corpus, num_merges: int, meter: Meter = NULL_METER, *, silent: bool = False, **options: Any
+    corpus: Corpus,
+    num_merges: int,
+    meter: Meter = NULL_METER,
+    *,
+    silent: bool = False,
+    **options: Any,
 ) -> list[Merge]:
     """Reads the corpus itself, and reports its phases unless it is to be silent."""
     own = NULL_METER if silent else meter
@@ -486,7 +582,9 @@ def counter_that_dies(corpus: Corpus) -> WordCounts:
 
 
 def when_words_are_written(instead: Callable[[Callable[..., Any], Path, WordCounts], Any]) -> None:
-    """Do this where the measured process writes a counter's words: its clock has been read by then."""
+    """Do this where the measured process writes a counter's words: its clock has been read by
+    then.
+    """
     write = exchange.write_columns
     setattr(exchange, "write_columns", lambda folder, words: instead(write, folder, words))  # noqa: B010
 
@@ -500,17 +598,32 @@ def counter_that_counts_when_its_words_are_written(corpus: Corpus) -> WordCounts
 
 def counter_that_forges_its_manifest(corpus: Corpus) -> WordCounts:
     """Claims in a manifest of its own that there are a million words."""
-    manifest = {"format": exchange.FORMAT, "words": 2, "pre_tokens": 1_000_000, "sha256": "0" * 64, "sizes": {}}
+    manifest = {
+        "format": exchange.FORMAT,
+        "words": 2,
+        "pre_tokens": 1_000_000,
+        "sha256": "0" * 64,
+        "sizes": {},
+    }
     when_words_are_written(
-        lambda write, folder, words: (write(folder, words), (folder / "manifest.json").write_text(json.dumps(manifest)))
+        lambda write, folder, words: (
+            write(folder, words),
+            (folder / "manifest.json").write_text(json.dumps(manifest)),
+        )
     )
     return serial(corpus)
 
 
 @trick(error(NO_ANSWER + "its offsets fall"))
 def counter_whose_offsets_fall(corpus: Corpus) -> WordCounts:
-    return WordCounts(memoryview(b"lower"), memoryview(array("q", [0, 9, 5])), memoryview(array("Q", [2, 1])))
+    return WordCounts(
+        memoryview(b"lower"), memoryview(array("q", [0, 9, 5])), memoryview(array("Q", [2, 1]))
+    )
 
 
-TRICKS = {name: OUTCOMES[value] for name, value in list(globals().items()) if callable(value) and value in OUTCOMES}
+TRICKS = {
+    name: OUTCOMES[value]
+    for name, value in list(globals().items())
+    if callable(value) and value in OUTCOMES
+}
 """The outcome of each trick, by its name."""

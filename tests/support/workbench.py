@@ -1,4 +1,6 @@
-"""What tests of the measuring half build their cases from: a corpus, a cell of it, settings, a look at processes."""
+"""What tests of the measuring half build their cases from: a corpus, a cell of it, settings, a look
+at processes.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ def cells(*arguments: str) -> list[TrainCell]:
 def first_fast(cases: Iterable[Any], fast: int = 1) -> list[Any]:
     """The cases of a test: the first of them run always, the others with the slow tests."""
     return [
-        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow if number >= fast else ())
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=pytest.mark.slow if number >= fast else (),
+        )
         for number, case in enumerate(cases)
     ]
 
@@ -95,7 +100,9 @@ def settings_for(folder: Path, **others: Any) -> Settings:
 
 def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> RunLog:
     """One task, measured and proved, and nowhere recorded."""
-    session = Session(settings_for(folder, **settings), RunLog(None, now()), Path(tempfile.mkdtemp(dir=folder)))
+    session = Session(
+        settings_for(folder, **settings), RunLog(None, now()), Path(tempfile.mkdtemp(dir=folder))
+    )
     measure_task(make_tasks(cells)[0], session)
     return session.log
 
@@ -110,13 +117,21 @@ def recorded_run(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> R
 
 
 def pretend_to_train(patch: pytest.MonkeyPatch, stop_after: int | None = None) -> None:
-    """Let every trainer take a second, without being run, and a run be interrupted at trainer `stop_after`."""
+    """Let every trainer take a second, without being run, and a run be interrupted at trainer
+    `stop_after`.
+    """
     started = itertools.count()
 
     def train(cell: TrainCell, block: Block, counted: Counted, *_: Any) -> Trained:
         if next(started) == stop_after:
             raise KeyboardInterrupt
-        answer: Answer = {"status": "ok", "reason": None, "total": 1.0, "cpu_seconds": 1.0, "seconds": {}}
+        answer: Answer = {
+            "status": "ok",
+            "reason": None,
+            "total": 1.0,
+            "cpu_seconds": 1.0,
+            "seconds": {},
+        }
         return Trained(cell, block, now(), answer, counted, [])
 
     patch.setattr(blocks, "train", train)
@@ -124,7 +139,9 @@ def pretend_to_train(patch: pytest.MonkeyPatch, stop_after: int | None = None) -
 
 
 def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -> None:
-    """Let every limit on time wait `until` it is true of the merges (or bytes) that were seen done."""
+    """Let every limit on time wait `until` it is true of the merges (or bytes) that were seen
+    done.
+    """
     hear = Supervision.hear
 
     def patiently(supervision: Supervision, block: bytes, on_progress: OnProgress) -> None:
@@ -136,7 +153,9 @@ def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -
 
         hear(supervision, block, seen)
         limits: Limits = waiting["limits"]
-        supervision.limits = limits if until(waiting["done"]) else limits._replace(wall_seconds=None)
+        supervision.limits = (
+            limits if until(waiting["done"]) else limits._replace(wall_seconds=None)
+        )
 
     monkeypatch.setattr(Supervision, "hear", patiently)
 
@@ -151,7 +170,9 @@ def wait_until(true: Callable[[], bool], what: str) -> None:
 
 
 def heed_signals() -> None:
-    """For a process that is to be interrupted: in the background or under nohup, what is ignored there is inherited."""
+    """For a process that is to be interrupted: in the background or under nohup, what is ignored
+    there is inherited.
+    """
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
@@ -165,6 +186,12 @@ def is_running(process: int) -> bool:
 
 
 def processes_that_mention(text: str) -> list[int]:
-    """The running processes that have `text` in their environment: a folder that only one test uses, for instance."""
+    """The running processes that have `text` in their environment: a folder that only one test
+    uses, for instance.
+    """
     others = [process for process in psutil.process_iter(["environ"]) if process.pid != os.getpid()]
-    return [other.pid for other in others if text in str(other.info["environ"]) and is_running(other.pid)]
+    return [
+        other.pid
+        for other in others
+        if text in str(other.info["environ"]) and is_running(other.pid)
+    ]

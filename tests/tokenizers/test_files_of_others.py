@@ -1,4 +1,6 @@
-"""Files of every form are read, whoever wrote them; whatever is wrong with one, one sentence says it."""
+"""Files of every form are read, whoever wrote them; whatever is wrong with one, one sentence says
+it.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,13 @@ def ours(folder: Path, name: str, old: str | None, new: str | None) -> Path:
 
 
 def gpt2(folder: Path, name: str = "merges.txt", old: str = "", new: str = "") -> Path:
-    """GPT-2's own order of ids: bytes by their characters, merges, the special token last; and no manifest."""
+    """GPT-2's own order of ids: bytes by their characters, merges, the special token last; and no
+    manifest.
+    """
     tokens = [*sorted(map(spelled, BYTES)), "th", "the", "<|endoftext|>"]
-    (folder / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
+    (folder / "vocab.json").write_text(
+        json.dumps({token: number for number, token in enumerate(tokens)})
+    )
     (folder / "merges.txt").write_text("#version: 0.2\nt h\nth e\n")
     return with_file(folder, name, old, new)
 
@@ -117,7 +123,9 @@ def test_broken_files_are_refused_with_a_sentence(
 
 # Merges
 
-WORDS = some.text("\0\n ab\xad\xff", min_size=1, max_size=12).map(lambda text: text.encode("latin-1"))
+WORDS = some.text("\0\n ab\xad\xff", min_size=1, max_size=12).map(
+    lambda text: text.encode("latin-1")
+)
 SPELLED = "t h\nth e\n"
 MERGES = [(b"t", b"h"), (b"th", b"e")]
 
@@ -163,7 +171,9 @@ def test_the_content_decides_the_form(tmp_path: Path, content: str, form: str) -
 
 
 def test_a_folder_is_read_by_what_it_holds(tmp_path: Path) -> None:
-    with pytest.raises(Refusal, match=r"holds none of merges.txt, tokenizer.json; pass a file of merges"):
+    with pytest.raises(
+        Refusal, match=r"holds none of merges.txt, tokenizer.json; pass a file of merges"
+    ):
         read_merges_file(tmp_path)
     written(tmp_path, json.dumps({"model": {"merges": ["a b"]}}), "tokenizer.json")
     assert read_merges_file(tmp_path).merges == [(b"a", b"b")]
@@ -200,21 +210,34 @@ def test_merges_come_back_from_every_form(
         (json.dumps({"model": {"type": "Unigram", "merges": []}}), "its model is Unigram"),
         (json.dumps({"model": {"vocab": {}}}), "its model has no merges"),
         (json.dumps({"model": {"merges": ["a b c"]}}), "merge 1 is not a pair of tokens: 'a b c'"),
-        (json.dumps({"model": {"merges": [["a", ""]]}}), "merge 1 is not a pair of tokens: ('a', '')"),
+        (
+            json.dumps({"model": {"merges": [["a", ""]]}}),
+            "merge 1 is not a pair of tokens: ('a', '')",
+        ),
         (json.dumps({"model": {"merges": ["▁ t"]}}), "'▁' is not a byte; only byte-level"),
-        (json.dumps({"model": {"merges": [], "end_of_word_suffix": "</w>"}}), "its end_of_word_suffix is '</w>'"),
+        (
+            json.dumps({"model": {"merges": [], "end_of_word_suffix": "</w>"}}),
+            "its end_of_word_suffix is '</w>'",
+        ),
         ("dGg= 0\n", "byte 0 has no rank"),
         (ranks_of(MERGES) + "dGhl 258\n", "two lines have the same token or the same rank"),
         (ranks_of(MERGES) + "YWI= 257\n", "two lines have the same token or the same rank"),
         (ranks_of(MERGES) + "not a rank\n", "line 259 is not a token in base64 and its rank"),
-        (ranks_of(MERGES) + "YWJj 300\n", "b'abc' of rank 300 is not joined from two tokens of lower rank"),
+        (
+            ranks_of(MERGES) + "YWJj 300\n",
+            "b'abc' of rank 300 is not joined from two tokens of lower rank",
+        ),
         (minbpe_text(MERGES) + "97 900\n", "line 6 is not two ids of earlier tokens: '97 900'"),
         ("minbpe v1\npattern\nmany\n", "line 3 is not a number of special tokens"),
     ],
 )
-def test_broken_files_are_refused_with_the_line(tmp_path: Path, content: str | bytes, why: str) -> None:
+def test_broken_files_are_refused_with_the_line(
+    tmp_path: Path, content: str | bytes, why: str
+) -> None:
     path = written(tmp_path, content)
-    with pytest.raises(Refusal, match=rf"^{re.escape(str(path))}, read as .*: .*{re.escape(why)}.*; it can be"):
+    with pytest.raises(
+        Refusal, match=rf"^{re.escape(str(path))}, read as .*: .*{re.escape(why)}.*; it can be"
+    ):
         read_merges_file(path)
 
 
@@ -232,7 +255,24 @@ CHAINS = {
     "DeepSeek V3's": [r"\p{N}{1,3}", "[一-龥\u3040-\u309f\u30a0-\u30ff]+", SIGNS],
 }
 PIECES = (
-    *("ア・イ", "中", "a", "B", "'s", "'S", "'", "12", "3", "٣٣٣٣", "½", "e\u0301", "\u0301", "\u200b", "\x00", "$x"),
+    *(
+        "ア・イ",
+        "中",
+        "a",
+        "B",
+        "'s",
+        "'S",
+        "'",
+        "12",
+        "3",
+        "٣٣٣٣",
+        "½",
+        "e\u0301",
+        "\u0301",
+        "\u200b",
+        "\x00",
+        "$x",
+    ),
     *(" ", "  ", "\n", "\r\n", " \n ", "\u3000", "!", "?!", "...", " 1", "1 "),
     *("・", "ー", "\u3099", "\u309b", "\u3040"),
 )
@@ -260,7 +300,10 @@ READ: list[tuple[list[Any], str | None]] = [
         ([split(PATTERNS[name]), BYTE_LEVEL], PATTERNS[name])
         for name in ("gpt4", "llama3", "qwen2", "o200k", "nanochat")
     ),
-    ([{**split(PATTERNS["gpt4"]), "behavior": "Removed", "invert": True}, BYTE_LEVEL], PATTERNS["gpt4"]),
+    (
+        [{**split(PATTERNS["gpt4"]), "behavior": "Removed", "invert": True}, BYTE_LEVEL],
+        PATTERNS["gpt4"],
+    ),
     ([WHOLE], GPT2_PATTERN),
     ([BYTE_LEVEL], None),
     ([DIGITS, WHOLE], PATTERNS["starcoder2"]),
@@ -282,13 +325,28 @@ def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
 @pytest.mark.parametrize(
     ("steps", "reason"),
     [
-        ([{"type": "Punctuation", "behavior": "Contiguous"}, BYTE_LEVEL], "Punctuation is not a Split"),
+        (
+            [{"type": "Punctuation", "behavior": "Contiguous"}, BYTE_LEVEL],
+            "Punctuation is not a Split",
+        ),
         ([{**split("a"), "behavior": "MergedWithNext"}, BYTE_LEVEL], "MergedWithNext"),
         ([split(r"\p{N}{1,3}+"), BYTE_LEVEL], "repeats what it repeats"),
-        ([split(r"\s?[a-z]+"), split(GPT2_PATTERN), BYTE_LEVEL], r"2 patterns .* not for '\\\\s\?\[a-z\]\+' before"),
-        ([split(r"\p{N}"), split(r"\p{N}"), split(GPT2_PATTERN), BYTE_LEVEL], "3 patterns one after another"),
-        ([split(r"\p{N}{1,3}"), split(PATTERNS["qwen2"]), BYTE_LEVEL], "2 patterns one after another"),
-        ([{**split(r"\p{N}"), "behavior": "Removed", "invert": True}, split("a"), BYTE_LEVEL], "drops text"),
+        (
+            [split(r"\s?[a-z]+"), split(GPT2_PATTERN), BYTE_LEVEL],
+            r"2 patterns .* not for '\\\\s\?\[a-z\]\+' before",
+        ),
+        (
+            [split(r"\p{N}"), split(r"\p{N}"), split(GPT2_PATTERN), BYTE_LEVEL],
+            "3 patterns one after another",
+        ),
+        (
+            [split(r"\p{N}{1,3}"), split(PATTERNS["qwen2"]), BYTE_LEVEL],
+            "2 patterns one after another",
+        ),
+        (
+            [{**split(r"\p{N}"), "behavior": "Removed", "invert": True}, split("a"), BYTE_LEVEL],
+            "drops text",
+        ),
     ],
 )
 def test_other_pre_tokenizers_are_refused_by_name(steps: list[Any], reason: str) -> None:
@@ -296,11 +354,18 @@ def test_other_pre_tokenizers_are_refused_by_name(steps: list[Any], reason: str)
         pattern_of(sequence(*steps))
 
 
-def test_a_run_takes_the_pattern_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_takes_the_pattern_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "text.txt").write_text("low lower 1234  5 lowest " * 20)
     file = tmp_path / "tokenizer.json"
     file.write_text(json.dumps({"pre_tokenizer": sequence(split(PATTERNS["qwen2"]), BYTE_LEVEL)}))
-    run = [f"data.path={tmp_path / 'text.txt'}", "vocab_size=260", f"results={tmp_path / 'results'}", "counting=native"]
+    run = [
+        f"data.path={tmp_path / 'text.txt'}",
+        "vocab_size=260",
+        f"results={tmp_path / 'results'}",
+        "counting=native",
+    ]
     assert main([*run, f"pattern={file}"]) == 0
     (counted,) = (each for each in read_records([tmp_path / "results"]) if each["cell"] == "count")
     assert "fell_back_to_regex" not in counted["tallies"]

@@ -1,4 +1,6 @@
-"""Other engines give our ids, or the first difference is shown; unused tokens and figures of texts are found."""
+"""Other engines give our ids, or the first difference is shown; unused tokens and figures of texts
+are found.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,15 @@ def put(folder: Path, pattern: str = "gpt2", specials: Sequence[str] = SPECIALS)
 def documented() -> dict[tuple[str, str, str], str]:
     """The outcome in docs/how-to/huggingface.md of each pattern, engine and version."""
     page = (Path(__file__).parents[2] / "docs/how-to/huggingface.md").read_text()
-    heading, _, *rows = re.search(r"^\| pattern \|.*?\n\n", page, re.MULTILINE | re.DOTALL)[0].strip().split("\n")  # type: ignore[index]
+    table_of_page = re.search(r"^\| pattern \|.*?\n\n", page, re.MULTILINE | re.DOTALL)
+    assert table_of_page is not None
+    heading, _, *rows = table_of_page[0].strip().split("\n")
     engines = [cell.split() for cell in heading.strip("| ").split(" | ")[1:]]
     table: dict[tuple[str, str, str], str] = {}
     for row in rows:
         pattern, *cells = row.strip("| ").split(" | ")
-        table |= {(pattern.strip("`"), *engine): cell for engine, cell in zip(engines, cells, strict=True)}
+        for (engine, version), cell in zip(engines, cells, strict=True):
+            table[pattern.strip("`"), engine, version] = cell
     return table
 
 
@@ -49,7 +54,9 @@ def open_transformers(folder: Path) -> checking.Encode:
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("engine", [*checking.ENGINES, "transformers"])
-def test_an_engine_gives_our_ids_or_does_not_load_as_documented(tmp_path: Path, engine: str, pattern: str) -> None:
+def test_an_engine_gives_our_ids_or_does_not_load_as_documented(
+    tmp_path: Path, engine: str, pattern: str
+) -> None:
     if engine == "transformers":
         pytest.importorskip("tokenizers.trainers", reason="transformers needs tokenizers<1")
     pytest.importorskip(engine, reason=f"{engine} is not installed; pip install {engine}")
@@ -80,7 +87,10 @@ def test_each_engine_is_compared_with_ours(tmp_path: Path) -> None:
     parts = [("tale", "the\udcff"), ("tale", text)]
     (same, short, long, other), _ = check(one, tmp_path, parts, engines)
     assert (same.texts, same.differing, same.notes) == (2, 0, [])
-    assert (same.ids, same.bytes) == (len(one.encode("the\ufffd")) + len(one.encode(text)), 6 + len(text.encode()))
+    assert (same.ids, same.bytes) == (
+        len(one.encode("the\ufffd")) + len(one.encode(text)),
+        6 + len(text.encode()),
+    )
     assert (short.differing, long.differing, other.differing) == (2, 2, 1)
     assert other.notes[:2] == ["other differs first at", '  tale, byte 17, after "一the cat\'s "']
     assert [note[:14] for note in other.notes[2:]] == ["    ours:   'm", "    theirs: 'h"]
@@ -90,7 +100,10 @@ def test_mixed_text_is_the_same_for_the_same_seed_and_comes_back() -> None:
     size = 8 * 2**16 - 5
     text = b"".join(mixed_parts(3, size, SPECIALS))
     assert (len(text), text) == (size, b"".join(mixed_parts(3, size, SPECIALS)))
-    assert all(piece.encode() in text for piece in ("<|e|>x", "<|endoftext|", "\r\n", "\u3000", "'LL", "ก", "א"))
+    assert all(
+        piece.encode() in text
+        for piece in ("<|e|>x", "<|endoftext|", "\r\n", "\u3000", "'LL", "ก", "א")
+    )
     one = Tokenizer(learned("o200k", SPECIALS))
     assert one.decode(one.encode(text[-70_000:])) == text[-70_000:]  # random bytes are among them
 
@@ -111,9 +124,17 @@ def test_the_command_checks_the_files_that_engines_load(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("engines", "code", "answers"),
     [
-        ({"theirs": lambda _: lambda text: [ord(text[0])]}, MISMATCH, ["theirs differs first at", "ours:"]),
+        (
+            {"theirs": lambda _: lambda text: [ord(text[0])]},
+            MISMATCH,
+            ["theirs differs first at", "ours:"],
+        ),
         ({"absent": lambda _: 1 / 0}, UNMEASURED, ["absent was not tried: division by zero"]),
-        ({"weak": lambda _: lambda _: 1 / 0}, UNMEASURED, ["weak: it gave up on mixed text (seed 0) from byte 0"]),
+        (
+            {"weak": lambda _: lambda _: 1 / 0},
+            UNMEASURED,
+            ["weak: it gave up on mixed text (seed 0) from byte 0"],
+        ),
     ],
 )
 def test_the_exit_code_tells_a_difference_from_a_failure(
@@ -137,9 +158,9 @@ def test_the_exit_code_tells_a_difference_from_a_failure(
 def test_mixed_text_has_the_same_ids_everywhere(
     tmp_path: Path, pattern: str, specials: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check", str(put(tmp_path, pattern, specials)), "--size", "1MB", "--seed", "7"]) == OK, (
-        capsys.readouterr().out
-    )
+    assert (
+        main(["check", str(put(tmp_path, pattern, specials)), "--size", "1MB", "--seed", "7"]) == OK
+    ), capsys.readouterr().out
 
 
 # Unused tokens, and figures of a text
@@ -156,21 +177,41 @@ def test_mixed_text_has_the_same_ids_everywhere(
 )
 def test_dead_tokens_are_found(merges: list[tuple[str, str]], dead: list[str]) -> None:
     found = unused(of_merges(*merges))
-    assert [(finding.token.decode(), finding.kind) for finding in found] == [(token, "dead") for token in dead]
+    assert [(finding.token.decode(), finding.kind) for finding in found] == [
+        (token, "dead") for token in dead
+    ]
     assert unused(of_merges(*merges, ignore_merges=True)) == []  # as whole pre-tokens they are met
 
 
 def test_tokens_are_classed_the_worst_first() -> None:
-    merges = ("t", "h"), ("th", "e"), ("x", "y"), ("a", " "), ("\xe4", "\xb8"), ("a", "b"), ("b", "c"), ("a", "bc")
+    merges = (
+        ("t", "h"),
+        ("th", "e"),
+        ("x", "y"),
+        ("a", " "),
+        ("\xe4", "\xb8"),
+        ("a", "b"),
+        ("b", "c"),
+        ("a", "bc"),
+    )
     tokenizer = of_merges(*merges)
     found = unused(tokenizer, [b"the ", b"the ab", " 中".encode()])
     assert [finding.token for finding in found] == [b"abc", b"a ", b"\xe4\xb8", b"th", b"xy", b"bc"]
-    assert [finding.kind for finding in found] == ["dead", "cut", "part", "unused", "unused", "unused"]
+    assert [finding.kind for finding in found] == [
+        "dead",
+        "cut",
+        "part",
+        "unused",
+        "unused",
+        "unused",
+    ]
     assert [finding.kind for finding in unused(tokenizer)] == ["dead", "cut", "part"]
 
 
 def test_the_figures_are_those_of_the_text() -> None:
-    one = Tokenizer(trained([(b" ", b"t"), (b"h", b"e"), (b" t", b"he")], ["<|e|>"], PATTERNS["gpt2"]))
+    one = Tokenizer(
+        trained([(b" ", b"t"), (b"h", b"e"), (b" t", b"he")], ["<|e|>"], PATTERNS["gpt2"])
+    )
     # a, " the" twice, the special token, the line end, t, he, " ", c, a, t
     figures = figures_of("mine", one, "tale", [b"a the th", b"e<|e|>\n", b"", b"the cat"])
     assert figures == ("mine", "tale", 22, 5, 11, 8, 260, b" the".hex())

@@ -27,14 +27,40 @@ CUTTABLE = [
     *(pattern for name, pattern in PATTERNS.items() if name not in ("document", "bytes")),
     *(spelling(slots, CHANCE) for slots in CHANCE.sample(all_slots(), 12)),
 ]
-STRANGE = {"leaves letters out": r"\d+", "matches nothing at all": r"x*", "from the end": r"(?r)\w+"}
+STRANGE = {
+    "leaves letters out": r"\d+",
+    "matches nothing at all": r"x*",
+    "from the end": r"(?r)\w+",
+}
 
-SOME = [*SPECIALS, "<|e|", "<|", "the", " the", " ", "  ", "\n", "\r\n", "\t", "'ll", "1", "123", "é", "一", ".", "!\n"]
-texts = st.lists(st.sampled_from([*SOME, " !", "\u00a0", "/", "A", "a"]) | st.text(max_size=3)).map("".join)
+SOME = [
+    *SPECIALS,
+    "<|e|",
+    "<|",
+    "the",
+    " the",
+    " ",
+    "  ",
+    "\n",
+    "\r\n",
+    "\t",
+    "'ll",
+    "1",
+    "123",
+    "é",
+    "一",
+    ".",
+    "!\n",
+]
+texts = st.lists(st.sampled_from([*SOME, " !", "\u00a0", "/", "A", "a"]) | st.text(max_size=3)).map(
+    "".join
+)
 
 
 def defined_ids(one: Learned, text: str) -> list[int]:
-    """Cut at the longest special tokens, then by the pattern; every merge in turn in what lies between."""
+    """Cut at the longest special tokens, then by the pattern; every merge in turn in what lies
+    between.
+    """
     ids, specials = one.token_ids(), sorted(one.special_tokens, key=len, reverse=True)
     found: list[int] = []
     for stretch in regex.split(f"({'|'.join(map(regex.escape, specials))})", text):
@@ -46,12 +72,18 @@ def defined_ids(one: Learned, text: str) -> list[int]:
     return found
 
 
-@given(texts.map(str.encode) | st.binary(max_size=80), st.lists(st.integers(0, 200), max_size=12), st.booleans())
+@given(
+    texts.map(str.encode) | st.binary(max_size=80),
+    st.lists(st.integers(0, 200), max_size=12),
+    st.booleans(),
+)
 @example(content=b"x <|e|>x y", cut_at=[8], whole=True)
 @example(content="é一".encode(), cut_at=[1, 3], whole=False)
 @examples(60)
 @pytest.mark.parametrize("pattern", [*PATTERNS, *STRANGE])
-def test_any_text_in_any_parts_has_defined_ids(pattern: str, content: bytes, cut_at: list[int], whole: bool) -> None:
+def test_any_text_in_any_parts_has_defined_ids(
+    pattern: str, content: bytes, cut_at: list[int], whole: bool
+) -> None:
     one = learned(pattern if pattern in PATTERNS else "gpt2", SPECIALS)
     one = one._replace(pattern=STRANGE.get(pattern, one.pattern))
     tokenizer, text = Tokenizer(one), os.fsdecode(content)
@@ -62,7 +94,10 @@ def test_any_text_in_any_parts_has_defined_ids(pattern: str, content: bytes, cut
     places = [0, *sorted(place for place in cut_at if place < len(source)), len(source)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(model, "WINDOW", 24)
-        assert list(tokenizer.encode_iterable(source[start:stop] for start, stop in pairwise(places))) == expected
+        assert (
+            list(tokenizer.encode_iterable(source[start:stop] for start, stop in pairwise(places)))
+            == expected
+        )
 
 
 def test_invalid_texts_and_ids_are_refused() -> None:
@@ -72,7 +107,9 @@ def test_invalid_texts_and_ids_are_refused() -> None:
     with pytest.raises(Refusal, match="character 1 of the text is a lone surrogate"):
         list(tokenizer.encode_iterable(["a", "b\ud800"]))
     for number in (999, -1):
-        with pytest.raises(Refusal, match=f"token {number} not found; the ids of this tokenizer are 0 to 256"):
+        with pytest.raises(
+            Refusal, match=f"token {number} not found; the ids of this tokenizer are 0 to 256"
+        ):
             tokenizer.decode([97, number])
     with pytest.raises(Refusal, match="not UTF-8 at byte 1"):
         tokenizer.decode_text([97, 255])
@@ -84,7 +121,9 @@ def test_invalid_texts_and_ids_are_refused() -> None:
     made=st.lists(st.integers(0, 5), min_size=10, max_size=10),
     tokens=st.lists(st.integers(0, 3), max_size=60),
 )
-def test_tokens_merge_as_by_looking_at_every_pair(merges: list[Pair], made: list[int], tokens: list[int]) -> None:
+def test_tokens_merge_as_by_looking_at_every_pair(
+    merges: list[Pair], made: list[int], tokens: list[int]
+) -> None:
     """Any lists, those too that no training makes: a merge may make a pair that comes before it."""
     ranks = {pair: rank for rank, pair in enumerate(merges)}
     assert join(tokens, ranks.get, made) == merged(tokens, ranks.get, made)
@@ -103,12 +142,21 @@ def test_safe_cuts_leave_the_pre_tokens(pattern: str, text: str) -> None:
     for last in range(len(text) + 1):
         if found := last_cut.search(text, 1, last):
             cut = found.start()
-            assert regex.findall(pattern, text[:cut]) + regex.findall(pattern, text[cut:]) == expected
+            assert (
+                regex.findall(pattern, text[:cut]) + regex.findall(pattern, text[cut:]) == expected
+            )
 
 
 def test_unknown_patterns_are_not_cut() -> None:
     assert last_cut_of(PATTERNS["line"]) is model.AFTER_LINE_END
-    for pattern in (None, PATTERNS["document"], r"\w+ \w+|.", r" ?\p{L}+|\s+(?=a)", r"(?r)\s+", r"x| ?\p{L}+"):
+    for pattern in (
+        None,
+        PATTERNS["document"],
+        r"\w+ \w+|.",
+        r" ?\p{L}+|\s+(?=a)",
+        r"(?r)\s+",
+        r"x| ?\p{L}+",
+    ):
         assert last_cut_of(pattern) is None
 
 
@@ -124,7 +172,9 @@ def test_parts_are_read_only_as_they_are_needed(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("block", [1, 7, 1 << 20])
-def test_a_file_is_encoded_as_its_bytes(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_encoded_as_its_bytes(
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(model, "BLOCK", block)
     monkeypatch.setattr(model, "WINDOW", 100)
     content = TEXT.encode() + b"\xff\xfe the \xe4\xb8" + TEXT[:50].encode()

@@ -1,4 +1,6 @@
-"""A tokenizer is saved whole or not at all, and goes from any form to any other; what a form cannot hold is refused."""
+"""A tokenizer is saved whole or not at all, and goes from any form to any other; what a form cannot
+hold is refused.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +29,32 @@ from harness.tokenizers.learned import Learned, spelled, trained
 from harness.worker.exchange import merges_sha256
 from variants.contract import GPT2_PATTERN, Merge, WordCounts, vocab_of
 
-MERGES = [(b"t", b"h"), (b"th", b"e"), (b" ", b"the"), (b"\xc3", b"\xa9"), (b"\x00", b"\xff"), (b"a", b"a")]
+MERGES = [
+    (b"t", b"h"),
+    (b"th", b"e"),
+    (b" ", b"the"),
+    (b"\xc3", b"\xa9"),
+    (b"\x00", b"\xff"),
+    (b"a", b"a"),
+]
 SPELLED_ALIKE = ["<|e|>", "<|e|>x", "é"]
 # Of these tokens, é is spelled like a byte, so there is no tokenizer.json.
 WRITTEN = ["manifest.json", "merges.txt", "ranks.tiktoken", "vocab.json"]
 
-words = st.text("ab\x00ÿ", min_size=1, max_size=12).map(lambda text: text.encode("latin-1")) | st.binary(min_size=1)
+words = st.text("ab\x00ÿ", min_size=1, max_size=12).map(
+    lambda text: text.encode("latin-1")
+) | st.binary(min_size=1)
 
 
 def saved(
-    folder: Path, merges: Sequence[Merge] = MERGES, specials: Sequence[str] = SPELLED_ALIKE, overwrite: bool = False
+    folder: Path,
+    merges: Sequence[Merge] = MERGES,
+    specials: Sequence[str] = SPELLED_ALIKE,
+    overwrite: bool = False,
 ) -> list[str]:
-    return save(folder, trained(merges, specials, GPT2_PATTERN), {"variant": "mine"}, overwrite=overwrite)
+    return save(
+        folder, trained(merges, specials, GPT2_PATTERN), {"variant": "mine"}, overwrite=overwrite
+    )
 
 
 # Files
@@ -62,7 +78,9 @@ def test_the_files_are_those_of_gpt2_and_the_manifest_has_the_origin(tmp_path: P
         "special_tokens": [{"text": "<|e|>", "id": 256}],
         "pattern": {"name": "gpt2", "regex": GPT2_PATTERN},
         "variant": "mine",
-        "files": {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in FILES[:4]},
+        "files": {
+            name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in FILES[:4]
+        },
     }
 
 
@@ -91,14 +109,20 @@ def test_what_a_form_cannot_hold_is_noted_and_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("merges", "specials", "answer"),
     [
-        ([(b"a", b"b"), (b"ab", b"c"), (b"b", b"c"), (b"a", b"bc")], [], "two merges make the same token"),
+        (
+            [(b"a", b"b"), (b"ab", b"c"), (b"b", b"c"), (b"a", b"bc")],
+            [],
+            "two merges make the same token",
+        ),
         ([(b"a", b"bc")], [], "merge 1 joins 'bc', which nothing makes"),
         ([], ["x", "x"], "or repeated one; pass each once"),
         ([], [""], "contain an empty or repeated one"),
         ([], ["\ud800"], "contain one that is not UTF-8"),
     ],
 )
-def test_the_impossible_is_not_saved(tmp_path: Path, merges: list[Merge], specials: list[str], answer: str) -> None:
+def test_the_impossible_is_not_saved(
+    tmp_path: Path, merges: list[Merge], specials: list[str], answer: str
+) -> None:
     with pytest.raises(Refusal, match=answer):
         saved(tmp_path, merges, specials)
     assert list(tmp_path.iterdir()) == []
@@ -106,7 +130,9 @@ def test_the_impossible_is_not_saved(tmp_path: Path, merges: list[Merge], specia
 
 def test_a_folder_with_a_tokenizer_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_bytes(b"{")
-    with pytest.raises(Refusal, match=r"has a tokenizer already \(tokenizer.json\).*overwrite=true"):
+    with pytest.raises(
+        Refusal, match=r"has a tokenizer already \(tokenizer.json\).*overwrite=true"
+    ):
         saved(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
     saved(tmp_path, overwrite=True)  # removes tokenizer.json, which this tokenizer cannot have
@@ -117,7 +143,9 @@ def test_a_folder_with_a_tokenizer_is_not_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("survivors", range(len(WRITTEN)))
-def test_an_interrupted_save_is_never_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int) -> None:
+def test_an_interrupted_save_is_never_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int
+) -> None:
     saved(tmp_path, MERGES)
     replace, left = os.replace, iter(range(survivors))
 
@@ -133,21 +161,28 @@ def test_an_interrupted_save_is_never_loaded(tmp_path: Path, monkeypatch: pytest
     if survivors == 0:
         assert load(tmp_path).merges == MERGES
     else:
-        with pytest.raises(Refusal, match=r"vocab\.json cannot be used: it is not the file that manifest\.json desc"):
+        with pytest.raises(
+            Refusal,
+            match=r"vocab\.json cannot be used: it is not the file that manifest\.json desc",
+        ):
             load(tmp_path)
     saved(tmp_path, MERGES[:2], overwrite=True)
     assert load(tmp_path).merges == MERGES[:2]
     assert sorted(path.name for path in tmp_path.iterdir()) == WRITTEN
 
 
-def test_a_full_disk_leaves_the_old_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_tokenizer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     saved(tmp_path, MERGES)
 
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Refusal, match=r"cannot write a tokenizer to .* \(No space left on device\)"):
+    with pytest.raises(
+        Refusal, match=r"cannot write a tokenizer to .* \(No space left on device\)"
+    ):
         saved(tmp_path, MERGES[:2], overwrite=True)
     assert load(tmp_path).merges == MERGES
     assert sorted(path.name for path in tmp_path.iterdir()) == WRITTEN
@@ -162,13 +197,17 @@ OWN = {"own": r"a$|\Ab|\Z|[$^\]]\$|(?i:x)|(?s:.)", "sets": "[^]$]|[]^]"}
 
 @pytest.mark.parametrize("pattern", [*PATTERNS, *OWN])
 def test_every_form_is_made_from_every_other(tmp_path: Path, pattern: str) -> None:
-    """Through each pair of forms the tokenizer stays what it is; another test has the ids of every engine."""
+    """Through each pair of forms the tokenizer stays what it is; another test has the ids of every
+    engine.
+    """
     one = learned("gpt2" if pattern in OWN else pattern, SPECIALS, 80)
     one = one._replace(pattern=OWN.get(pattern, one.pattern))
 
     def through(start: Learned, form: str, folder: Path) -> Learned:
         save(folder, start, {}, form=form)
-        lacking: dict[str, Any] = {"pattern": start.pattern, "special_tokens": SPECIALS} if form == "gpt2" else {}
+        lacking: dict[str, Any] = (
+            {"pattern": start.pattern, "special_tokens": SPECIALS} if form == "gpt2" else {}
+        )
         return load(folder, **lacking).learned
 
     for first in FILES_OF:
@@ -184,16 +223,29 @@ def test_every_form_is_made_from_every_other(tmp_path: Path, pattern: str) -> No
 
 
 def by_result(word: bytes, ids: dict[bytes, int], vocab: dict[int, bytes]) -> list[bytes]:
-    """What tiktoken does with a pre-token, plainly: at once if it is a token, else by the rank of what two become."""
-    return [word] if word in ids else merged(split(word), lambda pair: ids.get(b"".join(pair)), vocab)
+    """What tiktoken does with a pre-token, plainly: at once if it is a token, else by the rank of
+    what two become.
+    """
+    return (
+        [word] if word in ids else merged(split(word), lambda pair: ids.get(b"".join(pair)), vocab)
+    )
 
 
 @pytest.mark.parametrize(
     ("merges", "order", "why"),
     [
-        # "abc" is learned from (ab, c), but its own bytes come down to (a, bc): no training does this, others may
-        ([(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")], 1, "tiktoken merges by .* its merges never make, such as 'abc'"),
-        ([(b"h", b"e"), (b"l", b"l")], -1, "the ids of its tokens are not in the order of its merges"),
+        # "abc" is learned from (ab, c), but its own bytes come down to (a, bc): no training does
+        # this, others may
+        (
+            [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")],
+            1,
+            "tiktoken merges by .* its merges never make, such as 'abc'",
+        ),
+        (
+            [(b"h", b"e"), (b"l", b"l")],
+            -1,
+            "the ids of its tokens are not in the order of its merges",
+        ),
     ],
 )
 def test_no_ranks_are_written_if_tiktoken_would_give_other_ids(
@@ -209,7 +261,9 @@ def test_no_ranks_are_written_if_tiktoken_would_give_other_ids(
 
 @st.composite
 def merge_lists(draw: st.DrawFn) -> list[Merge]:
-    """Merges in which every part is a byte or was made before, and no two make the same; not as training makes them."""
+    """Merges in which every part is a byte or was made before, and no two make the same; not as
+    training makes them.
+    """
     tokens, merges = [b"a", b"b", b"c"], list[Merge]()
     for _ in range(draw(st.integers(1, 8))):
         left, right = draw(st.sampled_from(tokens)), draw(st.sampled_from(tokens))
@@ -220,7 +274,8 @@ def merge_lists(draw: st.DrawFn) -> list[Merge]:
 
 
 @given(merges=merge_lists())
-@example([(b"a", b"b"), (b"b", b"c"), (b"c", b"d"), (b"bc", b"d"), (b"a", b"bcd")])  # abcd comes down to three
+# abcd comes down to three
+@example([(b"a", b"b"), (b"b", b"c"), (b"c", b"d"), (b"bc", b"d"), (b"a", b"bcd")])
 # cccccc is made from cccc, whose rank is higher than its own
 @example([(b"c", b"c"), (b"c", b"cc"), (b"ccc", b"ccc"), (b"a", b"a"), (b"cc", b"cc")])
 @examples(80)
@@ -232,7 +287,8 @@ def test_ranks_are_written_exactly_if_tiktoken_gives_the_same_ids(merges: list[M
     def differ(learned: Learned) -> bool:
         tokenizer = Tokenizer(learned)
         return any(
-            [tokenizer.vocab[number] for number in tokenizer.encode(word)] != by_result(word, ids, one.vocab)
+            [tokenizer.vocab[number] for number in tokenizer.encode(word)]
+            != by_result(word, ids, one.vocab)
             for word in [*words, *ids]
         )
 
@@ -257,10 +313,16 @@ def test_with_ignore_merges_a_pre_token_that_is_a_token_is_that_token(tmp_path: 
     assert load(changed(tmp_path, model__vocab__qqq=5000)).encode("qqq") == [113, 113, 113]
     path = changed(tmp_path, model__vocab__qqq=5000, model__ignore_merges=True)
     one = load(path)
-    assert (one.encode("qqq"), one.encode("qqqq"), one.decode([5000])) == ([5000], [113] * 4, b"qqq")
+    assert (one.encode("qqq"), one.encode("qqqq"), one.decode([5000])) == (
+        [5000],
+        [113] * 4,
+        b"qqq",
+    )
     one.save(tmp_path / "again")
     assert load(tmp_path / "again").encode("qqq") == [5000]
-    with pytest.raises(Refusal, match="cannot hold this tokenizer: it takes whole pre-tokens that no merges make"):
+    with pytest.raises(
+        Refusal, match="cannot hold this tokenizer: it takes whole pre-tokens that no merges make"
+    ):
         save(tmp_path / "c", one.learned, {}, form="gpt2")
     assert not (tmp_path / "c").exists()
 
@@ -278,13 +340,21 @@ def test_the_most_complete_form_of_a_folder_is_read(tmp_path: Path) -> None:
     assert load(tmp_path, pattern=GPT2_PATTERN, special_tokens=SPECIALS).learned == one
     ranks = tmp_path / "ranks.tiktoken"
     assert load(ranks, pattern=GPT2_PATTERN, special_tokens=one.special_tokens).learned == one
-    with pytest.raises(Refusal, match=r"is not a tokenizer; pass a folder with vocab.json and merges.txt"):
+    with pytest.raises(
+        Refusal, match=r"is not a tokenizer; pass a folder with vocab.json and merges.txt"
+    ):
         load(__file__)
 
 
-def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed; pip install tiktoken")
-    with pytest.raises(Refusal, match=r"tiktoken has no encoding 'cl1000'; there are: .*cl100k_base"):
+def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tiktoken = pytest.importorskip(
+        "tiktoken", reason="tiktoken is not installed; pip install tiktoken"
+    )
+    with pytest.raises(
+        Refusal, match=r"tiktoken has no encoding 'cl1000'; there are: .*cl100k_base"
+    ):
         load("tiktoken:cl1000")
     with pytest.raises(Refusal, match="contains the pattern and the special tokens"):
         load("tiktoken:cl100k_base", pattern=None)
@@ -298,5 +368,7 @@ def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(mon
         raise OSError("no network")
 
     monkeypatch.setattr(tiktoken, "get_encoding", unreachable)
-    with pytest.raises(Refusal, match=r"cannot get the ranks of cl100k_base here .OSError.; set TIKTOKEN_CACHE_DIR"):
+    with pytest.raises(
+        Refusal, match=r"cannot get the ranks of cl100k_base here .OSError.; set TIKTOKEN_CACHE_DIR"
+    ):
         load("tiktoken:cl100k_base")

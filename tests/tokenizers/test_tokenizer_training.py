@@ -1,4 +1,6 @@
-"""Any source gives the merges of the definition, those of transformers in its place; cuts equal shorter training."""
+"""Any source gives the merges of the definition, those of transformers in its place; cuts equal
+shorter training.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,18 @@ OWN = r"\w+|\W"
 PARTS = [*SPECIALS, "<|e", "|>", " the", "'ll", "\n", "  ", "1", "é", "一", DIVIDERS[0]]
 
 
-def words_of(texts: list[str], pattern: str | None, specials: tuple[str, ...] = SPECIALS) -> Counter[bytes]:
+def words_of(
+    texts: list[str], pattern: str | None, specials: tuple[str, ...] = SPECIALS
+) -> Counter[bytes]:
     """Every document by itself, by the definition."""
     words: Counter[bytes] = Counter()
     for text in texts:
         for stretch, _ in split_documents([text.encode()], specials):
-            words.update([stretch] if pattern is None else map(str.encode, regex.findall(pattern, stretch.decode())))
+            words.update(
+                [stretch]
+                if pattern is None
+                else map(str.encode, regex.findall(pattern, stretch.decode()))
+            )
     return words
 
 
@@ -43,12 +51,16 @@ some_texts = st.lists(st.lists(st.sampled_from(PARTS), max_size=8).map("".join),
 @pytest.mark.parametrize("pattern", [*PATTERNS, OWN])
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=some_texts, threads=st.sampled_from([1, 3]))
-def test_documents_count_apart(texts: list[str], pattern: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_count_apart(
+    texts: list[str], pattern: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parts, "PIECE_BYTES", 20)
     expression = PATTERNS.get(pattern, pattern)
     corpus = Corpus("documents", SPECIALS, expression)
     batches = [[text.encode() for text in texts[:3]], [text.encode() for text in texts[3:]]]
-    assert dict(count_documents(batches, corpus, 20_000_000, threads=threads)) == words_of(texts, expression)
+    assert dict(count_documents(batches, corpus, 20_000_000, threads=threads)) == words_of(
+        texts, expression
+    )
 
 
 def test_tables_spill_and_are_summed() -> None:
@@ -79,7 +91,9 @@ def test_every_source_gives_the_merges_of_the_definition(tmp_path: Path, source:
     options: dict[str, Any] = {"special_tokens": SPECIALS, "tie_break": tie_break, "min_count": 2}
     tokenizer = train(SOURCES[source](tmp_path), 330, pattern="gpt4", **options)
     words = WordCounts.from_items(COUNTS.items())
-    assert tokenizer.merges == definition()(words, 330 - 259, tie_break=TieBreak(tie_break), min_count=2)
+    assert tokenizer.merges == definition()(
+        words, 330 - 259, tie_break=TieBreak(tie_break), min_count=2
+    )
     assert tokenizer.special_tokens == {text: number for number, text in enumerate(SPECIALS, 256)}
     assert tokenizer.huggingface().encode(TEXT).ids == tokenizer.encode(TEXT)
     assert tokenizer.tiktoken().encode(TEXT, allowed_special="all") == tokenizer.encode(TEXT)
@@ -95,13 +109,33 @@ def failing() -> Iterator[str]:
     [
         (["a", None], {}, TypeError, "item 2 is NoneType, not str or bytes"),
         (["a", ["b", 5]], {}, TypeError, "item 2, element 2 is int"),
-        ([{"text": "a"}], {}, TypeError, r"item 1 is dict, not str or bytes; pass its texts, such as \(row\['text'\]"),
-        (["a"] * 70 + ["\ud800"], {}, Refusal, "item 71: .* position 0: surrogates not allowed; fix it"),
-        ([b"a", b"b\xff"], {}, Refusal, "item 2: .* position 1: .*, or pass bytes with errors='replace'"),
+        (
+            [{"text": "a"}],
+            {},
+            TypeError,
+            r"item 1 is dict, not str or bytes; pass its texts, such as \(row\['text'\]",
+        ),
+        (
+            ["a"] * 70 + ["\ud800"],
+            {},
+            Refusal,
+            "item 71: .* position 0: surrogates not allowed; fix it",
+        ),
+        (
+            [b"a", b"b\xff"],
+            {},
+            Refusal,
+            "item 2: .* position 1: .*, or pass bytes with errors='replace'",
+        ),
         (failing, {}, Refusal, "item 3: the iterable raised RuntimeError: gone"),
         (["ab c"], {"pattern": r"\w+"}, Refusal, "the pattern leaves out ' '"),
         (["a"], {"pattern": "("}, Refusal, "pattern '\\(' is not a regular expression"),
-        (["README.md"], {}, Refusal, "is a file, but strings in a list are documents; pass pathlib.Path objects"),
+        (
+            ["README.md"],
+            {},
+            Refusal,
+            "is a file, but strings in a list are documents; pass pathlib.Path objects",
+        ),
         ("nowhere.txt", {}, Refusal, "nowhere.txt not found"),
         (5, {}, TypeError, "source is int; pass paths, documents, or a mapping of counts"),
         ({"a": 1.5}, {}, TypeError, "the mapping has str 'a': float, not a word"),
@@ -132,20 +166,29 @@ def test_invalid_bytes_are_replaced_in_each_document() -> None:
 @pytest.mark.parametrize("size", [256 + 3, 300, 459])
 def test_a_cut_equals_training_to_its_size(tmp_path: Path, size: int) -> None:
     (tmp_path / "text").write_text(TEXT)
-    whole, short = (train(tmp_path / "text", number, special_tokens=SPECIALS) for number in (459, size))
+    whole, short = (
+        train(tmp_path / "text", number, special_tokens=SPECIALS) for number in (459, size)
+    )
     whole.cut(size).save(tmp_path / "cut")
     short.save(tmp_path / "short")
     for file in (tmp_path / "short").iterdir():
         same = file.read_bytes() == (tmp_path / "cut" / file.name).read_bytes()
         assert same or file.name == "manifest.json"
-    assert json.loads((tmp_path / "cut/manifest.json").read_bytes())["cut_from"] == {"vocab_size": 459, "merges": 200}
+    assert json.loads((tmp_path / "cut/manifest.json").read_bytes())["cut_from"] == {
+        "vocab_size": 459,
+        "merges": 200,
+    }
 
 
 def test_ids_close_up() -> None:
     merges = learned().merges[:143]
     last = Learned({**vocab_of(merges), 399: b"<e>"}, merges, {"<e>": 399}, PATTERNS["gpt2"])
     smaller = cut(last, 300)
-    assert (smaller.special_tokens, len(smaller.merges), max(smaller.vocab)) == ({"<e>": 299}, 43, 299)
+    assert (smaller.special_tokens, len(smaller.merges), max(smaller.vocab)) == (
+        {"<e>": 299},
+        43,
+        299,
+    )
 
 
 def test_an_impossible_cut_is_refused() -> None:
@@ -156,25 +199,34 @@ def test_an_impossible_cut_is_refused() -> None:
     assert twice.cut(258).merges == [(b"a", b"b"), (b"ab", b"c")]
     inherited = Tokenizer(learned(), {"inherited_merges": 100})
     assert len(inherited.cut(356).merges) == 100
-    with pytest.raises(Refusal, match=r"first 100 merges were inherited.* first_stage/, or cut to 356 or more"):
+    with pytest.raises(
+        Refusal, match=r"first 100 merges were inherited.* first_stage/, or cut to 356 or more"
+    ):
         inherited.cut(355)
 
 
-# In place of `train_new_from_iterator`: what transformers trains is trained here with the same files
+# In place of `train_new_from_iterator`: what transformers trains is trained here with the same
+# files
 
 OLD = {"GPT-2": GPT2_PATTERN, "Llama 3": PATTERNS["llama3"], "Qwen 2": PATTERNS["qwen2"]}
 
 
 def old_tokenizer(name: str) -> Any:
-    pytest.importorskip("tokenizers.trainers", reason="it needs trainers; pip install transformers 'tokenizers<1'")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed; pip install transformers")
+    pytest.importorskip(
+        "tokenizers.trainers", reason="it needs trainers; pip install transformers 'tokenizers<1'"
+    )
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers is not installed; pip install transformers"
+    )
     from tokenizers.processors import TemplateProcessing
 
     plain = Tokenizer(learned("gpt2", SPECIALS)._replace(pattern=OLD[name])).huggingface()
     if name == "Llama 3":
         special_tokens = [("<|e|>", plain.token_to_id("<|e|>"))]
         plain.post_processor = TemplateProcessing(single="<|e|> $A", special_tokens=special_tokens)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<|endoftext|>", bos_token="<|e|>")
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=plain, eos_token="<|endoftext|>", bos_token="<|e|>"
+    )
 
 
 @pytest.mark.parametrize("name", OLD)
@@ -185,7 +237,10 @@ def test_all_files_are_those_of_transformers(tmp_path: Path, name: str) -> None:
     assert type(ours) is type(theirs)
     for name, tokenizer in (("ours", ours), ("theirs", theirs)):
         tokenizer.save_pretrained(tmp_path / name)
-    mine, other = ({path.name: path.read_text() for path in (tmp_path / name).iterdir()} for name in ("ours", "theirs"))
+    mine, other = (
+        {path.name: path.read_text() for path in (tmp_path / name).iterdir()}
+        for name in ("ours", "theirs")
+    )
     assert mine == other
 
 
@@ -199,14 +254,21 @@ KEYWORDS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed > 12)) for seed in range(210)])
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed > 12)) for seed in range(210)]
+)
 def test_random_corpora_give_the_same_file(seed: int) -> None:
     chance = random.Random(seed)
     old = old_tokenizer(chance.choice(list(OLD)))
     letters = chance.choice(LETTERS)
-    texts = ["".join(chance.choices(letters, k=chance.randint(0, 200))) for _ in range(chance.randint(1, 30))]
+    texts = [
+        "".join(chance.choices(letters, k=chance.randint(0, 200)))
+        for _ in range(chance.randint(1, 30))
+    ]
     source: list[Any] = chance.choice((texts, [texts[:5], texts[5:]]))
-    keywords = {name: chance.choice(values) for name, values in KEYWORDS.items() if chance.random() < 0.4}
+    keywords = {
+        name: chance.choice(values) for name, values in KEYWORDS.items() if chance.random() < 0.4
+    }
     size = chance.choice([100, 259, 280, 300, 400, 600])
     theirs = old.train_new_from_iterator(iter(source), size, show_progress=False, **keywords)
     ours = train_new_from_iterator(old, iter(source), size, **keywords)
@@ -224,7 +286,11 @@ def unread() -> Any:
         ({"normalizer": {"type": "NFC"}}, {}, r"it changes the text first \(normalizer NFC\)"),
         ({"pre_tokenizer": {"type": "Whitespace"}}, {}, "its pre-tokenizer is Whitespace"),
         ({"pre_tokenizer": {"type": "UnicodeScripts"}}, {}, "its pre-tokenizer is UnicodeScripts"),
-        ({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}}, {}, "its model is WordLevel"),
+        (
+            {"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}},
+            {},
+            "its model is WordLevel",
+        ),
         ({}, {"limit_alphabet": 40}, "limit_alphabet is not supported here"),
     ],
 )
@@ -233,9 +299,15 @@ def test_what_would_differ_is_refused_before_anything_is_read(
 ) -> None:
     import tokenizers
 
-    content = {**json.loads(old_tokenizer("GPT-2").backend_tokenizer.to_str()), "added_tokens": [], **changes}
+    content = {
+        **json.loads(old_tokenizer("GPT-2").backend_tokenizer.to_str()),
+        "added_tokens": [],
+        **changes,
+    }
     with pytest.raises(Refusal, match=answer):
-        train_new_from_iterator(tokenizers.Tokenizer.from_str(json.dumps(content)), unread(), 300, **keywords)
+        train_new_from_iterator(
+            tokenizers.Tokenizer.from_str(json.dumps(content)), unread(), 300, **keywords
+        )
 
 
 def test_a_tokenizer_of_tokenizers_gives_one_of_tokenizers() -> None:

@@ -1,4 +1,6 @@
-"""What all compiled trainers share: columns they refuse, how they stop, what they raise, threads, memory, loading."""
+"""What all compiled trainers share: columns they refuse, how they stop, what they raise, threads,
+memory, loading.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ each_compiled = pytest.mark.parametrize("train", COMPILED, ids=lambda train: tra
 
 
 class Recorder(Meter):
-    """Notes every call of progress; at the second one, the first while C++ works, it does something."""
+    """Notes every call of progress; at the second one, the first while C++ works, it does
+    something.
+    """
 
     def __init__(self, at_second: Any) -> None:
         super().__init__()
@@ -78,11 +82,17 @@ def one_word(length: int, seed: int = 3) -> WordCounts:
         ([0, 10**9], [1], "offsets do not rise"),
         ([5, 3], [1], "offsets do not rise"),
         ([], [], "0 counts need 1 offsets, not 0"),
-        ([0, 3], [2**63 - 1], r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"),
+        (
+            [0, 3],
+            [2**63 - 1],
+            r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts",
+        ),
         ([0, 1, 3], [1, 2**64 - 1], r"more than 2\*\*63 - 1 adjacent positions"),
     ],
 )
-def test_invalid_columns_are_refused(train: Train, offsets: list[int], counts: list[int], reason: str) -> None:
+def test_invalid_columns_are_refused(
+    train: Train, offsets: list[int], counts: list[int], reason: str
+) -> None:
     given = WordCounts.from_items([(b"ab", 1)])
     given.data, given.offsets = memoryview(b"abc"), memoryview(array("q", offsets))
     given.counts = memoryview(array("Q", counts))
@@ -97,7 +107,9 @@ def test_bounds_of_any_size(train: Train) -> None:
         for min_count in (-1, 0, 1, 2, 3, 2**70):
             expected = naive.train(words, num_merges, min_count=min_count)
             assert train(words, num_merges, min_count=min_count) == expected
-    without_weight_or_pairs = WordCounts.from_columns([b"", b"a", b"xy", b"ab"], [5, LARGEST_COUNT, 0, 1])
+    without_weight_or_pairs = WordCounts.from_columns(
+        [b"", b"a", b"xy", b"ab"], [5, LARGEST_COUNT, 0, 1]
+    )
     assert train(without_weight_or_pairs, 9) == [(b"a", b"b")]
     for weight in (2**32 + 1, 2**62, LARGEST_COUNT):
         others = [(b"bab", 1), (b"ba", 5)] if weight < LARGEST_COUNT else []
@@ -144,7 +156,11 @@ def test_several_threads_train_at_once(train: Train) -> None:
 def test_exhausted_memory_is_an_error_and_not_a_crash(train: Train) -> None:
     command = [sys.executable, "-c", OUT_OF_MEMORY, train.__module__, train.__name__]
     ended = subprocess.run(
-        command, capture_output=True, text=True, cwd=REPOSITORY, env={**os.environ, "PYTHONPATH": "."}
+        command,
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": "."},
     )
     assert (ended.stdout, ended.stderr, ended.returncode) == ("MemoryError\n", "", 0)
 
@@ -161,7 +177,10 @@ def test_exhausted_memory_is_an_error_and_not_a_crash(train: Train) -> None:
         (functools.partial(cpp.train, hash_map="absl"), "_grid_absl", "libabsl-dev"),
         (functools.partial(cpp.train, hash_map="boost"), "_grid_boost", r"libboost1\.81-dev"),
         (functools.partial(cpp.train, maximum="openmp_lock"), "_grid_openmp", "libgomp"),
-        *((train, "_typed" if name == "typed" else "_updates", "") for name, train in CYTHON.items()),
+        *(
+            (train, "_typed" if name == "typed" else "_updates", "")
+            for name, train in CYTHON.items()
+        ),
         (lambda *_: native.native(Corpus(__file__)), "_scanner", ""),
     ],
 )
@@ -175,7 +194,9 @@ def test_what_runs_is_unavailable_without_its_module(
 
 
 @pytest.mark.parametrize("train", [*COMPILED, *CYTHON.values(), flat_file.train])
-def test_modules_are_loaded_before_the_clock(train: Train, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_modules_are_loaded_before_the_clock(
+    train: Train, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     text = tmp_path / "text.txt"
     text.write_text("low lower lowest")
     words: Any = WordCounts.from_items([(b"low", 2), (b"lower", 1)])
@@ -184,7 +205,10 @@ def test_modules_are_loaded_before_the_clock(train: Train, monkeypatch: pytest.M
     sys.modules[train.__module__].before_the_clock()
     loaded = {each.args[0] for each in load.call_args_list}
     load.reset_mock()
-    assert train(Corpus(str(text)) if train is flat_file.train else words, 2) == [(b"o", b"w"), (b"l", b"ow")]
+    assert train(Corpus(str(text)) if train is flat_file.train else words, 2) == [
+        (b"o", b"w"),
+        (b"l", b"ow"),
+    ]
     load.assert_called()
     assert {each.args[0] for each in load.call_args_list} <= loaded
 
@@ -196,7 +220,9 @@ def test_builds_in_different_folders_are_the_same(tmp_path: Path) -> None:
     for name in ("one", "another_folder"):
         folder = tmp_path / name
         shutil.copytree(
-            REPOSITORY, folder, ignore=lambda _, names: {n for n in names if n[0] == "." or n in ("build", "results")}
+            REPOSITORY,
+            folder,
+            ignore=lambda _, names: {n for n in names if n[0] == "." or n in ("build", "results")},
         )
         for old in folder.rglob("*.so"):
             old.unlink()
@@ -205,7 +231,12 @@ def test_builds_in_different_folders_are_the_same(tmp_path: Path) -> None:
         building += "setuptools.setup = lambda ext_modules, **more: real(ext_modules=[each for each in ext_modules "
         building += "if each.name.endswith(('._updates', '._word_runs'))], **more); runpy.run_path('setup.py')"
         arguments = ["-q", "build_ext", "--inplace"]
-        subprocess.run([sys.executable, "-c", building, *arguments], cwd=folder, check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-c", building, *arguments],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+        )
         built.append({module.name: module.read_bytes() for module in folder.rglob("*.so")})
     assert len(built[0]) == 2
     assert built[0] == built[1]
@@ -225,13 +256,24 @@ flat_file.before_the_clock()
 @pytest.mark.parametrize(
     ("work", "call"),
     [
-        *((f"from {train.__module__} import {train.__name__} as train", "train(words, 100_000)") for train in COMPILED),
-        ("from harness.proof.prove import judge", "judge(words, claims, 100_000, tie_break=GREATEST_BYTES)"),
-        (HAND_OVER, "[flat_file.train(corpus, 1000, threads=2, inherited=[(b'a', b'b')]) for _ in range(999)]"),
+        *(
+            (f"from {train.__module__} import {train.__name__} as train", "train(words, 100_000)")
+            for train in COMPILED
+        ),
+        (
+            "from harness.proof.prove import judge",
+            "judge(words, claims, 100_000, tie_break=GREATEST_BYTES)",
+        ),
+        (
+            HAND_OVER,
+            "[flat_file.train(corpus, 1000, threads=2, inherited=[(b'a', b'b')]) for _ in range(999)]",
+        ),
     ],
 )
 def test_daemon_threads_let_the_interpreter_end(work: str, call: str, tmp_path: Path) -> None:
-    """They would ask for the GIL of an interpreter that is ending, whose end is held up for that."""
+    """They would ask for the GIL of an interpreter that is ending, whose end is held up for
+    that.
+    """
     text, dice = tmp_path / "text", random.Random(0)
     text.write_text("".join("".join(dice.choices("ab: c", k=60)) + "\n" for _ in range(20_000)))
     program = f"""
@@ -249,7 +291,9 @@ for _ in range(3): threading.Thread(target=lambda: {call}, daemon=True).start()
 time.sleep(0.1)
 """
     for _ in range(3):
-        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        )
         assert (ended.returncode, ended.stderr) == (0, "")
 
 

@@ -1,4 +1,6 @@
-"""The word counters where the conformance suite does not reach: streaming, cutting, processes that fail, tallies."""
+"""The word counters where the conformance suite does not reach: streaming, cutting, processes that
+fail, tallies.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,25 @@ any_files = st.lists(st.sampled_from([*map(str.encode, PIECES), *BAD]), max_size
 one_call = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def words_by_definition(content: bytes, special_tokens: tuple[str, ...], errors: str) -> list[tuple[bytes, int]]:
-    """Semantics 1 to 4 on the whole text at once; the words in the order in which they first occur."""
+def words_by_definition(
+    content: bytes, special_tokens: tuple[str, ...], errors: str
+) -> list[tuple[bytes, int]]:
+    """Semantics 1 to 4 on the whole text at once; the words in the order in which they first
+    occur.
+    """
     text = content.decode("utf-8", errors)
     longest_first = map(regex.escape, sorted(special_tokens, key=len, reverse=True))
     documents = regex.split("|".join(longest_first), text) if special_tokens else [text]
-    words = Counter(match.group().encode() for part in documents for match in regex.finditer(GPT2_PATTERN, part))
+    words = Counter(
+        match.group().encode() for part in documents for match in regex.finditer(GPT2_PATTERN, part)
+    )
     return list(words.items())
 
 
 def counted_by_ranges(corpus: Corpus, number: int) -> tuple[list[tuple[bytes, int]], int]:
-    """What `processes` does with the ranges it cuts, in this process: words in order, and documents."""
+    """What `processes` does with the ranges it cuts, in this process: words in order, and
+    documents.
+    """
     size = Path(corpus.path).stat().st_size
     ranges = processes.cut(corpus, size, number) or [(0, size)]
     assert [start for start, _ in ranges[1:]] == [stop for _, stop in ranges[:-1]]
@@ -52,7 +62,12 @@ def counted_by_ranges(corpus: Corpus, number: int) -> tuple[list[tuple[bytes, in
     return list(summed.items()), documents
 
 
-@given(any_files, st.sampled_from(SPECIAL_TOKENS), st.integers(1, 9), st.sampled_from(["strict", "replace"]))
+@given(
+    any_files,
+    st.sampled_from(SPECIAL_TOKENS),
+    st.integers(1, 9),
+    st.sampled_from(["strict", "replace"]),
+)
 @one_call
 def test_serial_is_the_definition_at_any_chunk_size(
     tmp_path: Path, content: bytes, special_tokens: tuple[str, ...], chunk_bytes: int, errors: str
@@ -70,11 +85,14 @@ def test_serial_is_the_definition_at_any_chunk_size(
             assert list(serial(corpus).items()) == want
 
 
-def test_serial_holds_a_document_not_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serial_holds_a_document_not_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pretokenize, "CHUNK_BYTES", 1 << 14)
     largest = b"some words " * 2000
     document = largest + b"<|endoftext|>"
-    serial(corpus_of(tmp_path, document))  # so that what is made on first use is not taken for the counter's
+    # so that what is made on first use is not taken for the counter's
+    serial(corpus_of(tmp_path, document))
     corpus = corpus_of(tmp_path, document * 30)
     tracemalloc.start()
     word_counts = serial(corpus)
@@ -104,7 +122,13 @@ def test_whole_matches_that_are_not_empty_are_the_words(
 
 
 def test_tallies_are_of_the_file_as_it_lies_there(tmp_path: Path) -> None:
-    for content in (b"ab cd<|e|>ab<|e|>", b"<|e|> \n <|e|>a", b"", b"<|e|>", b"a\xff<|e|>b\xe4\xb8"):
+    for content in (
+        b"ab cd<|e|>ab<|e|>",
+        b"<|e|> \n <|e|>a",
+        b"",
+        b"<|e|>",
+        b"a\xff<|e|>b\xe4\xb8",
+    ):
         meter = Meter()
         serial(corpus_of(tmp_path, content, ("<|e|>",), errors="replace"), meter)
         documents = sum(bool(part.strip()) for part in content.split(b"<|e|>"))
@@ -135,16 +159,26 @@ def test_the_first_text_that_a_pattern_leaves_out_is_named(
         with pytest.raises(LeftOut) as raised:
             count(Corpus(path, special_tokens, pattern))
         assert (raised.value.offset, raised.value.text) == expected
-        words = [word.decode() for word in count(Corpus(path, special_tokens, pattern, partial=True))]
+        words = [
+            word.decode() for word in count(Corpus(path, special_tokens, pattern, partial=True))
+        ]
         assert all(regex.search(pattern, word) for word in words)
 
 
-def first_left_out(text: str, special_tokens: tuple[str, ...], pattern: str) -> tuple[int, str] | None:
-    """By definition: the first character between two special tokens that no match covers, and what follows it."""
+def first_left_out(
+    text: str, special_tokens: tuple[str, ...], pattern: str
+) -> tuple[int, str] | None:
+    """By definition: the first character between two special tokens that no match covers, and what
+    follows it.
+    """
     for content, offset in split_documents([text.encode()], special_tokens):
         document = content.decode()
-        covered = {place for match in regex.finditer(pattern, document) for place in range(*match.span())}
-        gap = regex.search(" +", "".join("x" if place in covered else " " for place in range(len(document))))
+        covered = {
+            place for match in regex.finditer(pattern, document) for place in range(*match.span())
+        }
+        gap = regex.search(
+            " +", "".join("x" if place in covered else " " for place in range(len(document)))
+        )
         if gap:
             start, stop = gap.span()
             return offset + len(document[:start].encode()), document[start : min(stop, start + 40)]
@@ -154,10 +188,13 @@ def first_left_out(text: str, special_tokens: tuple[str, ...], pattern: str) -> 
 def test_text_left_out_late_is_found_when_all_is_counted(tmp_path: Path) -> None:
     content = b"ab cd <|e|>" * 2000 + "é!<|e|>".encode() + b"ab cd!<|e|>" * 2000
     corpus = corpus_of(tmp_path, content, ("<|e|>",), r"[\w ]+")
-    with pytest.raises(LeftOut, match=r"leaves out text, first '!' at byte 22002; .* pattern\.partial=true"):
+    with pytest.raises(
+        LeftOut, match=r"leaves out text, first '!' at byte 22002; .* pattern\.partial=true"
+    ):
         processes.processes(corpus, threads=2, smallest_range=1)
     meter = Meter()
-    with pytest.raises(LeftOut, match="first 'ab cd "):  # one that matches nothing is noticed before all is counted
+    # one that matches nothing is noticed before all is counted
+    with pytest.raises(LeftOut, match="first 'ab cd "):
         serial(Corpus(corpus.path, (), "Q+"), meter)
     assert meter.done == 0
 
@@ -201,7 +238,9 @@ def test_ranges_have_the_words_of_the_whole_file(
 
 # ---- processes
 
-CONTENT = "".join(f"word{number % 7} 一{number}\r\n <|e|>" for number in range(40)).encode() + b"tail"
+CONTENT = (
+    "".join(f"word{number % 7} 一{number}\r\n <|e|>" for number in range(40)).encode() + b"tail"
+)
 
 
 def test_small_file_stays_in_one_process_and_widths_below_one_are_refused(
@@ -215,7 +254,8 @@ def test_small_file_stays_in_one_process_and_widths_below_one_are_refused(
             processes.processes(corpus, threads=threads, smallest_range=smallest_range)
 
 
-# The pattern takes for ever on the long run of letters, so a process is certainly at work when it is killed.
+# The pattern takes for ever on the long run of letters, so a process is certainly at work when it
+# is killed.
 COUNT_FOR_EVER = r"""
 import sys
 from variants.contract import Corpus
@@ -246,7 +286,9 @@ def test_a_killed_process_ends_the_run_with_the_bytes_not_counted(tmp_path: Path
     finally:
         counting.kill()
     assert counting.returncode == 0
-    assert f"a counting process died, bytes 120 to {len(content)} were not counted" in output.decode()
+    assert (
+        f"a counting process died, bytes 120 to {len(content)} were not counted" in output.decode()
+    )
     assert noise == b""
     assert not any(worker.is_running() for worker in workers)
 
@@ -255,7 +297,9 @@ def test_script_without_a_guard_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "count.py"
     script.write_text(COUNT_FOR_EVER.replace('if __name__ == "__main__":', "if True:"))
     counting = [sys.executable, str(script), corpus_of(tmp_path, CONTENT).path]
-    done = subprocess.run(counting, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True)
+    done = subprocess.run(
+        counting, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         f"RuntimeError: counting in processes starts {script} again in each of them; put what it does under "
@@ -264,7 +308,9 @@ def test_script_without_a_guard_is_refused(tmp_path: Path) -> None:
 
 
 def children_at_work(parent: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """The counting processes, once both have used some time: the first range is then done, and they are in the rest."""
+    """The counting processes, once both have used some time: the first range is then done, and they
+    are in the rest.
+    """
     while parent.poll() is None:
         children = psutil.Process(parent.pid).children()
         workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]

@@ -1,4 +1,6 @@
-"""A program in any language as a trainer: the page's own examples, and every way in which a program can fail."""
+"""A program in any language as a trainer: the page's own examples, and every way in which a program
+can fail.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def program(folder: Path, source: str, name: str = "program") -> str:
 
 
 def python(folder: Path, source: str) -> str:
-    """A program in Python of which `source` has the words in `words`, writes to `merges`, and learns `number`."""
+    """A program in Python of which `source` has the words in `words`, writes to `merges`, and
+    learns `number`.
+    """
     head = f"#!{sys.executable}\nimport sys\nwords, merges, number = open(sys.argv[1]), sys.argv[2], int(sys.argv[3])\n"
     return program(folder, head + source)
 
@@ -63,21 +67,30 @@ def compiled(tmp_path: Path) -> str:
 
 def test_the_example_shell_program_gives_the_definition_s_merges(shell: str) -> None:
     assert train(WORDS, 3, command=shell) == naive.train(WORDS, 3)
-    assert train(WORDS, 99, command=f"{shell} {{words}} {{merges}} {{num_merges}}") == naive.train(WORDS, 99)
+    assert train(WORDS, 99, command=f"{shell} {{words}} {{merges}} {{num_merges}}") == naive.train(
+        WORDS, 99
+    )
     assert train(WordCounts.from_items([]), 5, command=shell) == []
 
 
 @pytest.mark.slow
 def test_the_example_programs_conform_up_to_the_numbers_of_awk(shell: str, compiled: str) -> None:
     check_conformance(functools.partial(train, command=compiled), tie_breaks=GREATEST)
-    outcomes = [outcome_of(check, functools.partial(train, command=shell)) for check in trainer_checks(GREATEST)]
+    outcomes = [
+        outcome_of(check, functools.partial(train, command=shell))
+        for check in trainer_checks(GREATEST)
+    ]
     assert {outcome.check for outcome in outcomes if outcome.status == "failed"} <= BEYOND_AWK
 
 
 def test_a_program_is_measured_and_proved_beside_the_others(shell: str, tmp_path: Path) -> None:
     book = tmp_path / "book.txt"
     book.write_text("the cat sat on the mat. the cat sat on the hat.\n")
-    overrides = ["variants=[heap,executable]", f"variant.params.command={shell}", f"data.path={book}"]
+    overrides = [
+        "variants=[heap,executable]",
+        f"variant.params.command={shell}",
+        f"data.path={book}",
+    ]
     records = run(*overrides, "vocab_size=270", f"results={tmp_path}", "concurrent=true")
     heap, executable = records
     assert (executable["variant"], executable["status"]) == ("executable", "ok")
@@ -103,7 +116,9 @@ def test_merges_are_read_with_and_without_the_last_line_s_end(tmp_path: Path) ->
 
 
 def test_every_place_is_filled(tmp_path: Path) -> None:
-    source = "open(merges, 'w').write(''.join(f'{word.encode().hex()} 61\\n' for word in sys.argv[3:]))"
+    source = (
+        "open(merges, 'w').write(''.join(f'{word.encode().hex()} 61\\n' for word in sys.argv[3:]))"
+    )
     places = "{words} {merges} {num_merges} {tie_break} {min_count} {threads} 'a b'"
     command = f"{python(tmp_path, source)} {places}"
     learned = train(WORDS, 7, tie_break=TieBreak.RAW_BYTES, min_count=2, threads=3, command=command)
@@ -113,17 +128,34 @@ def test_every_place_is_filled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "error", "message"),
     [
-        ("", Unavailable, r"set variant.params.command='./train \{words\} \{merges\} \{num_merges\}'"),
-        ("./absent", ValueError, r"cannot start ./absent \(No such file or directory\); a program in"),
+        (
+            "",
+            Unavailable,
+            r"set variant.params.command='./train \{words\} \{merges\} \{num_merges\}'",
+        ),
+        (
+            "./absent",
+            ValueError,
+            r"cannot start ./absent \(No such file or directory\); a program in",
+        ),
         ("./train '{words}", ValueError, "cannot be read: No closing quotation"),
-        ("./train {word} {merges}", ValueError, r"has a place for \{word\}; there are: words, merges, num_merges, tie"),
+        (
+            "./train {word} {merges}",
+            ValueError,
+            r"has a place for \{word\}; there are: words, merges, num_merges, tie",
+        ),
         ("./train {words}", ValueError, r"has no place for \{merges\}; use all of them, or none"),
     ],
 )
-def test_a_command_that_cannot_be_run_says_why(command: str, error: type[Exception], message: str) -> None:
+def test_a_command_that_cannot_be_run_says_why(
+    command: str, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         train(WORDS, 3, command=command)
-    with pytest.raises(Unavailable, match=r"takes no {min_count}, so it runs with the default only|runs a program of"):
+    with pytest.raises(
+        Unavailable,
+        match=r"takes no {min_count}, so it runs with the default only|runs a program of",
+    ):
         train(WORDS, 3, command=command, min_count=2)
 
 
@@ -143,13 +175,21 @@ def test_places_in_braces_come_through_hydra() -> None:
         ("sys.exit(3)", "ended with exit status 3; "),
         ("import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL"),
         ("pass", "ended well and wrote no merges; it is to write them to the file {merges}"),
-        ("open(merges, 'w').write('61 62\\nlow er\\n')", "line 2 of its merges is not two tokens in hexadecimal"),
+        (
+            "open(merges, 'w').write('61 62\\nlow er\\n')",
+            "line 2 of its merges is not two tokens in hexadecimal",
+        ),
         ("open(merges, 'w').write('61 6\\n')", "line 1 of its merges is not two tokens"),
         ("open(merges, 'wb').write(b'\\xff\\x00' * 99)", "line 1 of its merges is not two tokens"),
-        ("open(merges, 'w').write('61 62\\n\\n')", "line 2 of its merges is not two tokens in hexadecimal digits: ''"),
+        (
+            "open(merges, 'w').write('61 62\\n\\n')",
+            "line 2 of its merges is not two tokens in hexadecimal digits: ''",
+        ),
     ],
 )
-def test_a_program_that_fails_is_an_error_that_says_how(tmp_path: Path, source: str, message: str) -> None:
+def test_a_program_that_fails_is_an_error_that_says_how(
+    tmp_path: Path, source: str, message: str
+) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         train(WORDS, 3, command=python(tmp_path, source))
 
@@ -165,12 +205,16 @@ with open(merges, "w") as file:
 time.sleep(3600)
 """
     limits_wait(monkeypatch, lambda merges: merges >= 1)
-    card = VariantCard("executable", "variants.executable:train", params={"command": python(tmp_path, source)})
+    card = VariantCard(
+        "executable", "variants.executable:train", params={"command": python(tmp_path, source)}
+    )
     cell = cell_of(reading_of(tmp_path), card, limits=Limits(wall_seconds=0.1))
     trained = run_of(tmp_path, [cell]).records()[-1]
     assert trained["status"] in ("timeout", "extrapolated")
     assert trained["merges_done"] == 1
-    wait_until(lambda: not processes_that_mention(str(tmp_path)), "the program's own child to be gone")
+    wait_until(
+        lambda: not processes_that_mention(str(tmp_path)), "the program's own child to be gone"
+    )
     assert not list(tmp_path.rglob("executable-*"))
 
 
@@ -186,6 +230,9 @@ def test_a_meter_that_says_stop_is_heard(tmp_path: Path) -> None:
 
 def test_a_changed_program_is_another_one(tmp_path: Path) -> None:
     digest = functools.partial(source_sha256, "variants.executable:train")
-    first, without = digest({"command": f"{program(tmp_path, 'a')} x"}), digest({"command": "awk x"})
+    first, without = (
+        digest({"command": f"{program(tmp_path, 'a')} x"}),
+        digest({"command": "awk x"}),
+    )
     assert digest({"command": f"{program(tmp_path, 'b')} x"}) != first
     assert without == digest() != first

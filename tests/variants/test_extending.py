@@ -35,10 +35,22 @@ WORDS = WordCounts.from_items([(b"abcd", 2)])
 @pytest.mark.parametrize(
     ("inherited", "options", "sentence"),
     [
-        ([(b"ab", b"c")], {}, "inherited merge 1 needs the token b'ab', which no merge before it makes; put"),
-        ([(b"a", b"b"), (b"a", b"b")], {}, "inherited merge 2 spells the token b'ab' a second time; leave one out"),
+        (
+            [(b"ab", b"c")],
+            {},
+            "inherited merge 1 needs the token b'ab', which no merge before it makes; put",
+        ),
+        (
+            [(b"a", b"b"), (b"a", b"b")],
+            {},
+            "inherited merge 2 spells the token b'ab' a second time; leave one out",
+        ),
         ([(b"a", b"b")], {"inheriting": "all"}, "inheriting is 'all'; it is 'kept' or 'met'"),
-        ([(b"a", b"b")], {"num_merges": 0}, "num_merges=0 is below the 1 merges that are inherited; they count among"),
+        (
+            [(b"a", b"b")],
+            {"num_merges": 0},
+            "num_merges=0 is below the 1 merges that are inherited; they count among",
+        ),
     ],
 )
 @pytest.mark.parametrize("train", TRAINERS.values(), ids=TRAINERS)
@@ -55,15 +67,25 @@ def test_spellings_become_merges_in_the_order_of_plain_training() -> None:
     assert seeds([b"ab", b"bc"], TieBreak.SMALLEST_BYTES) == list(merges_from("a+b b+c"))
 
 
-@given(st.lists(st.lists(alphabet, min_size=1, max_size=9).map(b"".join), max_size=9), st.sampled_from(TieBreak))
+@given(
+    st.lists(st.lists(alphabet, min_size=1, max_size=9).map(b"".join), max_size=9),
+    st.sampled_from(TieBreak),
+)
 @settings(max_examples=30, deadline=None)
 def test_a_seed_encodes_to_one_token(spellings: list[bytes], tie_break: TieBreak) -> None:
     merges = seeds(spellings, tie_break)
-    ranks, made = {merge: rank for rank, merge in enumerate(merges)}, [left + right for left, right in merges]
+    ranks, made = (
+        {merge: rank for rank, merge in enumerate(merges)},
+        [left + right for left, right in merges],
+    )
     for spelling in spellings:
         assert join(split(spelling), ranks.get, made) == [spelling]
 
 
 def test_a_veto_of_ones_own_is_found_by_its_target() -> None:
     assert vetoes.named("random_extensions:swapped_words") is swapped_words
-    assert naive_extending.train(WORDS, 9, veto=swapped_words) == [(b"c", b"d"), (b"b", b"cd"), (b"a", b"bcd")]
+    assert naive_extending.train(WORDS, 9, veto=swapped_words) == [
+        (b"c", b"d"),
+        (b"b", b"cd"),
+        (b"a", b"bcd"),
+    ]

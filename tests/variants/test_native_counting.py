@@ -1,7 +1,8 @@
-"""The compiled counter gives the definition's words, on every path, at every width, wherever a buffer ends.
+"""The compiled counter gives the definition's words, on every path, at every width, wherever a
+buffer ends.
 
-The slow tests fuzz for longer (`NATIVE_FUZZ_BYTES` and `NATIVE_FUZZ_SEED` say how long and from where) and run the
-scanner under the compiler's sanitizers.
+The slow tests fuzz for longer (`NATIVE_FUZZ_BYTES` and `NATIVE_FUZZ_SEED` say how long and from
+where) and run the scanner under the compiler's sanitizers.
 """
 
 from __future__ import annotations
@@ -42,7 +43,21 @@ from scanned_texts import (  # noqa: E402 - it needs the compiled scanner
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-ACROSS = ("'ll", "'s", "'re'", " '", "  x", "\u3000\u3000x", "\u00a0x", " \u2028", "é", "中", "😀", "<|e|>", "1a")
+ACROSS = (
+    "'ll",
+    "'s",
+    "'re'",
+    " '",
+    "  x",
+    "\u3000\u3000x",
+    "\u00a0x",
+    " \u2028",
+    "é",
+    "中",
+    "😀",
+    "<|e|>",
+    "1a",
+)
 TRAILING = ("!\n\n", "!/\r\n", "?\n/a")
 
 
@@ -52,7 +67,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def expect_definition_of_random_content(file: Path, seed: int) -> int:
-    """One random text in every compiled pattern, whole, in small buffers and in several ranges; returns the bytes."""
+    """One random text in every compiled pattern, whole, in small buffers and in several ranges;
+    returns the bytes.
+    """
     chance = random.Random(seed)
     content, special_tokens = random_content(chance)
     errors = chance.choice(("strict", "strict", "strict", "replace"))
@@ -61,10 +78,16 @@ def expect_definition_of_random_content(file: Path, seed: int) -> int:
         ways: tuple[dict[str, Any], ...] = (
             {},
             {"buffer": chance.choice((8, 16, 64, 65, 100, 256))},
-            {"threads": chance.choice(WIDTHS), "smallest_range": 1, "buffer": chance.choice((8, 64, 300))},
+            {
+                "threads": chance.choice(WIDTHS),
+                "smallest_range": 1,
+                "buffer": chance.choice((8, 64, 300)),
+            },
         )
         for how in ways:
-            expect_definition(file, content, special_tokens, pattern, errors=errors, instructions=path, **how)
+            expect_definition(
+                file, content, special_tokens, pattern, errors=errors, instructions=path, **how
+            )
     return len(content) * len(COMPILED) * 3
 
 
@@ -77,7 +100,9 @@ def test_random_texts_are_counted_as_the_definition_counts_them(file: Path) -> N
 def test_a_piece_may_lie_anywhere_across_a_block(file: Path, path: str) -> None:
     trailing = [pattern for pattern in COMPILED if pattern and r"[\r\n" in pattern]
     for pattern, pieces in ((GPT2_PATTERN, ACROSS), *((pattern, TRAILING) for pattern in trailing)):
-        for piece, offset, filler in itertools.product(pieces, (62, 63, 64), ("a", " ", "1", "!", "'")):
+        for piece, offset, filler in itertools.product(
+            pieces, (62, 63, 64), ("a", " ", "1", "!", "'")
+        ):
             content = (filler * offset + piece + filler * 3).encode()
             expect_definition(file, content, ("<|e|>",), pattern, instructions=path)
     text = ("It's  a\u00a0tale, told by 1 idiot…\r\n中文 " * 8).encode()
@@ -87,8 +112,12 @@ def test_a_piece_may_lie_anywhere_across_a_block(file: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("places", [(63, 127), pytest.param(range(50, 140), marks=pytest.mark.slow)], ids=str)
-def test_the_first_bad_byte_is_found_anywhere_in_a_block(file: Path, path: str, places: Sequence[int]) -> None:
+@pytest.mark.parametrize(
+    "places", [(63, 127), pytest.param(range(50, 140), marks=pytest.mark.slow)], ids=str
+)
+def test_the_first_bad_byte_is_found_anywhere_in_a_block(
+    file: Path, path: str, places: Sequence[int]
+) -> None:
     for sequence, before, behind in itertools.product(BAD, places, ("x", "é", "中", "😀")):
         start = "é".encode() * (before // 2) + b"x" * (before % 2)
         file.write_bytes(start + sequence + behind.encode() * 200 + b"\xff")
@@ -110,20 +139,28 @@ def test_every_code_point_has_the_classes_that_regex_gives_it() -> None:
 
 NEIGHBOURS = (("a", "B"), ("1", " "), (" ", "'s"), ("'", "!"))
 EXPRESSIONS = [
-    pattern for pattern in COMPILED if (slots := slots_of(pattern)) is not None and slots.split in (FAMILY, SUPERBPE)
+    pattern
+    for pattern in COMPILED
+    if (slots := slots_of(pattern)) is not None and slots.split in (FAMILY, SUPERBPE)
 ]
 
 
 @pytest.mark.parametrize("last", [0x400, pytest.param(sys.maxunicode + 1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("pattern", EXPRESSIONS)
-def test_characters_are_split_from_their_neighbours_as_regex_does(file: Path, pattern: str, last: int) -> None:
+def test_characters_are_split_from_their_neighbours_as_regex_does(
+    file: Path, pattern: str, last: int
+) -> None:
     for number, (before, after) in enumerate(NEIGHBOURS):
         texts = (before + chr(code) + after for code in range(last) if not 0xD800 <= code < 0xE000)
         path = PATHS[number % len(PATHS)]
-        expect_definition(file, "\n".join(texts).encode(), (), pattern, instructions=path, buffer=1 << 16)
+        expect_definition(
+            file, "\n".join(texts).encode(), (), pattern, instructions=path, buffer=1 << 16
+        )
 
 
-def test_damaged_or_missing_class_cache_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_or_missing_class_cache_is_rebuilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fresh = character_classes.character_classes.__wrapped__
     monkeypatch.setenv(character_classes.CACHE_VARIABLE, str(tmp_path / "cache"))
     tables = fresh()
@@ -145,14 +182,22 @@ def test_many_and_long_words_keep_the_order_of_the_definition_at_every_width(fil
     content = "<|e|>".join(" ".join(chance.choices(words, k=500)) for _ in range(120)).encode()
     for threads in WIDTHS:
         for pattern in (r"[^\n]*\n|[^\n]+", GPT2_PATTERN):
-            expect_definition(file, content, ("<|e|>",), pattern, threads=threads, smallest_range=1 << 10)
-    # The definition's engine keeps what it might go back to, and gives up at 6 MB of one line under `superbpe`.
+            expect_definition(
+                file, content, ("<|e|>",), pattern, threads=threads, smallest_range=1 << 10
+            )
+    # The definition's engine keeps what it might go back to, and gives up at 6 MB of one line under
+    # `superbpe`.
     content = b"a " + b"x" * 1_000_000 + b" b " + b"x" * 1_000_000
     for pattern in COMPILED:
-        expect_definition(file, content, (), pattern, threads=3, buffer=1 << 12, smallest_range=1 << 10)
+        expect_definition(
+            file, content, (), pattern, threads=3, buffer=1 << 12, smallest_range=1 << 10
+        )
 
 
-CONTENT = ("It's the tale's  end\r\n\t一二\uff0c三 \u2028 don't<|e|> 12345 ½ <|e|>\n\n<|e|>naïve 😀😀 " * 40).encode()
+CONTENT = (
+    "It's the tale's  end\r\n\t一二\uff0c三 \u2028 don't<|e|> 12345 ½ <|e|>\n\n<|e|>naïve 😀😀 "
+    * 40
+).encode()
 
 
 def test_a_stream_of_many_buffers_is_counted_as_the_file_is(tmp_path: Path, file: Path) -> None:
@@ -168,7 +213,9 @@ def test_a_stream_of_many_buffers_is_counted_as_the_file_is(tmp_path: Path, file
         writer.join()
 
 
-def test_every_scan_hashes_with_a_seed_of_its_own(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_scan_hashes_with_a_seed_of_its_own(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file.write_bytes(CONTENT)
     drawn = Mock(wraps=os.urandom)
     monkeypatch.setattr(os, "urandom", drawn)
@@ -191,24 +238,34 @@ def test_the_meter_can_stop_a_scan_that_waits_for_more(tmp_path: Path) -> None:
     os.close(keep_open)
 
 
-def test_file_that_changes_while_it_is_counted_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_changes_while_it_is_counted_is_refused(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file.write_bytes(b"low low" * 100)
 
     scan = _scanner.scan
-    monkeypatch.setattr(_scanner, "scan", lambda *arguments: (scan(*arguments), file.write_bytes(b"low"))[0])
+    monkeypatch.setattr(
+        _scanner, "scan", lambda *arguments: (scan(*arguments), file.write_bytes(b"low"))[0]
+    )
     with pytest.raises(OSError, match="changed while it was being counted"):
         native.native(Corpus(str(file)))
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_receiver_of_parts_may_raise_and_meter_stop(file: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_receiver_of_parts_may_raise_and_meter_stop(
+    file: Path, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in (("BUFFER_BYTES", 64), ("SMALLEST_RANGE", 1), ("PART_BYTES", 1)):
         monkeypatch.setattr(native, name, value)
     file.write_bytes(b"low lower " * 400)
     with pytest.raises(LookupError, match="no more"):
-        native.in_parts(Corpus(str(file)), Mock(take=Mock(side_effect=LookupError("no more"))), threads=threads)
+        native.in_parts(
+            Corpus(str(file)), Mock(take=Mock(side_effect=LookupError("no more"))), threads=threads
+        )
     with pytest.raises(RuntimeError, match="stopped"):
-        native.in_parts(Corpus(str(file)), Mock(take=lambda *_: time.sleep(0.15)), Impatient(), threads=threads)
+        native.in_parts(
+            Corpus(str(file)), Mock(take=lambda *_: time.sleep(0.15)), Impatient(), threads=threads
+        )
 
 
 def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
@@ -216,7 +273,12 @@ def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
     calls: tuple[tuple[type[Exception], str, dict[str, Any], tuple[str, ...]], ...] = (
         (ValueError, "it is a number of 1 or more", {"threads": 0}, ("text",)),
         (ValueError, "it is a number of 1 or more", {"buffer": -1}, ("text",)),
-        (Unavailable, "no instructions 'mmx'; it has fastest, portable", {"instructions": "mmx"}, ("text",)),
+        (
+            Unavailable,
+            "no instructions 'mmx'; it has fastest, portable",
+            {"instructions": "mmx"},
+            ("text",),
+        ),
         (ValueError, "special token of no bytes", {}, ("text", "")),
         (FileNotFoundError, "No such", {}, ("missing",)),
         (IsADirectoryError, "directory", {}, (".",)),
@@ -246,19 +308,24 @@ def test_fuzzing_for_longer_finds_nothing(file: Path) -> None:
         seed += 1
 
 
-# --------------------
-# The scanner as a program of its own: tests/support/scanner_driver.cpp, compiled in other ways and for another machine.
+# -------------------- The scanner as a program of its own: tests/support/scanner_driver.cpp,
+# compiled in other ways and for another machine.
 
 
 def contents() -> list[bytes]:
     """What is scanned on every path with every pattern, buffer and width."""
     random_ones = [random_content(random.Random(seed))[0] for seed in range(60)]
-    growing = b" ".join(b"%x" % number for number in range(15_000))  # words enough that an index grows
+    # words enough that an index grows
+    growing = b" ".join(b"%x" % number for number in range(15_000))
     return [*random_ones, b"", b"x" * 100_000, b"a b" * 1000, growing]
 
 
-def scanned(program: Path, texts: Sequence[bytes], *before: str, path: str = "") -> tuple[list[str], str]:
-    """The digests that the driver prints, one for each text, and its messages; `before` emulates another machine."""
+def scanned(
+    program: Path, texts: Sequence[bytes], *before: str, path: str = ""
+) -> tuple[list[str], str]:
+    """The digests that the driver prints, one for each text, and its messages; `before` emulates
+    another machine.
+    """
     if before and shutil.which(before[0]) is None:
         pytest.skip(f"there is no {before[0]}: apt-get install qemu-user")
     tables, listed = program.parent / "classes", program.parent / "contents"

@@ -1,6 +1,8 @@
-"""Defects of outside trainers, each with the smallest case that shows it: results/peers/README.md tells them.
+"""Defects of outside trainers, each with the smallest case that shows it: results/peers/README.md
+tells them.
 
-A test that fails here says that a package has mended what it shows: the README and the adapter can then say less.
+A test that fails here says that a package has mended what it shows: the README and the adapter can
+then say less.
 """
 
 from __future__ import annotations
@@ -21,7 +23,16 @@ from harness.tokenizers.learned import read_spelling
 from variants import heap
 from variants.contract import Corpus, Merge, TieBreak, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
-from variants.peers import bpeasy, fast_bpe_rs, gigatoken, huggingface, rustbpe, sentencepiece, tiktoken, turbobpe
+from variants.peers import (
+    bpeasy,
+    fast_bpe_rs,
+    gigatoken,
+    huggingface,
+    rustbpe,
+    sentencepiece,
+    tiktoken,
+    turbobpe,
+)
 
 SPECIAL = "<|endoftext|>"
 COUNTS_IN_32_BITS = 2**31
@@ -45,7 +56,9 @@ def judged(merges: list[Merge], corpus: Corpus, num_merges: int) -> Identity:
 # Exhaustion: what becomes of more merges than there are.
 
 
-def test_gigatoken_makes_merges_of_pairs_that_are_not_there_when_none_is_left(tmp_path: Path) -> None:
+def test_gigatoken_makes_merges_of_pairs_that_are_not_there_when_none_is_left(
+    tmp_path: Path,
+) -> None:
     corpus = corpus_of(tmp_path, "aaaa bc bc")
     merges = learn(gigatoken, corpus, 10)
     assert merges[:4] == heap.train(serial(corpus), 10, tie_break=TieBreak.HUGGINGFACE)
@@ -61,7 +74,9 @@ def test_tiktokens_educational_trainer_raises_an_error_when_no_pair_is_left(tmp_
         tiktoken.train(corpus, 2)
 
 
-@pytest.mark.parametrize("module", [huggingface, rustbpe, bpeasy, turbobpe], ids=lambda module: module.PEER.name)
+@pytest.mark.parametrize(
+    "module", [huggingface, rustbpe, bpeasy, turbobpe], ids=lambda module: module.PEER.name
+)
 def test_the_others_end_when_no_pair_is_left(module: Any, tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, "aaaa bc bc")
     assert judged(learn(module, corpus, 10), corpus, 10).kind == IDENTICAL
@@ -82,7 +97,9 @@ def test_fast_bpe_rs_does_not_replace_from_the_left_in_a_run_of_odd_length(tmp_p
 # Hugging Face called otherwise than here: special tokens counted as text, files cut into lines.
 
 
-def test_hugging_face_counts_special_tokens_as_text_unless_they_are_cut_out_before(tmp_path: Path) -> None:
+def test_hugging_face_counts_special_tokens_as_text_unless_they_are_cut_out_before(
+    tmp_path: Path,
+) -> None:
     text = f"ab{SPECIAL}ab{SPECIAL}"
     corpus = corpus_of(tmp_path, text)
     assert learn(huggingface, corpus, 3) == [(b"a", b"b")]
@@ -98,17 +115,24 @@ def test_hugging_face_cuts_files_into_lines_before_it_looks_for_pre_tokens(tmp_p
     assert learn(huggingface, corpus, 4) == want
     tokenizer, trainer = untrained(4)
     tokenizer.train([corpus.path], trainer)
-    by_line = sum((Counter(dict(serial(corpus_of(tmp_path, line)))) for line in ["a  \n", "  b\n"] * 3), Counter())
+    by_line = sum(
+        (Counter(dict(serial(corpus_of(tmp_path, line)))) for line in ["a  \n", "  b\n"] * 3),
+        Counter(),
+    )
     lines = heap.train(WordCounts.from_items(by_line.items()), 4, tie_break=TieBreak.HUGGINGFACE)
     assert merges_in(tokenizer) == lines != want
 
 
 def untrained(num_merges: int, special_tokens: Sequence[str] = ()) -> tuple[Any, Any]:
     """A tokenizer of Hugging Face, and its trainer."""
-    pytest.importorskip("tokenizers.trainers", reason="it needs trainers; pip install 'tokenizers<1'")
+    pytest.importorskip(
+        "tokenizers.trainers", reason="it needs trainers; pip install 'tokenizers<1'"
+    )
     tokenizers = huggingface.PEER.package
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
+        add_prefix_space=False, use_regex=True
+    )
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=256 + len(special_tokens) + num_merges,
         show_progress=False,
@@ -135,7 +159,9 @@ def test_no_merge_is_made_of_a_pair_that_occurs_two_thousand_million_times() -> 
         assert [left + right for left, right in merges_in(tokenizer)] == merges
         tokenizer = rustbpe.PEER.package.Tokenizer()
         tokenizer.train_from_iterator((PIECE for _ in range(pieces)), 257, pattern="(?s:.+)")
-        assert [bytes(token) for token, rank in tokenizer.get_mergeable_ranks() if rank >= 256] == merges
+        assert [
+            bytes(token) for token, rank in tokenizer.get_mergeable_ranks() if rank >= 256
+        ] == merges
 
 
 # Lines: what a default leaves out in silence.

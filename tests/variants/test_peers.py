@@ -1,4 +1,6 @@
-"""Outside trainers: identical merges wherever they answer, a sentence wherever they have no answer, known defects."""
+"""Outside trainers: identical merges wherever they answer, a sentence wherever they have no answer,
+known defects.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,15 @@ from harness.proof.counter_checks import FILE_CASES
 from harness.proof.prove import identity_of
 from harness.proof.true_counts import replay
 from variants import heap, minbpe
-from variants.contract import GPT2_LINES_PATTERN, GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable, WordCounts
+from variants.contract import (
+    GPT2_LINES_PATTERN,
+    GPT2_PATTERN,
+    Corpus,
+    Merge,
+    TieBreak,
+    Unavailable,
+    WordCounts,
+)
 from variants.counting.pretokenize import serial
 from variants.feeding import Feeding
 from variants.peers import any_other_computes, merges_of, wait_for_other_threads
@@ -40,14 +50,27 @@ RULES = {
     "peer_bpeasy": [TieBreak.RAW_BYTES],
     "peer_ffbpe": [TieBreak.RAW_BYTES, TieBreak.HUGGINGFACE, TieBreak.GREATEST_BYTES],
 }
-FIRST_MET: dict[str, dict[str, Any]] = {"minbpe": {}, "peer_tiktoken": {}, "peer_turbobpe": {"batch_size": 1}}
-"""Those that take the first of several equally frequent pairs, with the parameters under which they do."""
-PEERS = {card.name: importlib.import_module(card.target.partition(":")[0]) for card in registry.select(["peer"])}
+FIRST_MET: dict[str, dict[str, Any]] = {
+    "minbpe": {},
+    "peer_tiktoken": {},
+    "peer_turbobpe": {"batch_size": 1},
+}
+"""Those that take the first of several equally frequent pairs, with the parameters under which they
+do.
+"""
+PEERS = {
+    card.name: importlib.import_module(card.target.partition(":")[0])
+    for card in registry.select(["peer"])
+}
 TAKING_TEXT = ["minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy", "peer_ffbpe"]
 some_documents = st.lists(st.text("ab 1\n'st\u00e9\u4e00\u3000\x00", max_size=12), max_size=8)
 few = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 UNDER_EACH = [
-    *(pytest.param(name, rule, id=f"{name}-{rule.value}") for name, rules in RULES.items() for rule in rules),
+    *(
+        pytest.param(name, rule, id=f"{name}-{rule.value}")
+        for name, rules in RULES.items()
+        for rule in rules
+    ),
     *(pytest.param(name, None, id=f"{name}-first") for name in FIRST_MET),
 ]
 
@@ -75,9 +98,11 @@ def expected(corpus: Corpus, num_merges: int, rule: TieBreak) -> list[Merge]:
 
 
 def agree(name: str, corpus: Corpus, rule: TieBreak | None, num_merges: int = 30) -> None:
-    """Compare a trainer with ours, for as many merges as there are: what a peer does beyond is another test's.
+    """Compare a trainer with ours, for as many merges as there are: what a peer does beyond is
+    another test's.
 
-    Without a rule the trainer takes the first of equals: every choice is compared with the true counts.
+    Without a rule the trainer takes the first of equals: every choice is compared with the true
+    counts.
     """
     if rule is not None:
         want = expected(corpus, num_merges, rule)
@@ -91,14 +116,24 @@ def agree(name: str, corpus: Corpus, rule: TieBreak | None, num_merges: int = 30
 
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [UNDER_EACH[0], *(pytest.param(*each.values, id=each.id, marks=pytest.mark.slow) for each in UNDER_EACH[1:])],
+    [
+        UNDER_EACH[0],
+        *(
+            pytest.param(*each.values, id=each.id, marks=pytest.mark.slow)
+            for each in UNDER_EACH[1:]
+        ),
+    ],
 )
-def test_merges_of_the_worked_files_are_right(name: str, rule: TieBreak | None, tmp_path: Path) -> None:
+def test_merges_of_the_worked_files_are_right(
+    name: str, rule: TieBreak | None, tmp_path: Path
+) -> None:
     trainer(name)
     checked = 0
     for case in (case for case in FILE_CASES if not isinstance(case.want, int)):
         call = case.call
-        corpus = corpus_of(tmp_path, call.content, call.special_tokens, call.pattern, call.errors, partial=True)
+        corpus = corpus_of(
+            tmp_path, call.content, call.special_tokens, call.pattern, call.errors, partial=True
+        )
         with contextlib.suppress(Unavailable):  # it knows no such pattern, or no special tokens
             agree(name, corpus, rule)
             checked += 1
@@ -108,16 +143,26 @@ def test_merges_of_the_worked_files_are_right(name: str, rule: TieBreak | None, 
 @pytest.mark.parametrize(("name", "rule"), UNDER_EACH)
 @few
 @given(some_documents)
-def test_random_documents_merge_right(name: str, rule: TieBreak | None, tmp_path: Path, documents: list[str]) -> None:
+def test_random_documents_merge_right(
+    name: str, rule: TieBreak | None, tmp_path: Path, documents: list[str]
+) -> None:
     agree(name, corpus_of(tmp_path, "<|e|>".join(documents), ("<|e|>",)), rule)
 
 
 @pytest.mark.parametrize("name", ["flat_file", *TAKING_TEXT])
-def test_text_is_split_by_the_pattern_and_replaced_where_it_cannot_be_decoded(name: str, tmp_path: Path) -> None:
-    text = "I'LL don't 12345  \u4e00\u4e00 the\tthe\r\n\n the The the<|e|> \u00e9t\u00e9 the!!\n" * 2
+def test_text_is_split_by_the_pattern_and_replaced_where_it_cannot_be_decoded(
+    name: str, tmp_path: Path
+) -> None:
+    text = (
+        "I'LL don't 12345  \u4e00\u4e00 the\tthe\r\n\n the The the<|e|> \u00e9t\u00e9 the!!\n" * 2
+    )
     for pattern in ("gpt4", "o200k", "line", "document"):
         agree(name, corpus_of(tmp_path, text, ("<|e|>",), PATTERNS[pattern]), RULES[name][0])
-    agree(name, corpus_of(tmp_path, b"bad \xff bad \xe4\xb8 bad", (), errors="replace"), RULES[name][0])
+    agree(
+        name,
+        corpus_of(tmp_path, b"bad \xff bad \xe4\xb8 bad", (), errors="replace"),
+        RULES[name][0],
+    )
 
 
 def test_a_least_count_ends_hugging_faces_merges_where_it_ends_ours(tmp_path: Path) -> None:
@@ -162,7 +207,12 @@ def test_gigabpe_makes_the_merges_of_its_lines(tmp_path: Path, text: str) -> Non
     ("peer", "corpus", "options", "message"),
     [
         ("huggingface", {}, {"tie_break": TieBreak.GREATEST_BYTES}, "set tie_break=huggingface"),
-        ("gigatoken", {}, {"tie_break": TieBreak.GREATEST_BYTES}, "=huggingface or raw_bytes or smallest_bytes"),
+        (
+            "gigatoken",
+            {},
+            {"tie_break": TieBreak.GREATEST_BYTES},
+            "=huggingface or raw_bytes or smallest_bytes",
+        ),
         ("tiktoken", {}, {"tie_break": TieBreak.RAW_BYTES}, "set tie_break=own"),
         ("rustbpe", {}, {"min_count": 2}, "leave out min_count=2"),
         ("huggingface", {"pattern": None}, {}, "choose another pattern than bytes"),
@@ -173,7 +223,11 @@ def test_gigabpe_makes_the_merges_of_its_lines(tmp_path: Path, text: str) -> Non
     ],
 )
 def test_unsupported_settings_of_a_peer_are_refused(
-    peer: str, corpus: dict[str, Any], options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+    peer: str,
+    corpus: dict[str, Any],
+    options: dict[str, Any],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = PEERS[f"peer_{peer}"]
     monkeypatch.setattr(module.PEER, "package", object())  # refused before the package is looked at
@@ -182,13 +236,19 @@ def test_unsupported_settings_of_a_peer_are_refused(
 
 
 @pytest.mark.parametrize("module", PEERS.values(), ids=PEERS)
-def test_an_absent_package_is_named_with_what_installs_it(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_package_is_named_with_what_installs_it(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module.PEER, "package", None)
-    with pytest.raises(Unavailable, match=r"is not installed; python -m pip install -e '\.\[peers\]' installs it"):
+    with pytest.raises(
+        Unavailable, match=r"is not installed; python -m pip install -e '\.\[peers\]' installs it"
+    ):
         module.train(Corpus(__file__), 5)
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell what threads do")
+@pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="the system does not tell what threads do"
+)
 def test_threads_that_a_package_leaves_computing_are_waited_for() -> None:
     stop = threading.Event()
 
@@ -212,7 +272,11 @@ def test_threads_that_a_package_leaves_computing_are_waited_for() -> None:
 
 
 @examples(50)
-@given(st.lists(st.tuples(st.binary(min_size=1, max_size=12), st.integers(1, 9)), min_size=1, max_size=8))
+@given(
+    st.lists(
+        st.tuples(st.binary(min_size=1, max_size=12), st.integers(1, 9)), min_size=1, max_size=8
+    )
+)
 def test_merges_are_found_again_in_tokens(words: list[tuple[bytes, int]]) -> None:
     merges = heap.train(WordCounts.from_items(words), 40, tie_break=TieBreak.RAW_BYTES)
     tokens = [bytes((byte,)) for byte in range(256)] + [left + right for left, right in merges]
@@ -223,8 +287,12 @@ def test_each_peer_has_a_card_and_says_how_it_is_fed() -> None:
     files = Path(next(iter(PEERS.values())).__file__ or "").parent.glob("[!_]*.py")
     assert sorted(f"peer_{file.stem}" for file in files) == sorted(PEERS)
     for card in [*registry.select(["peer"]), registry.variants()["minbpe"]]:
-        feeding = importlib.import_module(card.target.partition(":")[0]).feeding(Corpus(__file__), **card.params)
-        assert all(feeding[: Feeding._fields.index("by_design")]), "only the last fields may be left out"
+        feeding = importlib.import_module(card.target.partition(":")[0]).feeding(
+            Corpus(__file__), **card.params
+        )
+        assert all(feeding[: Feeding._fields.index("by_design")]), (
+            "only the last fields may be left out"
+        )
 
 
 def test_the_patterns_that_adapters_know_are_those_of_the_cards() -> None:

@@ -1,4 +1,6 @@
-"""Tables bigger than memory: whatever is spilled, and by whom, the counts are those of the definition."""
+"""Tables bigger than memory: whatever is spilled, and by whom, the counts are those of the
+definition.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ from variants.native import built
 pytest.importorskip("variants.native._word_runs", reason="the compiled part is not built")
 
 END, LINE = "<|endoftext|>", r"[^\n]*\n|[^\n]+"
-texts = st.lists(st.sampled_from(["a", "b", " ", "\n", "'s", "é", "日本", "7", END, "<|end", "zz" * 20]), max_size=200)
+texts = st.lists(
+    st.sampled_from(["a", "b", " ", "\n", "'s", "é", "日本", "7", END, "<|end", "zz" * 20]),
+    max_size=200,
+)
 quick = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -37,7 +42,9 @@ quick = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 
 
 some_words = st.builds(
-    bytes.__add__, st.sampled_from([b"", b"abcdefg", b"abcdefgh"]), st.binary(min_size=1, max_size=9)
+    bytes.__add__,
+    st.sampled_from([b"", b"abcdefg", b"abcdefgh"]),
+    st.binary(min_size=1, max_size=9),
 )
 
 
@@ -65,11 +72,15 @@ def test_damaged_runs_are_refused(tmp_path: Path, offsets: list[int]) -> None:
             word_runs.merge([columns], one, one, one)
 
 
-@pytest.mark.skipif(not hasattr(psutil.Process, "memory_maps"), reason="the system does not tell what is resident")
+@pytest.mark.skipif(
+    not hasattr(psutil.Process, "memory_maps"), reason="the system does not tell what is resident"
+)
 def test_pages_of_runs_that_have_been_read_are_given_back() -> None:
     spill = Spill()
     for first in (0, 1):
-        spill.add(WordCounts.from_items([(b"%08d" % number, 1) for number in range(first, 400_000, 2)]))
+        spill.add(
+            WordCounts.from_items([(b"%08d" % number, 1) for number in range(first, 400_000, 2)])
+        )
     runs = list(spill.runs)
     written = sum(column.nbytes for run in runs for column in (run.data, run.offsets, run.counts))
     before = resident_bytes_of_runs()
@@ -80,33 +91,51 @@ def test_pages_of_runs_that_have_been_read_are_given_back() -> None:
 
 def resident_bytes_of_runs(process: int | None = None) -> int:
     """What a process, by default this one, has in memory of the files that hold its runs."""
-    return sum(each.rss for each in psutil.Process(process).memory_maps() if "/spilled/" in each.path)
+    return sum(
+        each.rss for each in psutil.Process(process).memory_maps() if "/spilled/" in each.path
+    )
 
 
 # Counters
 
 
-@given(texts.map("".join), st.integers(1, 400), st.integers(1, 5), st.sampled_from([GPT2_PATTERN, LINE, None]))
+@given(
+    texts.map("".join),
+    st.integers(1, 400),
+    st.integers(1, 5),
+    st.sampled_from([GPT2_PATTERN, LINE, None]),
+)
 @quick
-def test_counters_spill_exactly(tmp_path: Path, text: str, buffer: int, threads: int, pattern: str | None) -> None:
+def test_counters_spill_exactly(
+    tmp_path: Path, text: str, buffer: int, threads: int, pattern: str | None
+) -> None:
     corpus = corpus_of(tmp_path, text, pattern=pattern)
     whole, spilled, serially = Meter(), Meter(), Meter()
     expected = serial(corpus, whole)
     found = native(corpus, spilled, threads=threads, smallest_range=40, buffer=buffer, memory=1)
     assert dict(found) == dict(serial(corpus, serially, memory=8 * buffer)) == dict(expected)
-    assert spilled.tallies["documents"] == serially.tallies["documents"] == whole.tallies["documents"]
+    assert (
+        spilled.tallies["documents"] == serially.tallies["documents"] == whole.tallies["documents"]
+    )
     if text.replace(END, ""):
         assert spilled.tallies["runs_spilled"] >= 1
         assert list(found) == sorted(expected)
 
 
 def test_spilled_counts_are_the_same_at_any_width(tmp_path: Path) -> None:
-    text = "".join(f"word{number} and {number % 97} é{number % 13}\n{END}" for number in range(4000))
+    text = "".join(
+        f"word{number} and {number % 97} é{number % 13}\n{END}" for number in range(4000)
+    )
     corpus = corpus_of(tmp_path, text)
     expected = dict(serial(corpus))
     narrow = {"smallest_range": 5000, "buffer": 4096, "memory": 1}
-    cases: list[tuple[Any, dict[str, int]]] = [(native, {"threads": width, **narrow}) for width in (1, 2, 7, 16)]
-    for counter, how in [*cases, (processes, {"threads": 2, "smallest_range": 1000, "memory": 200_000})]:
+    cases: list[tuple[Any, dict[str, int]]] = [
+        (native, {"threads": width, **narrow}) for width in (1, 2, 7, 16)
+    ]
+    for counter, how in [
+        *cases,
+        (processes, {"threads": 2, "smallest_range": 1000, "memory": 200_000}),
+    ]:
         meter = Meter()
         assert dict(counter(corpus, meter, **how)) == expected
         assert meter.tallies["runs_spilled"] >= how["threads"]
@@ -159,14 +188,21 @@ print(len(os.listdir("/dev/fd")) - len(before))
 def sentence_of_a_full_disk(corpus: Corpus, **values: Any) -> str:
     """What a counter says when a file may have no more than `most` bytes; no file is left open."""
     command = [sys.executable, "-c", LIMITED.format(**values), corpus.path]
-    sentence, left_open = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    sentence, left_open = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     assert left_open == "0"
     return sentence
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_no_file_open(tmp_path: Path) -> None:
-    room, corpus = "has no room for the words that counting", corpus_of(tmp_path, " ".join(map(str, range(5000))))
-    serially = sentence_of_a_full_disk(corpus, module="pretokenize", counter="serial", most=3000, how={"memory": 1})
+    room, corpus = (
+        "has no room for the words that counting",
+        corpus_of(tmp_path, " ".join(map(str, range(5000)))),
+    )
+    serially = sentence_of_a_full_disk(
+        corpus, module="pretokenize", counter="serial", most=3000, how={"memory": 1}
+    )
     assert f"{room}.memory keeps out of memory" in serially
     assert os.strerror(errno.EFBIG) in serially
     # Here the first range has spilled runs already, and the last run of the second is too long.
@@ -174,15 +210,23 @@ def test_a_full_disk_is_a_sentence_and_leaves_no_file_open(tmp_path: Path) -> No
     many, few = " ".join(letters[:50_000]), " ".join(2000 * "x" + word for word in letters[:155])
     corpus = corpus_of(tmp_path, f"{many} {END} {few}")
     how = {"threads": 2, "smallest_range": 1000, "memory": 5_000_000, "buffer": 10_000}
-    assert room in sentence_of_a_full_disk(corpus, module="native", counter="native", most=280_000, how=how)
+    assert room in sentence_of_a_full_disk(
+        corpus, module="native", counter="native", most=280_000, how=how
+    )
 
 
 def test_killed_counter_leaves_no_files(tmp_path: Path, cache_folder: Path) -> None:
     corpus = corpus_of(tmp_path, " ".join(map(str, range(400_000))))
-    source = "from variants.contract import Corpus\nfrom variants.counting.pretokenize import serial\n"
-    child = subprocess.Popen([sys.executable, "-c", f"{source}serial(Corpus({corpus.path!r}), memory=1)"])
+    source = (
+        "from variants.contract import Corpus\nfrom variants.counting.pretokenize import serial\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"{source}serial(Corpus({corpus.path!r}), memory=1)"]
+    )
     try:
-        wait_until(lambda: resident_bytes_of_runs(child.pid) > 0, "a counter that has spilled words")
+        wait_until(
+            lambda: resident_bytes_of_runs(child.pid) > 0, "a counter that has spilled words"
+        )
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()

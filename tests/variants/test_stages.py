@@ -1,4 +1,6 @@
-"""The stages where the conformance suite does not reach: their parameters, their tallies, long words, their claims."""
+"""The stages where the conformance suite does not reach: their parameters, their tallies, long
+words, their claims.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from variants.contract import Merge, Meter, TieBreak, Unavailable, WordCounts
 Train = Callable[..., "list[Merge]"]
 
 
-def tallies_of(train: Train, word_counts: WordCounts, num_merges: int, **params: Any) -> dict[str, int]:
+def tallies_of(
+    train: Train, word_counts: WordCounts, num_merges: int, **params: Any
+) -> dict[str, int]:
     meter = Meter()
     train(word_counts, num_merges, meter, **params)
     return meter.tallies
@@ -26,7 +30,9 @@ def english(seed: int) -> WordCounts:
     chance = random.Random(seed)
     parts = ["st", "ing", "an", "ana", "er", "e", "tion", "aa", "b", "na"]
     words = {"".join(chance.choices(parts, k=chance.randint(1, 6))): 0 for _ in range(300)}
-    return WordCounts.from_items((word.encode(), 1000 // place) for place, word in enumerate(words, 1))
+    return WordCounts.from_items(
+        (word.encode(), 1000 // place) for place, word in enumerate(words, 1)
+    )
 
 
 def dna(length: int) -> WordCounts:
@@ -55,7 +61,10 @@ def test_the_parallel_maximum_is_the_maximum() -> None:
         word_counts = WordCounts.from_items(words.items())
         assert multiprocess.train(word_counts, 9, parallel_max=3) == naive.train(word_counts, 9)
     expected = incremental.train(english(3), 40, tie_break=TieBreak.HUGGINGFACE)
-    assert multiprocess.train(english(3), 40, tie_break=TieBreak.HUGGINGFACE, parallel_max=2) == expected
+    assert (
+        multiprocess.train(english(3), 40, tie_break=TieBreak.HUGGINGFACE, parallel_max=2)
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +77,9 @@ def test_the_parallel_maximum_is_the_maximum() -> None:
         (heap.train, {"push": "none"}, "'all' or 'grown'"),
     ],
 )
-def test_impossible_parameters_are_refused(train: Train, wrong: dict[str, Any], message: str) -> None:
+def test_impossible_parameters_are_refused(
+    train: Train, wrong: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         train(english(1), 3, **wrong)
 
@@ -83,7 +94,9 @@ def test_every_heap_gives_the_same_merges_and_tallies(monkeypatch: pytest.Monkey
     if not hasattr(heapq, "heappush_max"):  # before 3.14: functions of the same names and meaning
         for name in ("heapify", "push", "pop"):
             attribute = f"{name if name == 'heapify' else 'heap' + name}_max"
-            monkeypatch.setattr(heapq, attribute, getattr(pair_queue, f"python_{name}"), raising=False)
+            monkeypatch.setattr(
+                heapq, attribute, getattr(pair_queue, f"python_{name}"), raising=False
+            )
     for push in ("all", "grown"):
         runs = []
         for kind in ("c", "python", "max"):
@@ -97,8 +110,8 @@ def test_every_heap_gives_the_same_merges_and_tallies(monkeypatch: pytest.Monkey
 
 def test_the_tallies_of_a_run_small_enough_to_follow() -> None:
     word_counts = WordCounts.from_items([(b"abab", 2), (b"cab", 1)])
-    # Seven positions and five pairs at first (ab, ba, ca distinct); (a, b), five times, is merged in both words, which
-    # are then two tokens each and hold one pair each.
+    # Seven positions and five pairs at first (ab, ba, ca distinct); (a, b), five times, is merged
+    # in both words, which are then two tokens each and hold one pair each.
     expected: dict[Train, dict[str, int]] = {
         naive.train: {"positions_visited": 7 + 4, "pair_updates": 5 + 2, "pairs_scanned": 3, "words_rewritten": 2},
         incremental.train: {
@@ -120,7 +133,10 @@ def test_the_tallies_of_a_run_small_enough_to_follow() -> None:
 
 def test_each_stage_does_less_of_what_it_set_out_to_save() -> None:
     modules = (naive, incremental, fine_grained, heap)
-    scans = {module.__name__.removeprefix("variants."): tallies_of(module.train, english(7), 200) for module in modules}
+    scans = {
+        module.__name__.removeprefix("variants."): tallies_of(module.train, english(7), 200)
+        for module in modules
+    }
     assert scans["incremental"]["positions_visited"] < scans["naive"]["positions_visited"] / 5
     assert scans["incremental"]["pairs_scanned"] == scans["naive"]["pairs_scanned"]
     assert scans["fine_grained"]["pair_updates"] < scans["incremental"]["pair_updates"]

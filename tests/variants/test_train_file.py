@@ -24,12 +24,20 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_file_becomes_the_definitions_vocabulary_and_merges(file: Path) -> None:
     for special_tokens, threads in (((), 1), (("<|e|>", "Test"), 3)):
-        vocabulary, merges = train_file(str(file), 280, special_tokens=special_tokens, threads=threads)
-        assert merges == naive.train(serial(Corpus(str(file), special_tokens)), 280 - 256 - len(special_tokens))
+        vocabulary, merges = train_file(
+            str(file), 280, special_tokens=special_tokens, threads=threads
+        )
+        assert merges == naive.train(
+            serial(Corpus(str(file), special_tokens)), 280 - 256 - len(special_tokens)
+        )
         assert vocabulary == vocab_of(merges, special_tokens)
         assert len(vocabulary) == 280
-    assert train_file(str(file), 280, special_tokens="<|e|>") == train_file(str(file), 280, special_tokens=("<|e|>",))
-    assert train_file(str(file), 280, special_tokens=None) == train_file(str(file), 280, special_tokens=[])
+    assert train_file(str(file), 280, special_tokens="<|e|>") == train_file(
+        str(file), 280, special_tokens=("<|e|>",)
+    )
+    assert train_file(str(file), 280, special_tokens=None) == train_file(
+        str(file), 280, special_tokens=[]
+    )
     file.write_text("ab")
     vocabulary, merges = train_file(str(file), 1000)
     assert (merges, len(vocabulary)) == ([(b"a", b"b")], 258)
@@ -44,7 +52,9 @@ def test_a_file_becomes_the_definitions_vocabulary_and_merges(file: Path) -> Non
         ({"errors": "ignore"}, "neither strict"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(file: Path, keywords: dict[str, Any], sentence: str) -> None:
+def test_what_cannot_be_meant_is_refused(
+    file: Path, keywords: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(ValueError, match=sentence):
         train_file(str(file), **{"vocab_size": 300, **keywords})
 

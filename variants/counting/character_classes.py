@@ -1,7 +1,9 @@
-"""Which classes every character belongs to, taken from the installed `regex` and cached under its version.
+"""Which classes every character belongs to, taken from the installed `regex` and cached under its
+version.
 
-The compiled scanner must agree with `regex` on every code point, whatever version of Unicode that knows, so its tables
-are made from `regex` itself. That takes a fifth of a second, once: the tables lie in the cache folder afterwards.
+The compiled scanner must agree with `regex` on every code point, whatever version of Unicode that
+knows, so its tables are made from `regex` itself. That takes a fifth of a second, once: the tables
+lie in the cache folder afterwards.
 """
 
 from __future__ import annotations
@@ -17,8 +19,16 @@ from pathlib import Path
 
 import regex
 
-CLASSES = (r"\p{L}", r"\p{N}", r"\s", r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]")
-"""Bit i of a character's classes says whether it matches class i: letter, number, space, and o200k's two."""
+CLASSES = (
+    r"\p{L}",
+    r"\p{N}",
+    r"\s",
+    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]",
+    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]",
+)
+"""Bit i of a character's classes says whether it matches class i: letter, number, space, and
+o200k's two.
+"""
 
 PAGE = 128
 NUMBER_OF_PAGES = (sys.maxunicode + 1) // PAGE
@@ -28,7 +38,9 @@ CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 
 @lru_cache(maxsize=1)
 def character_classes() -> tuple[bytes, bytes]:
-    """The number (uint16) of each page of 128 code points, and the distinct pages, one byte of classes a character."""
+    """The number (uint16) of each page of 128 code points, and the distinct pages, one byte of
+    classes a character.
+    """
     identity = "\n".join((regex.__version__, sys.byteorder, str(PAGE), *CLASSES)).encode()
     path = cache_folder() / f"character-classes-{hashlib.sha256(identity).hexdigest()[:16]}.bin"
     kept = b""
@@ -64,7 +76,10 @@ def classes_of_all() -> bytearray:
 def two_level(classes: bytes | bytearray) -> bytes:
     """The page numbers followed by the distinct pages: most of Unicode's 8,704 pages are alike."""
     pages: dict[bytes, int] = {}
-    numbers = [pages.setdefault(bytes(classes[at : at + PAGE]), len(pages)) for at in range(0, len(classes), PAGE)]
+    numbers = [
+        pages.setdefault(bytes(classes[at : at + PAGE]), len(pages))
+        for at in range(0, len(classes), PAGE)
+    ]
     return array("H", numbers).tobytes() + b"".join(pages)
 
 

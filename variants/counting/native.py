@@ -1,9 +1,10 @@
-"""Counting by a compiled scanner: the definition's words at the speed of the memory rather than of an interpreter.
+"""Counting by a compiled scanner: the definition's words at the speed of the memory rather than of
+an interpreter.
 
-The published family of patterns (see patterns.py), SuperBPE's, `line`, `document` and `bytes` have a
-compiled form; any other is counted by `serial`, with the tally `fell_back_to_regex` to tell so. Classes of
-characters come from the installed `regex`. Words are in the order of their first occurrence at every width, as `serial`
-has them.
+The published family of patterns (see patterns.py), SuperBPE's, `line`, `document` and `bytes` have
+a compiled form; any other is counted by `serial`, with the tally `fell_back_to_regex` to tell so.
+Classes of characters come from the installed `regex`. Words are in the order of their first
+occurrence at every width, as `serial` has them.
 """
 
 from __future__ import annotations
@@ -27,10 +28,14 @@ from variants.native import built
 
 BUFFER_BYTES = 1 << 18
 SMALLEST_RANGE = 1 << 21
-"""What a thread must have to count: a second one enters the common words anew, as long as 1 MB of text takes."""
+"""What a thread must have to count: a second one enters the common words anew, as long as 1 MB of
+text takes.
+"""
 
 PART_BYTES, PARTS = 1 << 25, 16
-"""The memory of tables that are handed over, or this share of the text if that is more: then less is met anew."""
+"""The memory of tables that are handed over, or this share of the text if that is more: then less
+is met anew.
+"""
 
 
 def native(
@@ -43,20 +48,29 @@ def native(
     buffer: int = BUFFER_BYTES,
     memory: int | None = None,
 ) -> WordCounts:
-    """Count in `threads` threads of compiled code; one is started only for each `smallest_range` bytes there are.
+    """Count in `threads` threads of compiled code; one is started only for each `smallest_range`
+    bytes there are.
 
     `instructions` is `fastest`, `portable`, `avx2`, `avx512` (with VBMI2 and VAES) or `neon`;
-    `buffer` is the bytes read at once; `memory` is what tables may take before they spill: see spilling.py.
-    Raises what `serial` raises, Unavailable if the scanner was not built or lacks the instructions, OSError if the
-    file changes meanwhile, and RuntimeError("stopped") when the meter says so.
+    `buffer` is the bytes read at once; `memory` is what tables may take before they spill: see
+    spilling.py. Raises what `serial` raises, Unavailable if the scanner was not built or lacks the
+    instructions, OSError if the file changes meanwhile, and RuntimeError("stopped") when the meter
+    says so.
     """
-    numbers = (("threads", threads), ("smallest_range", smallest_range), ("buffer", buffer), ("memory", memory))
+    numbers = (
+        ("threads", threads),
+        ("smallest_range", smallest_range),
+        ("buffer", buffer),
+        ("memory", memory),
+    )
     for name, value in numbers:
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it is a number of 1 or more")
     paths = built("_scanner").supported_paths()
     if instructions not in ("fastest", *paths):
-        raise Unavailable(f"this machine has no instructions {instructions!r}; it has fastest, {', '.join(paths)}")
+        raise Unavailable(
+            f"this machine has no instructions {instructions!r}; it has fastest, {', '.join(paths)}"
+        )
     pattern = compiled(corpus.pattern)
     if pattern is None:
         meter.tally("fell_back_to_regex", 1)
@@ -66,11 +80,12 @@ def native(
 
 
 def in_parts(corpus: Corpus, taker: Any, meter: Meter = NULL_METER, *, threads: int = 1) -> None:
-    """Count like `native`, and hand the words over as soon as a table of them is full: never all are in memory.
+    """Count like `native`, and hand the words over as soon as a table of them is full: never all
+    are in memory.
 
-    They go to `taker.take(part, data, offsets, counts)`; a word can be in several parts. `taker.begin(parts)` comes
-    before, and again where the text has to be read anew; each part is one thread's. Raises what `native` and `taker`
-    raise.
+    They go to `taker.take(part, data, offsets, counts)`; a word can be in several parts.
+    `taker.begin(parts)` comes before, and again where the text has to be read anew; each part is
+    one thread's. Raises what `native` and `taker` raise.
     """
     pattern = compiled(corpus.pattern)
     if pattern is None:
@@ -82,7 +97,9 @@ def in_parts(corpus: Corpus, taker: Any, meter: Meter = NULL_METER, *, threads: 
 
 
 def before_the_clock() -> None:
-    """Load what is compiled, and make or read the tables of Unicode's classes: that is not work on a corpus."""
+    """Load what is compiled, and make or read the tables of Unicode's classes: that is not work on
+    a corpus.
+    """
     built("_scanner")
     character_classes()
 
@@ -113,10 +130,11 @@ class Scan:
             return self.count_open(file, self.bounds(file, threads, smallest_range))
 
     def count_open(self, file: BinaryIO, bounds: Sequence[int]) -> WordCounts:
-        """Count the ranges between `bounds`, or, if there are none, what can be read until the file ends.
+        """Count the ranges between `bounds`, or, if there are none, what can be read until the file
+        ends.
 
-        With errors=replace it is as if every bad sequence were U+FFFD: a valid file as it is, any other through
-        Python's decoder.
+        With errors=replace it is as if every bad sequence were U+FFFD: a valid file as it is, any
+        other through Python's decoder.
         """
         if not self.corpus.replaces_errors:
             return self.count(file, bounds)
@@ -125,10 +143,14 @@ class Scan:
                 return self.count(file, bounds)
             except InvalidText:
                 file.seek(0)
-        with piped(lambda pipe: pipe.writelines(read_chunks(file, None, True, NULL_METER))) as replaced:
+        with piped(
+            lambda pipe: pipe.writelines(read_chunks(file, None, True, NULL_METER))
+        ) as replaced:
             return self.count(replaced, [], source=file)
 
-    def count(self, file: BinaryIO, bounds: Sequence[int], source: BinaryIO | None = None) -> WordCounts:
+    def count(
+        self, file: BinaryIO, bounds: Sequence[int], source: BinaryIO | None = None
+    ) -> WordCounts:
         """Count what is valid. `source` is the corpus where `file` is what a decoder makes of it.
 
         No words are left where there is a taker.
@@ -164,17 +186,23 @@ class Scan:
         after = os.fstat(descriptor)
         is_changed = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
         if cut_off or (stat.S_ISREG(before.st_mode) and is_changed):
-            raise OSError(f"{self.corpus.path} was changed while it was being counted; count it again")
+            raise OSError(
+                f"{self.corpus.path} was changed while it was being counted; count it again"
+            )
         if columns is None:
             raise InvalidText(self.corpus.path, invalid)
         self.meter.tally("documents", documents)
         self.meter.tally("bytes_scanned", after.st_size if source and source.seekable() else done)
-        word_counts = spill.merged(self.meter) if spill is not None and spill.runs else WordCounts(*columns)
+        word_counts = (
+            spill.merged(self.meter) if spill is not None and spill.runs else WordCounts(*columns)
+        )
         self.meter.lap("count")
         return word_counts
 
     def bounds(self, file: BinaryIO, threads: int, smallest_range: int) -> list[int]:
-        """Where ranges of about equal length begin and end, at places where a cut changes no word; [] for one range."""
+        """Where ranges of about equal length begin and end, at places where a cut changes no word;
+        [] for one range.
+        """
         facts = os.fstat(file.fileno())
         width = min(threads, facts.st_size // smallest_range)
         if width < 2 or not stat.S_ISREG(facts.st_mode):
@@ -183,7 +211,9 @@ class Scan:
             ranges = processes.cut(self.corpus, facts.st_size, width)
             return [0, *(stop for _, stop in ranges)] if len(ranges) > 1 else []
         targets = [facts.st_size * part // width for part in range(width)] + [facts.st_size]
-        cuts = [self.safe_place(file, target, limit) for target, limit in zip(targets[1:], targets[2:])]
+        cuts = [
+            self.safe_place(file, target, limit) for target, limit in zip(targets[1:], targets[2:])
+        ]
         file.seek(0)
         inner = [place for place in cuts if place is not None]
         return [0, *inner, facts.st_size] if inner else []
@@ -193,13 +223,16 @@ class Scan:
 
         It depends on the text and on `target` alone, so equal questions get equal answers.
         """
-        around = max(map(len, self.specials), default=0) + 8  # what must be seen on either side of a cut
+        # what must be seen on either side of a cut
+        around = max(map(len, self.specials), default=0) + 8
         position = target
         while position < limit:
             begin = max(0, position - around)
             file.seek(begin)
             window = file.read(position - begin + self.buffer + around)
-            place = self.scanner.first_cut(window, position - begin, self.pattern, self.specials, self.tables)
+            place = self.scanner.first_cut(
+                window, position - begin, self.pattern, self.specials, self.tables
+            )
             if place < len(window):
                 return begin + place if begin + place < limit else None
             position += self.buffer
@@ -208,7 +241,9 @@ class Scan:
 
 @contextlib.contextmanager
 def piped(write: Callable[[BinaryIO], object]) -> Iterator[BinaryIO]:
-    """The end for reading of a pipe that `write` gets the other end of, in a thread. Raises what `write` raises."""
+    """The end for reading of a pipe that `write` gets the other end of, in a thread. Raises what
+    `write` raises.
+    """
     reading, writing = os.pipe()
 
     def feed() -> None:

@@ -1,9 +1,11 @@
-"""Counting what is no whole file: parts of a text, streams, runs to be merged, and documents that come one by one.
+"""Counting what is no whole file: parts of a text, streams, runs to be merged, and documents that
+come one by one.
 
-A text is cut where neither a pre-token nor a special token can span the cut, so the words of all parts together are
-those of the text. Documents are never joined, so no word and no special token spans two of them: if the pattern is
-compiled in, they go through a pipe to the scanner, divided by a character that none of them has; the rare one that has
-it, and every document with another pattern, is matched in Python. Tables spill when they are full: see spilling.py.
+A text is cut where neither a pre-token nor a special token can span the cut, so the words of all
+parts together are those of the text. Documents are never joined, so no word and no special token
+spans two of them: if the pattern is compiled in, they go through a pipe to the scanner, divided by
+a character that none of them has; the rare one that has it, and every document with another
+pattern, is matched in Python. Tables spill when they are full: see spilling.py.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ PIECE_BYTES, PIECE_DOCUMENTS = 1 << 20, 1 << 16
 
 
 def ends_a_part(token: str, special_tokens: Sequence[str]) -> bool:
-    """Whether a part may end behind this special token and the next begin there, whatever is in either.
+    """Whether a part may end behind this special token and the next begin there, whatever is in
+    either.
 
     >>> ends_a_part("<e>", ["<e>", "<f>"]), ends_a_part("<e>", ["<e>", "<e>x"]), ends_a_part("aa", ["aa"])
     (True, False, False)
@@ -46,9 +49,11 @@ def ends_a_part(token: str, special_tokens: Sequence[str]) -> bool:
 
 
 def safe_place(corpus: Corpus, file: BinaryIO, size: int, target: int) -> int:
-    """The first place at `target` or later where a text of `size` bytes may be cut; its end if there is none.
+    """The first place at `target` or later where a text of `size` bytes may be cut; its end if
+    there is none.
 
-    It depends on the text and on `target` alone, so neighbouring parts agree on the cut between them.
+    It depends on the text and on `target` alone, so neighbouring parts agree on the cut between
+    them.
     """
     if target <= 0 or target >= size:
         return max(0, min(target, size))
@@ -64,17 +69,22 @@ def safe_place(corpus: Corpus, file: BinaryIO, size: int, target: int) -> int:
 
 
 def scanned(corpus: Corpus) -> bool:
-    """Whether the compiled scanner can find cuts: it must know the pattern, and split documents by it.
+    """Whether the compiled scanner can find cuts: it must know the pattern, and split documents by
+    it.
 
-    It does not see a special token that contains U+FFFD where bad bytes are replaced by that character. It cuts only
-    between valid characters, so the bytes on either side are replaced as they would be together.
+    It does not see a special token that contains U+FFFD where bad bytes are replaced by that
+    character. It cuts only between valid characters, so the bytes on either side are replaced as
+    they would be together.
     """
     unseen = corpus.replaces_errors and any("\ufffd" in token for token in corpus.special_tokens)
     return compiled(corpus.pattern) is not None and splits_documents(corpus.pattern) and not unseen
 
 
-def count_stream(corpus: Corpus, write: Callable[[BinaryIO], None], memory: int | None = None) -> WordCounts:
-    """The words of what `write` writes into the file that it gets. Raises what a counter and `write` raise.
+def count_stream(
+    corpus: Corpus, write: Callable[[BinaryIO], None], memory: int | None = None
+) -> WordCounts:
+    """The words of what `write` writes into the file that it gets. Raises what a counter and
+    `write` raise.
 
     The scanner reads a pipe; a pattern that it does not know is counted from a temporary file.
     """
@@ -98,12 +108,19 @@ def sorted_run(word_counts: WordCounts) -> bytes:
 
 
 def count_documents(
-    batches: Iterable[Sequence[bytes]], corpus: Corpus, memory: int, meter: Meter = NULL_METER, *, threads: int = 1
+    batches: Iterable[Sequence[bytes]],
+    corpus: Corpus,
+    memory: int,
+    meter: Meter = NULL_METER,
+    *,
+    threads: int = 1,
 ) -> WordCounts:
-    """Count the words of batches of documents, which are valid UTF-8 unless the corpus's pattern is None.
+    """Count the words of batches of documents, which are valid UTF-8 unless the corpus's pattern is
+    None.
 
-    `corpus` says how to read them; its path is unused. `memory` limits the tables; `meter.progress` gets the bytes.
-    Raises Unavailable without the compiled scanner, LeftOut if the pattern leaves text out, and what `batches` raises.
+    `corpus` says how to read them; its path is unused. `memory` limits the tables; `meter.progress`
+    gets the bytes. Raises Unavailable without the compiled scanner, LeftOut if the pattern leaves
+    text out, and what `batches` raises.
     """
     table, done = WordTable(corpus, memory), 0
 
@@ -120,7 +137,9 @@ def count_documents(
                 done += len(document)
             meter.progress(done)
         return table.overflow.word_counts(meter)
-    divider = next(divider for divider in DIVIDERS if divider not in "".join(corpus.special_tokens)).encode()
+    divider = next(
+        divider for divider in DIVIDERS if divider not in "".join(corpus.special_tokens)
+    ).encode()
     scanners = [Scanner(corpus, pattern, divider, memory // threads) for _ in range(threads)]
     try:
         for number, some in enumerate(pieces(batches)):
@@ -130,13 +149,18 @@ def count_documents(
                 for document in some:
                     if divider in document:
                         match(document)
-                piece = divider.join([*(document for document in some if divider not in document), b""])
+                piece = divider.join(
+                    [*(document for document in some if divider not in document), b""]
+                )
             scanners[number % threads].write(piece)
             meter.progress(done)
     finally:
         for scanner in scanners:
             scanner.close()
-    tables = [*(scanner.counting.result() for scanner in scanners), table.overflow.word_counts(meter)]
+    tables = [
+        *(scanner.counting.result() for scanner in scanners),
+        table.overflow.word_counts(meter),
+    ]
     tables = [each for each in tables if len(each)]
     if len(tables) < 2:
         return tables[0] if tables else WordCounts.from_items([])

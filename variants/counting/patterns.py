@@ -1,9 +1,11 @@
-"""Reading a regular expression as a member of the published family of patterns, which the compiled scanner runs.
+"""Reading a regular expression as a member of the published family of patterns, which the compiled
+scanner runs.
 
-The patterns of GPT-2, cl100k, o200k, Llama 3, Qwen, StarCoder 2 and most other byte-level tokenizers are one
-alternation: contractions, words, numbers, other signs, spaces up to a newline, spaces. `slots_of` reads the spellings
-of each part into the slots below. Two spellings have the same slots only if `regex` splits every text the same by both:
-a quantifier may be possessive only where that changes nothing.
+The patterns of GPT-2, cl100k, o200k, Llama 3, Qwen, StarCoder 2 and most other byte-level
+tokenizers are one alternation: contractions, words, numbers, other signs, spaces up to a newline,
+spaces. `slots_of` reads the spellings of each part into the slots below. Two spellings have the
+same slots only if `regex` splits every text the same by both: a quantifier may be possessive only
+where that changes nothing.
 """
 
 from __future__ import annotations
@@ -24,17 +26,25 @@ NO_TRAIL, NEWLINES, NEWLINES_AND_SLASHES = range(3)
 
 
 class Slots(NamedTuple):
-    """How the compiled scanner splits: one byte each, in the order of `Pattern` in scanner_patterns.hpp."""
+    """How the compiled scanner splits: one byte each, in the order of `Pattern` in
+    scanner_patterns.hpp.
+    """
 
     split: int = FAMILY
     contraction: int = NO_CONTRACTION
-    """`'s` and its like: none, in lower case, in either case (then U+017F is an s, too), or in either case of ASCII."""
+    """`'s` and its like: none, in lower case, in either case (then U+017F is an s, too), or in
+    either case of ASCII.
+    """
     behind: bool = False
-    """A contraction belongs to the word directly before it, once; else it is the first alternative."""
+    """A contraction belongs to the word directly before it, once; else it is the first
+    alternative.
+    """
     prefix: bool = False
     """A word may begin with `[^\\r\\n\\p{L}\\p{N}]`; else with a blank."""
     cased: bool = False
-    """A word is UPPER*LOWER+ or UPPER+LOWER*, where marks and letters without case are both; else letters."""
+    """A word is UPPER*LOWER+ or UPPER+LOWER*, where marks and letters without case are both; else
+    letters.
+    """
     marks: bool = False
     """Marks are letters where a word is letters, and never an other sign."""
     digits: int = 0
@@ -42,7 +52,9 @@ class Slots(NamedTuple):
     blank_numbers: bool = False
     """Numbers may begin with a blank."""
     numbers_apart: bool = False
-    """Numbers are split off first, so that spaces before one end as they do at the end of the text."""
+    """Numbers are split off first, so that spaces before one end as they do at the end of the
+    text.
+    """
     trail: int = NO_TRAIL
     """What other signs may end with: nothing, `[\\r\\n]*` or `[\\r\\n/]*`."""
     newlines: bool = False
@@ -55,7 +67,13 @@ class Slots(NamedTuple):
 
 GPT2: Final = Slots(contraction=EXACT, blank_numbers=True)
 O200K: Final = Slots(
-    contraction=FOLDED, behind=True, prefix=True, cased=True, digits=3, trail=NEWLINES_AND_SLASHES, newlines=True
+    contraction=FOLDED,
+    behind=True,
+    prefix=True,
+    cased=True,
+    digits=3,
+    trail=NEWLINES_AND_SLASHES,
+    newlines=True,
 )
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 WORD = rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
@@ -72,7 +90,9 @@ EXACT_SPELLINGS: Final = {
         contraction=NO_CONTRACTION, behind=False, lines=True
     ),
 }
-"""Known by their text: patterns that are not of the family, two members on lines, and the default, read at once."""
+"""Known by their text: patterns that are not of the family, two members on lines, and the default,
+read at once.
+"""
 
 
 @lru_cache(maxsize=64)
@@ -81,8 +101,14 @@ def slots_of(pattern: str | None) -> Slots | None:
     if pattern is None or pattern in EXACT_SPELLINGS:
         return EXACT_SPELLINGS[pattern]
     expression = canonical(pattern)
-    parts = _MEMBER.fullmatch(expression) or _MEMBER.fullmatch(re.sub(r"^\((?:\?:)?(.*)\)$", r"\1", expression))
-    if parts is None or len(parts.captures("numbers")) != 1 or (parts["contraction"] and parts["behind"]):
+    parts = _MEMBER.fullmatch(expression) or _MEMBER.fullmatch(
+        re.sub(r"^\((?:\?:)?(.*)\)$", r"\1", expression)
+    )
+    if (
+        parts is None
+        or len(parts.captures("numbers")) != 1
+        or (parts["contraction"] and parts["behind"])
+    ):
         return None
     contraction = contraction_of(parts["contraction"] or parts["behind"])
     if contraction is None:
@@ -97,9 +123,14 @@ def slots_of(pattern: str | None) -> Slots | None:
         digits=0 if parts["any"] else int(parts["most"] or 1),
         blank_numbers=parts["blank"] is not None,
         numbers_apart=parts["before"] != r"\S",
-        trail=NO_TRAIL if not parts["trail"] else NEWLINES_AND_SLASHES if "/" in parts["trail"] else NEWLINES,
+        trail=NO_TRAIL
+        if not parts["trail"]
+        else NEWLINES_AND_SLASHES
+        if "/" in parts["trail"]
+        else NEWLINES,
         newlines=parts["newlines"] is not None,
-        whole_tail=None not in (parts["tail"], parts["newlines"]),  # without newlines it changes nothing
+        # without newlines it changes nothing
+        whole_tail=None not in (parts["tail"], parts["newlines"]),
     )
     if not cased and marks != (r"\p{M}" in parts["letters"]):
         return None
@@ -114,13 +145,19 @@ def compiled(pattern: str | None) -> bytes | None:
 
 
 def splits_documents(pattern: str | None) -> bool:
-    """Whether a compiled pattern splits documents: else a special token is the only place for a cut."""
+    """Whether a compiled pattern splits documents: else a special token is the only place for a
+    cut.
+    """
     slots = slots_of(pattern)
     return slots is not None and slots.split not in (DOCUMENT, BYTES)
 
 
 CONTRACTIONS: Final = ("'s", "'d", "'m", "'t", "'ll", "'ve", "'re")
-_IN_ASCII = {"'" + "".join(cases) for text in CONTRACTIONS for cases in product(*((c, c.upper()) for c in text[1:]))}
+_IN_ASCII = {
+    "'" + "".join(cases)
+    for text in CONTRACTIONS
+    for cases in product(*((c, c.upper()) for c in text[1:]))
+}
 _KINDS = {
     frozenset(CONTRACTIONS): EXACT,
     frozenset(_IN_ASCII): ASCII_FOLDED,
@@ -132,7 +169,8 @@ _SIGNS = ascii_letters + "\u017f'|()[]?:"
 
 @lru_cache(maxsize=64)
 def contraction_of(expression: str | None) -> int | None:
-    """Which contractions an expression of letters, sets, groups and alternatives matches; None if it is others.
+    """Which contractions an expression of letters, sets, groups and alternatives matches; None if
+    it is others.
 
     >>> [contraction_of(text) for text in (None, "(?i:'(?:[stmd]|re|ve|ll))", "'s|'t")]
     [0, 2, None]
@@ -145,7 +183,9 @@ def contraction_of(expression: str | None) -> int | None:
         whole, longer = regex.compile(expression), regex.compile(rf"(?:{expression})(?<=.{{4}})")
     except regex.error:
         return None
-    signs = {case for sign in {*expression, "s"} for case in (sign, sign.lower(), sign.upper(), "\u017f")}
+    signs = {
+        case for sign in {*expression, "s"} for case in (sign, sign.lower(), sign.upper(), "\u017f")
+    }
     if any(whole.fullmatch(text, partial=bool(text)) for text in ("", *signs - {"'"})):
         return None
     texts = ["'", *(f"'{first}{second}" for first in signs for second in ("", *signs))]
@@ -182,7 +222,9 @@ def canonical(pattern: str) -> str:
     return _SET.sub(ordered, pattern)
 
 
-_NUMBERS = r"(?P<numbers>(?P<blank>\ \?\+?)?\\p\{N\}(?:(?P<any>\+\+?)|\{1(?:,(?P<most>[1-9]))?\}\+?)?)"
+_NUMBERS = (
+    r"(?P<numbers>(?P<blank>\ \?\+?)?\\p\{N\}(?:(?P<any>\+\+?)|\{1(?:,(?P<most>[1-9]))?\}\+?)?)"
+)
 _CONTRACTION = rf"[{regex.escape(_SIGNS)}]+?"
 _BEHIND = rf"(?:(?P<behind>\((?:\?i?:)?{_CONTRACTION}\))\?\+?)?"
 _WORD = (

@@ -1,8 +1,9 @@
-"""From bytes to words, by definition: decode strictly, split at special tokens, take the pattern's matches.
+"""From bytes to words, by definition: decode strictly, split at special tokens, take the pattern's
+matches.
 
-The one-process counter, `serial`, streams: it holds the largest document and the table of words, never the file.
-Special tokens are found in the bytes, which is the same as finding them in the text because UTF-8 is
-self-synchronising.
+The one-process counter, `serial`, streams: it holds the largest document and the table of words,
+never the file. Special tokens are found in the bytes, which is the same as finding them in the text
+because UTF-8 is self-synchronising.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ from variants.counting.spilling import Overflow
 CHUNK_BYTES = 1 << 20
 MATCHES_AT_ONCE = 1 << 16
 LOOKED_AT = 4096
-"""Characters of the first document in which a pattern that leaves text out is noticed before the rest is counted."""
+"""Characters of the first document in which a pattern that leaves text out is noticed before the
+rest is counted.
+"""
 SHOWN = 40
 
 
 def serial(corpus: Corpus, meter: Meter = NULL_METER, *, memory: int | None = None) -> WordCounts:
-    """Count the words of a corpus in this process, in a table that is spilled when it takes `memory`: see spilling.py.
+    """Count the words of a corpus in this process, in a table that is spilled when it takes
+    `memory`: see spilling.py.
 
-    Raises InvalidText with the offset of the first bad byte, LeftOut with that of the first text that the pattern
-    leaves out, OSError if the file cannot be read.
+    Raises InvalidText with the offset of the first bad byte, LeftOut with that of the first text
+    that the pattern leaves out, OSError if the file cannot be read.
     """
     table = WordTable(corpus, memory)
     size = table.count_range(0, None, meter)
@@ -53,12 +57,15 @@ class WordTable:
         self.overflow = Overflow(self.words, memory, self.word_counts)
 
     def count_range(self, start: int, length: int | None, meter: Meter) -> int:
-        """Count `length` bytes of the file from byte `start` on (None: all); returns where they end."""
+        """Count `length` bytes of the file from byte `start` on (None: all); returns where they
+        end.
+        """
         with open(self.corpus.path, "rb") as file:  # noqa: PTH123 - a job names its files by strings
             file.seek(start)
             self.count(read_chunks(file, length, self.corpus.replaces_errors, meter), start, meter)
             stop = file.tell()
-        # One sum over the words instead of a look at every match: it is right only if nothing was left out.
+        # One sum over the words instead of a look at every match: it is right only if nothing was
+        # left out.
         self.add_matched()
         if self.matched != self.characters and not self.corpus.partial:
             with open(self.corpus.path, "rb") as file:  # noqa: PTH123
@@ -66,7 +73,9 @@ class WordTable:
                 chunks = read_chunks(file, length, self.corpus.replaces_errors, meter)
                 for document, offset in split_documents(chunks, self.corpus.special_tokens):
                     self.check_nothing_left_out(document.decode(), start + offset)
-            raise OSError(f"{self.corpus.path} was changed while it was being counted; count it again")
+            raise OSError(
+                f"{self.corpus.path} was changed while it was being counted; count it again"
+            )
         return stop
 
     def count(self, chunks: Iterable[bytes], start: int, meter: Meter) -> None:
@@ -80,7 +89,8 @@ class WordTable:
                 if not self.characters and not self.corpus.partial:
                     self.check_nothing_left_out(text, start + offset, LOOKED_AT)
                 self.characters += len(text)
-                # Counter counts the strings in C; they are encoded once a word, not once an occurrence.
+                # Counter counts the strings in C; they are encoded once a word, not once an
+                # occurrence.
                 matches = map(regex.Match.group, self.pattern.finditer(text))
                 if self.overflow.largest is None:
                     self.words.update(matches)
@@ -98,11 +108,14 @@ class WordTable:
             self.overflow.empty()
 
     def add_matched(self) -> None:
-        """Add the lengths of all matches in the table: just before it is emptied, and at the end."""
+        """Add the lengths of all matches in the table: just before it is emptied, and at the
+        end.
+        """
         self.matched += sum(len(word) * count for word, count in self.words.items())
 
     def pre_tokens(self, document: bytes, offset: int) -> list[Any]:
-        """All pre-tokens of a document that begins at byte `offset`, in order: texts, or bytes without a pattern.
+        """All pre-tokens of a document that begins at byte `offset`, in order: texts, or bytes
+        without a pattern.
 
         Raises what counting it would raise.
         """
@@ -117,7 +130,8 @@ class WordTable:
     def check_nothing_left_out(self, text: str, offset: int, looked_at: int | None = None) -> None:
         """Raise LeftOut if the matches in a document that begins at byte `offset` leave text out.
 
-        With `looked_at`, only what is left out that early; a match there is the same as with all the text looked at.
+        With `looked_at`, only what is left out that early; a match there is the same as with all
+        the text looked at.
         """
         assert self.pattern is not None
         end = 0
@@ -136,7 +150,9 @@ class WordTable:
 
 
 def pre_tokens(corpus: Corpus, meter: Meter = NULL_METER) -> Iterator[bytes]:
-    """Every pre-token of a corpus in its place, for who wants to know the text. Raises what `serial` raises."""
+    """Every pre-token of a corpus in its place, for who wants to know the text. Raises what
+    `serial` raises.
+    """
     table = WordTable(corpus)
     with open(corpus.path, "rb") as file:  # noqa: PTH123 - a job names its files by strings
         chunks = read_chunks(file, None, corpus.replaces_errors, meter)
@@ -146,7 +162,9 @@ def pre_tokens(corpus: Corpus, meter: Meter = NULL_METER) -> Iterator[bytes]:
 
 
 def decoded(document: bytes, path: str, offset: int) -> str:
-    """The text of a document that begins at byte `offset`. Raises InvalidText with the place of its first bad byte."""
+    """The text of a document that begins at byte `offset`. Raises InvalidText with the place of its
+    first bad byte.
+    """
     try:
         return document.decode()
     except UnicodeDecodeError as error:
@@ -154,13 +172,17 @@ def decoded(document: bytes, path: str, offset: int) -> str:
 
 
 def matched_spans(pattern: regex.Pattern[str], text: str) -> Iterable[tuple[int, int]]:
-    """Where the pattern matches some text, from the beginning on; one that says (?r) is matched from the end."""
+    """Where the pattern matches some text, from the beginning on; one that says (?r) is matched
+    from the end.
+    """
     spans = (found.span() for found in pattern.finditer(text) if found.end() > found.start())
     return sorted(spans) if pattern.flags & regex.REVERSE else spans
 
 
 def read_chunks(file: BinaryIO, length: int | None, replace: bool, meter: Meter) -> Iterator[bytes]:
-    """The next `length` bytes of `file` (None: all), as they are or with invalid sequences already replaced."""
+    """The next `length` bytes of `file` (None: all), as they are or with invalid sequences already
+    replaced.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")("replace") if replace else None
     remaining = length
     while chunk := file.read(CHUNK_BYTES if remaining is None else min(CHUNK_BYTES, remaining)):
@@ -175,11 +197,14 @@ def read_chunks(file: BinaryIO, length: int | None, replace: bool, meter: Meter)
         yield rest
 
 
-def split_documents(chunks: Iterable[bytes], special_tokens: Iterable[str]) -> Iterator[tuple[bytes, int]]:
+def split_documents(
+    chunks: Iterable[bytes], special_tokens: Iterable[str]
+) -> Iterator[tuple[bytes, int]]:
     """The stretches between special tokens, each with its offset; empty ones are left out.
 
-    The longest special token that matches at a place wins, so a match is certain only once as many bytes as the longest
-    has are there: what could still become a longer match waits for the next chunk.
+    The longest special token that matches at a place wins, so a match is certain only once as many
+    bytes as the longest has are there: what could still become a longer match waits for the next
+    chunk.
 
     >>> list(split_documents([b"a<|e", b"|>b"], ["<|e|>"]))
     [(b'a', 0), (b'b', 6)]
@@ -187,14 +212,17 @@ def split_documents(chunks: Iterable[bytes], special_tokens: Iterable[str]) -> I
     tokens = sorted((token.encode() for token in special_tokens), key=len, reverse=True)
     special = re.compile(b"|".join(map(re.escape, tokens))) if tokens else None
     buffered = bytearray()
-    offset = searched = 0  # where the buffer begins in the file; up to where in it no special token can begin
+    # where the buffer begins in the file; up to where in it no special token can begin
+    offset = searched = 0
     for chunk in chain(chunks, [b""]):  # the empty one says that no more will come
         buffered += chunk
         if special is None:
             continue
         certain = len(buffered) - len(tokens[0]) if chunk else len(buffered)
         start = 0
-        while (found := special.search(buffered, max(searched, start))) and found.start() <= certain:
+        while (
+            found := special.search(buffered, max(searched, start))
+        ) and found.start() <= certain:
             if found.start() > start:
                 yield bytes(buffered[start : found.start()]), offset + start
             start = found.end()

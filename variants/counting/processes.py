@@ -1,9 +1,10 @@
 """Counting in several processes: byte ranges cut at special tokens, each process reads its own.
 
-Part 3 of the series sends the text through a queue from one reader; here only ranges go out and only tables come back,
-so nothing but the file system is shared. A range may be cut only where a special token certainly matches. Everything
-else is unsafe: the pattern's `\\s+(?!\\S)` looks past a newline, and inside overlapping special tokens (`ab` with `bc`)
-a cut changes which of them match. A file without a safe place to cut is counted in one process.
+Part 3 of the series sends the text through a queue from one reader; here only ranges go out and
+only tables come back, so nothing but the file system is shared. A range may be cut only where a
+special token certainly matches. Everything else is unsafe: the pattern's `\\s+(?!\\S)` looks past a
+newline, and inside overlapping special tokens (`ab` with `bc`) a cut changes which of them match. A
+file without a safe place to cut is counted in one process.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ def processes(
     smallest_range: int = 1 << 20,
     memory: int | None = None,
 ) -> WordCounts:
-    """Count in `threads` processes; a process is started only for each `smallest_range` bytes there are.
+    """Count in `threads` processes; a process is started only for each `smallest_range` bytes there
+    are.
 
-    With `memory` ranges are so short that the tables of those in work take about half of it, and what is summed is
-    spilled when it takes the other half. The time of all processes together shows as count; read is the search for the
-    cuts. Raises what `serial` raises, RuntimeError for a script that its processes would run from the start, and
-    ChildProcessError if a process dies, with the range it left uncounted: never fewer words.
+    With `memory` ranges are so short that the tables of those in work take about half of it, and
+    what is summed is spilled when it takes the other half. The time of all processes together shows
+    as count; read is the search for the cuts. Raises what `serial` raises, RuntimeError for a
+    script that its processes would run from the start, and ChildProcessError if a process dies,
+    with the range it left uncounted: never fewer words.
     """
     for name, value in (("threads", threads), ("smallest_range", smallest_range)):
         if value < 1:
@@ -59,8 +62,8 @@ def processes(
         return serial(corpus, meter, memory=memory)
     refuse_unguarded_script()
     context = multiprocessing.get_context("spawn")
-    # A cell for each range, written by its process alone, and one more to stop them all. There is no lock that a
-    # process could take with it when it is killed.
+    # A cell for each range, written by its process alone, and one more to stop them all. There is
+    # no lock that a process could take with it when it is killed.
     scanned = context.RawArray("q", len(ranges) + 1)
     summed: dict[bytes, int] = {}
     overflow = Overflow(summed, None if memory is None else memory // 2)
@@ -68,10 +71,12 @@ def processes(
     submitted: deque[Future[Table]] = deque()
     coming = enumerate(ranges)
     documents = counted = 0
-    with ProcessPoolExecutor(min(width, len(ranges)), context, initializer=share, initargs=(scanned,)) as executor:
+    with ProcessPoolExecutor(
+        min(width, len(ranges)), context, initializer=share, initargs=(scanned,)
+    ) as executor:
         try:
-            # In the order of the file: words keep the order of first occurrence, and of several bad bytes the first is
-            # the one reported.
+            # In the order of the file: words keep the order of first occurrence, and of several bad
+            # bytes the first is the one reported.
             for _, stop in ranges:
                 for number, bounds in islice(coming, most_in_work - len(submitted)):
                     submitted.append(executor.submit(count_range, corpus, number, *bounds))
@@ -96,9 +101,11 @@ def processes(
 
 
 def refuse_unguarded_script() -> None:
-    """Each process imports the script that is running, and without a guard does all that it does, this included.
+    """Each process imports the script that is running, and without a guard does all that it does,
+    this included.
 
-    Raises RuntimeError with what to do, where otherwise every process would leave a traceback and no words.
+    Raises RuntimeError with what to do, where otherwise every process would leave a traceback and
+    no words.
     """
     script = getattr(sys.modules["__main__"], "__file__", None)
     try:
@@ -114,7 +121,9 @@ def refuse_unguarded_script() -> None:
 
 
 def cut(corpus: Corpus, size: int, number: int) -> list[tuple[int, int]]:
-    """Up to `number` ranges of about equal length that begin at special tokens and together cover the file."""
+    """Up to `number` ranges of about equal length that begin at special tokens and together cover
+    the file.
+    """
     tokens = safe_to_cut([token.encode() for token in corpus.special_tokens])
     if not tokens:
         return []
@@ -122,7 +131,8 @@ def cut(corpus: Corpus, size: int, number: int) -> list[tuple[int, int]]:
     with open(corpus.path, "rb") as file:  # noqa: PTH123
         for part in range(1, number):
             position = size * part // number
-            if position <= bounds[-1]:  # a long document reaches past this place; nothing is read twice
+            # a long document reaches past this place; nothing is read twice
+            if position <= bounds[-1]:
                 continue
             found = find(tokens, file, position)
             if found is None:
@@ -145,16 +155,21 @@ def find(tokens: Sequence[bytes], file: BinaryIO, position: int) -> int | None:
 
 
 def safe_to_cut(tokens: Sequence[bytes]) -> list[bytes]:
-    """Those special tokens whose every occurrence is a match: no other, nor the token itself, can overlap it shifted.
+    """Those special tokens whose every occurrence is a match: no other, nor the token itself, can
+    overlap it shifted.
 
     >>> safe_to_cut([b"<e>", b"ab", b"bc", b"aa"])
     [b'<e>']
     """
-    return [token for token in tokens if not any(overlaps_shifted(token, other) for other in tokens)]
+    return [
+        token for token in tokens if not any(overlaps_shifted(token, other) for other in tokens)
+    ]
 
 
 def overlaps_shifted(token: bytes, other: bytes) -> bool:
-    """Whether `other` can stand at another start so that both cover a common byte and agree on all of them."""
+    """Whether `other` can stand at another start so that both cover a common byte and agree on all
+    of them.
+    """
     for shift in range(1 - len(other), len(token)):
         start, stop = max(shift, 0), min(len(token), shift + len(other))
         if shift and token[start:stop] == other[start - shift : stop - shift]:
@@ -194,7 +209,12 @@ def count_range(corpus: Corpus, number: int, start: int, stop: int) -> Table:
     table, meter = WordTable(corpus), SharedMeter(number)
     table.count_range(start, stop - start, meter)
     counts = table.word_counts()
-    return bytes(counts.data), array("q", counts.offsets), array("Q", counts.counts), table.documents
+    return (
+        bytes(counts.data),
+        array("q", counts.offsets),
+        array("Q", counts.counts),
+        table.documents,
+    )
 
 
 def result_of(future: Future[Table], scanned: Any, meter: Meter) -> Table:
@@ -208,6 +228,8 @@ def result_of(future: Future[Table], scanned: Any, meter: Meter) -> Table:
 def add_table(summed: dict[bytes, int], table: Table) -> int:
     """Add a range's words to the sum; returns its number of documents."""
     content, offsets, counts, documents = table
-    for word, count in WordCounts(memoryview(content), memoryview(offsets), memoryview(counts)).items():
+    for word, count in WordCounts(
+        memoryview(content), memoryview(offsets), memoryview(counts)
+    ).items():
         summed[word] = summed.get(word, 0) + count
     return documents

@@ -1,10 +1,10 @@
 """Tables of words bigger than memory: sorted runs of them in files, merged exactly in the end.
 
-A counter that is given `memory` counts until its table has that size, spills it as a run, and goes on with an empty
-one. Merging reads all runs at once from front to back and writes the columns of the sum, so neither is ever in memory.
-Both are compiled, and without that part no table can spill. The files have no names: they are gone with the process,
-however it ends. They lie beside the kept counts, in the folder that BPE_HARNESS_CACHE moves, where the result will need
-the room anyway.
+A counter that is given `memory` counts until its table has that size, spills it as a run, and goes
+on with an empty one. Merging reads all runs at once from front to back and writes the columns of
+the sum, so neither is ever in memory. Both are compiled, and without that part no table can spill.
+The files have no names: they are gone with the process, however it ends. They lie beside the kept
+counts, in the folder that BPE_HARNESS_CACHE moves, where the result will need the room anyway.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from variants.native import built
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SHARE_OF_A_TABLE = 0.4
-"""How much of the memory a table may have before it is spilled: sorting and growing need the rest."""
+"""How much of the memory a table may have before it is spilled: sorting and growing need the
+rest.
+"""
 
 BYTES_OF_A_COUNT = 32
 
@@ -71,12 +73,19 @@ def unnamed_files(number: int) -> Iterator[list[BinaryIO]]:
 
 
 class Overflow:
-    """A dictionary of words that is emptied into a run whenever it has grown to its share of `memory` (None: never)."""
+    """A dictionary of words that is emptied into a run whenever it has grown to its share of
+    `memory` (None: never).
+    """
 
     def __init__(
-        self, words: dict[Any, int], memory: int | None, columns: Callable[[], WordCounts] | None = None
+        self,
+        words: dict[Any, int],
+        memory: int | None,
+        columns: Callable[[], WordCounts] | None = None,
     ) -> None:
-        """`columns` makes word counts of what is in `words` at the moment, where these are not bytes."""
+        """`columns` makes word counts of what is in `words` at the moment, where these are not
+        bytes.
+        """
         if memory is not None and memory < 1:
             raise ValueError(f"memory is {memory}; it is a number of bytes of 1 or more")
         self.words = words
@@ -92,7 +101,10 @@ class Overflow:
         new = islice(reversed(self.words), len(self.words) - self.known)
         self.bytes_of_words += sum(map(sys.getsizeof, new))
         self.known = len(self.words)
-        return self.bytes_of_words + BYTES_OF_A_COUNT * self.known + sys.getsizeof(self.words) > self.largest
+        return (
+            self.bytes_of_words + BYTES_OF_A_COUNT * self.known + sys.getsizeof(self.words)
+            > self.largest
+        )
 
     def empty(self) -> None:
         self.spill.add(self.columns())
@@ -100,7 +112,9 @@ class Overflow:
         self.known = self.bytes_of_words = 0
 
     def word_counts(self, meter: Meter) -> WordCounts:
-        """All words: as they are in the dictionary if it never was full, else the sum of the runs."""
+        """All words: as they are in the dictionary if it never was full, else the sum of the
+        runs.
+        """
         if not self.spill.runs:
             return self.columns()
         self.empty()
@@ -108,7 +122,9 @@ class Overflow:
 
 
 def spill_folder() -> str:
-    """The folder for runs, made if need be; and as many open files as the system lets a process have."""
+    """The folder for runs, made if need be; and as many open files as the system lets a process
+    have.
+    """
     folder = os.path.join(cache_folder(), "spilled")  # noqa: PTH118
     os.makedirs(folder, exist_ok=True)  # noqa: PTH103
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -132,7 +148,9 @@ def run_in(content: memoryview) -> WordCounts:
 
 def write_run(word_counts: WordCounts, file: BinaryIO) -> None:
     """Write the words in the order of their bytes: their number, offsets, counts, bytes."""
-    built("_word_runs").write_run(word_counts.data, word_counts.offsets, word_counts.counts, file.fileno())
+    built("_word_runs").write_run(
+        word_counts.data, word_counts.offsets, word_counts.counts, file.fileno()
+    )
 
 
 def merge(runs: Sequence[WordCounts], data: BinaryIO, offsets: BinaryIO, counts: BinaryIO) -> None:

@@ -1,4 +1,6 @@
-"""The compiled parts and the one way to them: what is not built is not available, and nothing runs instead."""
+"""The compiled parts and the one way to them: what is not built is not available, and nothing runs
+instead.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ FOLDER = Path(__file__).parent
 
 
 def built(module: str) -> Any:
-    """The compiled module of that name. Raises Unavailable, with what would bring it, where it is missing."""
+    """The compiled module of that name. Raises Unavailable, with what would bring it, where it is
+    missing.
+    """
     try:
         return importlib.import_module(f"variants.native.{module}")
     except ImportError as error:
@@ -23,7 +27,8 @@ def built(module: str) -> Any:
 
 
 def loading(*modules: str, optional: Iterable[str] = ()) -> Callable[[], None]:
-    """A variant's `before_the_clock()`: loads the compiled modules that it calls, which is not work on a corpus.
+    """A variant's `before_the_clock()`: loads the compiled modules that it calls, which is not work
+    on a corpus.
 
     Those that are `optional`, by their whole names, may be missing until they are called.
     """
@@ -39,7 +44,9 @@ def loading(*modules: str, optional: Iterable[str] = ()) -> Callable[[], None]:
 
 
 def why_missing(module: str) -> str:
-    """Why a compiled module cannot be had: it was built for another interpreter than this one, or not at all."""
+    """Why a compiled module cannot be had: it was built for another interpreter than this one, or
+    not at all.
+    """
     builds = sorted(path.name.split(".")[1] for path in FOLDER.glob(f"{module}.*.so"))
     this = str(sys.implementation.cache_tag)
     if builds and not any(build.startswith(f"{this}-") for build in builds):

@@ -1,9 +1,10 @@
 """Outside trainers under the contract of a file trainer, each fed as its authors mean it to be fed.
 
-What they share is written here once: finding the package, refusing what it cannot do, and the text as it takes it. The
-merges of a peer are its own. Where it has one of the contract's tie-breaks they must be identical to everybody's, and
-any other question is refused, because an answer to it would only look like a comparison. Where its own is none of
-these, the default of `tie_break` is None, and its merges are replayed against the true counts instead.
+What they share is written here once: finding the package, refusing what it cannot do, and the text
+as it takes it. The merges of a peer are its own. Where it has one of the contract's tie-breaks they
+must be identical to everybody's, and any other question is refused, because an answer to it would
+only look like a comparison. Where its own is none of these, the default of `tie_break` is None, and
+its merges are replayed against the true counts instead.
 """
 
 from __future__ import annotations
@@ -24,11 +25,20 @@ from typing import Any, AnyStr
 
 import regex
 
-from variants.contract import GPT2_CHARACTERS, NULL_METER, Corpus, FileTrainer, Merge, TieBreak, Unavailable
+from variants.contract import (
+    GPT2_CHARACTERS,
+    NULL_METER,
+    Corpus,
+    FileTrainer,
+    Merge,
+    TieBreak,
+    Unavailable,
+)
 from variants.counting.pretokenize import read_chunks, split_documents
 from variants.feeding import BY_THE_PATTERN, CUT_OUT, Feeding
 
-# Private to whoever uses them: what a text does not hold among these can stand between its pre-tokens.
+# Private to whoever uses them: what a text does not hold among these can stand between its
+# pre-tokens.
 DIVIDERS = [chr(code) for code in range(0xE000, 0xE020)]
 BYTES = [bytes((byte,)) for byte in range(256)]
 
@@ -37,8 +47,8 @@ BYTES = [bytes((byte,)) for byte in range(256)]
 class Peer:
     """An outside trainer, its package (None where that is not installed), and what it supports.
 
-    `own` are its tie-breaks among the contract's; `ties` says in words which of equally frequent pairs it takes.
-    `patterns` are those that it knows, by name, if it knows only some.
+    `own` are its tie-breaks among the contract's; `ties` says in words which of equally frequent
+    pairs it takes. `patterns` are those that it knows, by name, if it knows only some.
     """
 
     name: str
@@ -56,11 +66,13 @@ class Peer:
 
     def __post_init__(self) -> None:
         self.package: Any = None
-        with contextlib.suppress(ImportError), contextlib.redirect_stdout(io.StringIO()):  # some greet
+        # some greet
+        with contextlib.suppress(ImportError), contextlib.redirect_stdout(io.StringIO()):
             self.package = importlib.import_module(self.module)
 
     def trainer(self, learn: Callable[..., list[Merge]]) -> Callable[..., list[Merge]]:
-        """`learn` as a trainer: it gets the corpus, the number of merges, and what it names of the keywords.
+        """`learn` as a trainer: it gets the corpus, the number of merges, and what it names of the
+        keywords.
 
         The trainer raises Unavailable if the package is missing or lacks a needed feature.
         """
@@ -86,15 +98,21 @@ class Peer:
         return train
 
     def check(self, corpus: Corpus, tie_break: TieBreak | None, min_count: int) -> None:
-        """Raise Unavailable, with what to do, if the package is missing or lacks a needed feature."""
+        """Raise Unavailable, with what to do, if the package is missing or lacks a needed
+        feature.
+        """
         reason = ""
         if self.package is None:
             reason = "is not installed; python -m pip install -e '.[peers]' installs it"
         elif not self.own and tie_break is not None:
-            reason = f"breaks ties by no rule of tie_break's: it takes {self.ties}; set tie_break=own"
+            reason = (
+                f"breaks ties by no rule of tie_break's: it takes {self.ties}; set tie_break=own"
+            )
         elif self.own and tie_break not in self.own:
             names = " or ".join(each.value for each in self.own)
-            reason = f"does not break ties by {tie_break and tie_break.value}; set tie_break={names}"
+            reason = (
+                f"does not break ties by {tie_break and tie_break.value}; set tie_break={names}"
+            )
         elif min_count > 1 and not self.has_minimum:
             reason = f"has no least count of a pair; leave out min_count={min_count}"
         elif self.patterns and corpus.pattern not in self.patterns.values():
@@ -115,7 +133,8 @@ class Peer:
 
 
 def wait_for_other_threads() -> None:
-    """Return when no other thread of this process computes: what a package leaves to its pool is its own work as well.
+    """Return when no other thread of this process computes: what a package leaves to its pool is
+    its own work as well.
 
     Where the system does not tell, it returns at once.
     """
@@ -128,7 +147,10 @@ def any_other_computes() -> bool:
     for thread in glob.glob("/proc/self/task/*/stat"):  # noqa: PTH207
         with contextlib.suppress(OSError), open(thread, "rb") as file:  # noqa: PTH123
             number, _, rest = file.read().partition(b" ")
-            if int(number) != threading.get_native_id() and rest.rpartition(b")")[2].split()[0] in (b"R", b"D"):
+            if int(number) != threading.get_native_id() and rest.rpartition(b")")[2].split()[0] in (
+                b"R",
+                b"D",
+            ):
                 return True
     return False
 
@@ -142,10 +164,12 @@ def documents(corpus: Corpus) -> Iterator[str]:
 
 
 def whole_text(package: str, corpus: Corpus) -> tuple[str, str]:
-    """The corpus as one string, with a pattern that finds its pre-tokens there: for a package that takes one string.
+    """The corpus as one string, with a pattern that finds its pre-tokens there: for a package that
+    takes one string.
 
-    A single document is taken as it is, with the corpus' own pattern. No pre-token may reach from one document into the
-    next, nor look at it, so those of several documents are cut here and divided by a character that none of them holds.
+    A single document is taken as it is, with the corpus' own pattern. No pre-token may reach from
+    one document into the next, nor look at it, so those of several documents are cut here and
+    divided by a character that none of them holds.
     """
     assert corpus.pattern is not None, "raw bytes were refused"
     texts = list(documents(corpus))
@@ -153,9 +177,13 @@ def whole_text(package: str, corpus: Corpus) -> tuple[str, str]:
         return "".join(texts), corpus.pattern
     divider = next((each for each in DIVIDERS if not any(each in text for text in texts)), None)
     if divider is None:
-        raise Unavailable(f"{package} takes one string, and nothing is left to divide its documents by")
+        raise Unavailable(
+            f"{package} takes one string, and nothing is left to divide its documents by"
+        )
     pre_tokens = regex.compile(corpus.pattern)
-    return divider.join(found.group() for text in texts for found in pre_tokens.finditer(text)), f"[^{divider}]+"
+    return divider.join(
+        found.group() for text in texts for found in pre_tokens.finditer(text)
+    ), f"[^{divider}]+"
 
 
 def spelled(token: str) -> bytes:
@@ -164,11 +192,13 @@ def spelled(token: str) -> bytes:
 
 
 def merges_of(tokens: list[AnyStr], single: int = 256) -> list[tuple[AnyStr, AnyStr]]:
-    """Find the merge that made each token, in the order of their ids; no merge made the first `single`.
+    """Find the merge that made each token, in the order of their ids; no merge made the first
+    `single`.
 
-    It is for packages that tell what they have learned and not what it was made of. Two different merges never give the
-    same bytes, and a token's parts are what the merges before it leave of its bytes. Finding them is some hundredths of
-    the time of training, and is measured with it, since nobody can have the merges without.
+    It is for packages that tell what they have learned and not what it was made of. Two different
+    merges never give the same bytes, and a token's parts are what the merges before it leave of its
+    bytes. Finding them is some hundredths of the time of training, and is measured with it, since
+    nobody can have the merges without.
 
     >>> merges_of([*BYTES, b"ab", b"abab"])
     [(b'a', b'b'), (b'ab', b'ab')]
@@ -178,7 +208,9 @@ def merges_of(tokens: list[AnyStr], single: int = 256) -> list[tuple[AnyStr, Any
 
 
 def parts_of(token: AnyStr, rank: int, rank_of: dict[AnyStr, int]) -> tuple[AnyStr, AnyStr]:
-    """The two parts that a token was made of: the only two known ones, or those that earlier merges leave of it."""
+    """The two parts that a token was made of: the only two known ones, or those that earlier merges
+    leave of it.
+    """
     possible = [
         (token[:cut], token[cut:])
         for cut in range(1, len(token))

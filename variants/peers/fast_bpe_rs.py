@@ -1,4 +1,6 @@
-"""fast-bpe-rs: `BPE.train`, fed whole documents. It tells tokens one by one and not what they were made of."""
+"""fast-bpe-rs: `BPE.train`, fed whole documents. It tells tokens one by one and not what they were
+made of.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from variants.contract import Corpus, Merge, TieBreak
 from variants.feeding import SMALLEST_IDS
 from variants.peers import BYTES, Peer, documents, merges_of
 
-PEER = Peer("fast-bpe-rs", "fast_bpe_rs", "BPE.train, a string for each document", SMALLEST_IDS, [TieBreak.RAW_BYTES])
+PEER = Peer(
+    "fast-bpe-rs",
+    "fast_bpe_rs",
+    "BPE.train, a string for each document",
+    SMALLEST_IDS,
+    [TieBreak.RAW_BYTES],
+)
 feeding = PEER.feeding
 
 
@@ -16,7 +24,8 @@ feeding = PEER.feeding
 def train(corpus: Corpus, num_merges: int) -> list[Merge]:
     """Train on the documents of a corpus.
 
-    In a run of one token of odd length it does not replace from the left, so that its counts are wrong from there on.
+    In a run of one token of odd length it does not replace from the left, so that its counts are
+    wrong from there on.
     """
     tokenizer = PEER.package.BPE(corpus.pattern)
     tokenizer.train(256 + num_merges, list(documents(corpus)))

@@ -1,7 +1,8 @@
 """gigabpe: `train_bpe`, which reads the file itself, as Hugging Face's own way with files does.
 
-It looks for pre-tokens line by line, so that blanks before a line's end make other words than in the whole text, and
-takes special tokens for text. Under the pattern gpt2_lines, which cuts any text so, its merges are everybody's.
+It looks for pre-tokens line by line, so that blanks before a line's end make other words than in
+the whole text, and takes special tokens for text. Under the pattern gpt2_lines, which cuts any text
+so, its merges are everybody's.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ PEER = Peer(
 def train(corpus: Corpus, num_merges: int, *, threads: int = 1) -> list[Merge]:
     """Train on a file.
 
-    Its alphabet is that of the bytes that it meets, so that a vocabulary for all 256 has room for more merges, which
-    are left out here.
+    Its alphabet is that of the bytes that it meets, so that a vocabulary for all 256 has room for
+    more merges, which are left out here.
     """
-    _, learned = PEER.package.train_bpe([corpus.path], 256 + num_merges, pretokenizer="bytelevel", threads=threads)
+    _, learned = PEER.package.train_bpe(
+        [corpus.path], 256 + num_merges, pretokenizer="bytelevel", threads=threads
+    )
     return [(spelled(left), spelled(right)) for left, right in learned[:num_merges]]
 
 

@@ -1,4 +1,6 @@
-"""gigatoken: `train_bpe`, which reads the file itself and takes one special token, as what separates documents."""
+"""gigatoken: `train_bpe`, which reads the file itself and takes one special token, as what
+separates documents.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,19 @@ feeding = PEER.feeding
 
 
 @PEER.trainer
-def train(corpus: Corpus, num_merges: int, *, tie_break: TieBreak = TieBreak.HUGGINGFACE) -> list[Merge]:
+def train(
+    corpus: Corpus, num_merges: int, *, tie_break: TieBreak = TieBreak.HUGGINGFACE
+) -> list[Merge]:
     """Train on a file.
 
-    When no pair is left it goes on with pairs that are not there, so that its merges are then wrong.
+    When no pair is left it goes on with pairs that are not there, so that its merges are then
+    wrong.
     """
     specials = list(corpus.special_tokens)
     if len(specials) > 1:
-        raise Unavailable(f"gigatoken takes one special token between documents, not {len(specials)}")
+        raise Unavailable(
+            f"gigatoken takes one special token between documents, not {len(specials)}"
+        )
     source = PEER.package.TextFileSource([corpus.path], specials[0] if specials else None)
     vocab_size = 256 + len(specials) + num_merges
     _, merges = PEER.package.train_bpe(source, vocab_size, specials, tie_breaking=RULES[tie_break])

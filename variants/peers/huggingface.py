@@ -1,8 +1,8 @@
 """Hugging Face tokenizers: `BpeTrainer`, fed whole documents.
 
-Its own way with files cuts them into lines before it looks for pre-tokens, so blanks before a line's end become other
-words. Given documents as strings it sees the text that everybody sees. GPT-2's pattern is built into its byte-level
-pre-tokenizer; any other is a splitter before it.
+Its own way with files cuts them into lines before it looks for pre-tokens, so blanks before a
+line's end become other words. Given documents as strings it sees the text that everybody sees.
+GPT-2's pattern is built into its byte-level pre-tokenizer; any other is a splitter before it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def train(corpus: Corpus, num_merges: int, *, min_count: int = 1, threads: int =
         vocab_size=256 + num_merges,
         min_frequency=min_count,
         show_progress=False,
-        # The specials are cut out already, so that none is in its way; all 256 bytes get the ids that decide ties.
+        # The specials are cut out already, so that none is in its way; all 256 bytes get the ids
+        # that decide ties.
         special_tokens=[],
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
     )
@@ -51,12 +52,18 @@ def train(corpus: Corpus, num_merges: int, *, min_count: int = 1, threads: int =
 
 
 def feeding(corpus: Corpus) -> Feeding:
-    built_in = "GPT-2's pattern built into ByteLevel" if corpus.pattern == GPT2_PATTERN else "the pattern as a splitter"
+    built_in = (
+        "GPT-2's pattern built into ByteLevel"
+        if corpus.pattern == GPT2_PATTERN
+        else "the pattern as a splitter"
+    )
     return PEER.feeding(corpus)._replace(pre_tokens=f"itself, {built_in}")
 
 
 def pre_tokenizer(corpus: Corpus) -> Any:
-    """What splits a document as the corpus' pattern does, then writes bytes as GPT-2's characters."""
+    """What splits a document as the corpus' pattern does, then writes bytes as GPT-2's
+    characters.
+    """
     known = PEER.package.pre_tokenizers
     assert corpus.pattern is not None, "raw bytes were refused"
     if corpus.pattern == GPT2_PATTERN:
@@ -66,5 +73,7 @@ def pre_tokenizer(corpus: Corpus) -> Any:
     try:
         matches = known.Split(PEER.package.Regex(expression), behavior="removed", invert=True)
     except Exception as error:  # it raises no narrower one
-        raise Unavailable(f"{PEER.name} cannot read the pattern {corpus.pattern!r}: {error}; choose another") from error
+        raise Unavailable(
+            f"{PEER.name} cannot read the pattern {corpus.pattern!r}: {error}; choose another"
+        ) from error
     return known.Sequence([matches, known.ByteLevel(add_prefix_space=False, use_regex=False)])

@@ -1,4 +1,6 @@
-"""rustbpe: `train_from_iterator`, fed whole documents. It tells tokens in order and not what they were made of."""
+"""rustbpe: `train_from_iterator`, fed whole documents. It tells tokens in order and not what they
+were made of.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ feeding = PEER.feeding
 
 @PEER.trainer
 def train(corpus: Corpus, num_merges: int) -> list[Merge]:
-    """Train on the documents of a corpus. It counts in 32 bits: beyond 2**31 - 1 its counts are wrong."""
+    """Train on the documents of a corpus. It counts in 32 bits: beyond 2**31 - 1 its counts are
+    wrong.
+    """
     tokenizer = PEER.package.Tokenizer()
     tokenizer.train_from_iterator(documents(corpus), 256 + num_merges, pattern=corpus.pattern)
     return merges_of([bytes(token) for token, _ in tokenizer.get_mergeable_ranks()])

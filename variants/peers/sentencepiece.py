@@ -1,8 +1,10 @@
-"""SentencePiece's BPE, fed the file: it reads lines, cuts them at blanks, scripts and digits, and merges characters.
+"""SentencePiece's BPE, fed the file: it reads lines, cuts them at blanks, scripts and digits, and
+merges characters.
 
-That is its own work and not the one that is defined, so its merges are others by design. What can be made the same is:
-the text as it is, without normalisation and without a blank put before a line, the 256 bytes in the vocabulary, special
-tokens that are never part of a token, and the size of the vocabulary.
+That is its own work and not the one that is defined, so its merges are others by design. What can
+be made the same is: the text as it is, without normalisation and without a blank put before a line,
+the 256 bytes in the vocabulary, special tokens that are never part of a token, and the size of the
+vocabulary.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ LONGEST_LINE = 1 << 30
 
 @PEER.trainer
 def train(corpus: Corpus, num_merges: int, *, threads: int = 1) -> list[Merge]:
-    """Train on a file. The vocabulary holds its characters as well as the bytes, so there is room for fewer merges."""
+    """Train on a file. The vocabulary holds its characters as well as the bytes, so there is room
+    for fewer merges.
+    """
     model = io.BytesIO()
     PEER.package.SentencePieceTrainer.train(
         input=corpus.path,
@@ -50,18 +54,25 @@ def train(corpus: Corpus, num_merges: int, *, threads: int = 1) -> list[Merge]:
         minloglevel=2,
     )
     processor = PEER.package.SentencePieceProcessor(model_proto=model.getvalue())
-    return merges_behind([processor.id_to_piece(number) for number in range(processor.get_piece_size())], corpus)
+    return merges_behind(
+        [processor.id_to_piece(number) for number in range(processor.get_piece_size())], corpus
+    )
 
 
 def merges_behind(pieces: list[str], corpus: Corpus) -> list[Merge]:
-    """The merges behind its pieces, which stand in the order in which they were learned, the characters after them."""
+    """The merges behind its pieces, which stand in the order in which they were learned, the
+    characters after them.
+    """
     learned = [
         piece
         for piece in pieces[1:]  # the first is what it does not know
         if len(piece) > 1 and piece not in corpus.special_tokens and not BYTE_PIECE.fullmatch(piece)
     ]
     characters = sorted({character for piece in learned for character in piece})
-    return [(spelled(left), spelled(right)) for left, right in merges_of([*characters, *learned], len(characters))]
+    return [
+        (spelled(left), spelled(right))
+        for left, right in merges_of([*characters, *learned], len(characters))
+    ]
 
 
 def spelled(piece: str) -> bytes:
@@ -69,4 +80,6 @@ def spelled(piece: str) -> bytes:
 
 
 def feeding(corpus: Corpus) -> Feeding:
-    return PEER.feeding(corpus)._replace(by_design="it merges characters, not bytes, in words of its own")
+    return PEER.feeding(corpus)._replace(
+        by_design="it merges characters, not bytes, in words of its own"
+    )

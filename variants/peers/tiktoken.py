@@ -1,6 +1,8 @@
-"""tiktoken's educational trainer: `bpe_train`, fed one string, without the pictures that it draws of every merge.
+"""tiktoken's educational trainer: `bpe_train`, fed one string, without the pictures that it draws
+of every merge.
 
-It counts every pair of the whole text again at each merge. It tells tokens and not what they were made of.
+It counts every pair of the whole text again at each merge. It tells tokens and not what they were
+made of.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""turbobpe: `RegexTokenizer.train`, fed one string. It merges up to ten of the most frequent pairs in one pass.
+"""turbobpe: `RegexTokenizer.train`, fed one string. It merges up to ten of the most frequent pairs
+in one pass.
 
-Its authors call that approximate, and `batch_size=1` exact; what came of it in a run says the class of its merges.
+Its authors call that approximate, and `batch_size=1` exact; what came of it in a run says the class
+of its merges.
 """
 
 from __future__ import annotations
