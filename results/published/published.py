@@ -1,13 +1,15 @@
 """The published programs as a table, or their figures and claims beside records of ours, in
 Markdown.
 
-python results/published/published.py                    which variant each program is here
-python results/published/published.py results/series     theirs beside ours, and which claims hold
+python results/published/published.py                     which variant each program is here
+python results/published/published.py results/series      theirs beside ours, and which claims hold
+python results/published/published.py results/series --part 8    the same for one part
 
-With records the exit code is 0 if each claim that can be judged holds, 20 if one is refuted, 22 if
-none can be judged.
+With records the exit code is 0 if each claim that can be judged holds or is marked as refuted in
+claims.yaml, 20 if another is refuted, 22 if none can be judged.
 """
 
+import argparse
 import json
 import statistics
 import sys
@@ -36,23 +38,48 @@ TASK = (
     "host",
 )
 REFUTED, NOT_JUDGED = 20, 22
+KNOWN = "refuted here"
+"""The verdict on a claim that fails here for a reason that claims.yaml states."""
 
 Entry = dict[str, Any]
 
 
-def main(paths: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the tables; return the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("paths", nargs="*", metavar="FOLDER")
+    parser.add_argument("--part", type=int)
+    options = parser.parse_args(arguments)
+
     programs = {entry["program"]: entry for entry in read("series.yaml")["programs"]}
-    if not paths:
+    if not options.paths:
         print_table(*programs_table(programs))
         return 0
-    trained = [row for row in rows_of(paths) if row["status"] == "ok" and row["cell"] == "train"]
-    judged = [judge(claim, programs, trained) for claim in read("claims.yaml")["claims"]]
-    print_table(*figures_table(programs, trained))
-    print_table(*claims_table(judged))
-    sys.stdout.writelines(f"- {explain(judgement)}\n" for judgement in judged)
+
+    claims = read("claims.yaml")["claims"]
+    shown = programs
+    if options.part is not None:
+        shown = {name: one for name, one in programs.items() if one["part"] == options.part}
+        claims = [claim for claim in claims if part_of(claim, programs) == options.part]
+
+    rows = rows_of(options.paths)
+    trained = [row for row in rows if row["status"] == "ok" and row["cell"] == "train"]
+    judged = [judge(claim, programs, trained) for claim in claims]
+    print_table(*figures_table(shown, trained))
+    if judged:
+        print_table(*claims_table(judged))
+        sys.stdout.writelines(f"- {explain(judgement)}\n" for judgement in judged)
+
     verdicts = {judgement["verdict"] for judgement in judged}
-    return REFUTED if "refuted" in verdicts else 0 if "held" in verdicts else NOT_JUDGED
+    if "refuted" in verdicts:
+        return REFUTED
+    is_judged = not claims or verdicts & {"held", KNOWN}
+    return 0 if is_judged else NOT_JUDGED
+
+
+def part_of(claim: Entry, programs: dict[str, Entry]) -> int:
+    """Return the part whose idea the claim is about: the later of its two programs' parts."""
+    return max(programs[claim[side]]["part"] for side in ("slow", "fast"))
 
 
 def read(name: str) -> Any:
@@ -146,7 +173,7 @@ def judge(claim: Entry, programs: dict[str, Entry], rows: Sequence[Entry]) -> En
                 **judged,
                 "rows": (one, other),
                 "ours": ours,
-                "verdict": verdict(ours, claim["factor"]),
+                "verdict": verdict(ours, claim),
             }
     return judged
 
@@ -159,8 +186,10 @@ def pairs(slow: Entry, fast: Entry, rows: Sequence[Entry]) -> Iterator[tuple[Ent
                 yield one, other
 
 
-def verdict(ours: float, factor: float) -> str:
-    return "held" if ours >= factor else "refuted"
+def verdict(ours: float, claim: Entry) -> str:
+    if ours >= claim["factor"]:
+        return "held"
+    return KNOWN if "refuted" in claim else "refuted"
 
 
 def explain(judged: Entry) -> str:
@@ -171,7 +200,8 @@ def explain(judged: Entry) -> str:
         f"{row['variant']} {number(measured(row, quantity))} s of {quantity} ({row['started']})"
         for row, quantity in zip(judged["rows"], quantities, strict=True)
     ]
-    return f"{judged['says']}: {judged['verdict']} by {', '.join(rows)}. {' '.join(judged['because'].split())}"
+    reason = judged["refuted"] if judged["verdict"] == KNOWN else judged["because"]
+    return f"{judged['says']}: {judged['verdict']} by {', '.join(rows)}. {' '.join(reason.split())}"
 
 
 def figures_table(

@@ -138,6 +138,30 @@ def test_a_claim_holds_if_our_ratio_reaches_its_factor(
     assert "| 4.9 | 5 | refuted |" in capsys.readouterr().out
 
 
+def test_a_claim_with_a_stated_reason_is_refuted_here_without_failing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scan = {"seconds": {"max": 1.0}, "variant": "cpp_omp_v3"}
+    threads = {"seconds": {"max": 7.0}, "variant": "cpp_omp_v7"}
+    stored(tmp_path / "records.jsonl", [measured("x", 1.0) | scan, measured("x", 1.0) | threads])
+    assert SCRIPT["main"]([str(tmp_path), "--part", "6"]) == 0
+    assert "| 0.143 | 2 | refuted here |" in capsys.readouterr().out
+
+
+def test_a_part_shows_its_programs_and_the_claims_about_its_idea(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(tmp_path / "records.jsonl", [measured("naive", 5.0), measured("incremental", 1.0)])
+    assert SCRIPT["main"]([str(tmp_path), "--part", "1"]) == 0
+    first = capsys.readouterr().out
+    assert "bpe_v1_time" in first
+    assert "counting all pairs again" not in first
+    assert SCRIPT["main"]([str(tmp_path), "--part", "2"]) == 0
+    second = capsys.readouterr().out
+    assert "bpe_v1_time" not in second
+    assert "| counting all pairs again, against updating counts | merge | 13.7 | 5 | 5 | held |" in second
+
+
 @pytest.mark.parametrize("other", [{"vocab_size": 2000}, {"host": "another"}, {"data": "other"}])
 def test_rows_of_two_tasks_judge_nothing(tmp_path: Path, other: dict[str, Any]) -> None:
     assert judged(tmp_path, measured("naive", 8.0), measured("incremental", 1.0, **other)) == 22
