@@ -41,8 +41,8 @@ def documented() -> dict[tuple[str, str, str], str]:
     table: dict[tuple[str, str, str], str] = {}
     for row in rows:
         pattern, *cells = row.strip("| ").split(" | ")
-        for (engine, version), cell in zip(engines, cells, strict=True):
-            table[pattern.strip("`"), engine, version] = cell
+        for (engine, release), cell in zip(engines, cells, strict=True):
+            table[pattern.strip("`"), engine, release] = cell
     return table
 
 
