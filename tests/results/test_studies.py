@@ -159,7 +159,10 @@ def test_a_part_shows_its_programs_and_the_claims_about_its_idea(
     assert SCRIPT["main"]([str(tmp_path), "--part", "2"]) == 0
     second = capsys.readouterr().out
     assert "bpe_v1_time" not in second
-    assert "| counting all pairs again, against updating counts | merge | 13.7 | 5 | 5 | held |" in second
+    assert (
+        "| counting all pairs again, against updating counts | merge | 13.7 | 5 | 5 | held |"
+        in second
+    )
 
 
 @pytest.mark.parametrize("other", [{"vocab_size": 2000}, {"host": "another"}, {"data": "other"}])
