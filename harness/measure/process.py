@@ -38,15 +38,15 @@ from harness.measure.witness import (
     read_answer,
     without_answer,
 )
-from harness.worker import JOB, JOB_FOLDER, STOP, WORK, exchange
+from harness.worker import JOB, JOB_FOLDER, STANDARD_LIBRARY_FIRST, STOP, WORK, exchange
 
 __all__ = ["Answer", "Limits", "OnProgress", "measure"]
 
 SECONDS_BETWEEN_LOOKS, SECONDS_TO_STOP = 0.1, 3.0
 MOST_IN_A_LINE = 200
-# The worker, as by -m, but nothing that lies in the current folder can replace what it imports.
+# The worker, as by -m, but the standard library comes before the current folder.
 START = (
-    "import sys; sys.path[:] = filter(None, sys.path); import runpy; "
+    f"{STANDARD_LIBRARY_FIRST}import runpy; "
     "runpy.run_module(sys.argv.pop(), None, '__main__', True)"
 )
 BEFORE_THE_IMPORT = (

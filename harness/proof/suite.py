@@ -47,14 +47,11 @@ from harness.proof.checks import (
 )
 from harness.proof.counter_checks import counter_checks, random_file
 from harness.proof.trainer_checks import random_call, trainer_checks
-from harness.worker import CHANNEL
+from harness.worker import BEHIND_THE_STANDARD_LIBRARY, CHANNEL, STANDARD_LIBRARY_FIRST
 from harness.worker.calling import parameters_of, reads_corpus
 from variants.contract import TieBreak, Unavailable
 
-# Nothing in the current folder can shadow what it imports.
-CHILD = (
-    "import sys; sys.path[:] = filter(None, sys.path); from harness.proof.suite import main; main()"
-)
+CHILD = f"{STANDARD_LIBRARY_FIRST}from harness.proof.suite import main; main()"
 SECONDS_FOR_AN_IMPORT = 120.0
 SECONDS_FOR_A_CHECK = 600.0
 SECONDS_TO_END = 2.0
@@ -93,7 +90,7 @@ def main() -> None:
     os.dup2(2, 1)  # targets print
     request, folder, places = line.recv()
     os.chdir(folder)
-    sys.path[:0] = [place for place in places if place not in sys.path]
+    sys.path[BEHIND_THE_STANDARD_LIBRARY] = [place for place in places if place not in sys.path]
 
     def send(**message: Any) -> None:
         line.send_bytes(json.dumps(message).encode())

@@ -14,3 +14,12 @@ JOB, WORK, STOP, ANSWER = "job.json", "work.json", "stop", "answer.json"
 """Files in that folder: what a process needs before the import, the rest of its job, a request to
 stop, the answer.
 """
+STANDARD_LIBRARY_FIRST = (
+    "import os, sys; LIBRARY = os.path.dirname(os.__file__); sys.path[:] = "
+    "[LIBRARY, os.path.join(LIBRARY, 'lib-dynload'), *filter(None, sys.path)]; "
+)
+"""What a process runs first, so that no file of the current folder or of PYTHONPATH replaces a module
+of the standard library.
+"""
+BEHIND_THE_STANDARD_LIBRARY = slice(2, 2)
+"""Where `sys.path` of such a process takes further folders."""

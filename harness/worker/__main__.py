@@ -25,7 +25,16 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from harness.worker import ANSWER, CHANNEL, JOB, JOB_FOLDER, STOP, WORK, exchange
+from harness.worker import (
+    ANSWER,
+    BEHIND_THE_STANDARD_LIBRARY,
+    CHANNEL,
+    JOB,
+    JOB_FOLDER,
+    STOP,
+    WORK,
+    exchange,
+)
 from harness.worker.calling import (
     OWN,
     StoppableMeter,
@@ -60,7 +69,7 @@ def main() -> None:
     folder = Path(os.environ[JOB_FOLDER])
     job = json.loads((folder / JOB).read_text())
     channel = Channel(int(os.environ[CHANNEL]))
-    sys.path[:0] = job["import_from"]
+    sys.path[BEHIND_THE_STANDARD_LIBRARY] = job["import_from"]
     os.chdir(job["folder"])
     if job["memory_limit"] is not None:
         set_backstop(job["memory_limit"] + BACKSTOP_BYTES)

@@ -382,7 +382,8 @@ def test_no_file_of_the_tree_replaces_an_import_of_the_measured_process(
 ) -> None:
     tree = tmp_path / "tree"
     (tree / "harness").mkdir(parents=True)
-    for name in ("json.py", "contextlib.py", "runpy.py", "sitecustomize.py", "harness/__init__.py"):
+    modules = ("json", "contextlib", "runpy", "sitecustomize", "heapq", "queue", "os")
+    for name in (*(f"{module}.py" for module in modules), "harness/__init__.py"):
         (tree / name).write_text("raise RuntimeError('replaced')\n")
     (tree / "mine.py").write_text("from variants.heap import train\n")
     monkeypatch.chdir(tree)

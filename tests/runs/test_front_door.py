@@ -123,6 +123,34 @@ def test_a_full_disk_costs_the_records_but_not_the_table(harness: FrontDoor) -> 
     )
 
 
+AS_A_SCRIPT = """
+import sys
+sys.path.remove("")  # as in a console script, which does not look into the current folder
+from harness.__main__ import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("variants=mine:train", "data.path=text.txt", SMALL),
+        ("conformance", "mine:train", "--only", "*tie*"),
+    ],
+    ids=["a run", "conformance"],
+)
+def test_no_file_of_the_folder_replaces_the_standard_library(
+    harness: FrontDoor, command: Sequence[str]
+) -> None:
+    for name in ("queue.py", "heapq.py", "colorsys.py"):
+        (harness.folder / name).write_text("raise RuntimeError('replaced')\n")
+    (harness.folder / "mine.py").write_text("import colorsys\nfrom variants.heap import train\n")
+    code, out, err = harness.ended(*command, program=["-c", AS_A_SCRIPT])
+    assert (code, err) == (0, "")
+    assert re.search("identical|conforms", out)
+
+
 # Where the output goes.
 
 
