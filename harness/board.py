@@ -21,9 +21,9 @@ from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
-from harness.records.fields import together
 from harness.results.charts import dots
 from harness.results.drawing import same_picture, save
+from harness.results.fields import together
 from harness.results.legend import Legend, failures
 from harness.results.rows import NOT_MEASURED, Row, ratio_of, rows, times_of
 from harness.results.selection import records_of, unlike

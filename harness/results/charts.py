@@ -15,7 +15,7 @@ from typing import NamedTuple
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import counted_text, ratio_text, seconds_text
-from harness.records.fields import together
+from harness.results.fields import together
 from harness.results.legend import Legend, doubtful, failures, join_names
 from harness.results.rows import (
     AT_LEAST,

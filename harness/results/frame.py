@@ -13,8 +13,8 @@ from rich.console import Console
 
 from harness.common.sheet import print_sheets, sheets_to_html_part
 from harness.proof import UNPROVED, WRONG
-from harness.records.fields import Record, value_at
 from harness.records.schema import PHASES
+from harness.results.fields import Record, value_at
 from harness.results.rows import TALLIES, Row, rows
 from harness.results.tables import tables
 

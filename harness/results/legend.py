@@ -12,8 +12,8 @@ from typing import Any
 from harness.common.sheet import Column
 from harness.common.units import bytes_text, count_text, counted_text, duration_text, one_line
 from harness.proof import BY_DESIGN, UP_TO_TIES, WRONG
-from harness.records.fields import COLUMNS, FIELD, Field, together
 from harness.records.file import unfinished_note
+from harness.results.fields import COLUMNS, FIELD, Field, together
 from harness.results.rows import MOST_UNSURE, NOT_MEASURED, UNPROVED_MARK, Row, is_slower
 
 MOST_NOTES, MOST_NAMED = 3, 4

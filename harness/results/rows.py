@@ -17,8 +17,8 @@ from harness.common import units
 from harness.common.comparison import compare, sample_of, spread
 from harness.common.errors import Refusal
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
-from harness.records.fields import DECISIVE, WORK, Record, cell_of, facts_of, together
 from harness.records.schema import BY_ITSELF, PHASES
+from harness.results.fields import DECISIVE, WORK, Record, cell_of, facts_of, together
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES, GREATEST_BYTES
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text, count_text
-from harness.records.fields import FIELD, together
 from harness.results import charts
 from harness.results.charts import (
     INK,
@@ -26,6 +25,7 @@ from harness.results.charts import (
     log_range,
     look_of,
 )
+from harness.results.fields import FIELD, together
 from harness.results.legend import Legend, failures
 from harness.results.rows import MEASURED, SAMPLED, Row
 from harness.results.selection import panel_title, tasks_of

@@ -13,8 +13,8 @@ from typing import Any
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text
-from harness.records.fields import DECISIVE, FIELD, Record, cell_of, together
 from harness.records.file import read_records
+from harness.results.fields import DECISIVE, FIELD, Record, cell_of, together
 from harness.results.rows import Row, rows
 
 DEFAULT_RESULTS = "results/local"

@@ -14,7 +14,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
 from harness.common.units import count_text
-from harness.records.fields import (
+from harness.results.fields import (
     FIELDS,
     Difference,
     Key,

@@ -13,8 +13,8 @@ from measured import measured, stored
 from shown import FORMS
 
 from harness.common.errors import MISMATCH, USAGE, Refusal
-from harness.records.fields import FIELDS, WORK, Field, cell_of, differences
 from harness.records.file import Record
+from harness.results.fields import FIELDS, WORK, Field, cell_of, differences
 from harness.results.legend import Legend
 from harness.results.rows import MEASURED, Ratio, against, incomparable, rows
 from harness.results.tables import compared, fields_of, pivot_sheet
