@@ -69,12 +69,14 @@ def command(arguments: Sequence[str]) -> int:
 
 def show(records: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
     """Print a table for each task, and the notes."""
+    from rich.console import Console
+
     from harness.common.console import terminal_text
-    from harness.common.sheet import PatientConsole, print_sheets
+    from harness.common.sheet import print_sheets
     from harness.results.rows import rows
     from harness.results.tables import tables
 
-    console = PatientConsole()
+    console = Console()
     print_sheets(tables(rows(records)), console)
     for note in notes:
         console.print(terminal_text(note), soft_wrap=True, markup=False, highlight=False)

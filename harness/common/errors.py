@@ -82,22 +82,46 @@ def guarded(do: Callable[[], int], kept: str = RECORDED) -> int:
     # or the exit codes of children would be lost
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout = patient(sys.stdout)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # an unprintable name must not end a command
-    code = answered(do, kept)
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError:  # the reader has gone; or Python would report it at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return code
+
+    return answered(do, kept)
+
+
+class PatientOutput(io.FileIO):
+    """Standard output whose reader may leave early (`| head`): the command goes on to its verdict
+    and its files, and its exit code says what it decided.
+    """
+
+    is_lost = False
+
+    def write(self, content: Any) -> int:
+        """Write, or drop what nobody reads. Raises the first other OSError, such as a full disk."""
+        try:
+            if not self.is_lost:
+                return super().write(content)
+        except OSError as error:
+            self.is_lost = True
+            if not isinstance(error, BrokenPipeError):
+                raise
+        return memoryview(content).nbytes
+
+
+def patient(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    output = io.BufferedWriter(PatientOutput(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(output, stream.encoding, line_buffering=stream.isatty())
 
 
 def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
     try:
         try:
-            return do()
+            code = do()
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return code
         except BaseException:
             if end_signals:  # whatever a library turned it into
                 raise KeyboardInterrupt from None
@@ -108,8 +132,6 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
     except KeyboardInterrupt:
         say(f"interrupted; {kept}")
         return INTERRUPTED
-    except BrokenPipeError:
-        return OK
     except OSError as error:
         say(f"cannot go on ({error}); {kept}")
         return UNMEASURED

@@ -44,7 +44,7 @@ def print_sheets(sheets: Sequence[Sheet], console: Console | None = None) -> Non
     """Print one below the other, at full width if the console is not a terminal, else within its
     width.
     """
-    console = console or PatientConsole()
+    console = console or Console()
     for place, sheet in enumerate(sheets):
         _print_lines([""] if place else [], console)
         _print_lines([*sheet.caption, ""] if sheet.caption else [], console)
@@ -115,15 +115,6 @@ def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
 def _print_lines(lines: Sequence[str], console: Console) -> None:
     for line in lines:
         console.print(Text(terminal_text(line)), soft_wrap=not console.is_terminal)
-
-
-class PatientConsole(Console):
-    """A console whose reader may leave early (`| head`): the exit code is still that of what was
-    measured.
-    """
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
 
 
 # A page needs nothing else: no script, no font, no file beside it. All rules of style hold below

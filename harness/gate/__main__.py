@@ -81,17 +81,18 @@ def run(options: argparse.Namespace) -> int:
     else:
         evidence = observe(options)
     verdict = judge(evidence)
+    code = verdict.exit_code(options.treat_inconclusive)
+    if options.replay is None or options.output != OUTPUT:
+        content = json.dumps(as_json(verdict, evidence, code), ensure_ascii=False, indent=1) + "\n"
+        for name, text in ((store.VERDICT, content), (store.SUMMARY, markdown(verdict, evidence))):
+            write_whole(options.output / name, text.encode(), exit_code=errors.UNMEASURED)
+
     if options.accept:
         accepted = [
             finding.message for finding in verdict.findings if finding.message.endswith(ACCEPTED)
         ]
         tell("\n".join(accepted) or "the snapshot is unchanged")
     tell("\n".join(lines(verdict)))
-    code = verdict.exit_code(options.treat_inconclusive)
-    if options.replay is None or options.output != OUTPUT:
-        content = json.dumps(as_json(verdict, evidence, code), ensure_ascii=False, indent=1) + "\n"
-        for name, text in ((store.VERDICT, content), (store.SUMMARY, markdown(verdict, evidence))):
-            write_whole(options.output / name, text.encode(), exit_code=errors.UNMEASURED)
     return code
 
 

@@ -1,0 +1,87 @@
+"""Commands whose output nobody reads: they decide and write as always, and their code says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from measured import measured, stored
+from workbench import CHECKOUT
+
+from harness.gate.evidence import FILE_NAME, HEAD, Merges, Question, new_evidence
+from harness.gate.rule import read_card
+from harness.proof import WRONG
+from harness.proof.prove import Identity
+
+
+def code_of(folder: Path, *arguments: str) -> int:
+    """The exit code of a command whose reader has gone before it prints anything."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        process = subprocess.run(
+            [sys.executable, "-m", *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            check=False,
+            text=True,
+        )
+    finally:
+        os.close(writer)
+    assert "Traceback" not in process.stderr
+    assert "BrokenPipe" not in process.stderr
+    return process.returncode
+
+
+def evidence_of_wrong_merges(folder: Path) -> Path:
+    card = read_card("usual", ["tiers=[identity]"])
+    question = Question(msgspec.to_builtins(card), 1, "2026-01-01T00:00:00+00:00", HEAD, {})
+    evidence = new_evidence(folder / FILE_NAME, question)
+    wrong = Identity(WRONG, reason="merge 1: less frequent", merge=1)
+    evidence.add(Merges("heap", "letters", "ok", None, 5, "0" * 64, wrong))
+    return folder / FILE_NAME
+
+
+def test_failing_gate_fails_and_writes_its_verdict(tmp_path: Path) -> None:
+    evidence = evidence_of_wrong_merges(tmp_path)
+    code = code_of(tmp_path, "harness.gate", "--replay", str(evidence), "--output", "again")
+    assert code == 21
+    assert json.loads((tmp_path / "again/verdict.json").read_text())["exit_code"] == 21
+
+
+def test_broken_records_are_never_a_success(tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl").write_text("not a record\n" * 2000)
+    assert code_of(tmp_path, "harness.records", "check", str(tmp_path)) == 22
+
+
+@pytest.mark.parametrize("options", [(), ("--format", "csv")])
+def test_wrong_merges_are_never_a_success(tmp_path: Path, options: tuple[str, ...]) -> None:
+    path = stored(
+        tmp_path / "records.jsonl", [measured("heap", 1.0, status="mismatch", reason="wrong")]
+    )
+    assert code_of(tmp_path, "harness.table", str(path), *options) == 21
+
+
+def test_usage_without_a_reader_is_no_failure(tmp_path: Path) -> None:
+    assert code_of(tmp_path, "harness", "--help") == 0
+
+
+def test_output_that_cannot_be_written_is_no_success() -> None:
+    with Path(os.devnull).open("rb") as only_readable:
+        process = subprocess.run(
+            [sys.executable, "-m", "harness", "--help"],
+            cwd=CHECKOUT,
+            stdout=only_readable,
+            stderr=subprocess.PIPE,
+            check=False,
+            text=True,
+        )
+    assert process.returncode == 22
+    assert process.stderr.count("\n") == 1
