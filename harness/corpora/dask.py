@@ -50,6 +50,8 @@ INNOCENT = 1_000_000
 """How often a worker may die with a task before Dask gives the task up: the machine ends workers,
 not the task.
 """
+HERE = "127.0.0.1"
+"""Where the processes of this machine listen: a scheduler and its workers run whatever reaches them."""
 AGAIN = "run the same command again"
 STATES = (
     "ETag",
@@ -365,7 +367,7 @@ def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
         if address is None:
             quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
             address = opened.enter_context(
-                distributed.LocalCluster(n_workers=0, **quiet)
+                distributed.LocalCluster(n_workers=0, host=HERE, **quiet)
             ).scheduler_address
             replace_dead = opened.enter_context(
                 processes(address, params["workers"] or usable_cores())
@@ -400,16 +402,10 @@ def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
         tempfile.TemporaryDirectory(prefix=".", dir=counting.spill_folder()) as own,
         tempfile.TemporaryFile() as log,
     ):
-        command = [
-            sys.executable,
-            "-m",
-            "distributed.cli.dask_worker",
-            address,
-            "--no-nanny",
-            "--nthreads",
-            "1",
-        ]
-        command += ["--memory-limit", "0", "--no-dashboard", "--local-directory", own]
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", address]
+        command += ["--host", HERE, "--dashboard-address", f"{HERE}:0", "--no-dashboard"]
+        command += ["--no-nanny", "--nthreads", "1", "--memory-limit", "0"]
+        command += ["--local-directory", own]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         null, failures = subprocess.DEVNULL, 0
         running: list[subprocess.Popen[bytes]] = []

@@ -342,6 +342,23 @@ def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             process.wait(120)
 
 
+def listening(process: psutil.Process) -> set[str]:
+    """The addresses at which a process listens."""
+    connections = process.net_connections("inet")
+    return {each.laddr.ip for each in connections if each.status == psutil.CONN_LISTEN}
+
+
+@with_dask
+def test_scheduler_and_workers_listen_on_this_machine_only() -> None:
+    before = psutil.Process().children()
+    with dask.workers({**ALONE, "workers": 2}) as (client, _):
+        client.wait_for_workers(2, timeout=60)
+        workers = [child for child in psutil.Process().children() if child not in before]
+        assert len(workers) == 2
+        assert {*map(frozenset, map(listening, workers))} == {frozenset({"127.0.0.1"})}
+        assert listening(psutil.Process()) == {"127.0.0.1"}  # the scheduler
+
+
 @with_dask
 def test_killed_workers_change_no_count(tmp_path: Path) -> None:
     texts = mixed_files(tmp_path / "texts")
