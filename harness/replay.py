@@ -69,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(options: argparse.Namespace) -> int:
     paths = [options.merges] if options.against is None else [options.merges, options.against]
     files = [read_merges_file(path) for path in paths]
+    for path, file in zip(paths, files):
+        if not file.merges:
+            raise Refusal(f"{path} has no merge, so nothing in it is right or wrong; pass another")
     cell, settings = only_cell(options.data, options.overrides)
     if cell.tie_break == OWN:
         raise Refusal(

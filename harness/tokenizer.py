@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from harness.common.units import count_text
 from harness.corpora import CorpusFile
 from harness.tokenizers import check
 from harness.tokenizers.folder import FILES_OF, check_free, check_place, save
-from harness.tokenizers.model import Tokenizer, blocks_of, joined, load
+from harness.tokenizers.model import Tokenizer, blocks_of, ids_in_array, joined, load
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
 
 __all__ = ["Tokenizer", "load", "main", "train", "train_new_from_iterator"]
@@ -37,6 +38,7 @@ examples:
 
 exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
 engine gave up on a text or none could be tried, or a file cannot be read or written."""
+IDS_AT_ONCE = 1 << 16
 TOKENIZER = {
     "metavar": "TOKENIZER",
     "help": "a folder, tokenizer.json or tiktoken:NAME; for convert also ranks",
@@ -266,27 +268,24 @@ def _encode(options: argparse.Namespace) -> None:
 
 
 def _decode(options: argparse.Namespace) -> None:
-    sys.stdout.buffer.write(load(options.given).decode(_numbers(options.ids)))
+    tokenizer, ids = load(options.given), _numbers(options.ids)
+    for start in range(0, len(ids), IDS_AT_ONCE):
+        sys.stdout.buffer.write(tokenizer.decode(map(int, ids[start : start + IDS_AT_ONCE])))
     if sys.stdout.isatty():
         sys.stdout.write("\n")
 
 
-def _numbers(ids: str) -> list[int]:
-    try:
-        if ids.endswith(".npy"):
-            import numpy as np
-
-            return list(map(int, np.load(ids)))
-        return list(map(int, (sys.stdin.read() if ids == "-" else ids).split()))
-    except ValueError as error:
-        if ids.endswith(".npy"):
+def _numbers(ids: str) -> Any:
+    """The ids in a .npy file, in standard input, or in the text itself."""
+    if ids.endswith(".npy"):
+        return ids_in_array(Path(ids))
+    words = (sys.stdin.read() if ids == "-" else ids).split()
+    for word in words:
+        if not re.fullmatch(r"-?[0-9]{1,20}", word):
             raise Refusal(
-                f"{ids} is not an array of ids; pass one that encode --output wrote"
-            ) from error
-        wrong = str(error).rpartition(": ")[2]
-        raise Refusal(
-            f"{wrong} is not an id; write whole numbers with blanks between them"
-        ) from error
+                f"{word[:40]!r} is not an id; write whole numbers with blanks between them"
+            )
+    return list(map(int, words))
 
 
 def _convert(options: argparse.Namespace) -> None:

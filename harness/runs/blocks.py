@@ -428,7 +428,10 @@ def output_folders(cells: Sequence[TrainCell], save: Path, session: Session) -> 
     """
     from harness.tokenizers.folder import check_free, check_place
     from harness.tokenizers.forms import MANIFEST
+    from harness.tokenizers.learned import check_spellings
 
+    for cell in cells:
+        check_spellings(cell.reading.corpus.special_tokens)
     folders = {cells[0].key: save}
     if len(cells) > 1:
         folders = {key: save / name for key, name in folder_names(cells).items()}

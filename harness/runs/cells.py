@@ -380,9 +380,9 @@ def tokens_in(setting: str, value: str) -> list[bytes]:
     for line in filter(str.strip, written):
         try:
             tokens.append(json.loads(line, strict=False).encode())
-        except (ValueError, AttributeError) as error:
+        except (ValueError, AttributeError, RecursionError) as error:
             raise Refusal(
-                f'{place}{line} is not a JSON string such as "mov"; write \\\\ for a backslash'
+                f'{place}{line[:80]} is not a JSON string such as "mov"; write \\\\ for a backslash'
             ) from error
     return tokens
 

@@ -11,6 +11,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import EllipsisType
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.foreign import read_json
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (
     MANIFEST,
@@ -192,11 +194,15 @@ class _SpecialToken(msgspec.Struct):
     id: Id
 
 
+class _Pattern(msgspec.Struct):
+    regex: str | None
+
+
 class _Manifest(msgspec.Struct):
     schema: Literal[1]
     files: dict[str, str]
     special_tokens: list[_SpecialToken]
-    pattern: dict[str, str | None]
+    pattern: _Pattern
     ignore_merges: bool = False
 
 
@@ -237,10 +243,10 @@ def _completed(
     path: Path, pattern: Any, special_tokens: Specials, ignore_merges: bool = False
 ) -> Learned:
     """What vocab.json, with merges.txt, or ranks make with pattern and special tokens."""
-    check_special_tokens(special_tokens or ())
+    check_special_tokens(() if special_tokens is None else special_tokens)
     is_gpt2 = path.name == VOCAB
     ids: Mapping[Any, int] = parse(
-        path, msgspec.json.Decoder(dict[str, Id]).decode if is_gpt2 else forms.read_ranks
+        path, partial(read_json, kind=dict[str, Id]) if is_gpt2 else forms.read_ranks
     )
     if not isinstance(special_tokens, Mapping):
         if missing := [text for text in special_tokens or () if text not in ids]:
@@ -257,7 +263,7 @@ def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
     """What a manifest describes. Raises Refusal if it is damaged, or a file is not the one that it
     describes.
     """
-    about = parse(path, msgspec.json.Decoder(_Manifest).decode)
+    about: _Manifest = parse(path, partial(read_json, kind=_Manifest))
     names = [VOCAB, MERGES] if VOCAB in about.files else [RANKS]
     for name in names:
         if hashlib.sha256(parse(path.parent / name, bytes)).hexdigest() != about.files.get(name):
@@ -267,9 +273,9 @@ def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
             )
     special_tokens = {token.text: token.id for token in about.special_tokens}
     learned = _completed(
-        path.parent / names[0], about.pattern["regex"], special_tokens, about.ignore_merges
+        path.parent / names[0], about.pattern.regex, special_tokens, about.ignore_merges
     )
-    origin = parse(path, msgspec.json.Decoder(dict[str, Any]).decode)
+    origin = parse(path, partial(read_json, kind=dict[str, Any]))
     return learned, {key: value for key, value in origin.items() if key in ORIGIN}
 
 

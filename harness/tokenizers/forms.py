@@ -19,7 +19,8 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
-from harness.common.units import token_text
+from harness.common.foreign import BYTE_ORDER_MARK, read_json
+from harness.common.units import bytes_text, token_text
 from harness.tokenizers.learned import (
     BYTES,
     Learned,
@@ -32,15 +33,17 @@ from harness.tokenizers.learned import (
 from harness.tokenizers.pre_tokenizer import (
     BYTE_LEVEL,
     SPLIT,
+    PreTokenizer,
     own_spellings,
     pattern_of,
     to_ruby,
-    type_of,
 )
 from variants.contract import Merge
 
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 TOKENIZER_JSON, RANKS = "tokenizer.json", "ranks.tiktoken"
+LONGEST_SPELLING = 1 << 28
+"""Bytes that the tokens of one minbpe model may have together."""
 Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 Value = TypeVar("Value")
 
@@ -60,14 +63,23 @@ def merges_text(merges: Sequence[Merge]) -> bytes:
     return "".join(["#version: 0.2\n", *lines]).encode()
 
 
+def unix_lines(content: bytes) -> bytes:
+    """The content without a byte order mark, and with line ends as on Unix."""
+    return content.removeprefix(BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
+
+
 def _pairs(
     content: bytes, read: Callable[[str, str], Value], wrong: str, first: int = 1
 ) -> Iterator[Value]:
     """What `read` makes of the two parts of each line. Raises ValueError, with the line, if it
     cannot read one.
     """
-    for number, line in enumerate(content.rstrip(b"\n").split(b"\n"), 1):
-        if number < first or not content.strip(b"\n"):
+    lines = unix_lines(content).rstrip(b"\n").split(b"\n")
+    if lines == [b""]:
+        return
+
+    for number, line in enumerate(lines, 1):
+        if number < first:
             continue
         try:
             left, right = line.decode().split(" ")
@@ -82,7 +94,7 @@ def _merges(decode: Callable[[str], bytes], wrong: str, content: bytes) -> list[
     """Read a merge from each line, whose two tokens `decode` turns into bytes; skip a first line
     `#version`.
     """
-    first = 2 if content.startswith(b"#version") else 1
+    first = 2 if unix_lines(content).startswith(b"#version") else 1
     return list(_pairs(content, lambda left, right: (decode(left), decode(right)), wrong, first))
 
 
@@ -91,19 +103,28 @@ from_hexadecimal = partial(_merges, bytes.fromhex, "is not two tokens in hexadec
 
 
 def from_minbpe(content: bytes) -> list[Merge]:
-    """Pairs of ids below the pattern, a number of special tokens, and these."""
+    """Pairs of ids below the pattern, a number of special tokens, and these.
+
+    A line may double a token, so a file of 40 lines can spell a terabyte. Raises ValueError for one
+    that spells more than `LONGEST_SPELLING`, or has a broken line.
+    """
     try:
-        specials = int(content.split(b"\n")[2])
+        specials = int(unix_lines(content).split(b"\n")[2])
     except (IndexError, ValueError) as error:
         raise ValueError("line 3 is not a number of special tokens") from error
-    tokens = dict(enumerate(BYTES))
+    first, wrong = 4 + specials, "is not two ids of earlier tokens"
+    pairs = _pairs(content, lambda left, right: (int(left), int(right)), wrong, first)
 
-    def read(left: str, right: str) -> Merge:
-        merge = tokens[int(left)], tokens[int(right)]
-        tokens[len(tokens)] = merge[0] + merge[1]
-        return merge
-
-    return list(_pairs(content, read, "is not two ids of earlier tokens", 4 + specials))
+    tokens, merges, spelling = list(BYTES), list[Merge](), 0
+    for number, (left, right) in enumerate(pairs, first):
+        if not (0 <= left < len(tokens) and 0 <= right < len(tokens)):
+            raise ValueError(f"line {number} {wrong}: '{left} {right}'")
+        spelling += len(tokens[left]) + len(tokens[right])
+        if spelling > LONGEST_SPELLING:
+            raise ValueError(f"its tokens exceed {bytes_text(LONGEST_SPELLING)} at line {number}")
+        merges.append((tokens[left], tokens[right]))
+        tokens.append(tokens[left] + tokens[right])
+    return merges
 
 
 def from_ranks(content: bytes) -> list[Merge]:
@@ -170,6 +191,8 @@ class _Model(msgspec.Struct):
         """Refuse a model whose tokens are not bytes."""
         if self.type != "BPE":
             raise ValueError(f"its model is {self.type}; ours is byte-level BPE")
+        if isinstance(self.vocab, list):
+            raise ValueError("its vocab is a list; in BPE it is an object of ids")
         for key in ("continuing_subword_prefix", "end_of_word_suffix"):
             if value := getattr(self, key):
                 raise ValueError(f"its {key} is {value!r}; ours has none")
@@ -182,7 +205,7 @@ class TokenizerJson(msgspec.Struct, kw_only=True):
     truncation: Any = None
     padding: Any = None
     added_tokens: list[_AddedToken] = []
-    normalizer: Any = None
+    normalizer: PreTokenizer | None = None
     pre_tokenizer: Any = None
     post_processor: Any = None
     decoder: Any = None
@@ -200,7 +223,7 @@ class TokenizerJson(msgspec.Struct, kw_only=True):
         """
         if self.normalizer is not None:
             raise ValueError(
-                f"it changes the text first (normalizer {type_of(self.normalizer)}); ours never does"
+                f"it changes the text first (normalizer {self.normalizer.type}); ours never does"
             )
         for key in ("byte_fallback", "dropout"):
             if value := getattr(self.model, key):
@@ -208,7 +231,10 @@ class TokenizerJson(msgspec.Struct, kw_only=True):
         return pattern_of(self.pre_tokenizer)
 
 
-read_json = msgspec.json.Decoder(TokenizerJson).decode
+def tokenizer_in(content: bytes) -> TokenizerJson:
+    """The parts of a tokenizer.json. Raises ValueError, which names the part that is wrong."""
+    file: TokenizerJson = read_json(content, TokenizerJson)
+    return file
 
 
 def tokenizer_json(learned: Learned) -> bytes:
@@ -229,8 +255,13 @@ def tokenizer_json(learned: Learned) -> bytes:
         merges=[(spelled(left), spelled(right)) for left, right in learned.merges],
     )
     added = [_AddedToken(number, text) for number, text in special.items()]
-    steps = {"pre_tokenizer": _pre_tokenizer(learned.pattern), "decoder": BYTE_LEVEL}
-    return json_text(TokenizerJson(added_tokens=added, model=model, **steps))
+    file = TokenizerJson(
+        added_tokens=added,
+        pre_tokenizer=_pre_tokenizer(learned.pattern),
+        decoder=BYTE_LEVEL,
+        model=model,
+    )
+    return json_text(file)
 
 
 def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
@@ -280,7 +311,7 @@ def _json_merge(number: int, entry: tuple[str, str] | str) -> Merge:
 
 def read_tokenizer_json(content: bytes) -> Learned:
     """The tokenizer in a tokenizer.json. Raises ValueError if it does what ours cannot."""
-    file = read_json(content)
+    file = tokenizer_in(content)
     merges, pattern, ids = file.merges(), file.pattern(), dict(file.model.vocab)
     for token in file.added_tokens:
         if particular := [
@@ -377,7 +408,7 @@ def of_tiktoken(name: str) -> Learned:
 # Merges as any tool writes them: the content decides the form, not the file's name
 
 _READERS: Mapping[str, tuple[bytes, Callable[[bytes], list[Merge]]]] = {
-    "tokenizer.json": (rb'\s*\{\s*"[^"\n]*"\s*:', lambda content: read_json(content).merges()),
+    "tokenizer.json": (rb'\s*\{\s*"[^"\n]*"\s*:', lambda content: tokenizer_in(content).merges()),
     "minbpe's .model": (rb"minbpe v1\n", from_minbpe),
     # The first merge joins single bytes, which are single characters in GPT-2's form.
     "hexadecimal lines": (rb"[0-9a-fA-F]{2} [0-9a-fA-F]{2}\b", from_hexadecimal),
@@ -408,7 +439,7 @@ def read_merges_file(path: Path) -> MergesFile:
         content = path.read_bytes()
     except OSError as error:
         raise Refusal(f"cannot read {path} ({reason(error)}); pass a file of merges") from error
-    content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+    content = unix_lines(content)
     form = next(form for form, (beginning, _) in _READERS.items() if re.match(beginning, content))
     try:
         return MergesFile(_READERS[form][1](content), form)

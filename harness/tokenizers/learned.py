@@ -15,6 +15,7 @@ from harness.common.units import token_text
 from variants.contract import GPT2_CHARACTERS, Merge, vocab_of
 
 Ids = Mapping[str, int]
+IDS = 1 << 32
 BYTES = [bytes((byte,)) for byte in range(256)]
 _CHARACTERS = dict(enumerate(GPT2_CHARACTERS))
 _BYTES = {character: byte for byte, character in _CHARACTERS.items()}
@@ -96,6 +97,9 @@ def put_together(
     """
     if (unmade := first_unmade(merges)) is not None:
         raise ValueError(unmade)
+    for text, number in [*ids.items(), *special_tokens.items()]:
+        if not (text and 0 <= number < IDS):
+            raise ValueError(f"it gives the id {number} to {text!r}")
     vocab = {
         number: read_spelling(text) if _BYTES.keys() >= {*text} else text.encode()
         for text, number in ids.items()
@@ -141,13 +145,37 @@ def first_unmade(merges: Sequence[Merge]) -> str | None:
     )
 
 
+def special_texts(special_tokens: Iterable[str]) -> tuple[str, ...]:
+    """The special tokens of a list. Raises TypeError for a str in place of a list, or for a token
+    that is not a str.
+    """
+    if isinstance(special_tokens, str | bytes):
+        advice = f"pass a list, such as [{special_tokens!r}]"
+        raise TypeError(f"special_tokens is {special_tokens!r}, not a list; {advice}")
+    texts = tuple(special_tokens)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"special token {text!r} is {type(text).__name__}, not str")
+    return texts
+
+
+def check_spellings(special_tokens: Iterable[str]) -> None:
+    """Raises Refusal, before training, for a special token that a tokenizer.json cannot hold beside
+    the bytes.
+    """
+    for text in special_tokens:
+        if text in _BYTES:
+            why = f"tokenizer.json spells byte {_BYTES[text]} like it"
+            raise Refusal(f"special token {text!r} cannot be saved: {why}; use a longer one")
+
+
 def check_special_tokens(special_tokens: Iterable[str]) -> None:
     """Raises Refusal for a special token that is empty, repeated, or not UTF-8."""
-    texts = list(special_tokens)
+    texts = special_texts(special_tokens)
     if not all(texts) or len(set(texts)) < len(texts):
-        raise Refusal(f"special tokens {texts} contain an empty or repeated one; pass each once")
+        raise Refusal(f"special tokens {[*texts]} contain an empty or repeated one; pass each once")
     if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
-        raise Refusal(f"special tokens {texts} contain one that is not UTF-8; leave it out")
+        raise Refusal(f"special tokens {[*texts]} contain one that is not UTF-8; leave it out")
 
 
 def cut(learned: Learned, vocab_size: int) -> Learned:

@@ -18,7 +18,7 @@ import regex
 
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import whole_file
-from harness.common.units import count_text
+from harness.common.units import count_text, counted_text
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned
 from harness.tokenizers.learned import BYTES, Learned, join, pattern_name
@@ -54,7 +54,7 @@ class Tokenizer:
         self.origin = dict(origin or {})
         try:
             self._compiled = None if self.pattern is None else regex.compile(self.pattern)
-        except (regex.error, ValueError) as error:
+        except (regex.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
             raise Refusal(
                 f"pattern {self.pattern!r} is not a regular expression: {error}"
             ) from error
@@ -139,10 +139,9 @@ class Tokenizer:
         """The bytes of some ids. Raises Refusal for an id that is not in the vocabulary."""
         try:
             return b"".join([self.vocab[number] for number in ids])
-        except KeyError as error:
-            raise Refusal(
-                f"token {error} not found; the ids of this tokenizer are 0 to {max(self.vocab)}"
-            ) from error
+        except (KeyError, TypeError) as error:
+            why = f"token {error} not found" if isinstance(error, KeyError) else f"{error}"
+            raise Refusal(f"{why}; the ids of this tokenizer are 0 to {max(self.vocab)}") from error
 
     def decode_text(
         self, ids: Iterable[int], errors: Literal["strict", "replace"] = "strict"
@@ -285,6 +284,26 @@ def last_cut_of(pattern: str | None) -> regex.Pattern[str] | None:
     if slots is not None and (slots.lines or slots.split in (patterns.LINE, patterns.SUPERBPE)):
         return AFTER_LINE_END
     return BEFORE_BLANK if slots is not None and slots.split == patterns.FAMILY else None
+
+
+def ids_in_array(path: Path) -> np.ndarray[Any, Any]:
+    """The ids in a .npy file, mapped. Raises Refusal for a file that is not a list of whole
+    numbers.
+    """
+    import numpy as np
+
+    what = "pass one that encode --output wrote"
+    try:
+        with np.errstate(over="raise"):
+            array = np.lib.format.open_memmap(path, mode="r")
+    except OSError as error:
+        raise Refusal(f"cannot read {path} ({reason(error)}); {what}", UNMEASURED) from error
+    except Exception as error:  # whatever NumPy raises for a header
+        raise Refusal(f"{path} is not an array of ids; {what}") from error
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        kind = f"an array of {array.dtype} with {counted_text(array.ndim, 'dimension')}"
+        raise Refusal(f"{path} is {kind}, not a list of ids; {what}")
+    return array
 
 
 # Text: bytes that are not UTF-8 are lone surrogates in it, as in Python's own arguments

@@ -17,6 +17,7 @@ import regex
 
 from harness.common import registry
 from harness.common.errors import Refusal, reason
+from harness.common.foreign import read_json
 from variants.contract import GPT2_PATTERN
 from variants.counting.patterns import slots_of
 
@@ -31,8 +32,22 @@ SPLIT_LIKE_OURS = (
     {"behavior": "Isolated", "invert": False},
     {"behavior": "Removed", "invert": True},
 )
+SPLIT_AT_LINE_ENDS = {"behavior": "MergedWithPrevious", "invert": False}
 NESTED = regex.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\[\\])*?(?:&&|\[)")
 """A set with another in it, or what two have in common."""
+
+
+class PreTokenizer(msgspec.Struct):
+    """A pre-tokenizer or normalizer of any type; the fields are those of the types that ours can be."""
+
+    type: str
+    pretokenizers: list[PreTokenizer] = []
+    add_prefix_space: bool = True
+    use_regex: bool = True
+    individual_digits: bool = False
+    pattern: dict[str, str] | None = None
+    behavior: str = "Removed"
+    invert: bool = False
 
 
 @lru_cache
@@ -45,9 +60,9 @@ def own_spellings() -> dict[str, dict[str, Any]]:
         GPT2_PATTERN: {**BYTE_LEVEL, "use_regex": True},
         cards["gpt4"]["regex"]: {**SPLIT, "pattern": {"Regex": cards["llama3"]["regex"]}},
         cards["line"]["regex"]: {
-            **SPLIT,
+            "type": "Split",
             "pattern": {"String": "\n"},
-            "behavior": "MergedWithPrevious",
+            **SPLIT_AT_LINE_ENDS,
         },
     }
 
@@ -55,9 +70,7 @@ def own_spellings() -> dict[str, dict[str, Any]]:
 def pattern_in_file(path: str) -> str | None:
     """The pattern of a tokenizer.json. Raises Refusal."""
     try:
-        return pattern_of(
-            msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any]).get("pre_tokenizer")
-        )
+        return pattern_of(read_json(Path(path).read_bytes(), dict[str, Any]).get("pre_tokenizer"))
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else error
         raise Refusal(f"pattern={path}: {why}") from error
@@ -67,47 +80,60 @@ def pattern_of(pre_tokenizer: Any) -> str | None:
     """What splits the text, as one pattern of ours; None if nothing does. Raises ValueError with
     what it cannot say.
     """
-    *steps, last = _steps(pre_tokenizer) or [None]
-    if type_of(last) != "ByteLevel":
-        raise ValueError(f"its pre-tokenizer is {type_of(last)}; the last one must be ByteLevel")
-    if last.get("add_prefix_space", True):
+    steps = _steps(pre_tokenizer)
+    last = steps.pop() if steps else None
+    if last is None or last.type != "ByteLevel":
+        kind = "null" if last is None else last.type
+        raise ValueError(f"its pre-tokenizer is {kind}; the last one must be ByteLevel")
+    if last.add_prefix_space:
         raise ValueError("it puts a blank before the text (add_prefix_space); ours never does")
+
     patterns = list(map(_split, steps))
-    if last.get("use_regex", True):
+    if last.use_regex:
         patterns.append(GPT2_PATTERN)
-    if len(patterns) > 1 and any(step.get("invert") for step in steps):
+    if len(patterns) > 1 and any(step.invert for step in steps):
         raise ValueError("it drops text between two of its steps (invert); ours keeps all text")
     return joined(patterns) if patterns else None
 
 
-def _steps(pre_tokenizer: Any) -> list[Any]:
-    if type_of(pre_tokenizer) != "Sequence":
-        return [pre_tokenizer]
-    return [step for inner in pre_tokenizer["pretokenizers"] for step in _steps(inner)]
+def _steps(pre_tokenizer: Any) -> list[PreTokenizer]:
+    """The steps of sequences within each other, in order."""
+    try:
+        waiting = msgspec.convert(
+            [] if pre_tokenizer is None else [pre_tokenizer], list[PreTokenizer]
+        )
+    except ValueError as error:
+        raise ValueError(f"its pre-tokenizer is wrong: {error}") from error
+
+    steps = []
+    while waiting:
+        step = waiting.pop()
+        if step.type == "Sequence":
+            waiting += reversed(step.pretokenizers)
+        else:
+            steps.append(step)
+    return steps
 
 
-def _split(step: Any) -> str:
-    line: str = registry.cards("pattern")["line"]["regex"]
-    if step == own_spellings()[line]:
+def _split(step: PreTokenizer) -> str:
+    how = {"behavior": step.behavior, "invert": step.invert}
+    if step.pattern == {"String": "\n"} and how == SPLIT_AT_LINE_ENDS:
+        line: str = registry.cards("pattern")["line"]["regex"]
         return line
-    if type_of(step) == "Digits":
-        return r"\p{N}" if step.get("individual_digits") else r"\p{N}+"
-    if type_of(step) != "Split" or "Regex" not in step["pattern"]:
-        raise ValueError(f"its pre-tokenizer {type_of(step)} is not a Split by a Regex")
-    how = {key: step.get(key, False) for key in ("behavior", "invert")}
+    if step.type == "Digits":
+        return r"\p{N}" if step.individual_digits else r"\p{N}+"
+    if step.type != "Split" or step.pattern is None or "Regex" not in step.pattern:
+        raise ValueError(f"its pre-tokenizer {step.type} is not a Split by a Regex")
     if how not in SPLIT_LIKE_OURS:
         raise ValueError(f"its Split is {json.dumps(how)}; ours keeps every match as a pre-token")
-    expression = from_ruby(step["pattern"]["Regex"])
+
+    expression = from_ruby(step.pattern["Regex"])
     if regex.search(r"(?<!\\)\{\d+(?:,\d*)?\}\+", expression):
         raise ValueError(
             "its Split repeats what it repeats ({1,3}+), which is one possessive quantifier in ours"
         )
     # Sets of sets, which Oniguruma always reads, are of version 1 in `regex`.
     return f"(?V1){expression}" if NESTED.search(expression) else expression
-
-
-def type_of(part: Any) -> str:
-    return str(part.get("type")) if isinstance(part, Mapping) else json.dumps(part)
 
 
 # Several steps as one expression: numbers before a pattern of the published family, and DeepSeek

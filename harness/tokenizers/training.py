@@ -18,8 +18,14 @@ from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.registry import at_least, one_of
 from harness.common.units import counted_text
 from harness.corpora.cards import card_of
-from harness.tokenizers.forms import read_json
-from harness.tokenizers.learned import BYTES, spelled, trained
+from harness.tokenizers.forms import tokenizer_in
+from harness.tokenizers.learned import (
+    BYTES,
+    check_spellings,
+    special_texts,
+    spelled,
+    trained,
+)
 from harness.tokenizers.model import Tokenizer
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
 
@@ -57,7 +63,8 @@ def train(
     `errors` is `strict` or `replace`, for bytes that are not UTF-8. Raises Refusal or TypeError,
     with the item's number, for a source that cannot be trained on.
     """
-    corpus = Corpus("documents", tuple(special_tokens), pattern_named(pattern), errors)
+    texts = special_texts(special_tokens)
+    corpus = Corpus("documents", texts, pattern_named(pattern), errors)
     num_merges = merges_for(vocab_size, corpus)
     at_least("min_count", min_count)
     at_least("threads", threads)
@@ -80,6 +87,7 @@ def merges_for(vocab_size: int, corpus: Corpus) -> int:
             f"vocab_size is {type(vocab_size).__name__}, not int; pass a number such as 32_000"
         )
     Tokenizer(trained([], corpus.special_tokens, corpus.pattern))
+    check_spellings(corpus.special_tokens)
     least = len(BYTES) + len(corpus.special_tokens)
     if vocab_size < least:
         special = counted_text(len(corpus.special_tokens), "special token")
@@ -308,7 +316,7 @@ def train_new_from_iterator(
             f"{unsupported[0]} is not supported here; leave it out, or use transformers' own training"
         )
     try:
-        pattern = read_json(wrapped.backend_tokenizer.to_str()).pattern()
+        pattern = tokenizer_in(wrapped.backend_tokenizer.to_str().encode()).pattern()
     except ValueError as error:
         raise Refusal(f"it cannot be trained here: {error}") from error
     # Trained on nothing, it has everything but the merges: special tokens, the 256 bytes, the class
