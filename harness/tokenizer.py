@@ -94,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         "find tokens that no text gives, or that these texts never give",
     )
     _add_data(command, "a data set or a file; repeatable")
+    _add_ordinary(command)
     about = "exit with 21 if there are any; repeatable"
     command.add_argument("--fail-on", choices=check.CLASSES, action="append", help=about)
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
@@ -105,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         "text", metavar="TEXT", nargs="?", help="the text; - reads standard input, any bytes"
     )
     _add_data(command, "a data set or a file instead of TEXT", action="store")
+    _add_ordinary(command)
     command.add_argument(
         "--output", metavar="FILE", type=Path, help="write a NumPy array there (.npy)"
     )
@@ -151,6 +153,7 @@ def _parser() -> argparse.ArgumentParser:
         {**TOKENIZER, "nargs": "+"},
     )
     _add_data(command, "a data set or a file; repeatable", required=True)
+    _add_ordinary(command)
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
     return parser
 
@@ -202,6 +205,13 @@ def _add_data(
     command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=about)
 
 
+def _add_ordinary(command: argparse.ArgumentParser) -> None:
+    about = "treat special tokens in the text as ordinary text, as for text of strangers"
+    command.add_argument(
+        "--no-special-tokens", dest="special_tokens", action="store_false", help=about
+    )
+
+
 def _train(options: argparse.Namespace) -> None:
     check_place(options.save, options.overwrite)
     size = parse_vocab_size(options.vocab_size)
@@ -241,7 +251,9 @@ def _unused(options: argparse.Namespace) -> int:
     tokenizer = load(options.given)
     texts = [_data(data, options.set) for data in options.data or ()]
     blocks = (block for text in texts for block in blocks_of(text.path))
-    findings = check.unused(tokenizer, blocks if texts else None)
+    findings = check.unused(
+        tokenizer, blocks if texts else None, special_tokens=options.special_tokens
+    )
     sheets = check.unused_sheets(findings, len(tokenizer), with_text=bool(texts))
     _report(options, [finding.record() for finding in findings], sheets)
     return MISMATCH if {finding.kind for finding in findings} & set(options.fail_on or ()) else OK
@@ -259,12 +271,15 @@ def _encode(options: argparse.Namespace) -> None:
     tokenizer = load(options.given)
     if options.data is None:
         text = sys.stdin.buffer.read() if options.text == "-" else options.text
-        tell(" ".join(map(str, tokenizer.encode(text))))
+        ids = tokenizer.encode(text, special_tokens=options.special_tokens)
+        tell(" ".join(map(str, ids)))
         return
     file = _data(options.data, options.set)
     with bar(f"encoding {file.name}", file.bytes, "bytes") as show:
-        ids = tokenizer.encode_file(file.path, options.output, on_progress=show)
-    tell(f"{options.output}: {count_text(len(ids))} ids, {ids.dtype}")
+        array = tokenizer.encode_file(
+            file.path, options.output, special_tokens=options.special_tokens, on_progress=show
+        )
+    tell(f"{options.output}: {count_text(len(array))} ids, {array.dtype}")
 
 
 def _decode(options: argparse.Namespace) -> None:
@@ -331,9 +346,12 @@ def _stats(options: argparse.Namespace) -> None:
     for text in [_data(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():
             with bar(f"{name} on {text.name}", text.bytes, "bytes") as show:
-                figures.append(
-                    check.figures_of(name, tokenizer, text.name, blocks_of(text.path), show)
+                blocks = blocks_of(text.path)
+                special = options.special_tokens
+                row = check.figures_of(
+                    name, tokenizer, text.name, blocks, show, special_tokens=special
                 )
+                figures.append(row)
     _report(options, [row._asdict() for row in figures], [check.figures_sheet(figures)])
 
 

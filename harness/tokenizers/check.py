@@ -291,6 +291,8 @@ def figures_of(
     text: str,
     blocks: Iterable[bytes],
     show: Progress = lambda _: None,
+    *,
+    special_tokens: bool = True,
 ) -> Figures:
     """Encode the text once and count."""
     size = words = 0
@@ -305,7 +307,7 @@ def figures_of(
             yield block
             show(size)
 
-    counts = Counter(tokenizer.encode_iterable(counted()))
+    counts = Counter(tokenizer.encode_iterable(counted(), special_tokens=special_tokens))
     plain = [
         tokenizer.vocab[number] for number in counts.keys() - set(tokenizer.special_tokens.values())
     ]
@@ -369,7 +371,9 @@ class Finding(NamedTuple):
         }
 
 
-def unused(tokenizer: Tokenizer, blocks: Iterable[bytes] | None = None) -> list[Finding]:
+def unused(
+    tokenizer: Tokenizer, blocks: Iterable[bytes] | None = None, *, special_tokens: bool = True
+) -> list[Finding]:
     """The tokens that are dead, cut, part, or, with a text in blocks, unused; the worst first.
 
     Special tokens and single bytes are not judged.
@@ -378,7 +382,9 @@ def unused(tokenizer: Tokenizer, blocks: Iterable[bytes] | None = None) -> list[
         token: number for token, number in tokenizer.learned.token_ids().items() if len(token) > 1
     }
     alive = last_merges(tokenizer.merges, ids)
-    given = set(ids.values()) if blocks is None else set(tokenizer.encode_iterable(blocks))
+    given = set(ids.values())
+    if blocks is not None:
+        given = set(tokenizer.encode_iterable(blocks, special_tokens=special_tokens))
     kinds = {
         token: kind_of(token, tokenizer, alive) or "unused" * (ids[token] not in given)
         for token in ids

@@ -37,6 +37,7 @@ from harness.tokenizers.learned import (
     others,
     pattern_name,
     put_together,
+    shadowed,
     spelled,
 )
 from harness.worker.exchange import merges_sha256
@@ -101,6 +102,9 @@ def save(
             if form != "ours":
                 raise
             notes.append(str(error))
+    if RANKS in contents and (pair := shadowed(learned.special_tokens)):
+        why = "tiktoken may take the shorter one; compare with check"
+        notes.append(f"special token {pair[1]!r} begins with {pair[0]!r}: {why}")
     if form == "gpt2":
         notes.append(
             f"these files lack the pattern and the special tokens: the pattern is {learned.pattern!r}"

@@ -95,8 +95,6 @@ def put_together(
     Raises ValueError for a merge of a token that nothing makes, and if an id is missing or used
     twice.
     """
-    if (unmade := first_unmade(merges)) is not None:
-        raise ValueError(unmade)
     for text, number in [*ids.items(), *special_tokens.items()]:
         if not (text and 0 <= number < IDS):
             raise ValueError(f"it gives the id {number} to {text!r}")
@@ -112,14 +110,63 @@ def put_together(
                 f"special token {text!r} has the id {number} of {token_text(vocab[number])}"
             )
         vocab[number] = text.encode()
-    learned = Learned(
-        dict(sorted(vocab.items())), list(merges), dict(special_tokens), pattern, ignore_merges
-    )
+    ordered = dict(sorted(vocab.items()))
+    learned = Learned(ordered, list(merges), dict(special_tokens), pattern, ignore_merges)
+    check_ids(learned)
+    return learned
+
+
+def of_vocab(
+    vocab: Mapping[int, bytes],
+    merges: Iterable[Merge],
+    special_tokens: Iterable[str],
+    pattern: str | None,
+) -> Learned:
+    """The tokenizer of a vocabulary and its merges; a special token that is not in the vocabulary
+    gets the next id.
+
+    Raises TypeError for ids, tokens or merges of other types, and ValueError as `put_together`.
+    """
+    for number, token in vocab.items():
+        if not (isinstance(number, int) and isinstance(token, bytes)):
+            raise TypeError(
+                f"vocab maps {number!r} to {token!r}, not an id (int) to a token (bytes)"
+            )
+    pairs = list(merges)
+    for rank, pair in enumerate(pairs, 1):
+        if [type(token) for token in pair] != [bytes, bytes]:
+            raise TypeError(f"merge {rank} is {pair!r}, not a pair of tokens (bytes)")
+
+    tokens = dict(sorted(vocab.items()))
+    ids = {token: number for number, token in tokens.items()}
+    if len(ids) < len(tokens):
+        raise ValueError("it gives two ids to one token")
+    special_ids = {}
+    for text in special_texts(special_tokens):
+        number = ids.get(text.encode(), max(tokens, default=-1) + 1)
+        tokens[number], special_ids[text] = text.encode(), number
+
+    learned = Learned(tokens, pairs, special_ids, pattern)
+    check_special_tokens(special_ids)
+    check_ids(learned)
+    return learned
+
+
+def check_ids(learned: Learned) -> None:
+    """Raises ValueError for a merge of a token that nothing makes, and if a token has no id."""
+    if (unmade := first_unmade(learned.merges)) is not None:
+        raise ValueError(unmade)
     present = learned.token_ids()
-    for token in [*BYTES, *(left + right for left, right in merges)]:
+    for token in [*BYTES, *(left + right for left, right in learned.merges)]:
         if token not in present:
             raise ValueError(f"it gives no id to {spelled(token)!r}")
-    return learned
+
+
+def shadowed(special_tokens: Iterable[str]) -> tuple[str, str] | None:
+    """A special token and a longer one that begins with it; None if no two are like that."""
+    texts = sorted(special_tokens)
+    pairs = pairwise(texts)
+    return next((pair for pair in pairs if pair[1].startswith(pair[0])), None)
 
 
 def others(learned: Learned) -> list[bytes]:

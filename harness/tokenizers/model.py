@@ -22,7 +22,7 @@ from harness.common.units import count_text, counted_text
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned
 from harness.tokenizers.learned import BYTES, Learned, join, pattern_name
-from variants.contract import Pair
+from variants.contract import GPT2_PATTERN, Merge, Pair
 from variants.counting import patterns
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ LONGEST_CACHED = 64
 # characters that are encoded at a time; a document without a safe cut is encoded whole
 WINDOW = 1 << 20
 BLOCK = 1 << 20
+NO_SPECIAL = re.compile("(?!)")
 AFTER_LINE_END, BEFORE_BLANK = regex.compile(r"(?r)(?<=\n)"), regex.compile(r"(?r)(?<=\S)(?= )")
 
 
@@ -67,9 +68,29 @@ class Tokenizer:
         self._made = [ids[left + right] for left, right in self.merges]
         self._whole = ids if self.ignore_merges else {}
         longest_first = sorted(self.special_tokens, key=len, reverse=True)
-        self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+        self._special = re.compile("|".join(map(re.escape, longest_first)) or NO_SPECIAL)
         self._longest_special = max(map(len, longest_first), default=0)
         self._cache: dict[str, list[int]] = {}
+
+    @classmethod
+    def from_vocab(
+        cls,
+        vocab: Mapping[int, bytes],
+        merges: Iterable[Merge],
+        special_tokens: Iterable[str] | None = None,
+        *,
+        pattern: str | None = GPT2_PATTERN,
+    ) -> Tokenizer:
+        """The tokenizer of a vocabulary and its merges, as a trainer returns them.
+
+        A special token that is not in the vocabulary gets the next id, and a token that no merge
+        makes is never used. Raises TypeError for other types, and Refusal for merges and tokens
+        that do not fit each other.
+        """
+        try:
+            return cls(learned.of_vocab(vocab, merges, special_tokens or (), pattern))
+        except ValueError as error:
+            raise Refusal(f"vocab and merges cannot be used: {error}; pass both whole") from error
 
     @property
     def vocab_size(self) -> int:
@@ -89,11 +110,16 @@ class Tokenizer:
         size, merges = count_text(len(self)), count_text(len(self.merges))
         return f"<Tokenizer: {size} tokens, {merges} merges, {special}, pattern {pattern}>"
 
-    def encode(self, text: str | bytes) -> list[int]:
-        """The ids of a text, or of any bytes. Raises Refusal for a text with lone surrogates."""
-        return list(self.encode_iterable([text]))
+    def encode(self, text: str | bytes, *, special_tokens: bool = True) -> list[int]:
+        """The ids of a text, or of any bytes. Raises Refusal for a text with lone surrogates.
 
-    def encode_iterable(self, texts: Iterable[str | bytes]) -> Iterator[int]:
+        With `special_tokens=False`, as for text of strangers, `<|endoftext|>` is ordinary text.
+        """
+        return list(self.encode_iterable([text], special_tokens=special_tokens))
+
+    def encode_iterable(
+        self, texts: Iterable[str | bytes], *, special_tokens: bool = True
+    ) -> Iterator[int]:
         """The ids of a text that comes in parts, one by one: those of the parts joined, wherever
         they are divided.
 
@@ -101,10 +127,15 @@ class Tokenizer:
         `bytes` by a window of a million characters. Raises Refusal, when it gets there, for a part
         with lone surrogates.
         """
-        return chain.from_iterable(self._batches(joined(texts)))
+        return chain.from_iterable(self._batches(joined(texts), special_tokens))
 
     def encode_file(
-        self, path: Path | str, output: Path | str, *, on_progress: Progress = lambda _: None
+        self,
+        path: Path | str,
+        output: Path | str,
+        *,
+        special_tokens: bool = True,
+        on_progress: Progress = lambda _: None,
     ) -> np.ndarray[Any, Any]:
         """Write the ids of a file's bytes as a NumPy array (.npy): uint16 if all ids fit, else
         uint32.
@@ -127,7 +158,8 @@ class Tokenizer:
         ):
             np.lib.format.write_array_header_1_0(file, header)
             start, number = file.tell(), 0
-            for ids in self._batches(joined(blocks_of(Path(path), on_progress))):
+            texts = joined(blocks_of(Path(path), on_progress))
+            for ids in self._batches(texts, special_tokens):
                 file.write(np.array(ids, dtype).tobytes())
                 number += len(ids)
             file.seek(0)
@@ -175,7 +207,13 @@ class Tokenizer:
     def tiktoken(self) -> Any:
         """The same as a `tiktoken.Encoding`. Raises Refusal if tiktoken would give other ids."""
         forms.ranks_text(self.learned)
-        return forms.as_tiktoken(self.learned.token_ids(), self.learned)
+        encoding = forms.as_tiktoken(self.learned.token_ids(), self.learned)
+
+        for text, number in self.special_tokens.items():
+            if encoding.encode(text, allowed_special="all") != [number]:
+                why = "tiktoken takes a shorter special token that it begins with"
+                raise Refusal(f"special token {text!r} cannot be used: {why}; leave one out")
+        return encoding
 
     def cut(self, vocab_size: int) -> Tokenizer:
         """The tokenizer that training to a smaller size gives. Raises Refusal as `learned.cut`
@@ -192,8 +230,11 @@ class Tokenizer:
         source = {"cut_from": {"vocab_size": len(self), "merges": len(self.merges)}}
         return Tokenizer(smaller, {**self.origin, **source})
 
-    def _batches(self, texts: Iterable[str]) -> Iterator[list[int]]:
+    def _batches(self, texts: Iterable[str], special_tokens: bool) -> Iterator[list[int]]:
         """The ids of the texts joined. What later text could change waits for it."""
+        specials, longest = self._special, self._longest_special
+        if not special_tokens:
+            specials, longest = NO_SPECIAL, 0
         waiting, enough = "", WINDOW
         for text in chain(texts, [None]):
             waiting += text or ""
@@ -201,8 +242,8 @@ class Tokenizer:
                 continue
             # A special token that begins behind `sure` could still become a longer one.
             start, end = 0, len(waiting)
-            sure = end if text is None else end - max(self._longest_special - 1, 0)
-            for special in self._special.finditer(waiting):
+            sure = end if text is None else end - max(longest - 1, 0)
+            for special in specials.finditer(waiting):
                 if special.start() >= sure:
                     break
                 yield self._plain(waiting[start : special.start()])

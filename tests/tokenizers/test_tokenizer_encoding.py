@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from itertools import count, islice, pairwise
@@ -17,6 +18,7 @@ from pattern_family import all_slots, spelling
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, merged, replayed
 
 from harness.common.errors import UNMEASURED, Refusal
+from harness.tokenizer import main
 from harness.tokenizers import model
 from harness.tokenizers.learned import Learned, join
 from harness.tokenizers.model import Tokenizer, last_cut_of
@@ -98,6 +100,43 @@ def test_any_text_in_any_parts_has_defined_ids(
             list(tokenizer.encode_iterable(source[start:stop] for start, stop in pairwise(places)))
             == expected
         )
+
+
+@given(texts)
+@example("x <|e|>x y<|endoftext|>")
+@pytest.mark.parametrize("pattern", ["gpt2", "llama3", "bytes"])
+def test_special_tokens_of_strangers_can_be_ordinary_text(pattern: str, text: str) -> None:
+    """As `encode_ordinary` of tiktoken, which agrees with the same tokenizer without them."""
+    tokenizer = Tokenizer(learned(pattern, SPECIALS))
+    plain = tokenizer.learned._replace(special_tokens={})
+    ids = tokenizer.encode(text, special_tokens=False)
+    assert ids == Tokenizer(plain).encode(text) == tokenizer.tiktoken().encode_ordinary(text)
+    assert not {*ids} & {*tokenizer.special_tokens.values()}
+    assert list(tokenizer.encode_iterable(text, special_tokens=False)) == ids
+
+
+def test_every_command_that_encodes_can_take_special_tokens_as_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, folder, array = tmp_path / "t.txt", str(tmp_path / "saved"), tmp_path / "ids.npy"
+    text.write_text("the <|endoftext|> end")
+    Tokenizer(learned("gpt2", SPECIALS)).save(folder)
+    ordinary = Tokenizer(learned("gpt2", SPECIALS)).encode(text.read_text(), special_tokens=False)
+
+    assert main(["encode", folder, text.read_text(), "--no-special-tokens"]) == 0
+    assert capsys.readouterr().out.split() == list(map(str, ordinary))
+    for_file = ["--data", str(text), "--output", str(array), "--no-special-tokens"]
+    assert main(["encode", folder, *for_file]) == 0
+    assert np.load(array).tolist() == ordinary
+    capsys.readouterr()
+
+    options = ["--data", str(text), "--format", "json"]
+    assert main(["stats", folder, *options, "--no-special-tokens"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["tokens"] == len(ordinary)
+    assert main(["unused", folder, *options]) == 0
+    assert main(["unused", folder, *options, "--no-special-tokens"]) == 0
+    outputs = capsys.readouterr().out.split("]\n[")
+    assert outputs[0].count("unused") > outputs[1].count("unused")
 
 
 def test_invalid_texts_and_ids_are_refused() -> None:

@@ -128,6 +128,49 @@ def test_the_impossible_is_not_saved(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_tokenizer_is_made_of_a_vocabulary_and_merges() -> None:
+    """As the constructor of CS336's assignment takes them; GPT-2's vocabulary has its special token
+    too.
+    """
+    vocab = {**dict(enumerate(map(bytes, zip(range(256))))), 300: b"th", 7000: b"<|e|>"}
+    tokenizer = Tokenizer.from_vocab(vocab, [(b"t", b"h")], ["<|endoftext|>", "<|e|>"])
+    assert tokenizer.encode("the<|e|><|endoftext|>") == [300, 101, 7000, 7001]
+    plain = Tokenizer.from_vocab(vocab, [(b"t", b"h")])
+    assert plain.encode("th<|e|>") == [300, *b"<|e|>"]
+    assert plain.pattern == GPT2_PATTERN
+
+
+@pytest.mark.parametrize(
+    ("vocab", "merges", "specials", "error", "answer"),
+    [
+        ({256: b"th"}, [(b"t", b"h"), (b"th", b"e")], [], Refusal, "it gives no id to 'the'; pass"),
+        ({256: b"the"}, [(b"th", b"e")], [], Refusal, "merge 1 joins 'th', which nothing makes"),
+        ({256: b"a"}, [], [], Refusal, "it gives two ids to one token"),
+        ({97: b"\x00"}, [], [], Refusal, "it gives two ids to one token"),
+        ({}, [], [""], Refusal, "contain an empty or repeated one"),
+        ({}, [], "<s>", TypeError, "special_tokens is '<s>', not a list"),
+        ({"th": 256}, [], [], TypeError, "vocab maps 'th' to 256, not an id .int. to a token"),
+        ({}, [("t", "h")], [], TypeError, "merge 1 is .'t', 'h'., not a pair of tokens"),
+        ({}, ["t h"], [], TypeError, "merge 1 is 't h', not a pair of tokens"),
+    ],
+)
+def test_a_vocabulary_that_does_not_fit_its_merges_is_refused(
+    vocab: Any, merges: Any, specials: Any, error: type[Exception], answer: str
+) -> None:
+    whole = {**dict(enumerate(map(bytes, zip(range(256))))), **vocab}
+    with pytest.raises(error, match=answer):
+        Tokenizer.from_vocab(whole, merges, specials)
+
+
+def test_special_tokens_that_begin_one_another_are_noted(tmp_path: Path) -> None:
+    """tiktoken tries them in an order of its own, so that it may take a shorter one."""
+    tokenizer = Tokenizer(learned("gpt2", tuple(" " * length for length in range(2, 32))))
+    (note,) = tokenizer.save(tmp_path)
+    assert regex.fullmatch("special token '   ' begins with '  ': tiktoken may take .*", note)
+    with pytest.raises(Refusal, match="tiktoken takes a shorter special token"):
+        tokenizer.tiktoken()
+
+
 def test_a_folder_with_a_tokenizer_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_bytes(b"{")
     with pytest.raises(
