@@ -21,7 +21,15 @@ from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, one_line, share_text, token_text
 from harness.measure.machine import version
 from harness.tokenizers import folder as folders
-from harness.tokenizers.forms import RANKS, TOKENIZER_JSON, as_tiktoken, load_tokenizers, read_ranks
+from harness.tokenizers.forms import (
+    MANIFEST,
+    RANKS,
+    TOKENIZER_JSON,
+    VOCAB,
+    as_tiktoken,
+    load_tokenizers,
+    read_ranks,
+)
 from harness.tokenizers.learned import last_merges
 from harness.tokenizers.model import Progress, Tokenizer, load
 from variants.contract import Merge
@@ -137,6 +145,8 @@ def check(
     verdicts = [Verdict(name) for name in engines]
     with tempfile.TemporaryDirectory(prefix="bpe-harness-") as made:
         notes = folders.save(Path(made), tokenizer.learned, {})
+        if source.name in (MANIFEST, VOCAB):
+            source = source.parent
         for name in (TOKENIZER_JSON, RANKS):
             original = source / name if source.is_dir() else source
             if original.suffix == Path(name).suffix and original.is_file():

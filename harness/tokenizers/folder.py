@@ -27,7 +27,6 @@ from harness.tokenizers.forms import (
     RANKS,
     TOKENIZER_JSON,
     VOCAB,
-    Id,
     Value,
     json_text,
 )
@@ -39,7 +38,9 @@ from harness.tokenizers.learned import (
     put_together,
     shadowed,
     spelled,
+    surrounded,
 )
+from harness.tokenizers.post_processor import NOTHING_AROUND, Around, Id
 from harness.worker.exchange import merges_sha256
 
 FILES = (VOCAB, MERGES, TOKENIZER_JSON, RANKS, MANIFEST)
@@ -102,6 +103,9 @@ def save(
             if form != "ours":
                 raise
             notes.append(str(error))
+    if form != "huggingface" and (names_around := learned.around.names()):
+        what = ", ".join(names_around)
+        notes.append(f"only {TOKENIZER_JSON} applies its {what}; other ids are those of the text")
     if RANKS in contents and (pair := shadowed(learned.special_tokens)):
         why = "tiktoken may take the shorter one; compare with check"
         notes.append(f"special token {pair[1]!r} begins with {pair[0]!r}: {why}")
@@ -142,6 +146,7 @@ def manifest(learned: Learned, origin: Mapping[str, Any], contents: Mapping[str,
             ],
             "pattern": {"name": pattern_name(learned.pattern), "regex": learned.pattern},
             **({"ignore_merges": True} if learned.ignore_merges else {}),
+            **({"around": learned.around} if learned.around != NOTHING_AROUND else {}),
             **origin,
             "files": {
                 name: hashlib.sha256(content).hexdigest() for name, content in contents.items()
@@ -208,6 +213,7 @@ class _Manifest(msgspec.Struct):
     special_tokens: list[_SpecialToken]
     pattern: _Pattern
     ignore_merges: bool = False
+    around: Around = NOTHING_AROUND
 
 
 def read_tokenizer(
@@ -276,9 +282,10 @@ def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
                 f"{path.parent / name} cannot be used: {why}; save the tokenizer again", UNMEASURED
             )
     special_tokens = {token.text: token.id for token in about.special_tokens}
-    learned = _completed(
+    learned_alone = _completed(
         path.parent / names[0], about.pattern.regex, special_tokens, about.ignore_merges
     )
+    learned = parse(path, lambda _: surrounded(learned_alone, about.around))
     origin = parse(path, partial(read_json, kind=dict[str, Any]))
     return learned, {key: value for key, value in origin.items() if key in ORIGIN}
 

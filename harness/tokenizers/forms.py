@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -29,7 +29,9 @@ from harness.tokenizers.learned import (
     put_together,
     read_spelling,
     spelled,
+    surrounded,
 )
+from harness.tokenizers.post_processor import Around, Id
 from harness.tokenizers.pre_tokenizer import (
     BYTE_LEVEL,
     SPLIT,
@@ -44,7 +46,6 @@ VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 TOKENIZER_JSON, RANKS = "tokenizer.json", "ranks.tiktoken"
 LONGEST_SPELLING = 1 << 28
 """Bytes that the tokens of one minbpe model may have together."""
-Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 Value = TypeVar("Value")
 
 
@@ -202,7 +203,7 @@ class TokenizerJson(msgspec.Struct, kw_only=True):
     """What such a file has, in its order."""
 
     version: Any = "1.0"
-    truncation: Any = None
+    truncation: dict[str, Any] | None = None
     padding: Any = None
     added_tokens: list[_AddedToken] = []
     normalizer: PreTokenizer | None = None
@@ -260,6 +261,9 @@ def tokenizer_json(learned: Learned) -> bytes:
         pre_tokenizer=_pre_tokenizer(learned.pattern),
         decoder=BYTE_LEVEL,
         model=model,
+        truncation=learned.around.truncation,
+        padding=learned.around.padding,
+        post_processor=learned.around.post_processor,
     )
     return json_text(file)
 
@@ -323,7 +327,11 @@ def read_tokenizer_json(content: bytes) -> Learned:
         if ids.setdefault(token.content, token.id) != token.id:  # it may be in added_tokens alone
             raise ValueError(f"it gives two ids to {token.content!r}")
     special_tokens = {token.content: token.id for token in file.added_tokens}
-    return put_together(ids, merges, special_tokens, pattern, file.model.ignore_merges)
+    around: Around = msgspec.convert(
+        {name: getattr(file, name) for name in Around.__struct_fields__}, Around
+    )
+    learned = put_together(ids, merges, special_tokens, pattern, file.model.ignore_merges)
+    return surrounded(learned, around)
 
 
 # tiktoken's ranks: a line for each token, in base64, with its rank, which is its id; the pattern is

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.units import token_text
+from harness.tokenizers.post_processor import NOTHING_AROUND, Around
 from variants.contract import GPT2_CHARACTERS, Merge, vocab_of
 
 Ids = Mapping[str, int]
@@ -34,6 +35,7 @@ class Learned(NamedTuple):
     special_tokens: dict[str, int]
     pattern: str | None
     ignore_merges: bool = False
+    around: Around = NOTHING_AROUND
 
     def token_ids(self) -> dict[bytes, int]:
         """The id of every token except the special ones, which may have the same bytes as one of
@@ -152,6 +154,14 @@ def of_vocab(
     return learned
 
 
+def surrounded(learned: Learned, around: Around) -> Learned:
+    """The tokenizer with what a tokenizer.json does around a text. Raises ValueError for an id that
+    no token has.
+    """
+    around.check(learned.vocab)
+    return learned._replace(around=around)
+
+
 def check_ids(learned: Learned) -> None:
     """Raises ValueError for a merge of a token that nothing makes, and if a token has no id."""
     if (unmade := first_unmade(learned.merges)) is not None:
@@ -246,12 +256,18 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     dropped = {ids[token] for token in made[vocab_size - least :]}
     remaining = [number for number in sorted(learned.vocab) if number not in dropped]
     new_ids = {number: place for place, number in enumerate(remaining)}
+    try:
+        around = learned.around.moved(new_ids)
+    except KeyError as error:
+        what = f"its post_processor or padding adds the token of id {error}"
+        raise Refusal(f"{what}, which the cut leaves out; choose a larger size") from error
     return learned._replace(
         vocab={new: learned.vocab[number] for number, new in new_ids.items()},
         merges=list(
             takewhile(lambda merge: ids[merge[0] + merge[1]] not in dropped, learned.merges)
         ),
         special_tokens={text: new_ids[number] for text, number in learned.special_tokens.items()},
+        around=around,
     )
 
 

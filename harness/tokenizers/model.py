@@ -51,7 +51,7 @@ class Tokenizer:
 
     def __init__(self, learned: Learned, origin: Mapping[str, Any] | None = None) -> None:
         self.learned = learned
-        self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges = learned
+        self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges, _ = learned
         self.origin = dict(origin or {})
         try:
             self._compiled = None if self.pattern is None else regex.compile(self.pattern)
