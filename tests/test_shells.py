@@ -1,0 +1,75 @@
+"""Commands of the pages mean the same in zsh, typed into a terminal, as in bash.
+
+zsh is the shell of macOS. Typed into it, `#` starts no comment, and an unquoted bracket is a
+pattern that has to match a file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
+    *sorted((REPOSITORY / "results").rglob("*.md")),
+]
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`((?:python -m |bpe-harness )[^`\n]+)`")
+PROGRAMS = (
+    *("python", "python3", "bpe-harness", "pip", "make", "git", "g++", "apt-get"),
+    *("gzip", "zcat", "sbatch", "sed", "taskset", "valgrind", "source", "pre-commit"),
+)
+SHOW = "\n".join(f"{name}() {{ printf '<%s>' {name} \"$@\"; echo; }}" for name in PROGRAMS)
+"""Functions in place of the programs: each prints the words that it was given."""
+FILES = ("a.gz", "texts/a.txt.gz", "results/sweep/x/records.jsonl")
+"""What the patterns of the commands match."""
+
+
+def commands(page: Path) -> list[str]:
+    """Return the commands that a page shows, in blocks and within sentences.
+
+    A script for a scheduler is a file, which nobody types.
+    """
+    text = page.read_text()
+    blocks = [code for code in BLOCK.findall(text) if not code.startswith("#!")]
+    inline = [code.replace("\\|", "|") for code in INLINE.findall(text)]
+    return [code.replace(".venv/bin/", "") for code in [*blocks, *inline]]
+
+
+def words_in(shell: list[str], command: str, folder: Path) -> str:
+    """Return what the programs of a command are given by a shell, and what the shell complains."""
+    done = subprocess.run(
+        [*shell, "-c", f"{SHOW}\n{command}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=20,
+    )
+    complaints = [line for line in done.stderr.splitlines() if "no matches" in line]
+    return done.stdout + "\n".join(complaints)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if commands(page)],
+    ids=lambda page: page.stem + page.parent.name,
+)
+def test_commands_of_a_page_mean_the_same_in_zsh(page: Path, tmp_path: Path) -> None:
+    if shutil.which("zsh") is None and "CI" not in os.environ:
+        pytest.skip("zsh is not installed: apt-get install zsh")
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for command in commands(page):
+        in_bash = words_in(["bash", "--norc"], command, tmp_path)
+        assert words_in(["zsh", "-f", "-i"], command, tmp_path) == in_bash, command
+        assert re.search(r"(^|\s)#", re.sub(r"'[^']*'", "", command)) is None, command
