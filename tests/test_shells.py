@@ -6,6 +6,7 @@ pattern that has to match a file.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -73,3 +74,14 @@ def test_commands_of_a_page_mean_the_same_in_zsh(page: Path, tmp_path: Path) -> 
         in_bash = words_in(["bash", "--norc"], command, tmp_path)
         assert words_in(["zsh", "-f", "-i"], command, tmp_path) == in_bash, command
         assert re.search(r"(^|\s)#", re.sub(r"'[^']*'", "", command)) is None, command
+
+
+def test_advice_of_a_message_can_be_pasted_into_zsh() -> None:
+    """A message that says which list to set quotes it."""
+    bare = []
+    for path in sorted((REPOSITORY / "harness").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                advice = re.findall(r"(?:set|or|pass) [a-z_.]+=\[", node.value)
+                bare += [f"{path.name}: {text}" for text in advice]
+    assert bare == []

@@ -69,9 +69,7 @@ def parser() -> argparse.ArgumentParser:
     added.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
     about = "without words that occur less often (default: %(default)s)"
     added.add_argument("--least", metavar="N", type=int, default=1, help=about)
-    about = (
-        "as for python -m harness: pattern=line, special_tokens=[], counting=serial, data.bytes=1MB"
-    )
+    about = "as for python -m harness: pattern=line, 'special_tokens=[]', counting=serial, data.bytes=1MB"
     added.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=about)
     return parser
 

@@ -67,7 +67,7 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> l
     depth.
     """
     if not path:
-        raise Refusal("data.path is empty; set data.path=FILE or data.path=[A,B]")
+        raise Refusal("data.path is empty; set data.path=FILE or 'data.path=[A,B]'")
     if isinstance(path, list):
         return [member for name in path for member in members_of(name, behind)]
     path = str(path)

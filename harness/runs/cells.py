@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -335,9 +336,10 @@ def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: s
         return Extension(path.name, tuple(read_merges_file(path).merges), inheriting, veto)
     learned = load(path).learned
     if set(learned.special_tokens) != set(special_tokens):
-        tokens = ",".join(map(repr, learned.special_tokens))
+        tokens = json.dumps([*learned.special_tokens], ensure_ascii=False, separators=(",", ":"))
+        setting = shlex.quote(f"special_tokens={tokens}")
         raise Refusal(
-            f"extend={path} has other special tokens, and every id is to stay; set special_tokens=[{tokens}]"
+            f"extend={path} has other special tokens, and every id is to stay; set {setting}"
         )
     return Extension(path.name, tuple(learned.merges), inheriting, veto, learned)
 

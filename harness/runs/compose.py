@@ -193,7 +193,7 @@ def check_names(argument: str) -> None:
         raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
     if argument == "special_tokens=null":
         raise Refusal(
-            f"{argument} is none of the possibilities; set special_tokens=[] for no special tokens"
+            f"{argument} is none of the possibilities; set 'special_tokens=[]' for no special tokens"
         )
     if key in GROUPS and key != "experiment" and value.startswith("["):
         several = "variants=A,B" if key == "variant" else f"-m {key}=A,B"

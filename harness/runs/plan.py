@@ -180,7 +180,7 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
         if not token or special_tokens.count(token) > 1:
             what = f"{token!r} twice" if token else "an empty token"
             raise Refusal(
-                f"special_tokens holds {what}; pass each token once, or special_tokens=[] for none"
+                f"special_tokens holds {what}; pass each token once, or 'special_tokens=[]' for none"
             )
     vocab_size = card_default(config, "vocab_size")
     vocab_size = min(

@@ -174,7 +174,7 @@ def test_every_experiment_composes_into_cells(name: str, book: str) -> None:
         (["data=[owt,stdlib]"], "-m data=A,B"),
         (["results=null"], "results=null"),
         (["results="], "results is empty"),
-        (["special_tokens=null"], "special_tokens=[] for no special tokens"),
+        (["special_tokens=null"], "set 'special_tokens=[]' for no special tokens"),
         (["special_tokens=[a,,b]"], "empty token"),
         (
             ["variants=[naive,heap]", "variant.params.dept=3"],

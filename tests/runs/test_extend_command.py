@@ -102,7 +102,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
             ["variant=incremental", "veto=superbpe"],
             "variant=incremental does not support veto=; these do: ",
         ),
-        (["extend=first", "special_tokens=[]"], "set special_tokens=['<|endoftext|>']"),
+        (["extend=first", "special_tokens=[]"], "set 'special_tokens=[\"<|endoftext|>\"]'"),
         (
             ["extend=wrong.txt"],
             "inherited merge 1 needs the token b'ab', which no merge before it makes",
