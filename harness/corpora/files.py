@@ -62,6 +62,13 @@ class CorpusFile:
         except OSError:
             return False
 
+    def check_unchanged(self) -> None:
+        """Raise Refusal if the file has another digest now."""
+        if not self.is_unchanged():
+            raise Refusal(
+                f"{self.name} was changed while it was read; run the same again", UNMEASURED
+            )
+
     def located(self, sentence: str, offset: int) -> str:
         """A sentence about byte `offset` of this file, which names the member that the byte comes
         from instead.
@@ -167,11 +174,7 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
         if not path.exists():
             with files.placing(path) as temporary:
                 temporary.write_bytes(memoryview(mapped)[start:stop])
-                if not whole.is_unchanged():  # the entry is named by the digest of the whole
-                    raise Refusal(
-                        f"{whole.name} was changed while it was read; run the same again",
-                        UNMEASURED,
-                    )
+                whole.check_unchanged()  # the entry is named by the digest of the whole
     parts = whole.parts or (Part(0, str(whole.path)),)
     return replace(
         whole,

@@ -36,6 +36,9 @@ from harness.common.registry import split_list
 from harness.common.units import one_line
 from harness.corpora.files import BLOCK_BYTES, Damaged, Part, check_readable, entry, state_of
 
+# "/dev/stdin" may be followed by nothing, and each of them is compared with a path that ends in a /
+STREAMS = ("/dev/stdin/", "/dev/fd/", "/proc/")
+
 
 def local_corpus(
     card: Mapping[str, Any], special_tokens: Sequence[str]
@@ -48,7 +51,7 @@ def local_corpus(
     """
     path, column = card["path"], card.get("column")
     if path == "-":
-        return "stdin", spooled(), (Part(0, "standard input"),)
+        return "stdin", spooled(path), (Part(0, "standard input"),)
     members = members_of(path)
     for member in members:
         check_readable(member)
@@ -75,7 +78,7 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> l
     if os.path.isdir(place):  # noqa: PTH112 - a long list is an error to pathlib
         return files_below(Path(place))
     if os.path.lexists(place):
-        return [Path(place)]
+        return [spooled(place) if is_stream(place) else Path(place)]
     if path == "-":
         raise Refusal("standard input cannot be joined with files; set data.path=- alone")
     if is_url(path):
@@ -93,7 +96,15 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> l
         raise Refusal(
             f"{place} not found, and no file matches it as a pattern; check data.path", UNMEASURED
         )
-    return [Path(path) for path in paths]
+    return [spooled(path) if is_stream(path) else Path(path) for path in paths]
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether a path means another file, or nothing, in another process: /dev/stdin, /dev/fd/N and
+    what is below /proc.
+    """
+    forms = os.path.abspath(path), os.path.realpath(path)  # noqa: PTH100
+    return any(f"{form}/".startswith(STREAMS) for form in forms)
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -102,11 +113,10 @@ def files_below(folder: Path) -> list[Path]:
             f"cannot read {error.filename} ({reason(error)}); name files by a pattern", UNMEASURED
         ) from error
 
-    if folder.resolve() == Path("/"):
-        sentence = (
-            f"{folder} is the whole file system; set data.path to a folder of texts, or a pattern"
+    if folder.resolve() == Path("/") or is_stream(folder):
+        raise Refusal(
+            f"{folder} is not a folder of texts; set data.path to one, or to a pattern", UNMEASURED
         )
-        raise Refusal(sentence, UNMEASURED)
     files = []
     for place, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -239,24 +249,31 @@ def described(member: Any) -> str:
 
 
 @functools.cache
-def spooled() -> Path:
-    """The file that standard input was written to: in the cache, where there is room; removed when
-    the process ends.
+def spooled(path: str) -> Path:
+    """The file that standard input (`-`) or another stream of this process was written to.
+
+    It is in the cache, where there is room, and removed when the process ends. Raises Refusal if
+    nothing is piped into `-`.
     """
-    if sys.stdin is None or sys.stdin.isatty():
+    if path == "-" and (sys.stdin is None or sys.stdin.isatty()):
         raise Refusal(
             "data.path=- reads standard input, and nothing is piped into it; run COMMAND | ... data.path=-"
         )
+
+    name = "standard input" if path == "-" else Path(path).name
     folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=files.cache_folder("texts")))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with (
-        (folder / "standard input").open("wb") as file,
-        bar("reading standard input", 0, "bytes") as show,
+        contextlib.nullcontext(sys.stdin.buffer)
+        if path == "-"
+        else Path(path).open("rb") as stream,
+        (folder / name).open("wb") as file,
+        bar(f"reading {name}", 0, "bytes") as show,
     ):
-        while block := sys.stdin.buffer.read(BLOCK_BYTES):
+        while block := stream.read(BLOCK_BYTES):
             file.write(block)
             show(file.tell())
-    return folder / "standard input"
+    return folder / name
 
 
 def suffix_of(path: Any) -> str:

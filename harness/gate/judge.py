@@ -29,7 +29,7 @@ from harness.gate.evidence import (
     Evidence,
 )
 from harness.gate.rule import ESCALATE, TIERS, Card, decide, is_larger, stored_card
-from harness.proof import IDENTICAL, UP_TO_TIES, WRONG
+from harness.proof import PROVED, WRONG
 
 HEADINGS = {
     MISMATCH: "wrong merges",
@@ -50,7 +50,6 @@ CODES = {
 }
 TREATED = {"pass": errors.OK, "fail": errors.REGRESSION, "neutral": errors.INCONCLUSIVE}
 IDENTITY, WORK, TIME = TIERS
-PROVED = (IDENTICAL, UP_TO_TIES)
 SAME_CODE = "the same code in base and head"
 ACCEPTED = "; accepted"
 

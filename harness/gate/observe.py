@@ -160,6 +160,7 @@ class Sampler:
                 words = reading.file.path
             else:
                 exchange.write_words(words, registry.definition_counter()(reading.corpus))
+                reading.file.check_unchanged()
                 self.freeze(words)
             self.tasks[overrides] = Task(name, cells[0], words)
         return self.tasks[overrides]

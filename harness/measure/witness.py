@@ -80,6 +80,7 @@ class Measured(msgspec.Struct, forbid_unknown_fields=True):
     takes_threads: bool | None
     from_file: bool = False
     tie_break: TieBreak | None = None
+    text: Annotated[list[int], Meta(min_length=5, max_length=5)] | None = None
     feeding: Annotated[dict[Text, Text | None], Few] | None = None
     merges_done: Count | UnsetType = UNSET
     words_done: Count | UnsetType = UNSET

@@ -9,3 +9,4 @@ of their moment.
 IDENTICAL, UP_TO_TIES, BY_DESIGN, WRONG, UNPROVED = (
     "identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"
 )  # fmt: skip
+PROVED = (IDENTICAL, UP_TO_TIES)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from harness.common import units
 from harness.common.comparison import compare, sample_of, spread
 from harness.common.errors import Refusal
-from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG
+from harness.proof import BY_DESIGN, IDENTICAL, PROVED, UNPROVED, WRONG
 from harness.records.schema import BY_ITSELF, PHASES
 from harness.results.fields import DECISIVE, WORK, Record, cell_of, facts_of, together
 from harness.worker.calling import OWN
@@ -133,7 +133,7 @@ class Row:
         self.other_merges = self.by_design and not own_words.startswith(IDENTICAL)
         """Whether it differs by design, and not only because its words do."""
         # A cell that only counts has no merges to prove.
-        self.proved = is_ok and (self.counting_only or {*self._kinds} <= {IDENTICAL, UP_TO_TIES})
+        self.proved = is_ok and (self.counting_only or {*self._kinds} <= {*PROVED})
         self.confirmed = self.proved and not self.disputed
         self.doubt = UNPROVED_MARK if is_ok and not self.confirmed and not self.by_design else ""
         self.mark = DESIGN_MARK if is_ok and self.by_design else self.doubt
@@ -264,11 +264,15 @@ def rows(records: Sequence[Record]) -> list[Row]:
     answers = [
         (tuple([row.values[field.name] for field in DECISIVE]), row)
         for row in made
-        if row.status == "ok" and not row.counting_only and row.record.get("tie_break") != OWN
+        if row.status == "ok"
+        and not (row.counting_only or row.by_design)
+        and row.record.get("tie_break") != OWN
     ]
     for rivals in together(answers).values():
-        if len({row.digest for row in rivals}) > 1:
-            for row in rivals:
+        proved = [row for row in rivals if row.proved]
+        for row in rivals:
+            # What a proof says stands beside any list without one.
+            if len({rival.digest for rival in (proved if row.proved else rivals)}) > 1:
                 row.set_verdict(disputed=True)
     return [row for row in made if not row.counting_only] or made
 
@@ -401,6 +405,8 @@ def incomparable(row: Row, base: Row) -> str | None:
     for field in WORK:
         if row.values[field.name] != base.values[field.name]:
             return field.other_work
+    if row.doubt or base.doubt:
+        return "its merges are not proved" if row.doubt else "the other's merges are not proved"
     if row.by_design or base.by_design:
         others = row.other_merges or base.other_merges
         return (

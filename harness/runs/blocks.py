@@ -13,7 +13,6 @@ import datetime
 import functools
 import os
 import random
-import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,13 +22,14 @@ from typing import TYPE_CHECKING, Any
 from harness.common import registry
 from harness.common.console import Display, bar
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import temporary_folder
+from harness.common.files import remove_tree, temporary_folder
 from harness.common.registry import CounterCard
+from harness.corpora import CorpusFile
 from harness.corpora.cards import counted_otherwise
 from harness.measure.machine import environment, host, interpreter, machine, python, source_sha256
 from harness.measure.process import Answer, measure
 from harness.measure.quiet import timing
-from harness.proof import BY_DESIGN, WRONG
+from harness.proof import BY_DESIGN
 from harness.records.file import Record, RunLog
 from harness.runs import jobs
 from harness.runs.cells import (
@@ -45,6 +45,7 @@ from harness.runs.cells import (
 )
 from harness.runs.jobs import Counted, Trained
 from harness.runs.resume import STOPPED, open_log, pending, reference_of
+from harness.runs.saving import output_folders, save_tokenizer
 from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 
 UNTIMED: Record = {"seconds": {}, "cpu_seconds": None, "system_seconds": None, "concurrent": False}
 """What records hold where no times are measured."""
+
+SPOILED = "changed or removed"
 
 
 @dataclass
@@ -74,6 +77,8 @@ class Session:
     processes: int = 0
     sources: dict[str, str | None] = field(default_factory=dict)
     right_words: dict[str, Manifest] = field(default_factory=dict)
+    seals: dict[str, str] = field(default_factory=dict)
+    """By the key of a reading, the seal that its words had when they were counted."""
     judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -90,6 +95,26 @@ class Session:
     def next_folder(self) -> Path:
         self.processes += 1
         return self.folder / str(self.processes)
+
+    def words_folder(self, reading: Reading) -> Path:
+        """Where trainers get the words of a reading: in the run's own folder, not in the cache."""
+        return self.folder / "words" / reading.key
+
+    def take_words(self, reading: Reading, counted: Path, manifest: Manifest) -> None:
+        """Copy words to where trainers get them, unless those there still have their seal."""
+        if self.words(reading) is None:
+            folder = self.words_folder(reading)
+            remove_tree(folder)
+            shutil.copytree(counted, folder)
+            self.seals[reading.key] = manifest["seal"]
+
+    def words(self, reading: Reading) -> WordCounts | None:
+        """The words of a reading as they were counted; None if they have been changed or removed
+        since.
+
+        The seal is held here, where no trainer can reach it.
+        """
+        return exchange.sealed(self.words_folder(reading), self.seals.get(reading.key, ""))
 
     def add(
         self, record: Record, card: CounterCard, task: Task, closes: Block | None = None
@@ -116,8 +141,7 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
         session = Session(
             settings, open_log(plan, f"{host(machine())} {python()}", now(), opened), folder
         )
-        if settings.save is not None:
-            session.outputs = output_folders(plan.cells, settings.save, session)
+        session.outputs = output_folders(plan.cells, settings, session.log.attempt)
         yield session
 
 
@@ -130,6 +154,7 @@ def measure_task(task: Task, session: Session) -> None:
         counters = [cell.label for _, cells in todo for cell in counters_of(cells)]
         session.display.expect([*counters, *(cell.label for _, cells in todo for cell in cells)])
         measure_block(task, *todo[0], session)
+    remove_tree(session.folder / "words")
 
 
 def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: Session) -> None:
@@ -146,7 +171,8 @@ def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: S
         trained = train(cell, block, counted[cell.count.key], session)
         prove_merges(trained, session)
         if block == Block(0) and cell.key in session.outputs and trained.answer["status"] == "ok":
-            session.notes += save_tokenizer(trained, session)
+            overwrite = settings.overwrite or session.log.attempt > 1
+            session.notes += save_tokenizer(trained, session.outputs[cell.key], overwrite)
         record = {**jobs.train_record(trained), "place": task.cells.index(cell)}
         if settings.precision is not None:
             reference = reference_of(cell, task.cells).variant.name
@@ -170,6 +196,7 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
     """
     if cell.reading.file.table or not session.timed:
         if (words := cell.reading.words()) is not None:
+            session.take_words(cell.reading, cell.reading.folder, words)
             session.display.passed(cell.label)
             return Counted({"status": "ok", "reason": None}, words)
         if cell.reading.file.table:
@@ -200,15 +227,12 @@ def checked_words(
     cell: CountCell, answer: Answer, folder: Path, session: Session
 ) -> Manifest | None:
     """The words, moved into the cache; None if they are wrong, and the answer says why."""
-    file, manifest, documents = (
-        cell.reading.file,
-        exchange.read_words(folder)[1],
-        answer["tallies"].get("documents"),
-    )
-    status, wrong = "error", counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
-    if not file.is_unchanged():
-        wrong = f"{file.name} was changed while it was read; run the same again"
-    elif (
+    file, manifest = cell.reading.file, exchange.read_words(folder)[1]
+    documents = answer["tallies"].get("documents")
+    status, wrong = "error", read_otherwise(file, answer)
+    if wrong is None:
+        wrong = counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
+    if (
         wrong is None
         and (right := right_words(cell, manifest["sha256"], session)) != manifest["sha256"]
     ):
@@ -226,7 +250,16 @@ def checked_words(
         return None
     answer["documents"] = documents
     cell.reading.keep(folder, manifest)
+    session.take_words(cell.reading, folder, manifest)
     return manifest
+
+
+def read_otherwise(file: CorpusFile, answer: Answer) -> str | None:
+    """Return a sentence unless the process has read this very file, with the bytes of its digest."""
+    same_file = answer["text"] is not None and answer["text"] == exchange.file_state(file.path)
+    if same_file and file.is_unchanged():
+        return None
+    return f"{file.name} was changed while it was read; run the same again"
 
 
 def right_words(cell: CountCell, sha256: str, session: Session) -> str | None:
@@ -286,19 +319,15 @@ def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> 
         if status == "timeout":
             reason += "; raise that, take a slice (data.bytes=64MB), or choose another counter"
         answer = {"status": "error" if status == "mismatch" else status, "reason": reason}
+    elif session.words(cell.reading) is None:
+        answer = {"status": "error", "reason": f"its words were {SPOILED} before it ran"}
     elif not runs_under.status:
         answer, merges = run_trainer(cell, counted, session)
+
     if answer["status"] in STOPPED and block.warm_up:
         block = Block(0)  # it is not run again, so its record belongs to no warm-up
-    return Trained(
-        cell,
-        block,
-        started,
-        answer,
-        counted,
-        merges,
-        None if merges is None else merges_sha256(merges),
-    )
+    digest = None if merges is None else merges_sha256(merges)
+    return Trained(cell, block, started, answer, counted, merges, digest)
 
 
 def run_trainer(
@@ -311,11 +340,19 @@ def run_trainer(
         from harness.measure.callgrind import measure_instructions  # late, as few runs count them
 
         run_job = measure_instructions
-    job = jobs.train_job(cell, cell.variant, cell.reading.folder)
+    job = jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
         answer = run_job(job, output, cell.count.limits, on_progress)
     merges = jobs.read_merges(output, answer)
     shutil.rmtree(output)
+
+    wrong = read_otherwise(file, answer) if answer.get("from_file") else None
+    if session.words(cell.reading) is None:
+        wrong = f"the words that it was given were {SPOILED} while it ran"
+    if wrong is not None and (answer["status"] == "ok" or answer["status"] in STOPPED):
+        answer.update(status="rejected", reason=wrong)
+        merges = None
+
     if session.timed and answer["status"] == "timeout":
         estimate(cell, answer, job, counted, session)
     return answer, merges
@@ -361,9 +398,8 @@ def estimate(
 def prove_merges(trained: Trained, session: Session) -> None:
     """Set the identity of the merges, and how many tokens they leave if that is wanted.
 
-    A list that was judged in this task is not judged again, and the words are read only to judge
-    one. Merges of a trainer that failed are not judged, nor those whose words are gone from the
-    cache.
+    A list that was judged in this task is not judged again. Merges of a trainer that failed are not
+    judged, nor those whose words have lost their seal.
     """
     cell, answer = trained.cell, trained.answer
     whole, feeding = answer["status"] == "ok", answer.get("feeding") or {}
@@ -385,9 +421,9 @@ def prove_merges(trained: Trained, session: Session) -> None:
         merges.by_design,
     )
     if key not in session.judged:
-        if cell.reading.words() is None:
+        word_counts, tokens = session.words(cell.reading), None
+        if word_counts is None:
             return
-        word_counts, tokens = exchange.read_words(cell.reading.folder)[0], None
         identity = prove(word_counts, merges, cell.min_count, **cell.extending())
         if (
             identity.kind == BY_DESIGN
@@ -412,88 +448,9 @@ def own_words(trained: Trained, pattern: str | None, session: Session) -> WordCo
     reading = Reading(
         cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=())
     )
-    found = reading.words() or default_words(
-        replace(cell.count, reading=reading), "its own words", session
-    )
-    return None if found is None else exchange.read_words(reading.folder)[0]
-
-
-# Saving, with save=FOLDER. What writes tokenizers is imported late, as few runs save any.
-
-
-def output_folders(cells: Sequence[TrainCell], save: Path, session: Session) -> dict[str, Path]:
-    """Where the tokenizer of each cell goes, by the cell's key.
-
-    Raises Refusal if that cannot be written, or holds what this run has not saved.
-    """
-    from harness.tokenizers.folder import check_free, check_place
-    from harness.tokenizers.forms import MANIFEST
-    from harness.tokenizers.learned import check_spellings
-
-    for cell in cells:
-        check_spellings(cell.reading.corpus.special_tokens)
-    folders = {cells[0].key: save}
-    if len(cells) > 1:
-        folders = {key: save / name for key, name in folder_names(cells).items()}
-    for folder in folders.values():
-        if session.log.attempt == 1 or not (folder / MANIFEST).is_file():
-            check_free(folder, session.settings.overwrite)
-    check_place(save, overwrite=True)
-    return folders
-
-
-def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
-    """A folder's name for each cell: the variant, with the corpus, the size and the cell's key if
-    names are equal.
-    """
-    facts = [
-        (cell.variant.name, cell.reading.file.name, str(cell.vocab_size), cell.key[:8])
-        for cell in cells
-    ]
-    for number in (1, 3, 4):
-        names = [folder_name("-".join(fact[:number])) for fact in facts]
-        if len(set(names)) == len(names):
-            break
-    return {cell.key: name for cell, name in zip(cells, names, strict=True)}
-
-
-def folder_name(text: str) -> str:
-    """The name of one folder: names of variants and corpora may hold anything.
-
-    >>> folder_name("my.package:train-owt"), folder_name("../../etc"), folder_name("..")
-    ('my.package.train-owt', '.._.._etc', '_')
-    """
-    name = re.sub(r"[/\\\x00-\x1f\x7f]", "_", text.replace(":", "."))
-    return name if name.strip(".") else "_"
-
-
-def save_tokenizer(trained: Trained, session: Session) -> list[str]:
-    """Write the tokenizer of a trainer that succeeded, whole or not at all, and never wrong merges;
-    returns notes.
-    """
-    from harness.tokenizers import folder as tokenizer_folder
-    from harness.tokenizers import learned
-
-    if trained.merges is None or (trained.identity is not None and trained.identity.kind == WRONG):
-        return []
-    cell, corpus, file = trained.cell, trained.cell.reading.corpus, trained.cell.reading.file
-    extended = None if cell.extension is None else cell.extension.learned
-    origin = {
-        "vocab_size_asked": cell.vocab_size,
-        "tie_break": trained.tie_break or cell.tie_break,
-        "min_count": cell.min_count,
-        "variant": cell.variant.name,
-        "data": {"name": file.name, "sha256": file.sha256},
-        **({} if extended is None else {"inherited_merges": len(extended.merges)}),
-    }
-    folder, overwrite = (
-        session.outputs[cell.key],
-        session.settings.overwrite or session.log.attempt > 1,
-    )
-    tokenizer = learned.trained(trained.merges, corpus.special_tokens, corpus.pattern, extended)
-    notes = tokenizer_folder.save(folder, tokenizer, origin, overwrite=overwrite)
-    written = ", ".join(name for name in tokenizer_folder.FILES if (folder / name).exists())
-    return [f"saved {folder}: {written}", *notes]
+    if session.words(reading) is None:
+        default_words(replace(cell.count, reading=reading), "its own words", session)
+    return session.words(reading)
 
 
 def now() -> str:

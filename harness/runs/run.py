@@ -14,6 +14,7 @@ from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import cache_folder, temporary_folder
 from harness.common.units import count_text, counted_text
+from harness.proof import BY_DESIGN, PROVED
 from harness.runs.cells import Plan, digest
 from harness.runs.compose import Config, compose
 from harness.runs.plan import card_default, make_plan, show_plan
@@ -74,14 +75,33 @@ def exit_code(records: Sequence[Record]) -> int:
     """MISMATCH before UNMEASURED before OK.
 
     A variant that cannot run here, and one whose total is extrapolated, is a fault only if there is
-    no other.
+    no other. Merges that nothing proves are never right: MISMATCH if others of their task differ.
     """
     statuses = {record["status"] for record in trained(records)}
     if "mismatch" in {record["status"] for record in records}:
         return MISMATCH
-    if statuses - {"ok", "skipped", "extrapolated"} or "ok" not in statuses:
+
+    unproved = False
+    lists: dict[tuple[int, str], set[str]] = {}
+    for record in trained(records):
+        if record["status"] == "ok" and not is_by_design(record):
+            unproved = unproved or not is_proved(record)
+            task = record["task"], record["tie_break"]
+            lists.setdefault(task, set()).add(record["merges_sha256"])
+    if unproved and any(len(digests) > 1 for digests in lists.values()):
+        return MISMATCH
+
+    if unproved or statuses - {"ok", "skipped", "extrapolated"} or "ok" not in statuses:
         return UNMEASURED
     return OK
+
+
+def is_proved(record: Record) -> bool:
+    return (record.get("identity") or {}).get("kind") in PROVED
+
+
+def is_by_design(record: Record) -> bool:
+    return (record.get("identity") or {}).get("kind") == BY_DESIGN
 
 
 def trained(records: Sequence[Record]) -> list[Record]:

@@ -206,6 +206,7 @@ def counted_file(paths: list[str], corpus: Corpus, threads: int, progress: bool)
             )
         except ValueError as error:
             raise Refusal(file.located(str(error), getattr(error, "offset", 0))) from error
+    file.check_unchanged()
     return words, {"name": file.name, "sha256": file.sha256}
 
 

@@ -126,6 +126,8 @@ class Measured:
         self.parent = os.getppid()
         self.meter = StoppableMeter()
         self.from_file = False
+        self.text: list[int] | None = None
+        """The state of the file that it reads, before it does."""
         self.tie_break: str | None = None
         self.writing = threading.Lock()
         self.begun = False
@@ -161,9 +163,11 @@ class Measured:
 
     def count(self, counter: Any) -> dict[str, Any]:
         offered = {"threads": self.job["threads"]}
+        corpus = self.corpus()
         positional, keywords = arguments_for(
-            counter, [self.corpus()], self.meter, offered, self.job["params"]
+            counter, [corpus], self.meter, offered, self.job["params"]
         )
+        self.text = exchange.file_state(corpus.path)
         self.begin()
         word_counts = counter(*positional, **keywords)
         self.mark()
@@ -187,6 +191,8 @@ class Measured:
             trainer, leading, self.meter, offered, self.job["params"]
         )
         self.expect_taken(offered, keywords)
+        if isinstance(given, Corpus):
+            self.text = exchange.file_state(given.path)
         self.begin()
         merges = trainer(*positional, **keywords)
         self.mark()
@@ -289,6 +295,7 @@ class Measured:
             "takes_threads": takes_threads,
             "from_file": self.from_file,
             "tie_break": self.tie_break,
+            "text": self.text,
         }
 
     def write(self, answer: dict[str, Any]) -> None:

@@ -25,8 +25,9 @@ from variants.contract import Merge, Merges, WordCounts
 
 MANIFEST = "manifest.json"
 COLUMNS = (("data", "B"), ("offsets", "q"), ("counts", "Q"))
-FORMAT = 3  # of the manifest and the digest in it; another number is counted again
+FORMAT = 4  # of the manifest and the digest in it; another number is counted again
 WORDS_AT_ONCE = 1 << 16
+FACTS = ("words", "pre_tokens", "sha256", "seal")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError)
 MARSHALLED = 2
 """The last version of marshal's format in which equal merges are equal bytes, whichever objects
@@ -92,7 +93,7 @@ def read_words(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
             word_counts.offsets[-1],
         ):
             raise ValueError("the columns do not belong together")
-        return word_counts, {name: manifest[name] for name in ("words", "pre_tokens", "sha256")}
+        return word_counts, {name: manifest[name] for name in FACTS}
     except UNREADABLE as error:
         raise BrokenWords(f"{folder}: {error}") from error
 
@@ -103,10 +104,30 @@ def whole(folder: Path) -> dict[str, Any] | None:
     """
     with contextlib.suppress(BrokenWords):
         words, manifest = read_words(folder)
-        if seal(words) == manifest_of(folder).get("seal"):
+        if seal(words) == manifest["seal"]:
             return manifest
     # perhaps there is none, or another run has just removed it
     shutil.rmtree(folder, ignore_errors=True)
+    return None
+
+
+def sealed(folder: Path, expected: str) -> WordCounts | None:
+    """Return the words of a folder that have this seal; None if they were changed or removed."""
+    with contextlib.suppress(BrokenWords):
+        words = read_words(folder)[0]
+        if seal(words) == expected:
+            return words
+    return None
+
+
+def file_state(path: str | Path) -> list[int] | None:
+    """Return what identifies a file and its content: device, inode, size and times; None without
+    one.
+    """
+    with contextlib.suppress(OSError):
+        status = os.stat(path)  # noqa: PTH116 - a job names its files by strings
+        times = [status.st_mtime_ns, status.st_ctime_ns]
+        return [status.st_dev, status.st_ino, status.st_size, *times]
     return None
 
 

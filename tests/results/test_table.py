@@ -78,7 +78,7 @@ def test_every_form_of_outcome_is_shown_as_such() -> None:
     assert [list(row.values()) for row in cells(FORMS)] == [
         ["naive", "34.3 s", "× 1.00", "1.90 s", "31.2 s", "1.24 GB", "identical"],
         ["heap", "2.45 s", "× 0.071", "0.0207 s", "1.20 s", "91.2 MB", "identical"],
-        ["lonely", "1.72 s?", "× 0.05?", "0.100 s?", "0.500 s?", "91.2 MB", "unproved"],
+        ["lonely", "1.72 s?", "not comparable", "0.100 s?", "0.500 s?", "91.2 MB", "unproved"],
         ["wrong", "", "", "", "", "", "wrong at merge 12"],
         ["short", "", "", "", "", "", "wrong at merge 700"],
         ["slow", "-", "-", "-", "-", "-", "timeout"],
@@ -95,6 +95,17 @@ def test_every_form_of_outcome_is_shown_as_such() -> None:
     ]
     every = explanations(FORMS, notes=True)
     assert "slow: timeout: over limits.wall=20 s, after 311 of 743 merges." in every
+    assert "Not comparable with naive (its merges are not proved): lonely." in every
+
+
+def test_what_a_proof_says_stands_beside_any_list_without_one() -> None:
+    unproved = measured("other", 1.0, identity=None, merges_sha256="cd" * 32)
+    own_word = measured(
+        "fast", 0.1, identity={"kind": "different_by_design"}, merges_sha256="ef" * 32
+    )
+    shown = rows([measured("heap", 2.0), unproved, own_word])
+    assert [row.proof for row in shown] == ["identical", "cdcdcdcd ?", "different by design"]
+    assert [row.disputed for row in shown] == [False, True, False]
 
 
 @pytest.mark.parametrize("width", [80, 50])

@@ -28,20 +28,22 @@ from workbench import (
     unruly_counter,
 )
 
-from harness.common.errors import OK
+from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.corpora import Part
 from harness.measure.process import Limits, measure
 from harness.records.file import Record, RunLog, read_records
 from harness.records.schema import BY_ITSELF
-from harness.results.rows import rows
-from harness.runs import run
+from harness.results.rows import against, rows
+from harness.runs import blocks, run
 from harness.runs.blocks import Session, measure_task, now
 from harness.runs.cells import Plan, Task, make_tasks
 from harness.runs.jobs import train_job
 from harness.runs.run import trained
 from harness.worker import exchange
 from variants.contract import GPT2_PATTERN, WordCounts
+from variants.counting.pretokenize import serial
+from variants.heap import train
 
 pytestmark = pytest.mark.usefixtures("measured_once", "unruly_trainers")
 ANOTHER_COUNTER = CounterCard("native", "variants.counting.processes:processes")
@@ -166,8 +168,27 @@ def test_exit_codes() -> None:
         "error mismatch": 21,
     }
     for statuses, exit_code in expected.items():
-        records = [{"cell": "train", "status": status} for status in statuses.split()]
+        records = [outcome(status, "identical") for status in statuses.split()]
         assert run.exit_code(records) == exit_code, statuses
+
+
+def outcome(status: str, kind: str | None, digest: str = "ab") -> Record:
+    identity = None if kind is None else {"kind": kind}
+    task = {"cell": "train", "task": 0, "tie_break": "greatest_bytes", "merges_sha256": digest}
+    return {**task, "status": status, "identity": identity}
+
+
+@pytest.mark.parametrize(
+    ("other", "exit_code"),
+    [
+        (outcome("ok", None), 22),
+        (outcome("ok", "unproved"), 22),
+        (outcome("ok", None, "cd"), 21),
+        (outcome("ok", "different_by_design", "cd"), 0),
+    ],
+)
+def test_only_proved_merges_are_a_success(other: Record, exit_code: int) -> None:
+    assert run.exit_code([outcome("ok", "identical"), other]) == exit_code
 
 
 # Notes.
@@ -285,6 +306,52 @@ def test_words_of_a_file_that_changes_are_not_kept(tmp_path: Path) -> None:
     assert [record["status"] for record in records] == ["error", "error"]
     assert records[0]["reason"] == "text.txt was changed while it was read; run the same again"
     assert reading.words() is None
+
+
+@pytest.mark.parametrize("spoiler", ["removes_its_words", "replaces_its_words"])
+@pytest.mark.parametrize("seed", [0, 1])  # of the order
+def test_trainer_that_spoils_the_words_gets_nothing_and_gives_nothing(
+    tmp_path: Path, spoiler: str, seed: int
+) -> None:
+    cells = [cell_of(reading_of(tmp_path), variant) for variant in (HEAP, unruly(spoiler))]
+    records = run_of(tmp_path, cells, seed=seed, repeat=2).records()
+    spoiled = [record for record in trained(records) if record["variant"] == spoiler]
+    assert {record["status"] for record in spoiled} == {"rejected"}
+    assert "words that it was given were changed or removed" in spoiled[0]["reason"]
+    right = [record for record in trained(records) if record["variant"] == "heap"]
+    assert {record["status"] for record in right} <= {"ok", "error"}
+    merges = train(serial(cells[0].reading.corpus), 10)
+    for record in right:
+        if record["status"] == "ok":
+            assert record["merges_sha256"] == exchange.merges_sha256(merges)
+            assert record["identity"]["kind"] == "identical"
+    assert run.exit_code(records) == UNMEASURED
+
+
+def test_clearing_the_cache_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell, measured = cell_of(reading_of(tmp_path)), blocks.train
+
+    def clear_and_train(*arguments: Any) -> Any:
+        shutil.rmtree(cell.reading.folder.parents[2], ignore_errors=True)
+        return measured(*arguments)
+
+    monkeypatch.setattr(blocks, "train", clear_and_train)
+    records = run_of(tmp_path, [cell, cell_of(cell.reading, NAIVE)], repeat=2).records()
+    assert run.exit_code(records) == OK
+    assert {record["identity"]["kind"] for record in trained(records)} == {"identical"}
+
+
+def test_merges_that_nothing_proves_are_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "prove_merges", lambda *_: None)
+    reading = reading_of(tmp_path)
+    records = run_of(tmp_path, [cell_of(reading), cell_of(reading, NAIVE)]).records()
+    assert {record["status"] for record in records} == {"ok"}
+    assert run.exit_code(records) == UNMEASURED
+    assert [pair.ratio() for pair in against(rows(records))] == [None, None]
+    others = [cell_of(reading), cell_of(reading, unruly("returns_one_too_few"))]
+    assert run.exit_code(run_of(tmp_path, others).records()) == MISMATCH
 
 
 PRE_TOKENS = regex.findall(GPT2_PATTERN, TEXT)

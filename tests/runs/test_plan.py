@@ -16,9 +16,9 @@ from harness.common.errors import OK, Refusal
 from harness.common.registry import parse_bytes
 from harness.measure.process import Limits
 from harness.runs import plan
-from harness.runs.blocks import folder_names
 from harness.runs.compose import compose
 from harness.runs.plan import cells_of, limits_of, pattern_of, settings_of
+from harness.runs.saving import folder_names
 from variants.contract import GPT2_PATTERN
 
 # ---- which variants, which counter

@@ -51,7 +51,10 @@ class MeasuredOnce:
             self.answers[key] = copy.deepcopy(answer)
             return answer
         shutil.copytree(self.folder / key, output)
-        return copy.deepcopy(self.answers[key])
+        answer = copy.deepcopy(self.answers[key])
+        if answer["text"] is not None:
+            answer["text"] = exchange.file_state(job["corpus"]["path"])
+        return answer
 
 
 def digest_of(job: dict[str, Any], limits: Limits) -> str:

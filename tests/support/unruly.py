@@ -125,6 +125,28 @@ def throw(error: BaseException) -> None:
     raise error
 
 
+# What it does to the words that it was given, which other trainers and the judge need
+
+
+def folder_of_its_words() -> Path:
+    """Where the words of this process are mapped from."""
+    mapped = Path("/proc/self/maps").read_text().split()
+    return next(Path(path).parent for path in mapped if path.endswith("/offsets"))
+
+
+def removes_its_words(_: WordCounts, num_merges: int) -> list[Merge]:
+    shutil.rmtree(folder_of_its_words())
+    return [(b"l", b"o")] * num_merges
+
+
+def replaces_its_words(_: WordCounts, num_merges: int) -> list[Merge]:
+    """Leave other words with a seal that fits them, and the right merges of those."""
+    folder, others = folder_of_its_words(), WordCounts.from_items([(b"zyxwvutsrqponm", 9)])
+    shutil.rmtree(folder)
+    exchange.write_words(folder, others)
+    return honest(others, num_merges)
+
+
 # How it ends, what it returns, how it behaves
 
 
@@ -565,6 +587,16 @@ def counter_that_stops_on_request(corpus: Corpus, meter: Meter = NULL_METER) -> 
     while meter.progress(1):
         time.sleep(0.02)
     return WordCounts.from_items([(b"few", 1)])
+
+
+def counter_of_another_file(corpus: Corpus) -> WordCounts:
+    """Count another text that has the path of the corpus for a moment."""
+    path = Path(corpus.path)
+    away = path.rename(f"{path}.away")
+    path.write_text("another text")
+    counted = serial(corpus)
+    away.replace(path)
+    return counted
 
 
 def counter_that_loses_a_word(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:

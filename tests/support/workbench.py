@@ -20,6 +20,8 @@ import pytest
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import Answer, Limits, OnProgress, Supervision
+from harness.proof import IDENTICAL
+from harness.proof.prove import Identity
 from harness.records.file import RunLog
 from harness.runs import blocks
 from harness.runs.blocks import Session, measure_task, now, session_of
@@ -27,6 +29,7 @@ from harness.runs.cells import Block, CountCell, Plan, Reading, Settings, TrainC
 from harness.runs.compose import compose
 from harness.runs.jobs import Counted, Trained
 from harness.runs.plan import cells_of
+from harness.worker.exchange import merges_sha256
 from variants.contract import Corpus
 
 SUPPORT = Path(__file__).resolve().parent
@@ -132,7 +135,9 @@ def pretend_to_train(patch: pytest.MonkeyPatch, stop_after: int | None = None) -
             "cpu_seconds": 1.0,
             "seconds": {},
         }
-        return Trained(cell, block, now(), answer, counted, [])
+        trained = Trained(cell, block, now(), answer, counted, [], merges_sha256([]))
+        trained.identity = Identity(IDENTICAL, cell.tie_break)
+        return trained
 
     patch.setattr(blocks, "train", train)
     patch.setattr(blocks, "prove_merges", lambda *_: None)

@@ -1,0 +1,89 @@
+"""Tokenizers of a run, with save=FOLDER: where each goes, and writing it.
+
+What writes tokenizers is imported late, as few runs save any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.proof import WRONG
+from harness.runs.cells import Settings, TrainCell
+from harness.runs.jobs import Trained
+
+
+def output_folders(cells: Sequence[TrainCell], settings: Settings, attempt: int) -> dict[str, Path]:
+    """Where the tokenizer of each cell goes, by the cell's key; none without save=FOLDER.
+
+    Raises Refusal if that cannot be written, or holds what this run has not saved.
+    """
+    save = settings.save
+    if save is None:
+        return {}
+
+    from harness.tokenizers.folder import check_free, check_place
+    from harness.tokenizers.forms import MANIFEST
+    from harness.tokenizers.learned import check_spellings
+
+    for cell in cells:
+        check_spellings(cell.reading.corpus.special_tokens)
+    folders = {cells[0].key: save}
+    if len(cells) > 1:
+        folders = {key: save / name for key, name in folder_names(cells).items()}
+    for folder in folders.values():
+        if attempt == 1 or not (folder / MANIFEST).is_file():
+            check_free(folder, settings.overwrite)
+    check_place(save, overwrite=True)
+    return folders
+
+
+def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
+    """A folder's name for each cell: the variant, with the corpus, the size and the cell's key if
+    names are equal.
+    """
+    facts = [
+        (cell.variant.name, cell.reading.file.name, str(cell.vocab_size), cell.key[:8])
+        for cell in cells
+    ]
+    for number in (1, 3, 4):
+        names = [folder_name("-".join(fact[:number])) for fact in facts]
+        if len(set(names)) == len(names):
+            break
+    return {cell.key: name for cell, name in zip(cells, names, strict=True)}
+
+
+def folder_name(text: str) -> str:
+    """The name of one folder: names of variants and corpora may hold anything.
+
+    >>> folder_name("my.package:train-owt"), folder_name("../../etc"), folder_name("..")
+    ('my.package.train-owt', '.._.._etc', '_')
+    """
+    name = re.sub(r"[/\\\x00-\x1f\x7f]", "_", text.replace(":", "."))
+    return name if name.strip(".") else "_"
+
+
+def save_tokenizer(trained: Trained, folder: Path, overwrite: bool) -> list[str]:
+    """Write the tokenizer of a trainer that succeeded, whole or not at all, and never wrong merges;
+    returns notes.
+    """
+    from harness.tokenizers import folder as tokenizer_folder
+    from harness.tokenizers import learned
+
+    if trained.merges is None or (trained.identity is not None and trained.identity.kind == WRONG):
+        return []
+    cell, corpus, file = trained.cell, trained.cell.reading.corpus, trained.cell.reading.file
+    extended = None if cell.extension is None else cell.extension.learned
+    origin = {
+        "vocab_size_asked": cell.vocab_size,
+        "tie_break": trained.tie_break or cell.tie_break,
+        "min_count": cell.min_count,
+        "variant": cell.variant.name,
+        "data": {"name": file.name, "sha256": file.sha256},
+        **({} if extended is None else {"inherited_merges": len(extended.merges)}),
+    }
+    tokenizer = learned.trained(trained.merges, corpus.special_tokens, corpus.pattern, extended)
+    notes = tokenizer_folder.save(folder, tokenizer, origin, overwrite=overwrite)
+    written = ", ".join(name for name in tokenizer_folder.FILES if (folder / name).exists())
+    return [f"saved {folder}: {written}", *notes]
