@@ -262,6 +262,18 @@ def commands() -> str:
 # Explanation
 
 
+def families() -> str:
+    """The byte-level classes of transformers, and what the test of them found."""
+    lines = (REPOSITORY / "tests/tokenizers/families.txt").read_text(encoding="utf-8").splitlines()
+    rows = []
+    for line in lines:
+        name, models, trained, loaded = line.split("\t")
+        reason = trained.removeprefix("it cannot be trained here: ").partition(";")[0]
+        rows.append((code(name), models, reason, loaded))
+    header = ("class", "models, among others", "trained here", "loaded, converted, cut, encoded")
+    return table(header, rows)
+
+
 def few(texts: Sequence[str], most: int = 6) -> str:
     """The first of some texts, as code."""
     return " ".join([*map(code, texts[:most]), *(["..."] if len(texts) > most else [])]) or "none"
@@ -317,6 +329,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "patterns": patterns,
     "cards": cards,
     "experiments": experiments,
+    "families": families,
     "defaults": defaults,
     "keys": keys,
     "variant-parameters": variant_parameters,

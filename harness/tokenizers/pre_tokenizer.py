@@ -80,20 +80,30 @@ def pattern_of(pre_tokenizer: Any) -> str | None:
     """What splits the text, as one pattern of ours; None if nothing does. Raises ValueError with
     what it cannot say.
     """
+    pattern, prefix = pattern_and_prefix(pre_tokenizer)
+    if prefix:
+        raise ValueError("it puts a blank before the text (add_prefix_space); ours never does")
+    return pattern
+
+
+def pattern_and_prefix(pre_tokenizer: Any) -> tuple[str | None, bool]:
+    """The pattern, and whether a blank comes before a text that does not begin with one. Raises
+    ValueError as `pattern_of`.
+    """
     steps = _steps(pre_tokenizer)
     last = steps.pop() if steps else None
     if last is None or last.type != "ByteLevel":
         kind = "null" if last is None else last.type
         raise ValueError(f"its pre-tokenizer is {kind}; the last one must be ByteLevel")
-    if last.add_prefix_space:
-        raise ValueError("it puts a blank before the text (add_prefix_space); ours never does")
+    if last.add_prefix_space and steps:
+        raise ValueError("it puts a blank before each piece (add_prefix_space); ours never does")
 
     patterns = list(map(_split, steps))
     if last.use_regex:
         patterns.append(GPT2_PATTERN)
     if len(patterns) > 1 and any(step.invert for step in steps):
         raise ValueError("it drops text between two of its steps (invert); ours keeps all text")
-    return joined(patterns) if patterns else None
+    return joined(patterns) if patterns else None, last.add_prefix_space
 
 
 def _steps(pre_tokenizer: Any) -> list[PreTokenizer]:

@@ -27,6 +27,7 @@ from harness.tokenizers.learned import (
     trained,
 )
 from harness.tokenizers.model import Tokenizer
+from harness.tokenizers.pre_tokenizer import pattern_and_prefix
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 Source = (
@@ -163,15 +164,20 @@ def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> Cou
 
 
 def count_documents(
-    source: Iterable[Any], corpus: Corpus, threads: int, progress: bool = False
+    source: Iterable[Any],
+    corpus: Corpus,
+    threads: int,
+    progress: bool = False,
+    change: Callable[[bytes], bytes] | None = None,
 ) -> WordCounts:
-    """The words of an iterable of documents or batches."""
+    """The words of an iterable of documents or batches, each changed before it is counted."""
     counter: Callable[..., WordCounts] = registry.resolve(DOCUMENT_COUNTER)
+    documents = documents_of(source, corpus)
+    if change is not None:
+        documents = (list(map(change, batch)) for batch in documents)
     with showing("counting", 0, "bytes", progress) as meter:
         try:
-            return counter(
-                documents_of(source, corpus), corpus, TABLE_MEMORY, meter, threads=threads
-            )
+            return counter(documents, corpus, TABLE_MEMORY, meter, threads=threads)
         except LeftOut as error:
             raise Refusal(f"the pattern leaves out {error.text!r}; fix the pattern") from error
 
@@ -295,8 +301,9 @@ def train_new_from_iterator(
 
     `old` is a byte-level BPE tokenizer of transformers or a `tokenizers.Tokenizer`; the keywords
     are those of transformers (`new_special_tokens`, `special_tokens_map`, `min_frequency` and so
-    on). The vocabulary, the merges and the special tokens are those that transformers gives. Raises
-    Refusal, before anything is read, for a tokenizer or a keyword that it cannot reproduce.
+    on). The vocabulary, the merges and the special tokens are those that transformers gives; a
+    normalizer and `add_prefix_space` change each document as they do there. Raises Refusal, before
+    anything is read, for a tokenizer or a keyword that it cannot reproduce.
     """
     try:  # tokenizers 1.0 has no trainers
         importlib.import_module("tokenizers.trainers")
@@ -316,8 +323,10 @@ def train_new_from_iterator(
         raise Refusal(
             f"{unsupported[0]} is not supported here; leave it out, or use transformers' own training"
         )
+    normalizer = wrapped.backend_tokenizer.normalizer
     try:
-        pattern = tokenizer_in(wrapped.backend_tokenizer.to_str().encode()).pattern()
+        file = tokenizer_in(wrapped.backend_tokenizer.to_str().encode())
+        pattern, prefix = pattern_and_prefix(file.pre_tokenizer)
     except ValueError as error:
         raise Refusal(f"it cannot be trained here: {error}") from error
     # Trained on nothing, it has everything but the merges: special tokens, the 256 bytes, the class
@@ -325,7 +334,18 @@ def train_new_from_iterator(
     new = wrapped.train_new_from_iterator([], vocab_size, **{**keywords, "show_progress": False})
     content = json.loads(new.backend_tokenizer.to_str())
     vocab, merges = content["model"]["vocab"], content["model"]["merges"]
-    words = count_documents(iterator, Corpus("documents", (), pattern), threads)
+
+    def changed(document: bytes) -> bytes:
+        """The document as its tokenizer changes it before splitting."""
+        text = document.decode()
+        if normalizer is not None:
+            text = normalizer.normalize_str(text)
+        if prefix and text and not text.startswith(" "):
+            text = f" {text}"
+        return text.encode()
+
+    change = changed if prefix or normalizer is not None else None
+    words = count_documents(iterator, Corpus("documents", (), pattern), threads, change=change)
     if (room := vocab_size - len(vocab)) > 0:
         options: dict[str, Any] = {
             "min_count": max(1, keywords.get("min_frequency", 0)),
