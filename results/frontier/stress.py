@@ -26,6 +26,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import growth
 from ties import LETTERS, fibonacci
 
 from harness.common.files import write_whole
@@ -99,6 +100,12 @@ def json_lines(dice: Dice) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
+def text_of(shape: str, size: int) -> Callable[[Dice], str]:
+    """A table of growth.py as a text: each word after a blank, as many times as it weighs."""
+    table = growth.SHAPES[shape].table
+    return lambda dice: "".join(count * f" {word.decode()}" for word, count in table(dice, size))
+
+
 MADE: dict[str, tuple[int, Callable[[Dice], str]]] = {
     "English, one word": (20_000, letters_of("sotu", 2_000_000, "[A-Za-z]")),
     "the same text twice, one word": (
@@ -118,6 +125,10 @@ MADE: dict[str, tuple[int, Callable[[Dice], str]]] = {
     "random words of 3 characters": (400_000, words(chosen(HAN, 3), 100_000)),
     "hexadecimal ids": (400_000, words(hexadecimal, 200_000)),
     "JSON lines": (300_000, json_lines),
+    "edge of weights": (15_000, text_of("edge of weights", 50_000)),
+    "Zipf weights": (12_500, text_of("Zipf weights", 25_000)),
+    "words in lines": (100_000, text_of("superwords to the end", 50_000)),
+    "repeats": (100_000, text_of("repeats", 50_000)),
     "English words, each once": (
         400_000,
         lambda _: " ".join(sorted(set(corpus_text("sotu").split()))),

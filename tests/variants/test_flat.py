@@ -239,7 +239,7 @@ def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
         for threads in (1, 2, 3, 16):
             meter = Meter()
             merges = learn(words, 400, meter, threads=threads, part=part, **extending)
-            learned.append((merges, {**meter.tallies, "pairs_kept": 0}))
+            learned.append((merges, {**meter.tallies, "pairs_kept": 0, "probes": 0}))
         assert learned[0][0] == seg_status.train(words, 400, **extending)
         assert [merges for merges, _ in learned] == [learned[0][0]] * 4
         assert words is many or learned == [learned[0]] * 4

@@ -52,11 +52,12 @@ void make_merges(Text<Symbol>& text, Tokens& tokens, Threshold& threshold, KeptP
         } else if (threshold.lossless()) {
             break;
         } else {
-            threshold.lower();
             tallies.rescans += 1;
-            scan_tokens(text, tokens, pairs, threshold.value(), tallies, progress);
+            scan_tokens(text, tokens, pairs, threshold, tallies, progress);
         }
     }
+    tallies.probes += pairs.table().probes();
+    tallies.token_bytes = tokens.bytes_written();
     progress.lap(update);
 }
 

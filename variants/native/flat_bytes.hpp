@@ -167,11 +167,11 @@ void each_pair(const Text<Symbol>& text, const Tokens& tokens, Tallies& tallies,
     tallies.positions_visited += visited;
 }
 
-// Counts all pairs of the text again, and keeps those that reach `lowest`. A pair is counted exactly only if it can reach it:
-// an array of sums, in which pairs share cells, gives every pair a sum no smaller than its count.
+// Lowers the threshold, counts all pairs of the text again, and keeps those that reach it. A pair is counted exactly only if
+// it can: an array of sums, in which pairs share cells, gives every pair a sum no smaller than its count.
 template <class Symbol>
-void scan_tokens(const Text<Symbol>& text, const Tokens& tokens, KeptPairs& pairs,
-                 std::int64_t lowest, Tallies& tallies, Progress& progress) {
+void scan_tokens(const Text<Symbol>& text, const Tokens& tokens, KeptPairs& pairs, Threshold& threshold, Tallies& tallies,
+                 Progress& progress) {
     pairs.clear();
     unsigned shared_log = 8;
     while (shared_log < 20 && text.size() >> shared_log > 8) ++shared_log;
@@ -181,6 +181,11 @@ void scan_tokens(const Text<Symbol>& text, const Tokens& tokens, KeptPairs& pair
     auto shared = Array<std::int64_t>(std::size_t{1} << shared_log);
     each_pair(text, tokens, tallies, progress,
               [&](std::size_t at, PairKey key) { shared[cell(key)] += text.weight_at(at); });
+    CountHistogram sums;
+    for (const std::int64_t sum : shared)
+        if (sum) sums.add(sum);
+    threshold.lower(sums);
+    const std::int64_t lowest = threshold.value();
     PairTable counted;
     each_pair(text, tokens, tallies, progress, [&](std::size_t at, PairKey key) {
         if (shared[cell(key)] < lowest) return;
@@ -197,6 +202,7 @@ void scan_tokens(const Text<Symbol>& text, const Tokens& tokens, KeptPairs& pair
         auto* slot = counted.find(key);
         if (slot && slot->list) *slot->list++ = static_cast<Position>(at);
     });
+    tallies.probes += counted.probes();
 }
 
 }  // namespace flat

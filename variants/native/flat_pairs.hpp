@@ -190,6 +190,7 @@ class Queue {
     // Sorts the best of the level: all that are wanted, and at least a quarter of it, so that a level whose pairs are gone is
     // not looked through for every merge. What stays in front is behind all that is sorted.
     void sort_some(std::uint64_t wanted) {
+        tallies_.queue_sorted += level_.size();
         sorted_ = std::min<std::size_t>(level_.size(), std::max<std::uint64_t>(wanted, level_.size() / 4 + 1));
         const auto from = level_.end() - static_cast<std::ptrdiff_t>(sorted_);
         if (from != level_.begin()) std::nth_element(level_.begin(), from, level_.end(), order());
@@ -345,6 +346,7 @@ class KeptPairs {
     }
 
     void clear() {
+        tallies_.probes += table_.probes();
         table_ = PairTable();
         kept_ = CountHistogram();
         lists_ = ListPool();

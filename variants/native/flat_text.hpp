@@ -272,27 +272,30 @@ class Threshold {
         const std::uint64_t done = num_merges_ - left_;
         if (done < guess_from_) return;
         const double share = static_cast<double>(done) / static_cast<double>(num_merges_);
-        raise(static_cast<double>(count) * share * share * scale_);
+        if (!lowered_) raise(static_cast<double>(count) * share * share * scale_);
         if (done < look_from_) return;
         look_from_ = done + std::max<std::uint64_t>(64, done / 16);
-        raise(static_cast<double>(kept.reached_by(2 * left_)) * 0.55 * scale_);
+        raise(static_cast<double>(kept.reached_by(2 * left_)) * below_twice_as_many * scale_);
     }
 
     // To guess before the first merge, the count that so many pairs reach is wanted; 0: none is.
     std::uint64_t pairs_to_begin_with() const { return pruning_ ? 2 * std::min(left_, num_merges_) : 0; }
     void begin_at(std::int64_t count) { raise(static_cast<double>(count) * scale_); }
 
-    // The best pair left is below the threshold: guess anew, well below, and more carefully from now on.
-    void lower() {
-        // A guess by all pairs is seldom far from right, and pairs of tokens are many more below it.
-        const bool slightly = !classes_ && !lowered_;
-        value_ = std::max(min_count_, slightly ? value_ / 3 * 2 : value_ / 16);
+    // The best pair left is below the threshold: guess anew, by sums that are no smaller than the counts of all pairs, and
+    // more carefully from now on. A second guess in vain is far from right.
+    void lower(const CountHistogram& sums) {
+        const double guess = static_cast<double>(sums.reached_by(2 * left_)) * below_twice_as_many * scale_;
+        const std::int64_t below = lowered_ ? value_ / 16 : value_ / 3 * 2;
+        value_ = std::max(min_count_, std::min(below, static_cast<std::int64_t>(guess)));
         scale_ /= 4;
         lowered_ = true;
         counting_words_ = false;
     }
 
   private:
+    static constexpr double below_twice_as_many = 0.55;   // of the count that twice as many pairs reach
+
     void raise(double guess) {
         if (guess > static_cast<double>(value_)) value_ = static_cast<std::int64_t>(std::min(guess, 9e18));
     }

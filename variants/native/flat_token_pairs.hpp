@@ -119,7 +119,7 @@ class TokenPairs {
     }
 
     // Adds all to the first.
-    static void join(std::vector<PairTable>& tables) {
+    void join(std::vector<PairTable>& tables) {
         for (std::size_t part = 1; part < tables.size(); ++part) {
             tables[part].each([&](const Slot& other) {
                 Slot* slot = tables[0].find(other.key);
@@ -127,8 +127,10 @@ class TokenPairs {
                 slot->count += other.count;
                 slot->entries += other.entries;
             });
+            tallies_.probes += tables[part].probes();
             tables[part] = PairTable();
         }
+        tallies_.probes += tables[0].probes();
     }
 
     // The count that so many pairs reach as the threshold wants to know, refused ones not among them; 0 if there are fewer.
@@ -213,6 +215,7 @@ class TokenPairs {
                 write(stages[part], text_.cut(0, parts), text_.cut(1, parts), parts == 1, phase);
             }
         });
+        for (const Stage& stage : stages) tallies_.probes += stage.next.probes();
         tallies_.positions_visited += text_.size() - text_.begin;
     }
 

@@ -46,16 +46,20 @@ struct Tallies {
     std::uint64_t pairs_pruned = 0;        // pairs born below the threshold, which were not
     std::uint64_t queue_pushes = 0;
     std::uint64_t queue_moves = 0;         // entries found out of date and moved down
+    std::uint64_t queue_sorted = 0;        // entries looked at to sort some of a level
     std::uint64_t levels = 0;              // sets of equally frequent pairs
     std::uint64_t rescans = 0;
+    std::uint64_t probes = 0;              // taken slots passed to put pairs into tables
+    std::uint64_t token_bytes = 0;         // written to spell tokens, and moved to make room for more
     std::uint64_t text_bytes = 0;
 
     std::vector<Tally> listed() const {
         return {{"pair_updates", pair_updates}, {"positions_visited", positions_visited},
                 {"occurrences_merged", occurrences_merged}, {"stale_positions", stale_positions},
                 {"table_updates", table_updates}, {"pairs_kept", pairs_kept}, {"pairs_pruned", pairs_pruned},
-                {"queue_pushes", queue_pushes}, {"queue_moves", queue_moves}, {"levels", levels},
-                {"rescans", rescans}, {"text_bytes", text_bytes}};
+                {"queue_pushes", queue_pushes}, {"queue_moves", queue_moves}, {"queue_sorted", queue_sorted},
+                {"levels", levels}, {"rescans", rescans}, {"probes", probes}, {"token_bytes", token_bytes},
+                {"text_bytes", text_bytes}};
     }
 };
 
@@ -97,12 +101,16 @@ class TokenBytes {
         const bool in_front = before || (!behind && left_length < right_length);
         const std::int64_t written = (behind ? 0 : left_length) + (before ? 0 : right_length);
         make_room(written);
+        written_ += static_cast<std::uint64_t>(written);
         (in_front ? begin_ : end_) += in_front ? -written : written;
         const std::int64_t start = in_front ? begin_ : end_ - left_length - right_length;
         if (!behind) std::copy_n(at(left), left_length, to(start));
         if (!before) std::copy_n(at(right), right_length, to(start + left_length));
         return start;
     }
+
+    // Bytes spelled by `join`, and moved to make room.
+    std::uint64_t written() const { return written_; }
 
   private:
     std::uint8_t* to(std::int64_t place) { return bytes_.data() + (origin_ + place); }
@@ -113,6 +121,7 @@ class TokenBytes {
         const std::int64_t roomier = 2 * (size + written) + smallest, origin = (roomier - begin_ - end_) / 2;
         Array<std::uint8_t> bytes(static_cast<std::size_t>(roomier));
         if (size) std::copy_n(at(begin_), end_ - begin_, bytes.data() + (origin + begin_));
+        written_ += static_cast<std::uint64_t>(end_ - begin_);
         bytes_ = std::move(bytes);
         origin_ = origin;
     }
@@ -121,6 +130,7 @@ class TokenBytes {
     Array<std::uint8_t> bytes_;
     std::int64_t origin_ = 0;               // where the place 0 is in the buffer
     std::int64_t begin_ = 0, end_ = 0;
+    std::uint64_t written_ = 0;
 };
 
 class Tokens {
@@ -142,6 +152,7 @@ class Tokens {
     std::uint32_t inherit(std::uint32_t left, std::uint32_t right) { return join(left, right, 1); }
 
     std::uint32_t size() const { return static_cast<std::uint32_t>(lengths_.size()); }
+    std::uint64_t bytes_written() const { return bytes_.written(); }
     // In cells of the text.
     std::uint64_t length(std::uint32_t id) const { return cells_[id]; }
     // Where bytes are kept.
@@ -250,23 +261,33 @@ class PairTable {
 
     void prefetch(PairKey key) const { __builtin_prefetch(slots_.data() + home(key)); }
 
+    // Taken slots that were passed to put pairs in, growing included.
+    std::uint64_t probes() const { return probes_; }
+
+    // Visits all pairs, a run of slots at a time, in an order that is evenly spread over the table after any number of steps,
+    // as multiples of the golden ratio are. In the order of their homes the pairs would fill one end of any table that they
+    // are put into while it grows, and leave ever longer chains there.
     template <class Visit>
     void each(Visit visit) {
-        for (std::size_t at = 0; at < slots_.size(); ++at)
-            if (slots_[at].key) visit(slots_[at]);
+        const std::size_t runs = slots_.size() / run, stride = golden_ratio >> (64 - log_ + run_log) | 1;   // odd: all come once
+        for (std::size_t step = 0, at = 0; step < runs; ++step, at = (at + stride) & (runs - 1))
+            for (Slot* slot = slots_.data() + at * run; slot < slots_.data() + (at + 1) * run; ++slot)
+                if (slot->key) visit(*slot);
     }
 
   private:
-    static constexpr unsigned first_log = 10;
+    static constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15u;   // less 1, in 64 bits
+    static constexpr unsigned first_log = 10, run_log = 4;   // runs of 512 bytes, for memory to be read and written in order
+    static constexpr std::size_t run = std::size_t{1} << run_log;
 
     std::size_t mask() const { return slots_.size() - 1; }
     std::size_t home(PairKey key) const {
         key ^= key >> 29;
-        return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> (64 - log_));
+        return static_cast<std::size_t>((key * golden_ratio) >> (64 - log_));
     }
-    std::size_t free_place(PairKey key) const {
+    std::size_t free_place(PairKey key) {
         std::size_t at = home(key);
-        while (slots_[at].key) at = (at + 1) & mask();
+        for (; slots_[at].key; at = (at + 1) & mask()) ++probes_;
         return at;
     }
     void grow() {
@@ -279,6 +300,7 @@ class PairTable {
     unsigned log_ = first_log;
     Array<Slot> slots_ = Array<Slot>(std::size_t{1} << first_log);
     std::size_t size_ = 0;
+    std::uint64_t probes_ = 0;
 };
 
 }  // namespace flat

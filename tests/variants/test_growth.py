@@ -1,0 +1,43 @@
+"""Twice the input costs about twice the work, on eight shapes of tables.
+
+Counted is what the trainer reports, not time: slots passed in tables of pairs, entries visited in
+text, lists and queue, and bytes of tokens moved.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import growth
+import pytest
+
+pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
+
+SIZES = (8_000, 16_000, 32_000, 64_000)
+MOST = 2.6
+"""Times the work for twice the input."""
+KINDS = {
+    "slots passed": ("probes",),
+    "entries visited": (
+        "positions_visited",
+        "table_updates",
+        "queue_pushes",
+        "queue_moves",
+        "queue_sorted",
+    ),
+    "bytes moved": ("token_bytes",),
+}
+
+
+@pytest.mark.parametrize("shape", growth.SHAPES)
+def test_twice_the_input_takes_at_most_2_6_times_the_work(shape: str) -> None:
+    works = []
+    for size in SIZES:
+        _, tallies = growth.train(shape, size)
+        works.append({kind: sum(map(tallies.__getitem__, KINDS[kind])) for kind in KINDS})
+
+    for smaller, larger in itertools.pairwise(works):
+        assert sum(larger.values()) <= MOST * sum(smaller.values()), works
+    # One kind alone grows by steps, as memory is doubled now and then: so over all sizes.
+    for kind in KINDS:
+        assert works[-1][kind] <= MOST ** (len(SIZES) - 1) * works[0][kind], (kind, works)
