@@ -25,11 +25,3 @@ class Feeding(NamedTuple):
     """What becomes of special tokens before anything is counted."""
     ties: str
     """Which of several equally frequent pairs it merges first."""
-    by_design: str | None = None
-    """Why its merges are meant to be others than those that are defined; None where they are meant
-    to be these.
-    """
-    own_words: str | None = None
-    """The pattern that finds the words that it counts, special tokens taken for text, where these
-    are its own.
-    """

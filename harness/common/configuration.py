@@ -20,6 +20,8 @@ class VariantConfig:
     tags: list[str] = field(default_factory=list)
     _target_: str = MISSING
     counting: str = "serial"
+    by_design: str = ""
+    own_words: str = ""
     params: dict[str, Any] = field(default_factory=dict)
 
 

@@ -59,6 +59,12 @@ class VariantCard(CounterCard, frozen=True):
     rank: int = 0
     family: str = ""
     counting: str = ""
+    by_design: str = ""
+    """Why its merges, with these parameters, are meant to be others; only a card can say so."""
+    own_words: str = ""
+    """The pattern that finds the words that it counts, special tokens taken for text, if it has its
+    own.
+    """
 
     def __post_init__(self) -> None:
         if not self.family:

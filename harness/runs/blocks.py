@@ -402,16 +402,14 @@ def prove_merges(trained: Trained, session: Session) -> None:
     judged, nor those whose words have lost their seal.
     """
     cell, answer = trained.cell, trained.answer
-    whole, feeding = answer["status"] == "ok", answer.get("feeding") or {}
+    whole = answer["status"] == "ok"
     if trained.merges is None or not (whole or answer["status"] in STOPPED):
         return
     # late: NumPy comes with it, and is slow to import
     from harness.proof.prove import MergeList, prove, tokens_left
 
     tie_break = TieBreak(ties) if (ties := trained.tie_break) is not None else None
-    merges = MergeList(
-        cell.label, trained.merges, cell.num_merges, tie_break, whole, feeding.get("by_design")
-    )
+    merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, excuse(cell))
     key = (
         cell.task_key,
         trained.merges_sha256,
@@ -425,10 +423,7 @@ def prove_merges(trained: Trained, session: Session) -> None:
         if word_counts is None:
             return
         identity = prove(word_counts, merges, cell.min_count, **cell.extending())
-        if (
-            identity.kind == BY_DESIGN
-            and (own := own_words(trained, feeding.get("own_words"), session)) is not None
-        ):
+        if identity.kind == BY_DESIGN and (own := own_words(trained, session)) is not None:
             judged = prove(own, replace(merges, tie_break=None, by_design=None), cell.min_count)
             of_own_words = judged.kind.replace("_", " ") + (
                 f" ({judged.tie_break})" if judged.tie_break else ""
@@ -440,11 +435,22 @@ def prove_merges(trained: Trained, session: Session) -> None:
     trained.identity, trained.tokens = session.judged[key]
 
 
-def own_words(trained: Trained, pattern: str | None, session: Session) -> WordCounts | None:
-    """The words of the trainer's own pattern; None if it has none."""
-    cell = trained.cell
-    if pattern is None or cell.extension is not None:
+def excuse(cell: TrainCell) -> str | None:
+    """Why the card of a trainer says that its merges are others; None on the very words that it
+    counts.
+    """
+    card, reading = cell.variant, cell.reading
+    if card.own_words == reading.pattern_name and not reading.corpus.special_tokens:
         return None
+    return card.by_design or None
+
+
+def own_words(trained: Trained, session: Session) -> WordCounts | None:
+    """The words of the trainer's own pattern; None if it has none."""
+    cell, name = trained.cell, trained.cell.variant.own_words
+    if not name or cell.extension is not None:
+        return None
+    pattern = registry.cards("pattern")[name]["regex"]
     reading = Reading(
         cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=())
     )

@@ -127,10 +127,8 @@ def train_record(trained: Trained) -> Record:
         else None,
         "merges_sha256": trained.merges_sha256,
         "identity": None if identity is None else asdict(identity),
-        **{
-            key: answer.get(key)
-            for key in ("feeding", "instructions", "merges_done", "extrapolated")
-        },
+        **{key: answer.get(key) for key in ("instructions", "merges_done", "extrapolated")},
+        "feeding": feeding_of(cell.variant, answer),
         "seconds": seconds_of(phases, total, answer),
         **{name: sum_of(answer.get(name), counting.get(name)) for name in CPU_SECONDS},
         "interpreter": interpreter(cell.interpreter).label,
@@ -138,6 +136,16 @@ def train_record(trained: Trained) -> Record:
     if identity is not None and identity.kind == WRONG:
         return {**record, "status": "mismatch", "reason": identity.reason}
     return record
+
+
+def feeding_of(card: VariantCard, answer: Answer) -> dict[str, Any] | None:
+    """How a trainer was fed, in its module's words; that its merges are others is the card's
+    word.
+    """
+    feeding = answer.get("feeding")
+    if feeding is None:
+        return None
+    return {**feeding, "by_design": card.by_design or None, "own_words": card.own_words or None}
 
 
 def count_record(cell: CountCell, counted: Counted, block: Block, started: str) -> Record:

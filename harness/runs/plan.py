@@ -336,6 +336,8 @@ def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantC
             for name, value in given.items()
             if name in other.params or "external" in other.tags
         }
+        if own and own != {name: other.params.get(name) for name in own}:
+            other = structs.replace(other, by_design="")
         cards.append(with_params(other, "variant.params", own))
     return cards
 

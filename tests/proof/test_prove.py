@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from workbench import HEAP, NAIVE, cell_of, first_fast, reading_of, run_of, unruly
 
+from harness.common import registry
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.common.registry import VariantCard
 from harness.measure.process import Limits
@@ -133,8 +134,8 @@ def proved(folder: Path, cell: TrainCell) -> tuple[int, Record]:
     return exit_code(records), record
 
 
-def outsider(name: str, **params: Any) -> VariantCard:
-    return VariantCard(name, f"outsiders:{name}", family=name, params=params)
+def outsider(name: str, **card: Any) -> VariantCard:
+    return VariantCard(name, f"outsiders:{name}", family=name, **card)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,14 @@ def outsider(name: str, **params: Any) -> VariantCard:
         ),
         (outsider("takes_the_first"), {"tie_break": OWN}, OWN, "ok", UP_TO_TIES, None),
         (outsider("takes_the_rarest"), {"tie_break": OWN}, OWN, "mismatch", WRONG, None),
-        (outsider("takes_the_rarest", rarest=True), {"tie_break": OWN}, OWN, "ok", BY_DESIGN, None),
+        (
+            outsider("takes_the_rarest", by_design="it takes the rarest"),
+            {"tie_break": OWN},
+            OWN,
+            "ok",
+            BY_DESIGN,
+            None,
+        ),
         (outsider("promises_raw_bytes"), {"tie_break": OWN}, "raw_bytes", "mismatch", WRONG, None),
         (
             outsider("takes_the_first"),
@@ -205,9 +213,7 @@ def test_merges_of_a_stopped_run_are_proved(tmp_path: Path, trainer: str) -> Non
 
 def test_merges_of_other_words_are_judged_on_those(tmp_path: Path) -> None:
     pytest.importorskip("gigabpe")
-    gigabpe = VariantCard(
-        "peer_gigabpe", "variants.peers.gigabpe:train", tags=("peer", "from_file")
-    )
+    gigabpe = registry.variants()["peer_gigabpe"]
     cell = replace(
         cell_of(reading_of(tmp_path, "a  \n\n  b \n\n\n  c\n" * 9), gigabpe, 6), tie_break=OWN
     )

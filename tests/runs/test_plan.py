@@ -225,3 +225,10 @@ def test_folders_of_tokenizers_have_names_of_their_own(tmp_path: Path) -> None:
     assert list(folder_names([one, other]).values()) == [
         f"heap-text.txt-267-{cell.key[:8]}" for cell in (one, other)
     ]
+
+
+def test_word_of_a_card_is_about_its_parameters() -> None:
+    (as_on_the_card,) = cells("variant=peer_turbobpe", "data=ties")
+    (changed,) = cells("variant=peer_turbobpe", "data=ties", "variant.params.batch_size=1")
+    assert as_on_the_card.variant.by_design
+    assert not changed.variant.by_design

@@ -4,12 +4,11 @@ own.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from variants import minbpe
 from variants.contract import NULL_METER, Corpus, Merge, Meter, TieBreak, Unavailable
 from variants.counting.pretokenize import serial
-from variants.feeding import Feeding
 from variants.heap import train as train_on_words
 
 
@@ -43,22 +42,23 @@ def takes_the_first(
 
 
 def takes_the_rarest(
-    corpus: Corpus, num_merges: int, *, tie_break: TieBreak | None = None, rarest: bool = True
+    corpus: Corpus, num_merges: int, *, tie_break: TieBreak | None = None
 ) -> list[Merge]:
-    """Takes those first that others take last. Its card says that it means to, if it sets
-    `rarest`.
-    """
-    assert (tie_break, rarest) == (None, True)
+    """Takes those first that others take last."""
+    assert tie_break is None
     return minbpe.train(corpus, num_merges)[::-1]
 
 
-def feeding(corpus: Corpus, **parameters: Any) -> Feeding:
-    reason = "it takes the rarest pair" if "rarest" in parameters else None
-    return Feeding(
-        "outsiders 1",
-        "the file",
-        "itself",
-        f"cut out of {len(corpus.path)}",
-        "the first pair met",
-        reason,
-    )
+class Excused(NamedTuple):
+    """A Feeding with an excuse of the module's own, which counts for nothing."""
+
+    program: str = "outsiders 1"
+    way_in: str = "the file"
+    pre_tokens: str = "itself"
+    special_tokens: str = "cut out"
+    ties: str = "the first pair met"
+    by_design: str = "it is faster"
+
+
+def feeding(_: Corpus) -> Excused:
+    return Excused()

@@ -36,7 +36,6 @@ from variants.contract import (
     WordCounts,
 )
 from variants.counting.pretokenize import serial
-from variants.feeding import Feeding
 from variants.peers import any_other_computes, merges_of, wait_for_other_threads
 
 REQUIRED = set(os.environ.get("BPE_HARNESS_REQUIRE", "").split(","))
@@ -195,9 +194,6 @@ def test_gigabpe_makes_the_merges_of_its_lines(tmp_path: Path, text: str) -> Non
     corpus = corpus_of(tmp_path, text, (), PATTERNS["gpt2_lines"])
     want = expected(corpus, 30, TieBreak.HUGGINGFACE)
     assert trainer("peer_gigabpe")(corpus, len(want)) == want
-    feeding = PEERS["peer_gigabpe"].feeding
-    assert not feeding(corpus).by_design
-    assert feeding(Corpus(corpus.path, ())).by_design
 
 
 # What has no answer.
@@ -290,9 +286,7 @@ def test_each_peer_has_a_card_and_says_how_it_is_fed() -> None:
         feeding = importlib.import_module(card.target.partition(":")[0]).feeding(
             Corpus(__file__), **card.params
         )
-        assert all(feeding[: Feeding._fields.index("by_design")]), (
-            "only the last fields may be left out"
-        )
+        assert all(feeding)
 
 
 def test_the_patterns_that_adapters_know_are_those_of_the_cards() -> None:

@@ -8,7 +8,6 @@ so, its merges are everybody's.
 from __future__ import annotations
 
 from variants.contract import GPT2_LINES_PATTERN, GPT2_PATTERN, Corpus, Merge
-from variants.feeding import Feeding
 from variants.peers import Peer, spelled
 
 PEER = Peer(
@@ -36,9 +35,4 @@ def train(corpus: Corpus, num_merges: int, *, threads: int = 1) -> list[Merge]:
     return [(spelled(left), spelled(right)) for left, right in learned[:num_merges]]
 
 
-def feeding(corpus: Corpus) -> Feeding:
-    fed = PEER.feeding(corpus)
-    if corpus.pattern == GPT2_LINES_PATTERN and not corpus.special_tokens:
-        return fed
-    why = "it cuts the text into lines before it looks for pre-tokens, and takes special tokens for text"
-    return fed._replace(by_design=why, own_words=GPT2_LINES_PATTERN)
+feeding = PEER.feeding

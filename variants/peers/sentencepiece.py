@@ -13,7 +13,6 @@ import io
 import re
 
 from variants.contract import Corpus, Merge
-from variants.feeding import Feeding
 from variants.peers import Peer, merges_of
 
 PEER = Peer(
@@ -79,7 +78,4 @@ def spelled(piece: str) -> bytes:
     return piece.replace(BLANK, " ").encode()
 
 
-def feeding(corpus: Corpus) -> Feeding:
-    return PEER.feeding(corpus)._replace(
-        by_design="it merges characters, not bytes, in words of its own"
-    )
+feeding = PEER.feeding

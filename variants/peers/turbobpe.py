@@ -26,6 +26,4 @@ def train(corpus: Corpus, num_merges: int, *, batch_size: int = 10) -> list[Merg
 
 def feeding(corpus: Corpus, batch_size: int = 10) -> Feeding:
     fed = PEER.feeding(corpus)
-    fed = fed._replace(way_in=f"{fed.way_in}, batch_size={batch_size}")
-    why = f"it makes up to {batch_size} merges by the counts before the first of them"
-    return fed if batch_size == 1 else fed._replace(by_design=why)
+    return fed._replace(way_in=f"{fed.way_in}, batch_size={batch_size}")
