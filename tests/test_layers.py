@@ -50,7 +50,7 @@ TOKENS = {
     "corpora": 16_760,
     "tokenizers": 15_000,
     "proof": 14_480,
-    "records": 5_500,
+    "records": 5_750,
     "runs": 14_820,
     "results": 23_290,
     "gate": 11_180,

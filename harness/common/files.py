@@ -8,10 +8,13 @@ ends; it is cleared only if no other does.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import functools
+import io
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
@@ -36,7 +39,55 @@ KINDS = {
 """The folders of the cache that can grow."""
 
 
+# Opening
+
+
+def open_safely(path: Path, flags: int, *, of_anybody: bool = False) -> int:
+    """Open a lock, or a file of records, whose name somebody else may have taken first.
+
+    Raises OSError, and never waits, for a link, a named pipe, or anything else that is not a file;
+    in a folder like /tmp also for a file of another user, unless it may be `of_anybody`. With
+    O_DIRECTORY the same for a folder.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError("it is a link") from error
+        raise
+
+    opened, folder = os.fstat(descriptor), path.parent.stat()
+    is_shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
+    wrong = None
+    if not stat.S_ISREG(opened.st_mode) and not flags & os.O_DIRECTORY:
+        wrong = "it is not a file"
+    elif is_shared and not of_anybody and opened.st_uid != os.geteuid():
+        wrong = "it belongs to another user"
+    if wrong is not None:
+        os.close(descriptor)
+        raise OSError(wrong)
+    return descriptor
+
+
+def open_appending(path: Path) -> io.FileIO:
+    """Open a file to lock it or to append to it, made if it is missing. Raises as `open_safely`."""
+    return io.FileIO(open_safely(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "a+")
+
+
 # Writing
+
+
+def sync(*paths: Path) -> None:
+    """Wait until the disk has the content of these files, and the names in these folders."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a file system that offers no such thing
+                raise
+        finally:
+            os.close(descriptor)
 
 
 def write_whole(
@@ -50,11 +101,14 @@ def write_whole(
 
 
 @contextlib.contextmanager
-def whole_file(path: Path, instead: str = ELSEWHERE, exit_code: int = USAGE) -> Iterator[Path]:
+def whole_file(
+    path: Path, instead: str = ELSEWHERE, exit_code: int = USAGE, *, lasting: bool = True
+) -> Iterator[Path]:
     """A name for a file or folder, renamed to `path` if the block succeeds. Raises Refusal as
     `write_whole` does.
 
     The name is in a hidden folder beside `path`; one that stays there was left by a killed process.
+    What is `lasting` is on disk before this returns.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +116,11 @@ def whole_file(path: Path, instead: str = ELSEWHERE, exit_code: int = USAGE) -> 
         try:
             part = folder / path.name
             yield part
+            if lasting:
+                sync(part, *part.rglob("*"))
             put_in_place(part, path)
+            if lasting:
+                sync(path.parent)
         finally:
             shutil.rmtree(folder)
     except OSError as error:
@@ -80,7 +138,7 @@ def put_in_place(part: Path, path: Path) -> None:
 
 def placing(path: Path) -> contextlib.AbstractContextManager[Path]:
     """A name for a file or folder that will be an entry of the cache, as `whole_file`."""
-    return whole_file(path, ANOTHER_CACHE, UNMEASURED)
+    return whole_file(path, ANOTHER_CACHE, UNMEASURED, lasting=False)
 
 
 def make_results_folder(folder: Path) -> None:
@@ -124,6 +182,14 @@ def cache_folder(*parts: str) -> Path:
 
 def cache_unusable(path: Path, error: OSError) -> Refusal:
     return Refusal(f"cannot use the cache {path} ({reason(error)}); {ANOTHER_CACHE}", UNMEASURED)
+
+
+def cache_lock(path: Path) -> io.FileIO:
+    """A file of the cache to lock, made if it is missing."""
+    try:
+        return open_appending(path)
+    except OSError as error:
+        raise cache_unusable(path, error) from error
 
 
 @functools.cache
@@ -176,7 +242,7 @@ def temporary_folder() -> Iterator[Path]:
     """
     remove_abandoned()
     folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
-    lock = os.open(folder, os.O_RDONLY)
+    lock = open_safely(folder, os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
@@ -189,10 +255,11 @@ def temporary_folder() -> Iterator[Path]:
 def remove_abandoned() -> None:
     """Remove the folders that no process has locked; once per process."""
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
-        with contextlib.suppress(OSError):  # another user's, locked, or just being removed
+        # another user's, locked, just being removed, or not a folder
+        with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime < JUST_STARTED_SECONDS:
                 continue
-            lock = os.open(folder, os.O_RDONLY)
+            lock = open_safely(folder, os.O_DIRECTORY)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove_tree(folder)

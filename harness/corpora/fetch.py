@@ -66,7 +66,7 @@ def fetch(card: Card) -> Path:
             f"nothing is fetched for {name}; python -m harness.corpora path {name} prints its place"
         )
     place = fetched_place(card)
-    with (files.cache_folder("downloads") / f"{name}.lock").open("w") as lock:
+    with files.cache_lock(files.cache_folder("downloads") / f"{name}.lock") as lock:
         # one process at a time fetches it; the lock ends with its process
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not place.exists():

@@ -171,7 +171,7 @@ class Evidence:
 def new_evidence(path: Path, question: Question) -> Evidence:
     """Start the file of a gate that runs now."""
     make_results_folder(path.parent)
-    path.write_text(_line(question), errors="backslashreplace")
+    write_whole(path, _line(question).encode(errors="backslashreplace"))
     for name in (VERDICT, SUMMARY):  # of samples that were deleted
         path.with_name(name).unlink(missing_ok=True)
     return Evidence(question, path=path)

@@ -25,7 +25,8 @@ import psutil
 
 from harness.common.comparison import MOST_PRESSURE
 from harness.common.console import say
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.files import open_safely
 from harness.common.units import bytes_text, share_text
 from harness.measure import machine
 from harness.measure.machine import UNAVAILABLE, available_memory, content
@@ -92,18 +93,18 @@ def lock_file(name: str) -> Path:
 def open_lock(name: str) -> io.FileIO:
     """Open a lock, created if missing; reading is enough to lock it, so other users can.
 
-    Raises Refusal if it cannot be opened; a link is not followed.
+    Raises Refusal if it cannot be opened.
     """
-    path, how = lock_file(name), os.O_RDONLY | os.O_NOFOLLOW
+    path, new = lock_file(name), os.O_CREAT | os.O_EXCL
     try:
         if not os.path.lexists(path):
             with contextlib.suppress(FileExistsError):
-                os.close(os.open(path, how | os.O_CREAT | os.O_EXCL, 0o644))
+                os.close(open_safely(path, os.O_RDONLY | new))
                 path.chmod(0o644)  # whatever the umask
-        return io.FileIO(os.open(path, how))
+        return io.FileIO(open_safely(path, os.O_RDONLY, of_anybody=True))
     except OSError as error:
         raise Refusal(
-            f"cannot lock {path} ({error.strerror}); set {VARIABLE} to a folder", UNMEASURED
+            f"cannot lock {path} ({reason(error)}); set {VARIABLE} to a folder", UNMEASURED
         ) from error
 
 

@@ -12,27 +12,27 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from harness.common.console import Parser, frame_to_csv, tell
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import whole_file
-from harness.common.units import counted_text
+from harness.common.units import count_text, counted_text
 from harness.records.file import (
     FILE_NAME,
     Joined,
     Record,
     RecordFile,
-    read_lines,
+    append_whole,
+    joined_lines,
+    name_of,
     read_records,
     sound_lines,
     unfinished_note,
 )
-from harness.records.schema import Line, Measurement
+from harness.records.schema import Cell, Line, Proof, Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,45 +42,82 @@ FORMATS = (".parquet", ".csv", ".json")
 
 
 def check(paths: Sequence[Path]) -> int:
-    """Print what is wrong with every line; UNMEASURED if a line is broken, else OK."""
-    files, broken, seen = files_below(paths), 0, 0
+    """Print what is wrong with every line; UNMEASURED if a line is broken, else OK.
+
+    Of a file without a single sound line only the first is printed.
+    """
+    files = files_below(paths)
+    seen = broken = 0
     for file in files:
-        joined = Joined()
-        for number, line in read_lines(file):
-            seen += 1
-            complaint = line if isinstance(line, str) else joined.join(line)
-            if complaint is not None:
-                broken += 1
-                tell(f"{file}, line {number}: {complaint}")
+        joined, complaints, lines = Joined(), list[str](), 0
+        for place, _, line in joined_lines(file, joined):
+            lines += 1
+            if isinstance(line, str):
+                complaints.append(f"{place}: {line}")
+        seen += lines
+        broken += len(complaints)
+
+        if 1 < lines == len(complaints):
+            complaints[1:] = [f"{file}: none of its {counted_text(lines, 'line')} is a record"]
+        for complaint in complaints:
+            tell(complaint)
         for run in joined.unfinished():
             tell(f"{file}: {unfinished_note(run)}")
-    wanting = f"{broken} of them broken" if broken else "none broken"
+
+    wanting = f"{count_text(broken)} of them broken" if broken else "none broken"
     tell(f"{counted_text(seen, 'line')} in {counted_text(len(files), 'file')}, {wanting}")
     return UNMEASURED if broken else OK
 
 
 def merge(paths: Sequence[Path], output: Path) -> int:
-    """Append to `output` every line that it does not have yet, each once."""
+    """Append to `output` every line that it does not have yet, as it is, each once."""
     target = output if output.suffix else output / FILE_NAME
     if target.suffix != ".jsonl":
         raise Refusal(
             f"cannot add records to {output}; pass a folder or a file that ends in .jsonl"
         )
-    present = encoded_lines(file for file in files_below([output]) if file.exists())
-    given = encoded_lines(files_below(paths))
-    fresh = [line for encoded, line in given.items() if encoded not in present]
-    RecordFile(target.parent, target.name).append_lines(fresh)
-    before, added = (
-        sum(isinstance(line, Measurement) for line in lines) for lines in (present.values(), fresh)
+
+    # One after another, so that each file's lines follow those that they belong to.
+    given = [sound_lines(path, Joined()) for path in files_below(paths)]
+    store = RecordFile(target.parent, target.name, "pass another file with --output")
+    with store.locked() as file:
+        present, packed = Joined(), Path(f"{target}.gz")
+        sound_lines(target, present)
+        before = len(present.measured)
+        if packed.exists():
+            beside = Joined()
+            sound_lines(packed, beside)
+            present.measurements |= beside.measurements
+            present.closed |= beside.closed
+        added = [
+            text.rstrip(b"\r\n") + b"\n" for lines in given for text in lacking(lines, present)
+        ]
+        append_whole(file, b"".join(added))
+    tell(
+        f"{target}: {counted_text(before, 'record')} before, {len(present.measured) - before} added"
     )
-    tell(f"{target}: {counted_text(before, 'record')} before, {added} added")
     return OK
 
 
-def encoded_lines(paths: Iterable[Path]) -> dict[bytes, Line]:
-    """The lines of files, each with its usual spelling; broken ones are reported and skipped."""
-    joined = Joined()
-    return {msgspec.json.encode(line): line for path in paths for line in sound_lines(path, joined)}
+def lacking(lines: Iterable[tuple[Line, bytes]], present: Joined) -> Iterator[bytes]:
+    """Join the lines of a file that `present` lacks, and yield their texts.
+
+    What measurements share goes again before a measurement for which it differs: a run that was
+    resumed on two machines in turns keeps the environment of each measurement.
+    """
+    shared: dict[tuple[Any, ...], tuple[Line, bytes]] = {}
+    for line, text in lines:
+        name = name_of(line)
+        if isinstance(line, Run | Cell | Proof):
+            shared[name] = line, text
+            continue
+        if line in present:
+            continue
+        needed = [shared[name[:length]] for length in (1, 2, 3) if name[:length] in shared]
+        for needed_line, needed_text in [*needed, (line, text)]:
+            if needed_line not in present:
+                present.join(needed_line)
+                yield needed_text
 
 
 def export(paths: Sequence[Path], output: Path) -> int:

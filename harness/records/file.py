@@ -8,6 +8,7 @@ and its proof.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gzip
 import io
@@ -20,8 +21,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.common.console import say, well_formed
-from harness.common.errors import UNMEASURED, Refusal, wrong_value
-from harness.common.files import make_results_folder
+from harness.common.errors import UNMEASURED, Refusal, reason, wrong_value
+from harness.common.files import make_results_folder, open_appending, sync
 from harness.common.units import counted_text
 from harness.records.schema import (
     DECODER,
@@ -44,6 +45,7 @@ Record = dict[str, Any]
 """A measured process with all that is recorded of it: run, cell, measurement and proof as one
 mapping.
 """
+ELSEWHERE = "choose another folder with results=FOLDER"
 MOST_REPORTED = 2
 KindOfLine = TypeVar("KindOfLine", bound=Line)
 _AS_GIVEN = ("params", "environment")
@@ -56,30 +58,42 @@ _DECIMALS = 12
 class RecordFile:
     """`records.jsonl` in a results folder, unless it has another name."""
 
-    def __init__(self, folder: Path, name: str = FILE_NAME) -> None:
-        """Create the folder if it is missing, and check that the file can be written."""
+    def __init__(self, folder: Path, name: str = FILE_NAME, instead: str = ELSEWHERE) -> None:
+        """Create the folder if it is missing, and check that the file can be written.
+
+        `instead` is what to do if it cannot.
+        """
         self.path = folder / name
+        self.instead = instead
         try:
             make_results_folder(folder)
-            with self.path.open("ab"):
-                pass
+            open_appending(self.path).close()
+            sync(folder)
         except OSError as error:
-            raise unwritable(folder, error) from error
+            raise unwritable(self.path, error, instead) from error
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[io.FileIO]:
+        """The file open for appending, while no other process appends to it.
+
+        Raises Refusal for what is not a plain file, and if the disk is full.
+        """
+        try:
+            with open_appending(self.path) as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield file
+        except OSError as error:
+            raise unwritable(self.path, error, self.instead) from error
 
     def append_lines(self, lines: Sequence[Line]) -> None:
         """Append lines in one write, all or none. Raises Refusal if the disk is full."""
         content = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-        try:
-            with self.path.open("a+b", buffering=0) as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                append_whole(file, content)
-        except OSError as error:
-            raise unwritable(self.path.parent, error) from error
+        with self.locked() as file:
+            append_whole(file, content)
 
 
-def unwritable(folder: Path, error: OSError) -> Refusal:
-    why = f"cannot write records to {folder} ({error.strerror})"
-    return Refusal(f"{why}; choose another folder with results=FOLDER", UNMEASURED)
+def unwritable(path: Path, error: OSError, instead: str = ELSEWHERE) -> Refusal:
+    return Refusal(f"cannot write records to {path} ({reason(error)}); {instead}", UNMEASURED)
 
 
 def append_whole(file: io.FileIO, content: bytes) -> None:
@@ -128,11 +142,19 @@ def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
 
     Raises Refusal if the file cannot be read.
     """
+    for number, text in read_texts(path):
+        yield number, decoded(text)
+
+
+def read_texts(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The same lines as they are in the file."""
     try:
+        if path.is_fifo() and not path.is_relative_to("/dev"):  # where a shell puts its own pipes
+            raise OSError("it is a named pipe")
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield from (
-                (number, decoded(text)) for number, text in enumerate(file, 1) if not text.isspace()
-            )
+            for number, text in enumerate(file, 1):
+                if not text.isspace():
+                    yield number, text
     except (OSError, EOFError, zlib.error) as error:
         why = f"cannot read records from {path} ({getattr(error, 'strerror', None) or error})"
         raise Refusal(f"{why}; python -m harness makes some", UNMEASURED) from error
@@ -147,11 +169,17 @@ def decoded(text: bytes) -> Line | str:
     try:
         return DECODER.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        what, key = wrong_value(error)
-        if key == "schema":
-            return f"not of schema {SCHEMA}, which this version reads; use the version of bpe-harness that wrote it"
-        what = what.replace("`", "").replace(" | null", "")
-        return f"{key}: {what[:1].lower()}{what[1:]}" if key else what
+        return complaint_of(error)
+
+
+def complaint_of(error: Exception) -> str:
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object!a} is not Unicode text"
+    what, key = wrong_value(error)
+    if key == "schema":
+        return f"not of schema {SCHEMA}, which this version reads; use the version of bpe-harness that wrote it"
+    what = what.replace("`", "").replace(" | null", "")
+    return f"{key}: {what[:1].lower()}{what[1:]}" if key else what
 
 
 # Lines joined into records
@@ -179,17 +207,25 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
     return records
 
 
-def sound_lines(path: Path, joined: Joined) -> list[Line]:
-    """Join the lines of a file and return them; broken ones are skipped, and the first of them
-    reported.
-    """
-    sound, broken = list[Line](), list[str]()
-    for number, line in read_lines(path):
+def joined_lines(path: Path, joined: Joined) -> Iterator[tuple[str, bytes, Line | str]]:
+    """Join the lines of a file; yield each with its place and its text, or with what is wrong."""
+    for number, text in read_texts(path):
+        line = decoded(text)
         complaint = line if isinstance(line, str) else joined.join(line)
-        if complaint is not None:
-            broken.append(f"{path}, line {number}: skipped, {complaint}")
-        elif isinstance(line, Line):
-            sound.append(line)
+        yield f"{path}, line {number}", text, complaint or line
+
+
+def sound_lines(path: Path, joined: Joined) -> list[tuple[Line, bytes]]:
+    """Join the lines of a file and return them, each with its text; broken ones are skipped, and
+    the first of them reported.
+    """
+    sound, broken = list[tuple[Line, bytes]](), list[str]()
+    for place, text, line in joined_lines(path, joined):
+        if isinstance(line, str):
+            broken.append(f"{place}: skipped, {line}")
+        else:
+            sound.append((line, text))
+
     if (rest := len(broken) - MOST_REPORTED) > 0:
         more = f"{path}: skipped {counted_text(rest, 'more line')}; python -m harness.records check names each"
         broken[MOST_REPORTED:] = [more]
@@ -210,27 +246,42 @@ class Joined:
 
     def __init__(self) -> None:
         self.measured: list[Record] = []
+        self.measurements: set[bytes] = set()
+        """The lines that `measured` are made of."""
         self.shared: dict[tuple[Any, ...], Line] = {}
         """The runs, cells and proofs by what names each."""
         self.closed: set[Line] = set()
         """The blocks that one attempt measured whole, and the ends of runs."""
 
+    def __contains__(self, line: Line) -> bool:
+        """Whether joining this line would change nothing."""
+        if isinstance(line, Measurement):
+            return msgspec.json.encode(line) in self.measurements
+        if isinstance(line, Block | End):
+            return line in self.closed
+        return self.shared.get(name_of(line)) == line
+
     def join(self, line: Line) -> str | None:
-        """Join a line; returns what is wrong with it, if it needs a line that is missing."""
+        """Join a line; returns what is wrong with it, if it needs a line that is missing, or is a
+        measurement that is there already.
+        """
         if isinstance(line, Measurement):
             return self._measurement(line)
         if isinstance(line, Block | End):
             self.closed.add(line)
         else:
-            self.shared[_name_of(line)] = line
+            self.shared[name_of(line)] = line
         return None
 
     def _measurement(self, line: Measurement) -> str | None:
-        name = _name_of(line)
+        name = name_of(line)
         run, cell, proof = (self.shared.get(name[:length]) for length in (1, 2, 3))
         if run is None or not isinstance(cell, Cell):
             missing = "run" if run is None else f"cell {line.cell}"
             return f"its {missing} has no line before it"
+        if line in self:
+            return "an earlier line is the same measurement; python -m harness.records merge copies each once"
+        self.measurements.add(msgspec.json.encode(line))
         identity, tokens = (
             (proof.identity, proof.tokens) if isinstance(proof, Proof) else (None, None)
         )
@@ -254,7 +305,8 @@ class Joined:
         """Join a record; returns its lines: run, cell and proof if they are not there yet, then its
         measurement.
 
-        Raises msgspec.ValidationError for a record that does not fit the schema.
+        Raises msgspec.ValidationError or UnicodeEncodeError, and joins nothing, if a line could not
+        be read again.
         """
         fields = {
             **record,
@@ -274,9 +326,10 @@ class Joined:
         lines: list[Line] = [run, msgspec.structs.replace(cell, cell=fields["cell"])]
         if record.get("merges_sha256") is not None and record.get("identity") is not None:
             lines.append(_line(Proof, fields))
-        fresh = [line for line in lines if self.shared.get(_name_of(line)) != line] + [
-            _line(Measurement, fields)
-        ]
+        fresh = [line for line in lines if line not in self] + [_line(Measurement, fields)]
+        for line in fresh:
+            DECODER.decode(msgspec.json.encode(line))
+
         for line in fresh:
             self.join(line)
         return fresh
@@ -320,7 +373,7 @@ _SECONDS: dict[str, dict[str, float | None]] = {
 """What the seconds of a record hold at least; null was not measured."""
 
 
-def _name_of(line: Line) -> tuple[Any, ...]:
+def name_of(line: Line) -> tuple[Any, ...]:
     """What names a run, a cell or a proof; of a measurement its proof, whose name begins with those
     of run and cell.
     """
@@ -333,6 +386,13 @@ def _without(line: Line, *names: str) -> Record:
     return {
         name: value for name, value in msgspec.structs.asdict(line).items() if name not in names
     }
+
+
+def _without_figures(record: Record, complaint: str) -> Record:
+    """The record of an error in place of one that does not fit the schema."""
+    about = {*Run.__struct_fields__, *Cell.__struct_fields__, *_BLOCK, "run_id", "started"}
+    kept = {name: value for name, value in record.items() if name in about - {"feeding"}}
+    return {**kept, "status": "error", "reason": f"its figures are invalid: {complaint}"}
 
 
 class RunLog(Joined):
@@ -362,8 +422,15 @@ class RunLog(Joined):
         }
 
     def add(self, record: Mapping[str, Any], closes: tuple[int, bool] | None = None) -> None:
-        """Put a measurement on disk with its proof; `closes` names the block that it completes."""
-        lines = self.split({**record, **self.about})  # shown even if the disk is full
+        """Put a measurement on disk with its proof; `closes` names the block that it completes.
+
+        A record that does not fit the schema becomes one of an error, without figures.
+        """
+        whole = {**record, **self.about}
+        try:
+            lines = self.split(whole)  # shown even if the disk is full
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
+            lines = self.split(_without_figures(whole, complaint_of(error)))
         if closes is not None:
             number, warm_up = closes
             block = {

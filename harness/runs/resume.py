@@ -23,9 +23,10 @@ from pathlib import Path
 from harness import worker
 from harness.common.comparison import Sample, compare, interval, sample_of
 from harness.common.console import say
+from harness.common.files import open_appending
 from harness.measure.machine import source_sha256
 from harness.measure.quiet import lock
-from harness.records.file import Record, RecordFile, RunLog, read_lines
+from harness.records.file import Record, RecordFile, RunLog, read_lines, unwritable
 from harness.records.schema import End, Line, Run
 from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
 
@@ -52,20 +53,25 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
 
 
 def unfinished(path: Path, plan: str) -> list[Line]:
-    """The lines of the newest run of a plan, if it has no end."""
+    """The lines of the run of a plan that was started last, if it has no end."""
     runs: dict[str, list[Line]] = {}
     for _, line in read_lines(path):
         if isinstance(line, Run) and line.plan == plan:
             runs.setdefault(line.run, [])
         if not isinstance(line, str) and line.run in runs:
             runs[line.run].append(line)
-    newest = runs[max(runs)] if runs else []
+    newest = list(runs.values())[-1] if runs else []  # not by its time: clocks are set back
     return [] if any(isinstance(line, End) for line in newest) else newest
 
 
 def hold(path: Path, opened: contextlib.ExitStack) -> bool:
     """Lock a file while this process works on a plan; False if another process does."""
-    is_alone = lock(opened.enter_context(path.open("ab", buffering=0)))
+    try:
+        file = open_appending(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+    is_alone = lock(opened.enter_context(file))
     if is_alone:
         opened.callback(path.unlink, missing_ok=True)
     return is_alone

@@ -81,6 +81,38 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_else_does(tmp_path: Path)
     assert refused.value.exit_code == USAGE
 
 
+def test_what_was_written_is_on_disk_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut after the command said so costs nothing: file before name, name before the end."""
+    events: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        events.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    def renamed(part: Path, path: Path) -> Path:
+        events.append(f"{path.name} renamed")
+        return replace(part, path)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", renamed)
+    write_whole(tmp_path / "file", b"one")
+    with whole_file(tmp_path / "folder") as part:
+        part.mkdir()
+        (part / "inside").write_bytes(b"two")
+    hidden = [event for event in events if event.endswith(("/file", "/folder", "/inside"))]
+    assert [Path(event).name for event in hidden] == ["file", "folder", "inside"]
+    assert [event for event in events if event not in hidden] == [
+        "file renamed",
+        str(tmp_path),
+        "folder renamed",
+        str(tmp_path),
+    ]
+    assert events.index("file renamed") > events.index(hidden[0])
+
+
 # The cache
 
 
@@ -152,6 +184,59 @@ def test_the_folder_of_a_killed_command_is_removed_by_the_next(
     living.communicate()
     assert living.returncode == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_others_left_stop_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A named pipe, a link, and a folder of another user under the names of temporary folders."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tmp_path.chmod(0o1777)
+    kept, pipe, link, folder = (tmp_path / f"{files.TEMPORARY}{name}" for name in "abcd")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").touch()
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "elsewhere")
+    for path in (kept, folder):
+        path.mkdir()
+    for path in (kept, pipe, link, folder):
+        os.utime(path, (1, 1))
+    stranger = folder.stat().st_uid + 1
+    monkeypatch.setattr(os, "geteuid", lambda: stranger)
+    files.remove_abandoned.cache_clear()
+    files.remove_abandoned()
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert folder.is_dir()
+    assert (tmp_path / "elsewhere" / "file").exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "of another user"])
+def test_a_lock_is_a_plain_file_of_ones_own(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, elsewhere = tmp_path / "lock", tmp_path / "elsewhere"
+    elsewhere.write_text("kept")
+    tmp_path.chmod(0o1777)
+    if kind == "link":
+        path.symlink_to(elsewhere)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.touch()
+        stranger = path.stat().st_uid + 1
+        monkeypatch.setattr(os, "geteuid", lambda: stranger)
+    reasons = {
+        "link": "it is a link",
+        "pipe": "it is not a file",
+        "folder": "Is a directory",
+        "of another user": "it belongs to another user",
+    }
+    with pytest.raises(Refusal, match=rf"cannot use the cache .*lock \({reasons[kind]}\)"):
+        files.cache_lock(path)
+    assert elsewhere.read_text() == "kept"
 
 
 def test_folders_in_folders_without_end_are_removed(tmp_path: Path) -> None:

@@ -106,3 +106,18 @@ def test_a_lock_that_cannot_be_opened_is_refused(
     monkeypatch.setenv(lock.VARIABLE, str(tmp_path / "none"))
     with pytest.raises(Refusal, match="set BPE_HARNESS_LOCKS to a folder"), lock.timing():
         pytest.fail("it was not refused")
+
+
+@pytest.mark.parametrize(("kind", "why"), [("pipe", "it is not a file"), ("link", "it is a link")])
+def test_what_is_not_a_file_is_no_lock(
+    kind: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(lock.VARIABLE, str(tmp_path))
+    path = lock.lock_file("timing")
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        (tmp_path / "elsewhere").touch()
+        path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Refusal, match=rf"^cannot lock .* \({why}\); set BPE"), lock.timing():
+        pytest.fail("it was not refused")

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import os
 import random
 import re
@@ -32,7 +33,15 @@ from harness import report, table
 from harness.common.errors import UNMEASURED, Refusal
 from harness.measure import machine
 from harness.records import __main__ as records
-from harness.records.file import FILE_NAME, PACKED, Joined, RecordFile, read_lines, read_records
+from harness.records.file import (
+    FILE_NAME,
+    PACKED,
+    Joined,
+    RecordFile,
+    RunLog,
+    read_lines,
+    read_records,
+)
 from harness.records.schema import KINDS, Block
 from harness.runs.jobs import without_paths
 from variants.contract import GPT2_PATTERN, WordCounts
@@ -294,6 +303,33 @@ def test_what_does_not_fit_the_schema_is_refused(change: Record, complaint: str)
     assert complaint in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"tallies": {"\ud800": 3}}, r"'\ud800' is not Unicode text"),
+        ({"tallies": {"pairs": -1}}, "tallies[...]: expected int >= 0"),
+        ({"tallies": {"pairs": 2**70}}, "tallies[...]: expected int <= 9223372036854775807"),
+        ({"disturbance": {"steal_seconds": -0.5}}, "disturbance.steal_seconds: expected"),
+        ({"witness": {"wall_seconds": math.inf}}, "witness.wall_seconds: expected float, got null"),
+        ({"feeding": {"program": 7}}, "feeding.program: expected str, got int"),
+    ],
+    ids=str,
+)
+def test_a_record_that_does_not_fit_becomes_an_error(
+    change: Record, complaint: str, tmp_path: Path
+) -> None:
+    log = RunLog(RecordFile(tmp_path), RUN)
+    log.add({**measured("heap", 1.0, task=0), **change}, (0, False))
+    log.add(measured("naive", 2.0, task=0), (1, False))
+    log.finish()
+    invalid, sound = read_records([tmp_path])
+    assert (invalid["variant"], invalid["status"]) == ("heap", "error")
+    assert invalid["reason"].startswith(f"its figures are invalid: {complaint}")
+    assert (invalid["seconds"]["total"], invalid["tallies"]) == (None, None)
+    assert (sound["variant"], sound["status"]) == ("naive", "ok")
+    assert records.main(["check", str(tmp_path)]) == 0
+
+
 @contextlib.contextmanager
 def files_up_to(size: int) -> Iterator[None]:
     """As on a full disk: what fits is written, then comes an error."""
@@ -322,7 +358,7 @@ def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     program = (
         "import json, sys; from pathlib import Path; from harness.records.file import RecordFile, RunLog\n"
         "log, whole = RunLog(RecordFile(Path(sys.argv[1])), sys.argv[2]), json.loads(sys.argv[3])\n"
-        "for number in range(100): log.add({**whole, 'block': number // 2, 'stderr_tail': 'x' * 20_000})"
+        "for number in range(100): log.add({**whole, 'block': number, 'stderr_tail': 'x' * 20_000})"
     )
     runs = [f"2026-11-21T11:20:0{number}+00:00" for number in range(4)]
     arguments = [sys.executable, "-c", program, str(tmp_path)]
@@ -331,9 +367,7 @@ def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     assert [writer.wait() for writer in writers] == [0] * 4
     found = read_records([tmp_path])
     for run in runs:
-        assert [each["block"] for each in found if each["run_id"] == run] == [
-            n for n in range(50) for _ in "ab"
-        ]
+        assert [each["block"] for each in found if each["run_id"] == run] == list(range(100))
 
 
 def test_what_is_not_a_file_of_records_is_refused(
@@ -472,6 +506,113 @@ def test_merge_doubles_nothing_and_loses_nothing(
     assert read_records([tmp_path / "folder"]) == read_records([together])
     assert records.main(["merge", str(left), str(together), "-o", str(left)]) == 0
     assert read_records([left]) == read_records([together])
+
+
+def test_merge_copies_each_line_as_it_is(tmp_path: Path) -> None:
+    """Also keys that this version does not know, the order of keys, and blanks."""
+    lines = stored(tmp_path / "given.jsonl", [measured("heap", 1.0)]).read_text().splitlines()
+    of_later = [
+        line.replace('{"kind"', '{ "key of a later version": [1.50], "kind"') for line in lines
+    ]
+    given, together = tmp_path / "given.jsonl", tmp_path / "together.jsonl"
+    given.write_text("\n".join([*of_later, ""]))
+    assert records.main(["merge", str(given), "--output", str(together)]) == 0
+    assert together.read_bytes() == given.read_bytes()
+
+
+def test_merge_keeps_the_environment_of_each_measurement(tmp_path: Path) -> None:
+    """Of a run that was resumed on another machine and then on the first one again."""
+    joined, given = Joined(), tmp_path / "given.jsonl"
+    for block, cpu in enumerate("ABA"):
+        record = measured("heap", 1.0, block=block, environment={"cpu": cpu})
+        RecordFile(tmp_path, given.name).append_lines(joined.split(record))
+    for _ in range(2):
+        assert (
+            records.main(["merge", str(given), "--output", str(tmp_path / "together.jsonl")]) == 0
+        )
+    for path in (given, tmp_path / "together.jsonl"):
+        assert [record["environment"]["cpu"] for record in read_records([path])] == ["A", "B", "A"]
+
+    # The first two are there, under the environment of the second.
+    started = given.read_bytes().splitlines(keepends=True)[:6]
+    (tmp_path / "started.jsonl").write_bytes(b"".join(started))
+    command = ["merge", str(given), "--output", str(tmp_path / "started.jsonl")]
+    assert records.main(command) == 0
+    assert (tmp_path / "started.jsonl").read_bytes() == given.read_bytes()
+
+
+def test_merges_at_once_double_nothing(tmp_path: Path) -> None:
+    runs = [f"2026-11-21T11:20:{second:02}+00:00" for second in range(60)]
+    given = stored(tmp_path / "given.jsonl", [measured("heap", 1.0, run_id=run) for run in runs])
+    command = [
+        sys.executable,
+        "-m",
+        "harness.records",
+        "merge",
+        str(given),
+        "-o",
+        str(tmp_path / "all.jsonl"),
+    ]
+    merges = [subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE) for _ in range(3)]
+    assert [merge.wait() for merge in merges if merge.communicate()] == [0, 0, 0]
+    assert len(read_records([tmp_path / "all.jsonl"])) == len(runs)
+    assert records.main(["check", str(tmp_path / "all.jsonl")]) == 0
+
+
+def test_a_doubled_measurement_is_named_and_counted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = stored(tmp_path / FILE_NAME, [measured("heap", 1.0)])
+    path.write_bytes(path.read_bytes() * 3)
+    assert records.main(["check", str(path)]) == UNMEASURED
+    doubled = (
+        "an earlier line is the same measurement; python -m harness.records merge copies each once"
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        f"{path}, line 9: {doubled}",
+        f"{path}, line 14: {doubled}",
+        "15 lines in 1 file, 2 of them broken",
+    ]
+    assert len(read_records([path])) == 1
+    assert records.main(["merge", str(path), "-o", str(tmp_path / "once.jsonl")]) == 0
+    assert records.main(["check", str(tmp_path / "once.jsonl")]) == 0
+
+
+def test_check_names_one_line_of_a_file_that_holds_no_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    book = tmp_path / "book.txt"
+    book.write_text("a line\n" * 3203)
+    assert records.main(["check", str(book)]) == UNMEASURED
+    assert capsys.readouterr().out.splitlines() == [
+        f"{book}, line 1: JSON is malformed: invalid character (byte 0)",
+        f"{book}: none of its 3,203 lines is a record",
+        "3,203 lines in 1 file, 3,203 of them broken",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["a named pipe", "a link"])
+def test_records_are_not_added_to_what_is_not_a_file(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And nothing waits for it."""
+    folder, elsewhere = tmp_path / "results", tmp_path / "diary.txt"
+    folder.mkdir()
+    elsewhere.write_text("dear diary\n")
+    if kind == "a link":
+        (folder / FILE_NAME).symlink_to(elsewhere)
+    else:
+        os.mkfifo(folder / FILE_NAME)
+        assert table.main([str(folder)]) == UNMEASURED
+        assert f"{FILE_NAME} (it is a named pipe)" in capsys.readouterr().err
+    given = stored(tmp_path / "given.jsonl", [measured("heap", 1.0)])
+    assert records.main(["merge", str(given), "--output", str(folder)]) == UNMEASURED
+    why = "it is a link" if kind == "a link" else "it is not a file"
+    refused = (
+        f"cannot write records to {folder / FILE_NAME} ({why}); pass another file with --output\n"
+    )
+    assert capsys.readouterr().err == refused
+    assert elsewhere.read_text() == "dear diary\n"
 
 
 def test_packed_records_are_read_like_plain_ones(

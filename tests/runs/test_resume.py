@@ -185,6 +185,42 @@ def test_an_unfinished_run_is_read_and_marked_by_every_command(
         recorded_run(tmp_path, three(tmp_path))
 
 
+def test_an_interrupted_run_is_resumed_after_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = three(tmp_path)
+    recorded_run(tmp_path, cells)
+    earlier = "2001-01-01T00:00:00.000000+00:00"
+    with monkeypatch.context() as patched:
+        patched.setattr(blocks, "now", lambda: earlier)
+        assert killed_at(patched, 2, 1.0, lambda: recorded_run(tmp_path, cells))
+    recorded_run(tmp_path, cells)
+    assert sum(record["run_id"] == earlier for record in stored(tmp_path)) == len(cells)
+    assert len(stored(tmp_path)) == 2 * len(cells)
+
+
+@pytest.mark.parametrize("repeat", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_figures_that_fit_no_record_are_an_error_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+    reading = reading_of(tmp_path)
+    cells = [cell_of(reading, variant) for variant in (unruly("tallies_half_a_character"), HEAP)]
+    assert killed_at(monkeypatch, 2, 1.0, lambda: recorded_run(tmp_path, cells, repeat=repeat))
+    recorded_run(tmp_path, cells, repeat=repeat)
+    ends = {(record["variant"], record["status"], record["reason"]) for record in stored(tmp_path)}
+    assert ends == {
+        ("heap", "ok", None),
+        (
+            "tallies_half_a_character",
+            "error",
+            r"its figures are invalid: '\ud800' is not Unicode text",
+        ),
+    }
+    assert len({record["run_id"] for record in stored(tmp_path)}) == 1
+    assert records.main(["check", str(tmp_path / "results")]) == 0
+
+
 def test_a_tokenizer_is_saved_at_once_and_another_folder_is_another_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -484,6 +484,13 @@ def works_and_reports(
     return honest(word_counts, num_merges, meter)
 
 
+def tallies_half_a_character(
+    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
+) -> list[Merge]:
+    meter.tally("\ud800", 3)
+    return honest(word_counts, num_merges, meter)
+
+
 def hangs_after_some_merges(
     word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
 ) -> list[Merge]:
