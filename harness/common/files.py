@@ -34,6 +34,7 @@ KINDS = {
     "downloads": "data sets that are half fetched",
     "texts": "generated texts, and copies: joined, unpacked, cut, piped in",
     "counts": "tables of words, and merges that were proved on them",
+    "imported": "what the processes of unfinished runs have imported",
     "parts": "parts of texts, counted for a table that is not whole yet",
 }
 """The folders of the cache that can grow."""

@@ -59,6 +59,8 @@ Count = Annotated[int, Meta(ge=0, le=GREATEST_NUMBER)]
 Amount = Annotated[float, Meta(ge=0, lt=2.0**63)]
 Few = Meta(max_length=10_000)
 
+FileState = Annotated[list[int], Meta(min_length=5, max_length=5)]
+
 
 class Failed(msgspec.Struct, forbid_unknown_fields=True):
     """An answer without figures."""
@@ -80,7 +82,8 @@ class Measured(msgspec.Struct, forbid_unknown_fields=True):
     takes_threads: bool | None
     from_file: bool = False
     tie_break: TieBreak | None = None
-    text: Annotated[list[int], Meta(min_length=5, max_length=5)] | None = None
+    imported: Annotated[dict[str, FileState], Meta(max_length=100_000)] = {}
+    text: FileState | None = None
     feeding: Annotated[dict[Text, Text | None], Few] | None = None
     merges_done: Count | UnsetType = UNSET
     words_done: Count | UnsetType = UNSET

@@ -43,6 +43,7 @@ from harness.runs.cells import (
     TrainCell,
     counters_of,
 )
+from harness.runs.imports import ImportedFiles
 from harness.runs.jobs import Counted, Trained
 from harness.runs.resume import STOPPED, open_log, pending, reference_of
 from harness.runs.saving import output_folders, save_tokenizer
@@ -83,6 +84,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.timed = self.settings.kind == "time"
+        self.imported = ImportedFiles(self.log)
 
     @functools.cached_property
     def facts(self) -> Record:
@@ -151,6 +153,7 @@ def measure_task(task: Task, session: Session) -> None:
     """
     session.display = Display()
     while todo := pending(task.cells, session.settings, session.log.records(task.number)):
+        session.imported.check()
         counters = [cell.label for _, cells in todo for cell in counters_of(cells)]
         session.display.expect([*counters, *(cell.label for _, cells in todo for cell in cells)])
         measure_block(task, *todo[0], session)
@@ -214,6 +217,7 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
     file, output = cell.reading.file, session.next_folder()
     with session.display.showing(label, file.bytes, "bytes") as on_progress:
         answer = measure(jobs.job("count", cell.counter, cell), output, cell.limits, on_progress)
+    session.imported.add(answer.pop("imported", {}))
     if "offset" in answer:
         answer["reason"] = file.located(answer["reason"], answer["offset"])
     words = (
@@ -343,6 +347,7 @@ def run_trainer(
     job = jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
         answer = run_job(job, output, cell.count.limits, on_progress)
+    session.imported.add(answer.pop("imported", {}))
     merges = jobs.read_merges(output, answer)
     shutil.rmtree(output)
 

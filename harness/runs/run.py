@@ -64,6 +64,7 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
             if counted:
                 show(records, [*session.notes, *notes(records)])
         session.log.finish()
+        session.imported.forget()
     if not counted:
         raise Refusal(
             "; ".join(sorted({record["reason"] for record in trained(records)})), exit_code(records)
@@ -84,8 +85,9 @@ def exit_code(records: Sequence[Record]) -> int:
     unproved = False
     lists: dict[tuple[int, str], set[str]] = {}
     for record in trained(records):
-        if record["status"] == "ok" and not is_by_design(record):
-            unproved = unproved or not is_proved(record)
+        kind = (record.get("identity") or {}).get("kind")
+        if record["status"] == "ok" and kind != BY_DESIGN:
+            unproved = unproved or kind not in PROVED
             task = record["task"], record["tie_break"]
             lists.setdefault(task, set()).add(record["merges_sha256"])
     if unproved and any(len(digests) > 1 for digests in lists.values()):
@@ -94,14 +96,6 @@ def exit_code(records: Sequence[Record]) -> int:
     if unproved or statuses - {"ok", "skipped", "extrapolated"} or "ok" not in statuses:
         return UNMEASURED
     return OK
-
-
-def is_proved(record: Record) -> bool:
-    return (record.get("identity") or {}).get("kind") in PROVED
-
-
-def is_by_design(record: Record) -> bool:
-    return (record.get("identity") or {}).get("kind") == BY_DESIGN
 
 
 def trained(records: Sequence[Record]) -> list[Record]:

@@ -126,6 +126,7 @@ class Measured:
         self.parent = os.getppid()
         self.meter = StoppableMeter()
         self.from_file = False
+        self.imported: dict[str, list[int]] = {}
         self.text: list[int] | None = None
         """The state of the file that it reads, before it does."""
         self.tie_break: str | None = None
@@ -139,6 +140,7 @@ class Measured:
             target = resolve(self.job["target"])
             if (prepare := of_module(target, "before_the_clock")) is not None:
                 prepare()  # what its module needs once on a machine
+            self.imported = imported_files()
             self.channel.announce(IMPORTED, None)
             self.job.update(json.loads((self.output / WORK).read_text()))
             if not self.job.get("counts_instructions"):  # another thread's would be counted too
@@ -296,6 +298,7 @@ class Measured:
             "from_file": self.from_file,
             "tie_break": self.tie_break,
             "text": self.text,
+            "imported": {**imported_files(), **self.imported},
         }
 
     def write(self, answer: dict[str, Any]) -> None:
@@ -350,6 +353,18 @@ class Measured:
             self.channel.say(b"%d bytes" % self.meter.done)
         else:
             self.channel.say(b"%d" % (merges or self.meter.done))
+
+
+def imported_files() -> dict[str, list[int]]:
+    """Return the files that modules were imported from, each with its state."""
+    states = {}
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if type(path) is str and path not in states:
+            state = exchange.file_state(path)
+            if state is not None:
+                states[path] = state
+    return states
 
 
 def place_of(error: BaseException) -> str:

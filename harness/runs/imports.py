@@ -1,0 +1,70 @@
+"""The files that the processes of a run have imported: if one changes, its times would be of two
+programs.
+
+Each process says what it has imported. That is kept in the cache until the run is complete, so an
+interrupted run notices a change when it is resumed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.common import files
+from harness.common.errors import UNMEASURED, Refusal
+from harness.records.file import RunLog
+from harness.runs.cells import digest
+from harness.worker.exchange import file_state
+
+State = list[int]
+
+
+class ImportedFiles:
+    """What the processes of a run have imported, by path, each with the state that it had.
+
+    Of a run that is recorded they are kept.
+    """
+
+    def __init__(self, log: RunLog) -> None:
+        self.states: dict[str, State] = {}
+        self.path: Path | None = None
+        if log.store is not None:
+            name = digest([log.about["run_id"], log.about["plan"]])
+            self.path = files.cache_folder("imported") / name
+            if self.path.exists():
+                self.states = json.loads(self.path.read_text())
+
+    def check(self) -> None:
+        """Raise Refusal if one of them has changed."""
+        for path, state in self.states.items():
+            if file_state(path) != state:
+                raise changed(path)
+
+    def add(self, imported: Mapping[str, State]) -> None:
+        """Add what a process has imported. Raises Refusal if that was changed since, or differs from
+        what another process has imported.
+        """
+        before = len(self.states)
+        for path, state in imported.items():
+            now = file_state(path)
+            if now is None and path not in self.states:
+                continue  # of a folder that was the process's own, and is gone with it
+            if self.states.setdefault(path, state) != state or now != state:
+                raise changed(path)
+
+        if self.path is not None and len(self.states) > before:
+            files.write_whole(self.path, json.dumps(self.states).encode(), files.ANOTHER_CACHE)
+
+    def forget(self) -> None:
+        """Remove what is kept: the run is complete."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def changed(path: str) -> Refusal:
+    return Refusal(
+        f"{path} was changed after this run had imported it, so its times would be of two programs; "
+        "run the same again with rerun=true",
+        UNMEASURED,
+    )
