@@ -27,7 +27,7 @@ from harness.proof.checks import (
     call_of,
     is_word_counter,
     outcome_of,
-    smallest_test,
+    smallest_failure,
 )
 from harness.proof.counter_checks import counter_checks as counter_checks
 from harness.proof.suite import Request, checks_for, child_of, report
@@ -55,7 +55,7 @@ def _outcome(check: Check, subject: Callable[..., Any]) -> Outcome:
     __tracebackhide__ = True  # pytest shows the message, not this
     outcome = outcome_of(check, subject)
     if outcome.status == "failed":
-        test = smallest_test(outcome, subject)
+        _, test = smallest_failure(outcome, subject)
         raise CheckFailed(
             f"{check.name}: {outcome.message}"
             + (f"\n\nto keep it as a test:\n\n{test}" if test else "")

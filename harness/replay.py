@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.common.console import Parser, bar, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.units import bytes_text, count_text, times_text
-from harness.proof.checks import first_difference
+from harness.proof.diagnosis import first_difference
 from harness.proof.prove import describe, merge_text
 from harness.proof.true_counts import MAXIMUM, TEXTS, TIE, WRONG, Best, Replay, replay
 from harness.runs.blocks import words_of

@@ -2,7 +2,8 @@
 
 Every command and every program that a page shows runs, in the page's order, in a copy of the
 checkout. Before a block of code a page may say `<!-- file: PATH -->`, which writes it there, or
-`<!-- not run: REASON -->`. What is a model or a program has a test of its own.
+`<!-- not run: REASON -->`. `<!-- printed -->` says that the block before printed this one. What is
+a model or a program has a test of its own.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ OF_A_PAGE = [
 PAGES = sorted(DOCS.rglob("*.md"))
 SHOWN = [REPOSITORY / "README.md", *PAGES]
 BLOCK = re.compile(
-    r"(?:^<!-- (?P<mark>file|not run|model|program)(?:: (?P<argument>[^>]+))? -->\n)?"
+    r"(?:^<!-- (?P<mark>file|not run|model|program|printed)(?:: (?P<argument>[^>]+))? -->\n)?"
     r"^```(?P<language>\w+)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -218,7 +219,7 @@ def test_every_mark_precedes_a_block_and_what_is_not_run_has_a_reason() -> None:
     for page in SHOWN:
         found = blocks(page)
         marks = re.findall(
-            r"^<!-- (?:file|not run|model|program)\b.*-->$", text(page), re.MULTILINE
+            r"^<!-- (?:file|not run|model|program|printed)\b.*-->$", text(page), re.MULTILINE
         )
         assert len(marks) == sum(block.mark is not None for block in found), page
         assert {block.argument for block in found if block.mark == "not run"} <= REASONS, page
@@ -231,7 +232,10 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     }
+    printed = ""
     for block in blocks(page):
+        if block.mark == "printed":
+            assert block.code in printed
         if block.mark == "file":
             assert block.argument is not None
             (checkout / block.argument).parent.mkdir(parents=True, exist_ok=True)
@@ -249,4 +253,5 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, (
             f"{block.code}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
         )
+        printed = done.stdout
     shutil.rmtree(checkout)

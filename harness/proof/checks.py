@@ -12,6 +12,7 @@ import functools
 import itertools
 import math
 import pprint
+import re
 import reprlib
 import sys
 import textwrap
@@ -22,7 +23,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from harness.common import registry
-from harness.worker.calling import arguments_for, expect_merges, parameters_of
+from harness.proof import diagnosis
+from harness.worker.calling import arguments_for, expect_merges, parameters_of, place_of
 from variants import vetoes
 from variants.contract import (
     GREATEST_BYTES,
@@ -39,6 +41,9 @@ Parts = TypeVar("Parts", bytes, "list[tuple[bytes, int]]", "tuple[str, ...]")
 Subject = Callable[..., Any]  # a trainer or a word counter
 SHRINKING_SECONDS = 20.0
 LONGEST_TEST = 20_000
+FEW_MERGES = 8
+REPEATED = re.compile(r"b'(?P<letter>\\x..|[^'\\])(?P=letter){39,}'")
+"""A word of 40 times one letter or more, as Python writes it."""
 SHOWN = reprlib.Repr()
 SHOWN.maxdict, SHOWN.maxother = 60, 200
 CLOCK_ERROR = 1e-4  # seconds by which the clocks of a trainer and of a check may differ
@@ -158,8 +163,14 @@ class Call(ABC):
         """Smaller calls, by far smaller ones first."""
 
     @abstractmethod
-    def as_test(self, imports: list[str], name: str, bound: list[str]) -> str:
-        """A whole test of a function, see call_of."""
+    def fault(self, got: Any) -> str:
+        """What is wrong with a result, in one sentence."""
+
+    @abstractmethod
+    def as_test(self, imports: list[str], name: str, bound: list[str], got: Any = None, /) -> str:
+        """A whole test of a function, see call_of; of the first difference from `got` if the
+        result is long.
+        """
 
     def compare(self, got: Any, want: Any, why: str) -> None:
         """Raise CheckFailed unless the results are equal."""
@@ -186,7 +197,8 @@ class Call(ABC):
         except (InvalidText, Unavailable):
             raise
         except (Exception, SystemExit) as error:
-            raise CheckFailed(f"raised {type(error).__name__}: {error}\n{self}") from error
+            raised = f"raised {type(error).__name__}: {error}{place_of(error)}"
+            raise CheckFailed(f"{raised}\n{self}") from error
         try:
             expect(result)
         except ValueError as error:
@@ -202,6 +214,13 @@ class Call(ABC):
 
     def fails(self, subject: Subject) -> bool:
         return bool(self.result_of(subject) != self.defined())
+
+    def fault_of(self, subject: Subject) -> str:
+        """What is wrong with the function's result, or what it raised, in one sentence."""
+        try:
+            return self.fault(self.run(subject))
+        except (CheckFailed, Unavailable) as failure:
+            return str(failure).partition("\n")[0]
 
     def smallest(self, subject: Subject) -> Any:
         """The smallest call found in SHRINKING_SECONDS that fails too; itself if it passes now."""
@@ -271,11 +290,14 @@ class TrainerCall(Call):
         return list(defined_merges(replace(self, threads=None)))
 
     def difference(self, got: Sequence[Merge], want: Sequence[Merge]) -> str:
-        equal = first_difference(got, want)
+        equal = diagnosis.first_difference(got, want)
         mine, theirs = (
             str(side[equal]) if equal < len(side) else "no more merges" for side in (got, want)
         )
         return f"first difference at merge {equal + 1}: got {mine}, want {theirs}"
+
+    def fault(self, got: Sequence[Merge]) -> str:
+        return diagnosis.fault_of(self.words, got, self.defined(), self.tie_break.value)
 
     def smaller(self) -> Iterator[TrainerCall]:
         """Fewer, shorter, rarer words, then fewer merges."""
@@ -285,7 +307,7 @@ class TrainerCall(Call):
         for number in range(len(self.inherited), self.num_merges):
             yield replace(self, num_merges=number)
 
-    def as_test(self, imports: list[str], name: str, bound: list[str]) -> str:
+    def as_test(self, imports: list[str], name: str, bound: list[str], got: Any = None, /) -> str:
         given = self.given()
         texts = {
             "tie_break": f"TieBreak.{self.tie_break.name}",
@@ -302,7 +324,7 @@ class TrainerCall(Call):
             f"word_counts = WordCounts.from_items({literal(list(self.words.items()))})",
             *[f"inherited = {literal(list(self.inherited))}"] * ("inherited" in given),
             f"merges = {name}({', '.join(['word_counts', str(self.num_merges), *bound, *keywords])})",
-            f"assert merges == {literal(self.defined())}",
+            assertion(self.defined(), got),
         )
 
 
@@ -314,14 +336,12 @@ def defined_merges(call: TrainerCall) -> tuple[Merge, ...]:
     return tuple(definition(WordCounts.from_items(call.words.items()), call.num_merges, **keywords))
 
 
-def first_difference(merges: Sequence[Merge], want: Sequence[Merge]) -> int:
-    """How many merges are equal before the first difference."""
-    different = (
-        place
-        for place, (mine, other) in enumerate(zip(merges, want, strict=False))
-        if mine != other
-    )
-    return next(different, min(len(merges), len(want)))
+def assertion(want: list[Merge], got: Sequence[Merge] | None) -> str:
+    """The assertion of a test: all merges if they are few, else the one that differs first."""
+    if len(want) <= FEW_MERGES:
+        return f"assert merges == {literal(want)}"
+    index = diagnosis.first_difference(got or [], want)
+    return f"assert merges[{index}:{index + 1}] == {literal(want[index : index + 1])}"
 
 
 def to_exhaustion(words: Words) -> int:
@@ -362,13 +382,17 @@ def words_text(words: Words) -> str:
     return f"word counts: {SHOWN.repr(dict(words))}"
 
 
-def smallest_test(outcome: Outcome, subject: Subject) -> str:
-    """A whole test of the smallest input that fails like this; empty if there is none that is short
-    enough to paste.
+def smallest_failure(outcome: Outcome, subject: Subject) -> tuple[str, str]:
+    """What is wrong on the smallest input that fails like this, and a whole test of that input.
+
+    The test is empty if none is short enough to paste; both are if there is no input.
     """
-    call = outcome.counterexample
-    test: str = "" if call is None else call.smallest(subject).as_test(*call_of(subject))
-    return test if len(test) <= LONGEST_TEST else ""
+    if outcome.counterexample is None:
+        return "", ""
+    call = outcome.counterexample.smallest(subject)
+    test = call.as_test(*call_of(subject), call.result_of(subject))
+    fault = call.fault_of(subject)
+    return fault, test if len(test) <= LONGEST_TEST else ""
 
 
 def call_of(subject: Subject) -> tuple[list[str], str, list[str]]:
@@ -390,7 +414,18 @@ def call_of(subject: Subject) -> tuple[list[str], str, list[str]]:
 
 
 def literal(value: Any) -> str:
+    """A value as Python writes it; a long word of one letter as `b"a" * 4097`."""
+    text = repr(value)
+    if REPEATED.search(text):
+        return REPEATED.sub(product, text)
     return pprint.pformat(value, width=80, compact=True, sort_dicts=False)
+
+
+def product(found: re.Match[str]) -> str:
+    """A word that repeats one letter, as a product."""
+    letter = found["letter"]
+    number = len(found[0].removeprefix("b'").removesuffix("'")) // len(letter)
+    return f"b'{letter}' * {number}"
 
 
 def function_text(signature: str, *lines: str) -> str:

@@ -152,12 +152,15 @@ class CounterCall(Call):
         word = min(word for word in {*got, *want} if got.get(word, 0) != want.get(word, 0))
         return f"first difference at word {SHOWN.repr(word)}: got {got.get(word, 0)}, want {want.get(word, 0)}"
 
+    def fault(self, got: dict[bytes, int] | int) -> str:
+        return self.difference(got, self.defined())
+
     def smaller(self) -> Iterator[CounterCall]:
         """A shorter file, cut anywhere, also within a character; then fewer special tokens."""
         yield from (replace(self, content=content) for content in cuts(self.content))
         yield from (replace(self, special_tokens=tokens) for tokens in cuts(self.special_tokens))
 
-    def as_test(self, imports: list[str], name: str, bound: list[str]) -> str:
+    def as_test(self, imports: list[str], name: str, bound: list[str], _: object = None, /) -> str:
         threads = [] if self.width is None else [f"threads={self.width}"]
         options = [f"special_tokens={self.special_tokens!r}"]
         options += [f"pattern={self.pattern!r}"] * (self.pattern != GPT2_PATTERN)

@@ -43,7 +43,7 @@ from harness.proof.checks import (
     Subject,
     is_word_counter,
     outcome_of,
-    smallest_test,
+    smallest_failure,
 )
 from harness.proof.counter_checks import counter_checks, random_file
 from harness.proof.trainer_checks import random_call, trainer_checks
@@ -122,7 +122,7 @@ def make_checks(subject: Subject, request: Request, send: Callable[..., None]) -
     if failed:
         # the first of them
         shown = max(failed, key=lambda outcome: outcome.counterexample is not None)
-        send(shown=(shown.check, smallest_test(shown, subject)))
+        send(shown=(shown.check, *smallest_failure(shown, subject)))
 
 
 def bound(request: Request) -> Subject:
@@ -135,7 +135,7 @@ def bound(request: Request) -> Subject:
     except Unavailable as reason:
         raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
     if reads_corpus(function):
-        advice = "its merges are proved by running it: python -m harness variant=NAME"
+        advice = f"its merges are proved by running it: python -m harness variants={target}"
         raise Refusal(
             f"{target} trains from a file, so it cannot be given the words of a check; {advice}"
         )
@@ -168,8 +168,8 @@ class Child:
         self.request, self.process = request, process
         self.line = Connection(os.dup(process.line.fileno()))
         self.send((request, folder, import_from()))
-        self.shown: tuple[str, str] | None = None
-        """A check that failed, and a test that shows it."""
+        self.shown: tuple[str, str, str] | None = None
+        """A check that failed, what is wrong on the smallest input, and a test of that input."""
         try:
             start = self.receive(SECONDS_FOR_AN_IMPORT)
         except ChildFailed as failure:
@@ -218,6 +218,7 @@ class Child:
                 bound = [f"{key}={value!r}" for key, value in self.request.parameters.items()]
                 self.shown = (
                     FRESH[0],
+                    "",
                     fresh.as_test([f"from {module} import {name.partition('.')[0]}"], name, bound),
                 )
                 return Outcome(*FRESH, FAILED, f"returned {returned[:200]}, not {want[:200]}")
@@ -281,9 +282,9 @@ def report(child: Child, name: str) -> int:
     )
     failed = {outcome.check: outcome for outcome in outcomes if outcome.status == FAILED}
     if failed:
-        check, test = child.shown or (next(iter(failed)), "")
-        lines = f"FAILED {check}: {failed[check].message}".splitlines()[:3]
-        tell("\n    ".join(line[:300] for line in lines))
+        check, fault, test = child.shown or (next(iter(failed)), "", "")
+        lines = (fault or failed[check].message).splitlines()[:3]
+        tell("\n    ".join(line[:300] for line in [f"FAILED {check}: {lines[0]}", *lines[1:]]))
         repeat = f"to repeat it: --only '{check}'"
         tell(f"\n{test.rstrip() or repeat}\n")
     for group, members in itertools.groupby(outcomes, key=lambda outcome: outcome.group):

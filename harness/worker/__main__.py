@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import json
 import os
 import platform
@@ -40,9 +39,12 @@ from harness.worker.calling import (
     StoppableMeter,
     arguments_for,
     expect_merges,
+    expect_phases,
     expect_word_counts,
     of_module,
+    own_frames,
     own_tie_break,
+    place_of,
     reads_corpus,
     resolve,
     shortened,
@@ -60,8 +62,7 @@ LONGEST_REASON = 2000
 BACKSTOP_BYTES = 256 << 20
 # Taken before the job's code is imported, so nothing it replaces can reach the total.
 clock = time.perf_counter
-HERE = __file__.rpartition(os.sep)[0]
-IMPORTING = importlib.__file__.rpartition(os.sep)[0]
+ALGORITHMS = vetoes.__file__.rpartition(os.sep)[0] + os.sep
 
 
 def main() -> None:
@@ -159,7 +160,10 @@ class Measured:
         except (InvalidText, LeftOut) as error:
             return {**failed(error, ""), "reason": str(error), "offset": error.offset}
         except (OSError, ValueError) as error:
-            return failed(error, "")
+            place = place_of(error)
+            if not place or is_ours(error):
+                return failed(error, "")
+            return failed(error, f"{type(error).__name__}: ", place)
         except BaseException as error:  # whatever a trainer raises, SystemExit too, is a result
             return failed(error, f"{type(error).__name__}: ", place_of(error))
 
@@ -177,6 +181,7 @@ class Measured:
             # it has not counted everything
             return {**self.figures("threads" in keywords), "status": "stopped"}
         expect_word_counts(word_counts)
+        expect_phases(self.meter.seconds)
         answer = self.figures("threads" in keywords, exchange.seal(word_counts))
         answer["words_done"] = len(word_counts)
         exchange.write_columns(self.output / "words", word_counts)
@@ -206,6 +211,7 @@ class Measured:
             raise
         answer = self.figures("threads" in keywords, hashlib.sha256(content).hexdigest())
         expect_merges(merges)
+        expect_phases(answer["seconds"])
         answer.update(packed_merges=content, merges_done=len(merges), feeding=self.feeding())
         if self.meter.refused and len(merges) < self.job["num_merges"]:
             answer["status"] = "stopped"
@@ -367,17 +373,9 @@ def imported_files() -> dict[str, list[int]]:
     return states
 
 
-def place_of(error: BaseException) -> str:
-    """Return where in the target's own code an error was raised, without folders; empty if not in
-    its code.
-    """
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(("<", HERE, IMPORTING))]
-    return (
-        f" ({own[-1].filename.rpartition(os.sep)[2]}:{own[-1].lineno}, in {own[-1].name})"
-        if own
-        else ""
-    )
+def is_ours(error: BaseException) -> bool:
+    """Return whether the innermost code of the target is this project's, whose sentences suffice."""
+    return own_frames(error)[-1].filename.startswith(ALGORITHMS)
 
 
 def failed(error: BaseException, prefix: str, place: str = "") -> dict[str, Any]:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import sys
+import traceback
 from array import array
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Callable
 
-from variants.contract import GREATEST_BYTES, Merges, Meter, TieBreak, WordCounts
+from variants.contract import GREATEST_BYTES, PHASES, Merges, Meter, TieBreak, WordCounts
 
 LONGEST_SHOWN = 200
+HARNESS = __file__.rpartition(os.sep)[0].rpartition(os.sep)[0] + os.sep
+IMPORTING = importlib.__file__.rpartition(os.sep)[0]
 OWN = "own"  # in the place of a tie-break: each trainer breaks ties as it does by default
 
 
@@ -111,6 +115,30 @@ def of_module(function: Callable[..., Any], name: str) -> Callable[..., Any] | N
     """Return the function of that name in another function's module; None if it has none."""
     hook = getattr(sys.modules.get(getattr(function, "__module__", "")), name, None)
     return hook if callable(hook) else None
+
+
+def place_of(error: BaseException) -> str:
+    """Return where in the target's own code an error was raised, without folders; empty if not in
+    its code.
+    """
+    frames = own_frames(error)
+    if not frames:
+        return ""
+    frame = frames[-1]
+    return f" ({frame.filename.rpartition(os.sep)[2]}:{frame.lineno}, in {frame.name})"
+
+
+def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """Return the frames of an error that are neither the harness's nor Python's importing."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [frame for frame in frames if not frame.filename.startswith(("<", HARNESS, IMPORTING))]
+
+
+def expect_phases(seconds: dict[str, float]) -> None:
+    """Raise ValueError if a trainer or a counter reports a phase that does not exist."""
+    unknown = [phase for phase in seconds if phase not in PHASES]
+    if unknown:
+        raise ValueError(f"it reports the phase {unknown[0]!r}; phases are {', '.join(PHASES)}")
 
 
 def expect_merges(merges: Any) -> None:

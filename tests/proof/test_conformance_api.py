@@ -32,7 +32,7 @@ from harness.proof.checks import (
     TrainerCall,
     call_of,
     outcome_of,
-    smallest_test,
+    smallest_failure,
 )
 from variants import heap, naive, naive_extending
 from variants.contract import Merge, Meter, TieBreak, WordCounts
@@ -143,7 +143,9 @@ def test_ids_name_trainers_with_their_parameters_and_checks() -> None:
 @pytest.mark.parametrize("wrong", [right_to_left, sabotaged.leaves_out_pairs_that_occur_once])
 def test_wrong_trainer_gets_a_test_that_fails_for_it_alone(wrong: Callable[..., Any]) -> None:
     outcomes = (outcome_of(check, wrong) for check in CHECKS.values())
-    test = smallest_test(next(outcome for outcome in outcomes if outcome.counterexample), wrong)
+    _, test = smallest_failure(
+        next(outcome for outcome in outcomes if outcome.counterexample), wrong
+    )
     assert error_of(test) is AssertionError, test
     of_the_definition = re.sub(
         r"from sabotaged import (\w+)", r"from variants.naive import train as \1", test
@@ -202,13 +204,13 @@ def test_wrong_counter_gets_a_test_that_fails_for_it(
     count: Callable[..., Any], case: str, tmp_path: Path
 ) -> None:
     outcome = outcome_of(FILE_CHECKS[f"check_worked_file[{case}]"], count)
-    assert error_of(smallest_test(outcome, count), tmp_path) is AssertionError
+    assert error_of(smallest_failure(outcome, count)[1], tmp_path) is AssertionError
     assert len(outcome.counterexample.smallest(count).content) <= 8  # type: ignore[union-attr]
 
 
 def test_failure_without_a_counterexample_has_no_test() -> None:
     outcome = outcome_of(CHECKS["check_leaves_input_alone"], ill_mannered.changes_its_input)
-    assert smallest_test(outcome, ill_mannered.changes_its_input) == ""
+    assert smallest_failure(outcome, ill_mannered.changes_its_input) == ("", "")
     # which passes, so it is not shrunk
     long = TrainerCall({b"%06d" % number: 1 for number in range(3000)}, 1)
-    assert smallest_test(Outcome("check_x", "g", "failed", "", long), naive.train) == ""
+    assert smallest_failure(Outcome("check_x", "g", "failed", "", long), naive.train)[1] == ""

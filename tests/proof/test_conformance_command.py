@@ -49,7 +49,8 @@ def test_failure_and_its_test_come_first_in_at_most_25_lines(
         "check_worked_*",
     )
     assert code == MISMATCH
-    assert out.startswith("FAILED check_worked_example[C01]: first difference at merge 3")
+    fault = "merge 2 does not occur: (b'a', b'aa'); (b'aa', b'a') has count 1"
+    assert out.startswith(f"FAILED check_worked_example[C01]: {fault}\n")
     assert (
         "failed: check_worked_example[C01], check_worked_example[C03], check_worked_example[C04] and more"
         in out

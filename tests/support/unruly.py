@@ -163,6 +163,9 @@ is_unavailable = first(
     lambda: throw(Unavailable(UNAVAILABLE)), ends=Outcome("skipped", UNAVAILABLE)
 )
 raises_a_path = first(lambda: Path(__file__).with_name("missing.bin").open())
+raises_a_value_error = first(
+    lambda: throw(ValueError("no words")), ends=error("ValueError: no words" + PLACE)
+)
 returns_none = returning(lambda merges: None, error("it returned NoneType, not a list of merges"))
 returns_one_too_few = returning(lambda merges: merges[:-1])
 returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
@@ -489,6 +492,16 @@ def tallies_half_a_character(
 ) -> list[Merge]:
     meter.tally("\ud800", 3)
     return honest(word_counts, num_merges, meter)
+
+
+@trick(
+    error("it reports the phase 'merge'; phases are read, count, convert, init, copy, max, update")
+)
+def invents_a_phase(
+    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
+) -> list[Merge]:
+    meter.lap("merge")
+    return honest(word_counts, num_merges)
 
 
 def hangs_after_some_merges(
