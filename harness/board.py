@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,19 +20,40 @@ from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
+from harness.results.canvas import save
 from harness.results.charts import dots
-from harness.results.drawing import same_picture, save
 from harness.results.fields import together
-from harness.results.legend import Legend, failures
-from harness.results.rows import NOT_MEASURED, Row, ratio_of, rows, times_of
+from harness.results.legend import caption_of
+from harness.results.notes import failures
+from harness.results.ratios import ratio_of
+from harness.results.rows import Row, rows
 from harness.results.selection import records_of, unlike
 from harness.results.tables import given_sheet
+from harness.results.writing import (
+    NOT_MEASURED,
+    mark_of,
+    proof_text,
+    status_text,
+    time_text,
+    times_text,
+)
 
 PAGE = "README.md"
 Records = Sequence[Mapping[str, Any]]
 # the end of the page: how it was measured, and how to do it again
 ABOUT = Path(__file__).with_suffix(".txt")
-MISLEADS = "A single ratio misleads: it depends on the corpus and on the vocabulary. A star: other merges, on purpose."
+MISLEADS = "A single ratio misleads: it depends on the corpus and on the vocabulary."
+MEANINGS = {
+    " to ": "× N (LOW to HIGH): N times the time of the first trainer on the fewest threads, with its 95 % interval.",
+    "~": "`~`: stopped at the limit; the total is estimated from small parts of the text.",
+    ">": "`>`: stopped at the limit; it takes at least that long.",
+    "identical (": "`identical (RULE)`: the same merges as ours under that tie-break.",
+    "identical up to ties": "`identical up to ties`: each merge was of a pair as frequent as any other.",
+    "identical on its own words": "`identical on its own words`: the defined merges on the words that the trainer cuts "
+    "by its own rules. A star marks its ratio: the work is not the same.",
+    "different by design": "`different by design`: other merges on purpose. A star marks its ratio.",
+}
+"""What a sign in a table means; the page explains those that are in one of its tables."""
 
 
 class Place(NamedTuple):
@@ -48,9 +68,8 @@ class Place(NamedTuple):
     @property
     def is_ranked(self) -> bool:
         """Whether it has a time and proved merges, of the defined kind or of its own words."""
-        return self.best.total is not None and (
-            self.best.confirmed or is_right_on_its_words(self.best)
-        )
+        best = self.best
+        return best.total is not None and (best.confirmed or is_right_on_its_words(best))
 
     @property
     def order(self) -> tuple[bool, bool, float]:
@@ -86,30 +105,33 @@ class Section(NamedTuple):
         ratio = ratio_of(row, reference)
         if ratio is None:
             return NOT_MEASURED
-        return "× 1" if row is reference else times_of(ratio, interval=interval) + row.mark
+        return "× 1" if row is reference else times_text(ratio, interval=interval) + mark_of(row)
 
 
 def sections(board: Sequence[Row]) -> list[Section]:
     """The tables of a board: corpora in their order, vocabularies from the smallest up."""
-    trained = [
-        row for row in board if not row.counting_only and row.record.get("vocab_size") is not None
-    ]
+    by_corpus: dict[Any, dict[int, list[Row]]] = {}
+    for row in board:
+        size = row.record.get("vocab_size")
+        if not row.counting_only and size is not None:
+            sizes = by_corpus.setdefault(row.corpus.get("sha256"), {})
+            sizes.setdefault(size, []).append(row)
+
     found = []
-    for corpus in together([(row.corpus.get("sha256"), row) for row in trained]).values():
-        for size, own in sorted(
-            together([(row.record["vocab_size"], row) for row in corpus]).items()
-        ):
-            places = [_place(rows) for rows in together([(row.name, row) for row in own]).values()]
+    for sizes in by_corpus.values():
+        for size, measured in sorted(sizes.items()):
+            by_name = together([(row.name, row) for row in measured])
+            places = [_place(trainer) for trainer in by_name.values()]
             places.sort(key=lambda place: place.order)
-            found.append(Section(str(own[0].corpus.get("name")), size, own, places))
+            found.append(Section(str(measured[0].corpus.get("name")), size, measured, places))
     return found
 
 
-def _place(rows: Sequence[Row]) -> Place:
-    own = {row.threads: row for row in rows}
-    first = own[min(own)]
-    timed = [row for row in own.values() if row.total is not None]
-    return Place(own, first, min(timed, key=lambda row: row.total or 0.0, default=first))
+def _place(trainer: Sequence[Row]) -> Place:
+    by_threads = {row.threads: row for row in trainer}
+    first = by_threads[min(by_threads)]
+    timed = [row for row in by_threads.values() if row.total is not None]
+    return Place(by_threads, first, min(timed, key=lambda row: row.total or 0.0, default=first))
 
 
 def is_right_on_its_words(row: Row) -> bool:
@@ -122,28 +144,53 @@ def is_right_on_its_words(row: Row) -> bool:
 def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     """The page in Markdown, and its sections. Raises Refusal if nothing can be compared."""
     shown = rows(records)
-    skipped = dict.fromkeys((row.name, row.reason) for row in shown if row.status == "skipped")
     board = sections([row for row in shown if row.status != "skipped"])
     if not board:
         raise Refusal(
             f"no trainer was measured in {folder}; python -m harness experiment=board results={folder} does"
         )
     for section in board:
-        if names := unlike(section.rows, without=("tie_break", "counting")):
-            why = f"the records of {section.title} in {folder} differ in {', '.join(names)}"
-            advice = "remove older records, or keep each in its own folder"
-            raise Refusal(f"{why}, and a ratio is of one machine and one question; {advice}")
-    parts = ["# The board", headline(board), sheet_to_markdown(ratios_sheet(board)), MISLEADS]
-    for section in board:
+        _check_one_task(section, folder)
+
+    ratios = ratios_sheet(board)
+    sheets = [sheet_of(section) for section in board]
+    parts = ["# The board", headline(board), sheet_to_markdown(ratios), MISLEADS]
+    for section, sheet in zip(board, sheets, strict=True):
         chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
-        parts += [f"## {section.title}", chart, sheet_to_markdown(sheet_of(section))]
+        parts += [f"## {section.title}", chart, sheet_to_markdown(sheet)]
+
+    skipped = dict.fromkeys((row.name, row.reason) for row in shown if row.status == "skipped")
     if skipped:
-        reasons = "\n".join(f"- {markdown_text(f'{name}: {reason}')}" for name, reason in skipped)
-        parts += ["## Not measured", reasons]
-    first, given = board[0], given_sheet([row for section in board for row in section.rows])
-    about = {"folder": folder.as_posix(), "corpus": first.corpus, "vocab_size": first.vocab_size}
-    parts.append(ABOUT.read_text().format(given=sheet_to_markdown(given).strip(), **about))
-    return "\n\n".join(part.strip() for part in parts if part) + "\n", board
+        reasons = [f"- {markdown_text(f'{name}: {reason}')}" for name, reason in skipped]
+        parts += ["## Not measured", "\n".join(reasons)]
+    given = given_sheet([row for section in board for row in section.rows])
+    about = ABOUT.read_text().format(
+        folder=folder.as_posix(),
+        corpus=board[0].corpus,
+        vocab_size=board[0].vocab_size,
+        meanings=meanings_of([ratios, *sheets]),
+        given=sheet_to_markdown(given).strip(),
+    )
+    return "\n\n".join(part.strip() for part in [*parts, about] if part) + "\n", board
+
+
+def _check_one_task(section: Section, folder: Path) -> None:
+    """Raise Refusal if the rows of a table cannot be compared."""
+    names = unlike(section.rows, without=("tie_break", "counting"))
+    if names:
+        why = f"the records of {section.title} in {folder} differ in {', '.join(names)}"
+        advice = "remove older records, or keep each in its own folder"
+        raise Refusal(f"{why}, and a ratio is of one machine and one question; {advice}")
+
+
+def meanings_of(sheets: Sequence[Sheet]) -> str:
+    """A line for each sign that is in a table."""
+    cells = [cell for sheet in sheets for column in sheet.columns for cell in column.cells]
+    lines = []
+    for sign, meaning in MEANINGS.items():
+        if any(sign in cell for cell in cells):
+            lines.append(f"- {meaning}")
+    return "\n".join(lines)
 
 
 def headline(board: Sequence[Section]) -> str:
@@ -151,8 +198,10 @@ def headline(board: Sequence[Section]) -> str:
     led: dict[str, list[float]] = {}
     for section in board:
         ranked = [place.first for place in section.places if place.is_ranked]
-        if len(ranked) > 1 and (ratio := ratio_of(ranked[1], ranked[0])) is not None:
+        ratio = ratio_of(ranked[1], ranked[0]) if len(ranked) > 1 else None
+        if ratio is not None:
             led.setdefault(ranked[0].name, []).append(ratio.number)
+
     sentences = []
     for name, ratios in sorted(led.items(), key=lambda item: -len(item[1])):
         behind = " to ".join(dict.fromkeys([ratio_text(min(ratios)), ratio_text(max(ratios))]))
@@ -165,93 +214,82 @@ def headline(board: Sequence[Section]) -> str:
 
 def ratios_sheet(board: Sequence[Section]) -> Sheet:
     """A line for each trainer, a column with its ratio for each table."""
-    names = list(dict.fromkeys(place.first.name for section in board for place in section.places))
-    columns = [Column("trainer", names, figures=False)]
+    names = dict.fromkeys(place.first.name for section in board for place in section.places)
+    columns = [Column("trainer", list(names), figures=False)]
     for section in board:
-        ratios = {
-            place.first.name: "wrong"
-            if place.first.status == "mismatch"
-            else section.ratio_text(place, interval=False)
-            for place in section.places
-        }
-        columns.append(Column(section.title, [ratios.get(name, NOT_MEASURED) for name in names]))
-    return Sheet([], columns, ["" for _ in names], [])
+        ratios = dict.fromkeys(names, NOT_MEASURED)
+        for place in section.places:
+            is_wrong = place.first.status == "mismatch"
+            text = "wrong" if is_wrong else section.ratio_text(place, interval=False)
+            ratios[place.first.name] = text
+        columns.append(Column(section.title, list(ratios.values())))
+    return Sheet([], columns, [""] * len(names), [])
 
 
 def sheet_of(section: Section) -> Sheet:
     """The table of a section."""
     places = section.places
-    peaks = [place.best.peak_rss_bytes for place in places]
-    widths = sorted({row.threads for row in section.rows})
+    ranks = []
+    for rank, place in enumerate(places, 1):
+        ranks.append(str(rank) if place.is_ranked else NOT_MEASURED)
     columns = [
-        Column(
-            "rank",
-            [
-                str(rank) if place.is_ranked else NOT_MEASURED
-                for rank, place in enumerate(places, 1)
-            ],
-        ),
+        Column("rank", ranks),
         Column("trainer", [place.first.name for place in places], figures=False),
-        *(
-            Column(
-                counted_text(width, "thread"),
-                [_time_text(place.rows.get(width)) for place in places],
-            )
-            for width in widths
-        ),
-        Column("times the first", [section.ratio_text(place) for place in places]),
-        Column("memory", [NOT_MEASURED if peak is None else bytes_text(peak) for peak in peaks]),
-        Column("merges", [place.best.proof for place in places], figures=False),
     ]
-    return Sheet(Legend(section.rows).caption(), columns, ["" for _ in places], _notes(section))
+
+    for width in sorted({row.threads for row in section.rows}):
+        times = [_time_text(place.rows.get(width)) for place in places]
+        columns.append(Column(counted_text(width, "thread"), times))
+    peaks = [place.best.peak_rss_bytes for place in places]
+    columns += [
+        Column("times the first", [section.ratio_text(place) for place in places]),
+        Column("memory", [bytes_text(peak) if peak else NOT_MEASURED for peak in peaks]),
+        Column("merges", [proof_text(place.best) for place in places], figures=False),
+    ]
+    return Sheet(caption_of(section.rows), columns, [""] * len(places), _notes(section))
 
 
 def _time_text(row: Row | None) -> str:
     if row is None:
         return NOT_MEASURED
-    return row.time.text or ("wrong" if row.status == "mismatch" else row.status_text)
+    return time_text(row.time) or ("wrong" if row.status == "mismatch" else status_text(row))
 
 
 def _notes(section: Section) -> list[str]:
     """Why rows are not ranked: wrong merges, other merges on purpose, failures that are no
     timeouts.
     """
-    fewest = [place.first for place in section.places]
-    stopped = [row for row in fewest if row.status in ("timeout", "extrapolated")]
-    notes = failures(Legend(fewest), stopped)
-    for row in fewest:
+    firsts = [place.first for place in section.places]
+    stopped = [row for row in firsts if row.status in ("timeout", "extrapolated")]
+    notes = failures(firsts, stopped)
+    for row in firsts:
         if row.status == "ok" and row.by_design:
-            reason = one_line(
-                str(row.identity.get("reason") or "").rpartition("; ")[0] or "no reason recorded"
-            )
-            own = (
-                f"; identical on its own words ({row.identity['of_own_words']})"
-                if is_right_on_its_words(row)
-                else ""
-            )
-            notes.append(f"{row.name}: other merges on purpose: {reason}{own}.")
-        elif row.status == "ok" and not row.confirmed:
+            why = str(row.identity.get("reason") or "").rpartition("; ")[0]
+            note = f"{row.name}: other merges on purpose: {one_line(why or 'no reason recorded')}"
+            if is_right_on_its_words(row):
+                note += f"; identical on its own words ({row.identity['of_own_words']})"
+            notes.append(f"{note}.")
+        elif row.doubtful:
             notes.append(f"{row.name}: nobody has proved its merges, so it is not ranked.")
     return notes
 
 
-def write(records: Records, folder: Path, output: Path) -> list[Path]:
-    """Write the page and its charts into `output`; return what was written."""
+def write(records: Records, folder: Path) -> list[Path]:
+    """Write the page and its charts into the folder; return what was written."""
     text, board = page_of(records, folder)
+    written = [folder / PAGE]
     for section in board:
-        save(dots(section.rows), output / section.chart)
-    write_whole(output / PAGE, text.encode(errors="replace"))
-    return [output / PAGE, *(output / section.chart for section in board)]
+        save(dots(section.rows), folder / section.chart)
+        written.append(folder / section.chart)
+    write_whole(folder / PAGE, text.encode(errors="replace"))
+    return written
 
 
-def stale_files(records: Records, folder: Path) -> list[Path]:
-    """The files in the folder that are not what its records say."""
-    with tempfile.TemporaryDirectory() as temporary:
-        page, *charts = write(records, folder, Path(temporary))
-        stale = [chart for chart in charts if not same_picture(folder / chart.name, chart)]
-        if not (folder / PAGE).exists() or (folder / PAGE).read_bytes() != page.read_bytes():
-            stale.append(page)
-        return [folder / path.name for path in stale]
+def is_stale(records: Records, folder: Path) -> bool:
+    """Whether the page in the folder is not what its records say."""
+    text, _ = page_of(records, folder)
+    page = folder / PAGE
+    return not page.exists() or page.read_bytes() != text.encode(errors="replace")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -272,10 +310,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     def command() -> int:
         records = records_of([str(folder)])
         if not arguments.check:
-            for path in write(records, folder, folder):
+            for path in write(records, folder):
                 tell(f"wrote {path}")
-        elif old := stale_files(records, folder):
-            say(f"{', '.join(map(str, old))}: stale; run python -m harness.board {folder}")
+        elif is_stale(records, folder):
+            say(f"{folder / PAGE}: stale; run python -m harness.board {folder}")
             return MISMATCH
         return OK
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, WHOLE_FILES, guarded
-from harness.results.drawing import check_suffix, draw_chart, save
-from harness.results.rows import is_wrong, rows
-from harness.results.scaling import KINDS
+from harness.results.canvas import check_suffix, save
+from harness.results.charts import KINDS, OF_VALUES
+from harness.results.rows import Row, is_wrong, rows
 from harness.results.selection import (
     CONDITIONS,
     DEFAULT_RESULTS,
@@ -19,6 +19,7 @@ from harness.results.selection import (
     chosen_rows,
     rows_where,
 )
+from harness.results.writing import VALUES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,22 +29,30 @@ _EPILOG = f"""\
 kinds:
 {chr(10).join(f"  {name:<11} {shows}" for name, (shows, _) in KINDS.items())}
 
-example: python -m harness.plot mine.jsonl yours/ --kind ladder --where 'variant=naive,heap*' --output both.png
+example: python -m harness.plot mine.jsonl yours/ --kind dots --where 'variant=naive,heap*' --output both.pdf
 
 --where NAME=VALUE can be about {", ".join(CONDITIONS)}.
-A VALUE may have wildcards and commas. An SVG is light or dark like its reader's system; a PNG is light.
+A VALUE may have wildcards and commas. An SVG is light or dark like its reader's system; a PNG and a PDF are light.
 
 exit code: 0; 2 for a usage error, or if there is too much for one chart; 21 if merges are wrong or rows contradict \
 each other; 22 if the records lack what the chart needs."""
 
 
 def draw(
-    records: Sequence[Mapping[str, Any]], kind: str = PLAIN, where: Sequence[str] = ()
+    records: Sequence[Mapping[str, Any]],
+    kind: str = PLAIN,
+    where: Sequence[str] = (),
+    value: str = "total",
 ) -> Figure:
     """The chart of one kind of these records as a figure. Raises Refusal if they do not have what
     it takes.
     """
-    return draw_chart(KINDS[kind][1](rows_where(rows(records), where)))
+    return _figure(rows_where(rows(records), where), kind, value)
+
+
+def _figure(shown: Sequence[Row], kind: str, value: str) -> Figure:
+    draw_kind = KINDS[kind][1]
+    return draw_kind(shown, value=VALUES[value]) if kind in OF_VALUES else draw_kind(shown)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,15 +72,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--output",
         metavar="FILE",
         type=Path,
-        help=f".svg or .png (default: {DEFAULT_RESULTS}/KIND.svg)",
+        help=f".svg, .png or .pdf (default: {DEFAULT_RESULTS}/KIND.svg)",
     )
+    with_values = f"what {', '.join(OF_VALUES)} show: total or memory (default: %(default)s)"
+    add("--value", choices=list(VALUES), default="total", metavar="VALUE", help=with_values)
     arguments = parser.parse_args(argv)
+    kind, value = arguments.kind, arguments.value
+    if value != "total" and kind not in OF_VALUES:
+        parser.error(f"--value {value} goes with --kind {', '.join(OF_VALUES)}")
 
     def command() -> int:
-        path = arguments.output or Path(DEFAULT_RESULTS, f"{arguments.kind}.svg")
+        path = arguments.output or Path(DEFAULT_RESULTS, f"{kind}.svg")
         check_suffix(path)
         shown = chosen_rows(arguments)
-        save(KINDS[arguments.kind][1](shown), path)
+        save(_figure(shown, kind, value), path)
         tell(f"wrote {path}")
         return MISMATCH if is_wrong(shown) else OK
 

@@ -19,9 +19,11 @@ from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
 from harness.results.frame import frame_of
+from harness.results.pivot import pivot_sheet
 from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
-from harness.results.tables import TableOptions, compared, pivot_sheet, tables
+from harness.results.tables import TableOptions, tables
+from harness.results.two_sets import compared
 
 CSV = "csv"  # the format in which each row has every field and figure, unrounded
 FORMATS = {".txt": "terminal", ".md": "markdown", ".csv": CSV}

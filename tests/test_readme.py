@@ -89,7 +89,7 @@ def test_a_stale_chart_is_reported_and_redrawn(
     records = CHECKOUT / "tests/fixtures/records/sweep.jsonl"
     page, picture = tmp_path / "page.md", tmp_path / "one.svg"
     monkeypatch.chdir(tmp_path)
-    command = f"`python -m harness.plot {records} --kind ladder --output one.svg`"
+    command = f"`python -m harness.plot {records} --kind race --output one.svg`"
     page.write_text(
         f"![the ladder](one.svg)\n\n{command}, `python -m harness.plot --output not_shown.svg`\n"
     )

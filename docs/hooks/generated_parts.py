@@ -21,7 +21,7 @@ from harness.__main__ import SHORT, usage
 from harness.common import registry
 from harness.common.configuration import keys_beside
 from harness.proof import cases, counter_checks
-from harness.results.scaling import KINDS
+from harness.results.charts import KINDS
 from variants.contract import TieBreak
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent

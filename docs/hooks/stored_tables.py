@@ -22,7 +22,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.common.errors import MISMATCH, OK
-from harness.results.drawing import same_picture
 
 BLOCK = re.compile(
     r"(<!-- BEGIN (?P<name>\w+): python "
@@ -93,6 +92,29 @@ def charts(page: Path, content: str) -> list[tuple[list[str], Path]]:
 def is_stale(words: Sequence[str], path: Path, drawn: Path) -> bool:
     output_of([str(drawn) if word == str(path) else word for word in words])
     return not same_picture(path, drawn)
+
+
+def same_picture(one: Path, other: Path) -> bool:
+    """Whether two SVGs exist and have the same words, and marks within half a point of each
+    other.
+    """
+    if not (one.exists() and other.exists()):
+        return False
+    words, places = zip(*(_content(path.read_text()) for path in (one, other)), strict=True)
+    if words[0] != words[1] or len(places[0]) != len(places[1]):
+        return False
+    return all(abs(ours - theirs) <= 0.5 for ours, theirs in zip(*places, strict=True))
+
+
+def _content(svg: str) -> tuple[list[str], list[float]]:
+    """The texts of an SVG with the letters of its paths, and the coordinates of paths and
+    markers.
+    """
+    marks = " ".join(
+        re.findall(r' (d="[^"]*")', svg) + re.findall(r'<use [^>]*(x="[^"]*" y="[^"]*")', svg)
+    )
+    texts = [*re.findall(r">([^<>]*\S[^<>]*)<", svg), *re.findall("[A-Za-z]", marks)]
+    return texts, list(map(float, re.findall(r"-?\d+(?:\.\d+)?", marks)))
 
 
 def output_of(words: Sequence[str]) -> str:

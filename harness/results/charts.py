@@ -1,38 +1,60 @@
-"""A chart as plain data, its colours, and one function from rows to a chart for each kind: race,
-phases, ladder, dots.
+"""The kinds of chart: bars by phase, a race, dots of many texts, and lines over a size.
 
-A chart is panels with marks and the words around them; drawing.py draws it.
+Each is a function from rows to a figure of matplotlib, which raises Refusal if the rows lack what
+it takes.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import itertools
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.units import counted_text, ratio_text, seconds_text
-from harness.results.fields import together
-from harness.results.legend import Legend, doubtful, failures, join_names
-from harness.results.rows import (
-    AT_LEAST,
-    ESTIMATED,
-    MEASURED,
-    Row,
-    Time,
-    is_slower,
-    phases_of,
-    ratio_of,
-    times_of,
+from harness.common.units import counted_text, seconds_text
+from harness.results.canvas import (
+    FAINT,
+    INK,
+    MARKERS,
+    Look,
+    Words,
+    chart,
+    draw_time,
+    end_of,
+    hover,
+    key_entry,
+    lines_height,
+    look_of,
+    name_lines,
+    new_axes,
+    new_figure,
+    scale,
+    scale_times,
+    write_at,
 )
+from harness.results.claim import claim, is_ours
+from harness.results.legend import caption_of, labelled, labels_of
+from harness.results.lines import CORPUS, THREADS, VOCABULARY, over
+from harness.results.notes import notes
+from harness.results.ratios import ratio_of
+from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, phases_of
 from harness.results.selection import one_task, panel_title, tasks_of
+from harness.results.writing import (
+    TOTAL,
+    Value,
+    mark_of,
+    proof_text,
+    time_text,
+    times_text,
+)
 
-CARD, INK, FAINT, LINE = "#ffffff", "#1f2328", "#59636e", "#d8dee4"
-OURS, OTHERS = "#267141", "#aab2bb"
-PHASES = {
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PHASE_COLOURS = {
     "read": "#cc79a7",
     "count": "#56b4e9",
     "convert": "#f0e442",
@@ -43,377 +65,301 @@ PHASES = {
     "other": "#444444",
 }
 """Okabe and Ito's and a dark grey, which differ with any colour vision."""
-HUES = (
-    # grey, brown, green, blue, dark green, violet
-    *("#5c6470", "#582700", "#349c78", "#5e88e9", OURS, "#7018ac"),
-    # orange, pink, olive, wine, purple, indigo
-    *("#e2420e", "#fb31b4", "#7d8112", "#681127", "#890483", "#6c68fc"),
-)
-"""Chosen by search: any two are far apart for every kind of colour vision."""
-MARKERS = "os^DvP*<>phd8"
-"""matplotlib's, in the order in which they are taken. No slanting cross: it would look like a
-mistake.
+WIDEST_RANGE = 30
+"""Of lengths that differ by more than this factor the short ones cannot be seen: times go on a log
+axis, as dots, since a bar on a log axis is as long as its axis makes it.
 """
 
 
-class Look(NamedTuple):
-    """The colour and the marker of a variant or a counter."""
-
-    colour: str
-    marker: str = "o"
+MEASURE_SOME = "python -m harness measures some"
 
 
-def look_of(name: str) -> Look:
-    """The same look in every chart: by the place in the registry, or else by the digest of the
-    name.
-    """
-    place = _places().get(name)
-    if place is None:
-        place = int(hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:12], 16)
-    return Look(
-        HUES[place % len(HUES)], MARKERS[(place // len(HUES) + place % len(HUES)) % len(MARKERS)]
-    )
+# Bars by phase
 
 
-@functools.cache
-def _places() -> dict[str, int]:
-    counters = {name: 3 + place for place, name in enumerate(registry.counters())}
-    return {**counters, **{name: place for place, name in enumerate(registry.variants())}}
+@chart
+def phases(rows: Sequence[Row], words: Words | None = None) -> Figure:
+    """Seconds stacked by phase, the total at each bar; a panel for each task."""
+    one_variant = len({row.configured for row in rows}) == 1
+    tasks = [list(rows)] if one_variant else tasks_of(rows)
+    if words is None:
+        counting_only = all(row.counting_only for row in rows)
+        title = claim(rows) or ("Counting words" if counting_only else "Where the time goes")
+        words = Words(title, caption_of(rows, panels=len(tasks)), notes(rows))
+    heights = [lines_height(labels_of(task)) for task in tasks]
+    figure, places = new_figure(words, heights, _phase_key(rows))
+
+    for task, place in zip(tasks, places, strict=True):
+        title = panel_title(task, tasks) if len(tasks) > 1 else ""
+        totals = [row.total for row in task if row.total]
+        if totals and max(totals) > WIDEST_RANGE * min(totals):
+            halves = place.subgridspec(1, 2, width_ratios=(3, 2), wspace=0.02)
+            _totals(new_axes(figure, halves[0, 0], title), task)
+            _phase_bars(new_axes(figure, halves[0, 1]), task, as_shares=True)
+        else:
+            _phase_bars(new_axes(figure, place, title), task)
+    return figure
 
 
-class Axis(NamedTuple):
-    """Numbers from `low` to `high`, which may be bytes."""
+def _phase_key(rows: Sequence[Row]) -> list[Artist]:
+    from matplotlib.patches import Patch
 
-    title: str
-    low: float
-    high: float
-    log: bool = False
-    bytes: bool = False
+    return [Patch(color=PHASE_COLOURS[phase], label=phase) for phase in phases_of(rows)]
 
 
-class Bar(NamedTuple):
-    """Part of a bar on line `y`; an `open` one has an outline only: its length was not measured."""
+def _phase_bars(axes: Axes, task: Sequence[Row], as_shares: bool = False) -> None:
+    """A bar for each row; `as_shares` all are of one length, and their totals stand elsewhere."""
+    pairs = labelled(task)
+    longest = max((row.total for row in task if row.total), default=1.0)
+    name_lines(axes, ["" if as_shares else label for _, label in pairs])
+    if as_shares:
+        scale(axes, "x", [100.0], "% of the time", is_log=False)
+    else:
+        scale(axes, "x", [longest], "seconds", is_log=False)
 
-    y: float
-    start: float
-    end: float
-    colour: str
-    hover: str
-    open: bool = False
-
-
-class Point(NamedTuple):
-    """A time of something, as sure as its form says, with a line between its ends, along y if
-    `upright`.
-    """
-
-    x: float
-    y: float
-    look: Look
-    name: str
-    time: Time
-    upright: bool = False
-
-
-class Line(NamedTuple):
-    """Straight from point to point, or in `steps`; the dash is one of matplotlib's."""
-
-    points: Sequence[tuple[float, float]]
-    colour: str
-    dash: str = "-"
-    steps: bool = False
-
-
-class Text(NamedTuple):
-    """A text on a line, `offset` points to the right of x."""
-
-    y: float
-    text: str
-    x: float
-    offset: float = 5.0
-    colour: str = INK
-    style: str = "normal"
-    weight: str = "normal"
-
-
-class Label(NamedTuple):
-    """The name of a point, beside it, or of a `series`, at the right of the panel."""
-
-    x: float
-    y: float
-    text: str
-    series: bool = False
-    colour: str = FAINT
-
-
-Mark = Bar | Point | Line | Text | Label
-
-
-class Panel(NamedTuple):
-    """Axes with marks; `y` is an axis, or the names of lines from above, some of them `bold`."""
-
-    x: Axis
-    y: Axis | Sequence[str]
-    marks: Sequence[Mark]
-    title: str = ""
-    bold: Sequence[int] = ()
-
-
-class Entry(NamedTuple):
-    """A line of the key: a marker, or an area without one."""
-
-    text: str
-    colour: str
-    marker: str | None = None
-
-
-class Chart(NamedTuple):
-    """Panels below a title, a caption and a key, above notes; `step` is the inches of a line,
-    `margin` at the right.
-    """
-
-    title: str
-    caption: Sequence[str]
-    notes: Sequence[str]
-    panels: Sequence[Panel]
-    key: Sequence[Entry] = ()
-    step: float = 0.31
-    height: float = 3.4
-    margin: float = 0.1
-
-
-# The kinds
-
-
-def race(rows: Sequence[Row]) -> Chart:
-    """Total seconds of each trainer on a linear axis, from the fastest down, times the fastest."""
-    trainers, drawn = _ranked(rows, "race", without=("tie_break",))
-    first = next((row for row in drawn if not row.doubt), drawn[0])
-    ours = [place for place, row in enumerate(drawn) if is_ours(row.name)][:1]
-    factors = [
-        "" if row is first else f", {times_of(ratio_of(row, first), interval=False)}"
-        for row in drawn
-    ]
-    legend = Legend(drawn)
-    return Chart(
-        claim(drawn),
-        legend.caption(),
-        [*_marks_notes(drawn, "Dashed"), *doubtful(legend), *failures(Legend(trainers), drawn)],
-        [_bars(drawn, factors, "", ours)],
-    )
-
-
-def phases(rows: Sequence[Row]) -> Chart:
-    """Seconds stacked by phase on a linear axis, the total at each bar; a panel for each task."""
-    alone = len({row.configured for row in rows}) == 1
-    groups = [rows] if alone else tasks_of(rows)
-    legend = Legend(rows)
-    plain = "Counting words" if all(row.counting_only for row in rows) else "Where the time goes"
-    return Chart(
-        claim(rows) or plain,
-        legend.caption(len(groups)),
-        [*failures(legend), *doubtful(legend)],
-        panels_of(groups, _phases_panel),
-        [Entry(phase, PHASES[phase]) for phase in phases_of(rows)],
-    )
-
-
-def _phases_panel(group: Sequence[Row], title: str) -> Panel:
-    marks, labelled = list[Mark](), Legend(group).labelled()
-    for place, (row, label) in enumerate(labelled):
+    for index, (row, label) in enumerate(pairs):
         start = 0.0
         for phase, seconds in row.seconds.items():
-            hover = f"{label}: {phase} {seconds_text(seconds)} of {row.time.text}"
-            marks.append(Bar(place, start, start + seconds, PHASES[phase], hover))
-            start += seconds
-        if row.total is None:
-            marks.append(_outcome(place, row))
+            width = 100 * seconds / (row.total or 1.0) if as_shares else seconds
+            (bar,) = axes.barh(index, width, 0.68, start, color=PHASE_COLOURS[phase], linewidth=0)
+            hover(bar, f"{label}: {phase} {seconds_text(seconds)} of {time_text(row.time)}")
+            start += width
+        if not as_shares:
+            _write_total(axes, index, row, start)
+
+
+def _totals(axes: Axes, task: Sequence[Row]) -> None:
+    """A dot for the total of each row on a log axis."""
+    pairs = labelled(task)
+    name_lines(axes, [label for _, label in pairs])
+    scale_times(axes, "x", [row.time for row in task], TOTAL)
+    for index, (row, label) in enumerate(pairs):
+        if row.time.number is not None:
+            text = f"{label}: {time_text(row.time)}"
+            draw_time(axes, index, row.time, look_of(row.name), text)
+        _write_total(axes, index, row, end_of(row.time) or axes.get_xlim()[0])
+
+
+def _write_total(axes: Axes, index: int, row: Row, x: float) -> None:
+    """The total, or what happened in place of one."""
+    if row.total is not None:
+        write_at(axes, x, index, time_text(row.time) + mark_of(row), weight="bold")
+    else:
+        text = f"{time_text(row.time)} (stopped)" if row.time.number else proof_text(row)
+        write_at(axes, x, index, text, color=FAINT, style="italic")
+
+
+# A race
+
+
+@chart
+def race(rows: Sequence[Row]) -> Figure:
+    """Total seconds of each trainer, from the fastest down, times the fastest."""
+    trainers = one_task(rows, "race", without=("tie_break",))
+    drawn = sorted([row for row in trainers if row.time.number is not None], key=_seconds)
+    measured = [row for row in drawn if row.time.form == MEASURED]
+    if not measured:
+        raise Refusal(f"race: no trainer has a total; {MEASURE_SOME}", UNMEASURED)
+
+    first = next((row for row in measured if not row.doubtful), measured[0])
+    labels = labels_of(drawn)
+    is_log = _seconds(drawn[-1]) > WIDEST_RANGE * _seconds(drawn[0])
+    meanings = _meanings(drawn, estimated="Hollow" if is_log else "Dashed")
+    words = Words(claim(drawn), caption_of(drawn), [*meanings, *notes(trainers, drawn)])
+    figure, (place,) = new_figure(words, [lines_height(labels)])
+    axes = new_axes(figure, place)
+    name_lines(axes, labels)
+
+    if is_log:
+        scale_times(axes, "x", [row.time for row in drawn], TOTAL)
+    else:
+        scale(axes, "x", [_seconds(row) for row in drawn], "seconds", is_log=False)
+    for index, (row, label) in enumerate(zip(drawn, labels, strict=True)):
+        text = f"{label}: {time_text(row.time)}"
+        if is_log:
+            look = look_of(row.name)
+            axes.hlines(index, axes.get_xlim()[0], _seconds(row), color=look.colour, linewidth=1.2)
+            draw_time(axes, index, row.time, look, text)
         else:
-            marks.append(Text(place, row.time.text + row.doubt, start, weight="bold"))
-    longest = max((row.total for row in group if row.total), default=1.0)
-    return Panel(Axis("seconds", 0, 1.2 * longest), [label for _, label in labelled], marks, title)
+            hover(_race_bar(axes, index, row), text)
+        _write_result(axes, index, row, first, is_log)
+    return figure
 
 
-def ladder(rows: Sequence[Row]) -> Chart:
-    """Seconds of every stage in the order in which they were invented, with the gain over the stage
-    before.
+def _race_bar(axes: Axes, index: int, row: Row) -> Artist:
+    """A bar; one whose length was not measured has an outline only."""
+    style: dict[str, Any] = {"color": look_of(row.name).colour, "linewidth": 0}
+    if row.time.form != MEASURED:
+        style = {"fill": False, "edgecolor": style["color"], "linestyle": (0, (3, 2))}
+    return axes.barh(index, _seconds(row), 0.68, **style).patches[0]
+
+
+def _write_result(axes: Axes, index: int, row: Row, first: Row, is_log: bool) -> None:
+    """The time and how many times the first one's it is; ours are bold."""
+    text = time_text(row.time) + mark_of(row)
+    if row is not first:
+        text += f", {times_text(ratio_of(row, first), interval=False)}"
+    weight = "bold" if is_ours(row.name) else "normal"
+    write_at(axes, end_of(row.time) if is_log else _seconds(row), index, text, weight=weight)
+    axes.get_yticklabels()[index].set_fontweight(weight)
+
+
+# Dots
+
+
+class Dot(NamedTuple):
+    """A row in a chart of dots: the line that it is on, and what distinguishes it there."""
+
+    line: str
+    name: str
+    row: Row
+    look: Look
+
+
+@chart
+def dots(rows: Sequence[Row], value: Value = TOTAL, words: Words | None = None) -> Figure:
+    """Dots on a log axis: of one text a line for each trainer with a dot for each number of
+    threads; of several texts a line for each, or for each trainer if there are more of these.
     """
-    order = {name: place for place, name in enumerate(registry.variants())}
-    stages = [row for row in rows if not row.counting_only and is_ours(row.name)]
-    stages.sort(key=lambda row: order.get(row.name, len(order)))
-    groups = [
-        group for group in tasks_of(stages) if any(row.time.form == MEASURED for row in group)
-    ]
-    if not groups:
-        raise Refusal(
-            "ladder: no stage has a time; python -m harness experiment=ladder measures them",
-            UNMEASURED,
-        )
-    legend = Legend(stages)
-    return Chart(
-        "Seconds of each stage",
-        legend.caption(len(groups)),
-        ["N ×: as fast as the stage above.", *failures(legend, stages), *doubtful(legend)],
-        panels_of(groups, _ladder_panel),
-    )
+    trainers = [row for row in rows if not row.counting_only]
+    drawn = [row for row in trainers if value.of(row).number is not None]
+    if not any(value.of(row).form == MEASURED for row in drawn):
+        raise Refusal(f"dots: no trainer has a {value.name}; {MEASURE_SOME}", UNMEASURED)
+
+    texts = tasks_of(drawn, without=("tie_break", "counting"))
+    if len(texts) == 1:
+        title = claim([row for row in drawn if row.threads == min(row.threads for row in drawn)])
+        found, ends = _dots_by_threads(drawn), _ratios_by_name(drawn)
+    else:
+        title = _winner(texts)
+        found, ends = _dots_by_text(texts), {}
+    if value is not TOTAL:
+        title, ends = value.title, {}
+
+    if words is None:
+        caption = caption_of(drawn, panels=len(texts))
+        words = Words(title, caption, [*_meanings(drawn, value), *notes(trainers, drawn)])
+    return _draw_dots(words, found, value, ends)
 
 
-def _ladder_panel(stages: Sequence[Row], title: str) -> Panel:
-    gains = [
-        f", {ratio_text(_seconds(before) / _seconds(row))} ×"
-        if _seconds(before) and _seconds(row)
-        else ""
-        for before, row in itertools.pairwise(stages)
-    ]
-    return _bars(stages, ["", *gains], title, range(len(stages)), "normal")
+def _dots_by_threads(drawn: Sequence[Row]) -> list[Dot]:
+    """Trainers from the fastest down, those whose merges nobody has proved last."""
+    found = []
+    for row in sorted(drawn, key=lambda row: (row.doubtful, _seconds(row))):
+        look = Look(look_of(row.name).colour, "o" if row.threads == 1 else "D")
+        found.append(Dot(row.name, counted_text(row.threads, "thread"), row, look))
+    return found
 
 
-def _bars(
-    rows: Sequence[Row], after: Sequence[str], title: str, ours: Sequence[int], weight: str = "bold"
-) -> Panel:
-    """A bar for each row; those that were stopped are dashed, and not much longer than the longest
-    measured one.
-    """
-    longest = max(_seconds(row) for row in rows if row.time.form == MEASURED)
-    marks: list[Mark] = []
-    labels = Legend(rows).labels
-    for place, (row, label, text) in enumerate(zip(rows, labels, after, strict=True)):
-        time, end = row.time, min(_seconds(row), 1.12 * longest)
-        if time.number is None:
-            marks.append(_outcome(place, row))
-            continue
-        colour = OURS if place in ours else OTHERS
-        marks.append(Bar(place, 0.0, end, colour, f"{label}: {time.text}", time.form != MEASURED))
-        marks.append(
-            Text(
-                place,
-                f"{time.text}{row.mark}{text}",
-                end,
-                weight=weight if place in ours else "normal",
-            )
-        )
-    bold = ours if weight == "bold" else ()
-    return Panel(Axis("seconds", 0, 1.45 * longest), labels, marks, title, bold)
+def _dots_by_text(texts: Sequence[Sequence[Row]]) -> list[Dot]:
+    """Texts as lines in the order of their fastest times, or trainers in that of the rows."""
+    trainers = {row.name for text in texts for row in text}
+    by_trainer = len(trainers) > len(texts)
+    if not by_trainer:
+        texts = sorted(texts, key=lambda text: min(_seconds(row) for row in text))
+    found = []
+    for index, text in enumerate(texts):
+        title = panel_title(text, texts)
+        for row in text:
+            look = look_of(row.name)
+            if by_trainer:
+                marker = MARKERS[index % len(MARKERS)]
+                found.append(Dot(row.name, title, row, Look(look.colour, marker)))
+            else:
+                found.append(Dot(title, row.name, row, look))
+    return found
 
 
-def dots(rows: Sequence[Row]) -> Chart:
-    """Total seconds of each trainer as dots on a log axis, from the fastest down, times the fastest
-    of ours.
-    """
-    trainers, drawn = _ranked(rows, "dots", without=("tie_break", "counting"))
-    widths = sorted({row.threads for row in drawn})
-    by_name = together([(row.name, row) for row in sorted(drawn, key=lambda row: bool(row.doubt))])
-    firsts = [min(own, key=lambda row: row.threads) for own in by_name.values()]
-    base = next((row for row in firsts if is_ours(row.name)), firsts[0])
-    marks, ours = list[Mark](), [place for place, name in enumerate(by_name) if is_ours(name)]
-    for place, (first, own) in enumerate(zip(firsts, by_name.values(), strict=True)):
-        colour, weight = (OURS, "bold") if place in ours else (FAINT, "normal")
-        for row in own:
-            look, name = (
-                Look(colour, _marker(row.threads)),
-                f"{row.name}, {counted_text(row.threads, 'thread')}",
-            )
-            marks.append(Point(_seconds(row), place, look, name, row.time))
-        far = max(number for row in own for number in row.time[1:4] if number is not None)
-        text = base.time.text if first is base else times_of(ratio_of(first, base), interval=False)
-        marks.append(Text(place, text + first.mark, far, 8, weight=weight))
-    legend = Legend(trainers)
-    low, high = log_range([number for row in drawn for number in row.time[1:4]], 1.3, 1.1)
-    return Chart(
-        claim([row for row in drawn if row.threads == widths[0]]),
-        Legend(drawn).caption(),
-        [*_marks_notes(drawn, "Ring"), *doubtful(legend), *failures(legend, drawn)],
-        [Panel(Axis("seconds", low, high, log=True), list(by_name), marks, bold=ours)],
-        [
-            Entry(counted_text(width, "thread"), INK, _marker(width))
-            for width in widths
-            if widths[1:]
-        ],
-        step=0.28,
-        margin=0.75,
-    )
+def _ratios_by_name(drawn: Sequence[Row]) -> dict[str, tuple[Row, str]]:
+    """Each trainer's row on the fewest threads, and how many times the time of ours it takes."""
+    firsts: dict[str, Row] = {}
+    for row in sorted(drawn, key=lambda row: (row.threads, row.doubtful)):
+        firsts.setdefault(row.name, row)
+    fastest = sorted(firsts.values(), key=lambda row: (row.doubtful, _seconds(row)))
+    base = next((row for row in fastest if is_ours(row.name)), fastest[0])
+
+    ends = {}
+    for name, row in firsts.items():
+        text = time_text(row.time)
+        if row is not base:
+            text = times_text(ratio_of(row, base), interval=False)
+        ends[name] = (row, text + mark_of(row))
+    return ends
 
 
-def _marker(threads: int) -> str:
-    return "o" if threads == 1 else "D"
+def _draw_dots(
+    words: Words, found: Sequence[Dot], value: Value, ends: Mapping[str, tuple[Row, str]]
+) -> Figure:
+    lines = list(dict.fromkeys(dot.line for dot in found))
+    figure, (place,) = new_figure(words, [lines_height(lines, 0.27)], _dots_key(found))
+    axes = new_axes(figure, place)
+    name_lines(axes, lines)
+    scale_times(axes, "x", [value.of(dot.row) for dot in found], value)
+
+    farthest = dict.fromkeys(lines, 0.0)
+    for dot in found:
+        time = value.of(dot.row)
+        text = f"{dot.line}, {dot.name}: {value.text(dot.row)}"
+        draw_time(axes, lines.index(dot.line), time, dot.look, text)
+        farthest[dot.line] = max(farthest[dot.line], end_of(time))
+    for index, line in enumerate(lines):
+        ours = is_ours(line) and line in ends
+        if line in ends:
+            weight = "bold" if ours else "normal"
+            write_at(axes, farthest[line], index, ends[line][1], weight=weight)
+            axes.get_yticklabels()[index].set_fontweight(weight)
+    return figure
+
+
+def _dots_key(found: Sequence[Dot]) -> list[Artist]:
+    """What each dot of a line is, if there are several: by its marker, or also by its colour."""
+    names: dict[str, set[Look]] = {}
+    for dot in sorted(found, key=lambda dot: dot.row.threads):
+        names.setdefault(dot.name, set()).add(dot.look)
+    if len(names) == 1:
+        return []
+    key = []
+    for name, looks in names.items():
+        look = next(iter(looks))
+        key.append(key_entry(name, look if len(looks) == 1 else Look(INK, look.marker)))
+    return key
+
+
+def _winner(texts: Sequence[Sequence[Row]]) -> str:
+    """Which trainer is first on the most texts."""
+    firsts = Counter(min(text, key=_seconds).name for text in texts)
+    name, number = firsts.most_common(1)[0]
+    return f"{name} is first on {number} of {len(texts)} texts"
 
 
 # What the kinds have in common
-
-
-def claim(rows: Sequence[Row]) -> str:
-    """The result, such as "flat: 0.0102 s, 44 times as fast as heap"; empty without a time, or for
-    several tasks.
-    """
-    timed = [pair for pair in Legend(rows).labelled() if pair[0].total and not pair[0].other_merges]
-    timed.sort(key=lambda pair: _seconds(pair[0]))
-    ranked = [pair for pair in timed if not pair[0].doubt] or timed
-    if not ranked or len({row.question for row in rows}) > 1:
-        return ""
-    (first, name), *others = ranked
-    slower = [pair for pair in others if is_slower(pair[0], first)]
-    tied = [label for row, label in others if (row, label) not in slower]
-    text = f"{name}: {first.time.text}"
-    if tied:
-        text += f", tied with {join_names(tied[:2])}"
-    for row, label in [*slower[:1], *slower[1:][-1:]]:
-        text += f", {times_of(ratio_of(row, first), '', interval=False)} times as fast as {label}"
-    return text
-
-
-def is_ours(name: str) -> bool:
-    """Whether a trainer is of this project, or of its user, and not an outside one."""
-    card = registry.variants().get(name)
-    return card is None or registry.OUTSIDE not in card.tags
-
-
-def panels_of(
-    groups: Sequence[Sequence[Row]], panel_of: Callable[[Sequence[Row], str], Panel]
-) -> list[Panel]:
-    """A panel for each group, with a title if there are several."""
-    return [
-        panel_of(group, panel_title(group, groups) if len(groups) > 1 else "") for group in groups
-    ]
-
-
-def log_range(
-    values: Sequence[float | None], left: float = 1.3, right: float = 1.3
-) -> tuple[float, float]:
-    """From a little below the smallest known value to a little above the largest."""
-    positive = [value for value in values if value] or [1.0]
-    return min(positive) / left, max(positive) * right
-
-
-def _ranked(rows: Sequence[Row], kind: str, without: Sequence[str]) -> tuple[list[Row], list[Row]]:
-    """The trainers of one task, and those with a total or an estimate, from the fastest down.
-
-    Raises Refusal if they are of several tasks, or none finished.
-    """
-    trainers = one_task(rows, kind, without)
-    drawn = sorted([row for row in trainers if row.time.number is not None], key=_seconds)
-    if not any(row.time.form == MEASURED for row in drawn):
-        raise Refusal(
-            f"{kind}: no trainer has a total; python -m harness measures some", UNMEASURED
-        )
-    return trainers, drawn
 
 
 def _seconds(row: Row) -> float:
     return row.time.number or 0.0
 
 
-def _outcome(place: int, row: Row) -> Text:
-    """What is drawn in place of a time: its estimate, or what happened."""
-    text = f"{row.time.text} (stopped)" if row.time.text else row.proof
-    return Text(place, text, 0.0, colour=FAINT, style="italic")
-
-
-def _marks_notes(drawn: Sequence[Row], estimated: str) -> list[str]:
+def _meanings(drawn: Sequence[Row], value: Value = TOTAL, estimated: str = "Hollow") -> list[str]:
     """What the marks mean, of those that are drawn."""
-    forms = {row.time.form for row in drawn}
-    notes = {
-        f"{estimated}: stopped, total estimated.": ESTIMATED in forms,
-        "> or arrow: it takes longer.": AT_LEAST in forms,
-        "* It makes other merges, on purpose.": any(row.by_design for row in drawn),
-    }
-    return [note for note, is_needed in notes.items() if is_needed]
+    forms = {value.of(row).form for row in drawn}
+    meanings = []
+    if ESTIMATED in forms:
+        meanings.append(f"{estimated}: stopped, total estimated.")
+    if AT_LEAST in forms:
+        meanings.append(">: stopped; it takes longer.")
+    if any(row.by_design for row in drawn):
+        meanings.append("* It makes other merges, on purpose.")
+    return meanings
+
+
+KINDS: dict[str, tuple[str, Callable[..., Figure]]] = {
+    "phases": ("seconds stacked by phase, a bar for each row", phases),
+    "race": ("total seconds, sorted; narrow, for a front page", race),
+    "dots": ("a dot for each trainer on each text, or for each number of threads", dots),
+    "size": ("lines over the size of the corpus, with exponents", partial(over, CORPUS)),
+    "vocabulary": ("the same over the size of the vocabulary", partial(over, VOCABULARY)),
+    "threads": ("the same over the number of threads, with the gain", partial(over, THREADS)),
+}
+"""What each kind of chart shows, and its function."""
+OF_VALUES = ("dots", "size", "vocabulary", "threads")
+"""The kinds that can show another value than the total."""

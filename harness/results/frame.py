@@ -30,17 +30,17 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
     # only here: it costs half a second, and a table for the eye needs none of it
     import pandas as pd
 
-    names = dict.fromkeys([*TALLIES, *(name for row in rows for name in row.tallies)])
+    tallies = dict.fromkeys([*TALLIES, *(name for row in rows for name in row.tallies)])
     kinds: dict[Any, Callable[[Row], dict[str, Any]]] = {
         "string": _texts,
-        "Int64": lambda row: {**_counts(row), **{name: row.tallies.get(name) for name in names}},
+        "Int64": lambda row: _counts(row) | {name: row.tallies.get(name) for name in tallies},
         "float64": _seconds,
         "bool": lambda row: {"memory_is_sampled": row.memory_is_sampled},
     }
-    parts = [
-        pd.DataFrame(list(map(values, rows)), dtype="object").astype(kind)
-        for kind, values in kinds.items()
-    ]
+    parts = []
+    for kind, values in kinds.items():
+        part = pd.DataFrame([values(row) for row in rows], dtype="object")
+        parts.append(part.astype(kind))
     return pd.concat(parts, axis="columns")
 
 
@@ -54,24 +54,15 @@ def _json(value: Any) -> str | None:
 
 
 def _texts(row: Row) -> dict[str, Any]:
-    record, identity = row.record, {} if row.counting_only else row.identity
-    proof = None
-    if not row.counting_only and row.status in ("ok", "mismatch"):
-        # The weakest of its records' identities.
-        proof = (
-            WRONG
-            if row.status == "mismatch"
-            else identity["kind"]
-            if row.proved or row.by_design
-            else UNPROVED
-        )
+    record = row.record
+    identity = {} if row.counting_only else row.identity
     return {
         **_recorded(record, "cell", "variant"),
         "params": json.dumps(record.get("params") or {}, sort_keys=True),
         **_recorded(record, "counting"),
         "status": row.status,
         "reason": row.reason or None,
-        "proof": proof,
+        "proof": _proof(row),
         "proof_tie_break": identity.get("tie_break"),
         "wrong_merge": identity.get("merge"),
         "got": _json(identity.get("got")),
@@ -79,18 +70,18 @@ def _texts(row: Row) -> dict[str, Any]:
         "data": row.corpus.get("name"),
         "data_sha256": row.corpus.get("sha256"),
         "special_tokens": _json(record.get("special_tokens")),
-        **_recorded(
-            record,
-            "pattern",
-            "errors",
-            "tie_break",
-            "interpreter",
-            "host",
-            "started",
-            "merges_sha256",
-        ),
-        **_recorded(record, "environment.cpu"),
+        **_recorded(record, "pattern", "errors", "tie_break", "interpreter", "host", "started"),
+        **_recorded(record, "merges_sha256", "environment.cpu"),
     }
+
+
+def _proof(row: Row) -> str | None:
+    """The weakest verdict on the merges of its runs; None if there are none."""
+    if row.counting_only or row.status not in ("ok", "mismatch"):
+        return None
+    if row.status == "mismatch":
+        return WRONG
+    return str(row.identity["kind"]) if row.proved or row.by_design else UNPROVED
 
 
 def _counts(row: Row) -> dict[str, Any]:
@@ -106,18 +97,18 @@ def _counts(row: Row) -> dict[str, Any]:
 
 def _seconds(row: Row) -> dict[str, Any]:
     walls = [sample.wall_seconds for sample in row.samples]
-    return {
+    seconds = {
         "total_seconds": row.total,
         "least_total_seconds": min(walls, default=None),
         "most_total_seconds": max(walls, default=None),
         "cpu_seconds": row.cpu_seconds,
-        **{f"{phase}_seconds": row.seconds.get(phase) for phase in PHASES},
-        "merges_per_second": row.figures["merges/s"],
-        **{
-            f"extrapolated_{end}_seconds": row.extrapolated.get(f"{end}_seconds")
-            for end in ("total", "low", "high")
-        },
     }
+    for phase in PHASES:
+        seconds[f"{phase}_seconds"] = row.seconds.get(phase)
+    seconds["merges_per_second"] = row.figures["merges/s"]
+    for end in ("total", "low", "high"):
+        seconds[f"extrapolated_{end}_seconds"] = row.extrapolated.get(f"{end}_seconds")
+    return seconds
 
 
 class Records(list[dict[str, Any]]):
@@ -146,8 +137,8 @@ class Records(list[dict[str, Any]]):
         frame = frame_of([row for record in self for row in rows([record])])
         # Each line is one run of a trainer, so the figures of several are left out.
         frame = frame.drop(columns=["cell", "runs", "least_total_seconds", "most_total_seconds"])
-        for place, name in enumerate(("block", "repeat")):
-            frame.insert(1 + place, name, [record.get(name) for record in self])
+        for index, name in enumerate(("block", "repeat"), 1):
+            frame.insert(index, name, [record.get(name) for record in self])
             frame[name] = frame[name].astype("Int64")
         return frame
 

@@ -14,7 +14,7 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text
 from harness.records.file import read_records
-from harness.results.fields import DECISIVE, FIELD, Record, cell_of, together
+from harness.results.fields import DECISIVE, FIELD, Key, Record, cell_of, together
 from harness.results.rows import Row, rows
 
 DEFAULT_RESULTS = "results/local"
@@ -73,17 +73,16 @@ def latest(records: Sequence[Record]) -> list[Record]:
     """The records of each cell's latest run; of times, proofs and instructions the latest of
     each.
     """
-    keys = [
-        (cell_of(record), *({record.get("measure")} & {"proof", "instructions"}))
-        for record in records
-    ]
-    in_time = sorted(
-        zip(keys, records, strict=True), key=lambda pair: str(pair[1].get("started") or "")
-    )
-    newest = {key: _run(record) for key, record in in_time}
-    return [
-        record for key, record in zip(keys, records, strict=True) if newest[key] == _run(record)
-    ]
+    newest: dict[Key, str] = {}
+    for record in sorted(records, key=lambda record: str(record.get("started") or "")):
+        newest[_measured_cell(record)] = _run(record)
+    return [record for record in records if newest[_measured_cell(record)] == _run(record)]
+
+
+def _measured_cell(record: Record) -> Key:
+    """The cell, and whether only its merges or its instructions were measured."""
+    measure = record.get("measure")
+    return (cell_of(record), measure if measure in ("proof", "instructions") else None)
 
 
 def _run(record: Record) -> str:
@@ -99,16 +98,14 @@ def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
     for condition in conditions:
         name, equals, values = condition.partition("=")
         if not equals or name not in CONDITIONS:
-            raise Refusal(
-                f"--where {condition}: write NAME=VALUE with one of {', '.join(CONDITIONS)}"
-            )
-        texts = [_condition(row, name) for row in chosen]
+            names = ", ".join(CONDITIONS)
+            raise Refusal(f"--where {condition}: write NAME=VALUE with one of {names}")
+
+        there = dict.fromkeys(_condition(row, name) for row in chosen)
         pattern = re.compile("|".join(map(fnmatch.translate, values.split(","))))
-        chosen = [row for row, text in zip(chosen, texts, strict=True) if pattern.match(text)]
+        chosen = [row for row in chosen if pattern.match(_condition(row, name))]
         if not chosen:
-            raise Refusal(
-                f"no row has {condition}; there are: {', '.join(dict.fromkeys(texts))}", UNMEASURED
-            )
+            raise Refusal(f"no row has {condition}; there are: {', '.join(there)}", UNMEASURED)
     return chosen
 
 
@@ -124,14 +121,11 @@ def tasks_of(rows: Sequence[Row], without: Sequence[str] = ("tie_break",)) -> li
     differ.
     """
     fields = [name for name in TASK if name not in without]
-    corpora = [
-        base_name(row) if "data.sha256" in without else row.corpus.get("name") for row in rows
-    ]
-    keys = [
-        (corpus, *[row.values[name] for name in fields])
-        for corpus, row in zip(corpora, rows, strict=True)
-    ]
-    return list(together(list(zip(keys, rows, strict=True))).values())
+    keyed = []
+    for row in rows:
+        corpus = base_name(row) if "data.sha256" in without else row.corpus.get("name")
+        keyed.append(((corpus, *[row.values[name] for name in fields]), row))
+    return list(together(keyed).values())
 
 
 def one_task(rows: Sequence[Row], kind: str, without: Sequence[str]) -> list[Row]:
@@ -141,49 +135,51 @@ def one_task(rows: Sequence[Row], kind: str, without: Sequence[str]) -> list[Row
         raise Refusal(
             f"{kind}: no trainer was measured; python -m harness measures some", UNMEASURED
         )
-    if names := unlike(trainers, without):
-        choice = " ".join(
-            f"--where {name}={_condition(trainers[0], name)}"
-            for name in names
-            if name in CONDITIONS
-        )
+
+    names = unlike(trainers, without)
+    if names:
+        choice = []
+        for name in names:
+            if name in CONDITIONS:
+                choice.append(f"--where {name}={_condition(trainers[0], name)}")
+        example = " ".join(choice) or f"--where variant={trainers[0].name}"
         raise Refusal(
             f"{kind} is drawn of one corpus and one vocabulary on one machine, and these records differ in "
-            f"{', '.join(names)}; choose, such as {choice or f'--where variant={trainers[0].name}'}"
+            f"{', '.join(names)}; choose, such as {example}"
         )
     return trainers
 
 
 def unlike(rows: Sequence[Row], without: Sequence[str]) -> list[str]:
     """In what the tasks of rows differ, by the names of conditions."""
-    unequal = [
-        name
-        for name in ("data", *TASK)
-        if len({row.values[name] for row in rows}) > 1 and name not in without
-    ]
-    return [
-        name.removeprefix("data.")
-        for name in unequal
-        if name != "data.sha256" or "data" not in unequal
-    ]
+    unequal = []
+    for name in ("data", *TASK):
+        if name not in without and len({row.values[name] for row in rows}) > 1:
+            unequal.append(name)
+    if "data" in unequal and "data.sha256" in unequal:
+        unequal.remove("data.sha256")  # other names say it
+    return [name.removeprefix("data.") for name in unequal]
 
 
 def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
     """The corpus with its language, and whatever distinguishes this group from the others."""
     first, base = group[0], base_name(group[0])
+    title = str(first.corpus.get("name")) if sizes else base
     language = registry.cards("data").get(base, {}).get("language", "generated")
-    parts = [
-        f"{first.corpus.get('name') if sizes else base}{'' if language == 'generated' else f' ({language})'}"
-    ]
+    if language != "generated":
+        title += f" ({language})"
+    parts = [title]
     if sizes and first.corpus.get("bytes") is not None:
         parts.append(bytes_text(first.corpus["bytes"]))
+
     for field in (*DECISIVE, FIELD["host"]):
         words = first.words.get(field.name)
-        if words is not None and len({own[0].words.get(field.name) for own in groups}) > 1:
-            shared = len({row.words.get(field.name) for row in group}) == 1
-            parts += (
-                [f"host {words.text}" if field.name == "host" else words.phrase] if shared else []
-            )
+        is_shared = len({row.words.get(field.name) for row in group}) == 1
+        firsts = {other[0].words.get(field.name) for other in groups}
+        if words is None or not is_shared or field.value(first.record) == field.default:
+            continue
+        if len(firsts) > 1:
+            parts.append(f"host {words.text}" if field.name == "host" else words.phrase)
     return ", ".join(filter(None, parts))
 
 

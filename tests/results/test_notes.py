@@ -12,7 +12,8 @@ import pytest
 from measured import Record, measured
 from shown import cells, explanations, to_markdown
 
-from harness.results.rows import incomparable, rows
+from harness.results.ratios import incomparable
+from harness.results.rows import rows
 
 DESIGN = {
     "kind": "different_by_design",

@@ -17,7 +17,8 @@ from shown import FORMS, RECORDS
 
 from harness.common.sheet import Sheet, sheets_to_html_part
 from harness.records.file import read_records
-from harness.results.page import headline, page
+from harness.results.claim import headline
+from harness.results.page import page
 from harness.results.rows import rows
 from harness.results.tables import tables
 

@@ -21,10 +21,11 @@ from shown import COUNTING, FORMS, RECORDS, REPEATS, SWEEP, cells, explanations,
 from harness.common.errors import MISMATCH, OK
 from harness.common.sheet import print_sheets
 from harness.results.frame import frame_of
-from harness.results.legend import Legend
+from harness.results.legend import caption_of, columns_of, labels_of
 from harness.results.rows import is_wrong, rows
 from harness.results.selection import latest
 from harness.results.tables import TableOptions, tables
+from harness.results.writing import proof_text
 from harness.table import main
 
 Record = dict[str, Any]
@@ -104,7 +105,7 @@ def test_what_a_proof_says_stands_beside_any_list_without_one() -> None:
         "fast", 0.1, identity={"kind": "different_by_design"}, merges_sha256="ef" * 32
     )
     shown = rows([measured("heap", 2.0), unproved, own_word])
-    assert [row.proof for row in shown] == ["identical", "cdcdcdcd ?", "different by design"]
+    assert [proof_text(row) for row in shown] == ["identical", "cdcdcdcd ?", "different by design"]
     assert [row.disputed for row in shown] == [False, True, False]
 
 
@@ -233,21 +234,21 @@ def test_settings_are_columns_only_if_rows_differ() -> None:
 def test_namesakes_are_distinguished_by_what_differs() -> None:
     for size, name in ((HEAP["data"]["bytes"], "stdlib ffffffff"), (12_345, "stdlib 12.3 kB")):
         other = changed(HEAP, data={**HEAP["data"], "sha256": "f" * 64, "bytes": size})
-        assert Legend(rows([HEAP, other])).columns["data"].cells[1] == name
+        assert columns_of(rows([HEAP, other]))["data"].cells[1] == name
     both = rows([NAIVE, HEAP, changed(HEAP, threads=2)])
-    assert Legend(both).labels == ["naive", "heap, threads 1", "heap, threads 2"]
+    assert labels_of(both) == ["naive", "heap, threads 1", "heap, threads 2"]
 
 
 def test_the_caption_leaves_defaults_out() -> None:
     odd = changed(
         HEAP, errors="replace", pattern="line", counting="processes", counting_chosen=True
     )
-    caption = " ".join(Legend(rows([odd])).caption())
+    caption = " ".join(caption_of(rows([odd])))
     assert all(
         text in caption
         for text in ("pattern line", "errors replace", "counting processes (chosen)")
     )
-    plain = " ".join(Legend(rows([HEAP])).caption())
+    plain = " ".join(caption_of(rows([HEAP])))
     assert not any(
         text in plain for text in ("gpt2", "endoftext", "min_count", "counting", "tie-break")
     )

@@ -15,9 +15,11 @@ from shown import FORMS
 from harness.common.errors import MISMATCH, USAGE, Refusal
 from harness.records.file import Record
 from harness.results.fields import FIELDS, WORK, Field, cell_of, differences
-from harness.results.legend import Legend
-from harness.results.rows import MEASURED, Ratio, against, incomparable, rows
-from harness.results.tables import compared, fields_of, pivot_sheet
+from harness.results.legend import columns_of
+from harness.results.pivot import fields_of, pivot_sheet
+from harness.results.ratios import Ratio, against, incomparable
+from harness.results.rows import MEASURED, rows
+from harness.results.two_sets import compared
 from harness.table import main
 
 HEAP, NAIVE, SLOW = (
@@ -358,7 +360,7 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
     if field.unlike:
         assert [difference.field for difference in differences(PLAIN, other)] == [field]
     if field.title:
-        assert both[1].words[field.name].text in Legend(both).columns[field.title].cells
+        assert both[1].words[field.name].text in columns_of(both)[field.title].cells
     if field in WORK:
         assert incomparable(both[1], both[0]) == field.other_work
         pair = against(rows([PLAIN, {**other, "variant": "naive"}]), "heap")

@@ -34,7 +34,8 @@ from harness.corpora import Part
 from harness.measure.process import Limits, measure
 from harness.records.file import Record, RunLog, read_records
 from harness.records.schema import BY_ITSELF
-from harness.results.rows import against, rows
+from harness.results.ratios import against
+from harness.results.rows import rows
 from harness.runs import blocks, run
 from harness.runs.blocks import Session, measure_task, now
 from harness.runs.cells import Plan, Task, make_tasks

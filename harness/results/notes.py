@@ -1,0 +1,154 @@
+"""What a reader must know besides the figures: one list of notes for tables, charts and pages."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.common.units import count_text, one_line
+from harness.proof import BY_DESIGN, UP_TO_TIES
+from harness.records.file import unfinished_note
+from harness.results.fields import together
+from harness.results.legend import labelled
+from harness.results.ratios import Against, is_slower
+from harness.results.rows import Row
+from harness.results.writing import UNPROVED_MARK, failure_text, join_names
+
+MUCH_STEAL, MUCH_IMPORT_CPU_SECONDS = 0.05, 1.0
+Pairs = Iterator[tuple[str, str]]
+"""Sentences without an end, each with the label of a row that it is about."""
+
+
+def notes(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
+    """What changes a conclusion, the worst first: failures, doubtful merges, ranks that mean
+    nothing, a busy machine.
+
+    Rows that are `drawn` although they were stopped are not named as failures.
+    """
+    pairs = labelled(rows)
+    measured = [(row, label) for row, label in pairs if row.status == "ok"]
+    severe = [*unfinished(rows), *failures(rows, drawn), *_sentences(_doubtful(measured))]
+    others = itertools.chain(
+        _lost(measured), _too_close(measured), _loading(measured), _busy(measured)
+    )
+    return [*severe, *_exhausted(rows), *_sentences(others)]
+
+
+def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
+    rest = len(notes) - number + 1
+    return list(notes) if rest < 2 else [*notes[: number - 1], f"{rest} more notes: see {where}."]
+
+
+def reasons(rows: Sequence[Row]) -> list[str]:
+    """Why merges that are right are not plainly identical."""
+    found = []
+    for row, label in labelled(rows):
+        kind, reason = row.identity["kind"], row.identity.get("reason")
+        if kind in (UP_TO_TIES, BY_DESIGN) and reason:
+            found.append(f"{label}, {kind.replace('_', ' ')}: {one_line(reason)}.")
+    return found
+
+
+def refusals(compared: Sequence[Against], labels: Sequence[str]) -> list[str]:
+    """Why rows have no ratio; rows with the same reason are named together."""
+    pairs = []
+    for comparison, label in zip(compared, labels, strict=True):
+        if comparison.refused is not None:
+            base, reason = comparison.refused
+            pairs.append((f"Not comparable with {base} ({reason})", label))
+    return _sentences(dict.fromkeys(pairs))
+
+
+def unfinished(rows: Sequence[Row]) -> list[str]:
+    """A sentence for each run of these rows that has no end."""
+    runs = dict.fromkeys(row.record["run_id"] for row in rows if row.record.get("unfinished"))
+    return [f"R{unfinished_note(run)[1:]}." for run in runs]
+
+
+def failures(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
+    """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only
+    if wrong.
+    """
+    wrong, stopped = [], []
+    for row, label in labelled(rows):
+        if row.status == "mismatch":
+            wrong.append((failure_text(row), label))
+        elif row.status != "ok" and row not in drawn:
+            stopped.append((failure_text(row), label))
+    reasons = together([*wrong, *stopped])
+    return [f"{join_names(labels)}: {reason}." for reason, labels in reasons.items()]
+
+
+def _sentences(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """A sentence for each text, with the labels of the rows that share it."""
+    return [f"{text}: {join_names(labels)}." for text, labels in together(pairs).items()]
+
+
+def _exhausted(rows: Sequence[Row]) -> list[str]:
+    """That a text has fewer merges than requested; if rows made different numbers, a column has
+    them.
+    """
+    learned = {(row.merges, row.requested_merges) for row in rows if row.status == "ok"}
+    if len(learned) != 1 or not any(row.exhausted for row in rows):
+        return []
+    ((merges, requested),) = learned
+    return [
+        f"No pair was left after {count_text(merges or 0)} of {count_text(requested or 0)} merges."
+    ]
+
+
+Labelled = Sequence[tuple[Row, str]]
+
+
+def _doubtful(measured: Labelled) -> Pairs:
+    """Whose merges contradict each other, or are not proved."""
+    for row, label in measured:
+        if row.disputed:
+            differ = f"{UNPROVED_MARK} These differ in their merges, so not all are right"
+            yield differ, f"{label} ({row.digest})"
+    for row, label in measured:
+        if not row.proved and not row.by_design:
+            reason = row.identity.get("reason")
+            yield f"{UNPROVED_MARK} Not proved{f' ({one_line(reason)})' if reason else ''}", label
+
+
+def _lost(measured: Labelled) -> Pairs:
+    """Runs that are in no figure, although others of their cell are."""
+    for row, label in measured:
+        for lost in row.lost:
+            yield f"Left out ({one_line(lost)})", label
+
+
+def _too_close(measured: Labelled) -> Pairs:
+    """Rows of one task on one machine that cannot be ranked before the next slower one."""
+    timed = [(row, label) for row, label in measured if row.total is not None and not row.by_design]
+    tasks = together(
+        [((row.question, row.record.get("host")), (row, label)) for row, label in timed]
+    )
+    for task in tasks.values():
+        task.sort(key=lambda pair: pair[0].total or 0.0)
+        for (row, label), (slower, slower_label) in itertools.pairwise(task):
+            if not is_slower(slower, row):
+                yield "Too close to rank", f"{label} and {slower_label}"
+
+
+def _loading(measured: Labelled) -> Pairs:
+    """Who worked longer before its call than in it: on something prepared, or to load a large
+    library.
+    """
+    longer = "Loading the module took longer than the total, which excludes it"
+    for row, label in measured:
+        spent = (row.record.get("witness") or {}).get("import_cpu_seconds") or 0.0
+        if spent > max(MUCH_IMPORT_CPU_SECONDS, row.total or 0.0):
+            yield longer, f"{label} {spent:.1f} s"
+
+
+def _busy(measured: Labelled) -> Pairs:
+    """Whose wall times are too long, since others had the processor."""
+    for row, label in measured:
+        disturbed = 0
+        for sample in row.samples:
+            disturbed += sample.kept_waiting or (sample.steal or 0.0) > MUCH_STEAL
+        if disturbed:
+            runs = f"{label} in {disturbed} of {len(row.samples)} runs"
+            yield "Machine busy, so wall times may be too long", runs

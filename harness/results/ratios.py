@@ -1,0 +1,121 @@
+"""How rows compare: every table, chart and page has its ratios from here, so that they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.common.comparison import compare
+from harness.common.errors import Refusal
+from harness.common.units import count_text
+from harness.results.fields import WORK, together
+from harness.results.rows import Row
+
+# single runs on a quiet machine differ by up to this share in either direction
+ONE_RUN_DIFFERS_BY = 0.1
+
+
+class Ratio(NamedTuple):
+    """How many times the baseline's figure a row has; `form` is as in Time. Several blocks may have
+    an interval.
+    """
+
+    number: float
+    form: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
+def ratio_of(row: Row, base: Row) -> Ratio | None:
+    """How many times the total of `base` a row takes: within blocks if they share several, else by
+    their medians.
+    """
+    if not base.total or row.time.number is None:
+        return None
+    comparison = compare(row.samples, base.samples) if row is not base else None
+    if comparison is not None and comparison.blocks + comparison.left_out > 1:
+        return Ratio(comparison.ratio, row.time.form, comparison.low, comparison.high)
+    return Ratio(row.time.number / base.total, row.time.form)
+
+
+def is_slower(slower: Row, row: Row) -> bool:
+    """Whether the measurements show that the first row takes longer than the second."""
+    comparison = compare(slower.samples, row.samples)
+    if comparison is not None and comparison.different is not None:
+        return comparison.different
+
+    if min(len(row.samples), len(slower.samples)) > 1:
+        slowest = max(sample.wall_seconds for sample in row.samples)
+        return slowest < min(sample.wall_seconds for sample in slower.samples)
+    return (slower.total or 0.0) > (1 + ONE_RUN_DIFFERS_BY) * (row.total or 0.0)
+
+
+def incomparable(row: Row, base: Row) -> str | None:
+    """Return why the times of two rows on one corpus are of different work, or None if they are
+    comparable.
+    """
+    for field in WORK:
+        if row.values[field.name] != base.values[field.name]:
+            return field.other_work
+
+    if row.doubtful:
+        return "its merges are not proved"
+    if base.doubtful:
+        return "the other's merges are not proved"
+    if row.other_merges or base.other_merges:
+        return "different by design" if row.by_design else "the other is different by design"
+    if row.by_design or base.by_design:
+        return None
+
+    # both may have come to the end of all pairs, each after as many merges as its ties allow
+    if row.merges == base.merges or None in (row.merges, base.merges):
+        return None
+    if row.exhausted and base.exhausted:
+        return None
+    return f"{count_text(row.merges or 0)} merges, not {count_text(base.merges or 0)}"
+
+
+class Against(NamedTuple):
+    """A row with its baseline; or the name of the baseline of its corpus, and why their times
+    cannot be compared.
+    """
+
+    row: Row
+    base: Row | None = None
+    refused: tuple[str, str] | None = None
+
+    def ratio(self, figure: str = "total") -> Ratio | None:
+        """How many times the baseline's figure the row has; None if unknown or of other work."""
+        if self.base is None:
+            return None
+        if figure == "total":
+            return ratio_of(self.row, self.base)
+        number, baseline = self.row.figures.get(figure), self.base.figures.get(figure)
+        return Ratio(number / baseline) if number is not None and baseline else None
+
+
+def against(rows: Sequence[Row], variant: str | None = None) -> list[Against]:
+    """Each row with the first row of its task, or with that of `variant`. Raises Refusal if
+    `variant` has no figure.
+    """
+    measured = [row for row in rows if row.total is not None or row.instructions is not None]
+    chosen = [row for row in measured if variant in (None, row.name)]
+    if not chosen and variant is not None:
+        names = ", ".join(dict.fromkeys(row.name for row in measured)) or "none"
+        raise Refusal(f"no time of {variant!r} to compare with; there are: {names}")
+
+    baselines: dict[tuple[object, ...], Row] = {}
+    for row in chosen:
+        baselines.setdefault(row.question, row)
+    by_corpus = together([(row.corpus.get("sha256"), row) for row in baselines.values()])
+    return [_against(row, by_corpus.get(row.corpus.get("sha256"), [])) for row in rows]
+
+
+def _against(row: Row, baselines: Sequence[Row]) -> Against:
+    """The row with the first baseline of its corpus whose times are of the same work."""
+    for base in baselines:
+        if incomparable(row, base) is None:
+            return Against(row, base)
+    if not baselines or row.total is None:
+        return Against(row)
+    return Against(row, refused=(baselines[0].name, str(incomparable(row, baselines[0]))))

@@ -1,0 +1,194 @@
+"""How the figures and the outcome of a row are written, the same in tables, charts and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from harness.common.units import (
+    bytes_text,
+    count_text,
+    duration_text,
+    instructions_text,
+    one_line,
+    rate_text,
+    ratio_text,
+    seconds_text,
+    share_text,
+)
+from harness.proof import BY_DESIGN, UNPROVED, WRONG
+from harness.records.schema import PHASES
+from harness.results.ratios import Ratio
+from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, MOST_UNSURE, NOTHING, Row, Time
+from variants.contract import GREATEST_BYTES
+
+SIGNS = {ESTIMATED: "~", AT_LEAST: ">"}
+NOT_MEASURED, SAMPLED, UNPROVED_MARK, DESIGN_MARK = "-", "~", "?", "*"
+"""The last one marks figures of trainers that make other merges, on purpose."""
+DIFFERENT = "≠"  # in place of a figure: merges differ
+MOST_NAMED = 4
+
+FIGURES: Mapping[str, Callable[[Any], str]] = {
+    **dict.fromkeys(("total", "CPU", "system", "merge", *PHASES), seconds_text),
+    **dict.fromkeys(("MB/s", "pre-tokens/s", "merges/s"), rate_text),
+    "spread": share_text,
+    "memory": bytes_text,
+    "bytes/token": "{:.2f}".format,
+    "instructions": instructions_text,
+}
+"""How each figure is written; all others are counts."""
+
+
+def figure_text(row: Row, figure: str) -> str | None:
+    """A figure as it is written everywhere, or None if it is unknown."""
+    number = row.figures.get(figure)
+    return None if number is None else FIGURES.get(figure, count_text)(number)
+
+
+def marked(row: Row, text: str | None) -> str:
+    """The text of a figure with the mark of the row's merges; without one, why it is missing."""
+    return text + mark_of(row) if text else missing(row)
+
+
+def mark_of(row: Row) -> str:
+    """What a figure of the row bears: its merges differ on purpose, or nobody knows that they are
+    right.
+    """
+    if row.status == "ok" and row.by_design:
+        return DESIGN_MARK
+    return UNPROVED_MARK if row.doubtful else ""
+
+
+def missing(row: Row) -> str:
+    """What is written for a figure that there is not.
+
+    A dash means "not measured"; wrong merges were measured, and none of it counts.
+    """
+    return "" if row.status == "mismatch" else NOT_MEASURED
+
+
+def outcome_text(row: Row, text: str | None) -> str:
+    """The text of a figure with the mark of the row's merges; without one, how the row ended."""
+    if row.status == "mismatch":
+        return DIFFERENT
+    if text:
+        return text + mark_of(row)
+    return NOT_MEASURED if row.status == "ok" else status_text(row)
+
+
+def time_text(time: Time) -> str:
+    """A time with its sign; empty if there is none.
+
+    >>> [time_text(Time(*time)) for time in (("measured", 2.0), ("estimated", 40_700), ("at least", 12.0))]
+    ['2.00 s', '~11.3 h', '>12.0 s']
+    """
+    if time.form == NOTHING or time.number is None:
+        return ""
+    if time.form in SIGNS:
+        return SIGNS[time.form] + duration_text(time.number, at_least=time.form == AT_LEAST)
+    return seconds_text(time.number)
+
+
+class Value(NamedTuple):
+    """What a chart shows of each row, and the title of its axis."""
+
+    name: str
+    axis: str
+    title: str
+    in_bytes: bool = False
+
+    def of(self, row: Row) -> Time:
+        """The row's time, or its peak of memory in the form of one."""
+        if self is TOTAL:
+            return row.time
+        return Time(MEASURED, row.peak_rss_bytes) if row.peak_rss_bytes else Time()
+
+    def text(self, row: Row) -> str:
+        return time_text(row.time) if self is TOTAL else memory_text(row)
+
+
+TOTAL = Value("total", "seconds", "Seconds")
+MEMORY = Value("memory", "peak memory", "Peak memory", in_bytes=True)
+VALUES = {value.name: value for value in (TOTAL, MEMORY)}
+
+
+def memory_text(row: Row) -> str:
+    text = figure_text(row, "memory")
+    if text is None:
+        return missing(row)
+    return SAMPLED + text if row.memory_is_sampled else text
+
+
+def times_text(ratio: Ratio | None, sign: str = "× ", interval: bool = True) -> str:
+    """A ratio with its sign and its interval; empty if there is none.
+
+    >>> times_text(Ratio(180, ESTIMATED)), times_text(Ratio(1.5, "", 1.4, 1.61), "")
+    ('~× 180', '1.50 (1.40 to 1.61)')
+    """
+    if ratio is None:
+        return ""
+    text = f"{SIGNS.get(ratio.form, '')}{sign}{ratio_text(ratio.number)}"
+    if ratio.low is None or ratio.high is None or not interval:
+        return text
+    return f"{text} ({ratio_text(ratio.low)} to {ratio_text(ratio.high)})"
+
+
+def status_text(row: Row) -> str:
+    return row.status.replace("_", " ")
+
+
+def proof_text(row: Row) -> str:
+    """The verdict on its merges, or how it ended.
+
+    "wrong at merge 12", "identical (raw_bytes)", "unproved", "timeout"
+    """
+    identity = row.identity
+    if row.status == "mismatch":
+        merge = identity.get("merge")
+        return f"wrong at merge {count_text(merge)}" if merge else WRONG
+    if row.status != "ok":
+        return status_text(row)
+    if row.disputed:
+        return f"{row.digest} {UNPROVED_MARK}"
+
+    if row.by_design:
+        differs = BY_DESIGN.replace("_", " ")
+        return differs if row.other_merges else "identical on its own words"
+    if not row.proved:
+        return UNPROVED
+    kind, tie_break = str(identity["kind"]).replace("_", " "), identity.get("tie_break")
+    return kind if tie_break in (None, GREATEST_BYTES.value) else f"{kind} ({tie_break})"
+
+
+def failure_text(row: Row) -> str:
+    """What happened to a row that has no times.
+
+    "timeout: over limits.wall=20 s, after 311 of 743 merges; estimated total 60 s (50 s to 70 s)"
+    """
+    if row.status == "mismatch":
+        reason = row.identity.get("reason") if row.identity["kind"] == WRONG else row.reason
+        return f"wrong merges, so no time is shown: {one_line(reason or '')}"
+
+    text = status_text(row)
+    if row.reason:
+        text += f": {one_line(row.reason)}"
+    done, requested = row.record.get("merges_done"), row.requested_merges
+    if done and requested is not None and done < requested:
+        text += f", after {count_text(done)} of {count_text(requested)} merges"
+
+    estimate = row.extrapolated
+    if estimate.get("total_seconds") is None:
+        return text
+    low, high = duration_text(estimate["low_seconds"]), duration_text(estimate["high_seconds"])
+    if estimate["high_seconds"] > MOST_UNSURE * estimate["low_seconds"]:
+        return f"{text}; the total is over {low}"
+    return f"{text}; estimated total {duration_text(estimate['total_seconds'])} ({low} to {high})"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """
+    >>> join_names(["a", "b"]), join_names([str(number) for number in range(20)])
+    ('a; b', '0; 1; 2; 3; and 16 more')
+    """
+    rest = len(names) - MOST_NAMED
+    return "; ".join([*names[:MOST_NAMED], f"and {rest} more"] if rest > 1 else names)
