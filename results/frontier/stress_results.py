@@ -1,7 +1,6 @@
-"""Show what the records of the hard texts say.
+"""Print what flat takes on the hard texts without each of its ideas.
 
-python results/frontier/stress_results.py chart       # draw each trainer's seconds into stress.svg
-python results/frontier/stress_results.py switches    # print what flat takes without each idea
+python results/frontier/stress_results.py
 """
 
 from __future__ import annotations
@@ -14,50 +13,16 @@ from pathlib import Path
 
 from harness.common.units import count_text
 from harness.records.file import read_records
-from harness.results.charts import Axis, Chart, Entry, Mark, Panel, Point, log_range, look_of
-from harness.results.drawing import save
 from harness.results.rows import Row, rows
 
-FASTEST = "flat_file"
 HERE = Path(__file__).resolve().parent
-NOTES = [
-    "Ring: stopped after ten seconds, total estimated. Arrow: it takes longer than ten seconds."
-]
 SWITCHES = ("layout", "accumulators", "pruning")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Draw the chart, or print the table; returns the exit code."""
-    if arguments == ["chart"]:
-        trainers = rows(read_records([HERE / "stress" / "trainers"]))
-        save(chart_of([row for row in trainers if row.time.number]), HERE / "stress.svg")
-    elif arguments == ["switches"]:
-        print("\n".join(switches_table(rows(read_records([HERE / "stress" / "switches"])))))
-    else:
-        print((__doc__ or "").strip(), file=sys.stderr)
-        return 2
+def main(_: Sequence[str] = ()) -> int:
+    """Print the table; returns the exit code."""
+    print("\n".join(switches_table(rows(read_records([HERE / "stress" / "switches"])))))
     return 0
-
-
-def chart_of(trainers: list[Row]) -> Chart:
-    """A line for each text, a dot for each trainer, in the order of flat_file's seconds."""
-    texts = by_text(trainers)
-    names = sorted(texts, key=lambda text: min(row.time.number or 0.0 for row in texts[text]))
-    marks: list[Mark] = []
-    for place, text in enumerate(names):
-        for row in texts[text]:
-            marks.append(
-                Point(row.time.number or 0.0, place, look_of(row.name), row.name, row.time)
-            )
-    low, high = log_range([row.time.number for row in trainers])
-    won = sum(
-        min(texts[text], key=lambda row: row.time.number or 0.0).name == FASTEST for text in names
-    )
-    trainer_names = list(dict.fromkeys(row.name for row in trainers))
-    key = [Entry(name, look_of(name).colour, look_of(name).marker) for name in trainer_names]
-    title = f"{FASTEST} is first on {won} of {len(names)} hard texts"
-    panel = Panel(Axis("seconds from the text to the merges", low, high, log=True), names, marks)
-    return Chart(title, ["Text, and size of the vocabulary"], NOTES, [panel], key, step=0.24)
 
 
 def switches_table(variants: list[Row]) -> list[str]:
