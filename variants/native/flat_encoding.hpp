@@ -8,19 +8,60 @@
 
 namespace flat {
 
-// The rank of a merge is its place in the list; the token it makes is first_merge + rank. No pair is in the list twice.
-class InheritedMerges {
+// The ranks of pairs, in a table that is made once. Of two bytes, which are looked up most, they lie side by side.
+class PairRanks {
   public:
     static constexpr std::uint32_t none = UINT32_MAX;
 
-    InheritedMerges(const Merge* merges, std::size_t number) : merges_(merges, merges + number) {
+    PairRanks(const Merge* merges, std::size_t number) {
+        while (std::size_t{1} << log_ < 2 * number) ++log_;
+        slots_ = Array<Slot>(std::size_t{1} << log_);
+        for (std::uint32_t rank = 0; rank < number; ++rank) {
+            const Merge& merge = merges[rank];
+            std::size_t at = home(merge.left, merge.right);
+            while (slots_[at].left) at = (at + 1) & (slots_.size() - 1);
+            slots_[at] = Slot{merge.left, merge.right, rank};
+        }
+        for (std::uint32_t left = 0; left < 256; ++left)
+            for (std::uint32_t right = 0; right < 256; ++right)
+                of_bytes_[left << 8 | right] = of(first_byte + left, first_byte + right);
+    }
+
+    std::uint32_t of(std::uint32_t left, std::uint32_t right) const {
+        for (std::size_t at = home(left, right);; at = (at + 1) & (slots_.size() - 1)) {
+            const Slot& slot = slots_[at];
+            if (slot.left == left && slot.right == right) return slot.rank;
+            if (!slot.left) return none;
+        }
+    }
+    std::uint32_t of_bytes(std::uint8_t left, std::uint8_t right) const { return of_bytes_[left << 8 | right]; }
+
+  private:
+    struct Slot {
+        std::uint32_t left, right, rank;   // left is 0 in a free slot
+    };
+    std::size_t home(std::uint32_t left, std::uint32_t right) const {
+        const std::uint64_t key = key_of(left, right);
+        return static_cast<std::size_t>(((key ^ key >> 29) * 0x9e3779b97f4a7c15u) >> (64 - log_));
+    }
+
+    unsigned log_ = 4;
+    Array<Slot> slots_;
+    std::vector<std::uint32_t> of_bytes_ = std::vector<std::uint32_t>(65536);
+};
+
+// The rank of a merge is its place in the list; the token it makes is first_merge + rank. No pair is in the list twice.
+class InheritedMerges {
+  public:
+    static constexpr std::uint32_t none = PairRanks::none;
+
+    InheritedMerges(const Merge* merges, std::size_t number) : merges_(merges, merges + number), ranks_(merges, number) {
         while (std::size_t{1} << boundaries_log_ < bits_a_merge * number) ++boundaries_log_;
         boundaries_.resize((std::size_t{1} << boundaries_log_) / 64);
         tokens_.resize(first_byte);
         for (unsigned byte = 0; byte < 256; ++byte) tokens_.push_back(std::string(1, static_cast<char>(byte)));
         for (std::uint32_t rank = 0; rank < number; ++rank) {
             const Merge& merge = merges_[rank];
-            ranks_.insert(key_of(merge.left, merge.right), 0, nullptr, rank);
             const std::string &left = tokens_[merge.left], &right = tokens_[merge.right];
             note_boundary(left, right);
             tokens_.push_back(left + right);
@@ -31,10 +72,7 @@ class InheritedMerges {
     const Merge& operator[](std::size_t rank) const { return merges_[rank]; }
     const std::string& bytes(std::uint32_t id) const { return tokens_[id]; }
 
-    std::uint32_t rank(std::uint32_t left, std::uint32_t right) const {
-        const PairTable::Slot* const found = ranks_.find(key_of(left, right));
-        return found ? found->entries : none;
-    }
+    const PairRanks& ranks() const { return ranks_; }
 
     // Which merges may join the characters before and behind `at`, of so many bytes. A merge that joins them has its left half's
     // last bytes before `at` and its right half's first bytes behind it; of each up to three are looked for.
@@ -90,7 +128,7 @@ class InheritedMerges {
     }
 
     std::vector<Merge> merges_;
-    PairTable ranks_;                   // of a pair, as its entries
+    PairRanks ranks_;
     std::vector<std::string> tokens_;   // by id
     std::vector<std::uint64_t> boundaries_of_bytes_ = std::vector<std::uint64_t>(65536 / 64);
     unsigned boundaries_log_ = 10;
@@ -112,12 +150,14 @@ class InheritedMerges {
 // its bytes.
 class Encoder {
   public:
-    explicit Encoder(const InheritedMerges& merges) : merges_(merges), met_(merges.size()) {}
+    // Whoever does not ask which merges were met is spared the second encoding.
+    explicit Encoder(const InheritedMerges& merges, bool asks_met = true) : merges_(merges), met_(merges.size(), !asks_met) {}
 
-    // Writes the tokens of a piece of one byte or more, one cell each, and returns where they end. There must be room for
-    // as many as there are bytes. `readable` is where the memory ends that may be looked at.
-    template <class Symbol>
-    Symbol* encode(const std::uint8_t* piece, std::size_t length, const std::uint8_t* readable, Symbol* to) {
+    // Writes the tokens of a piece of one byte or more, one cell each, as `symbol_of` gives them, and returns where they end.
+    // There must be room for as many as there are bytes. `readable` is where the memory ends that may be looked at.
+    template <class Symbol, class SymbolOf>
+    Symbol* encode(const std::uint8_t* piece, std::size_t length, const std::uint8_t* readable, Symbol* to,
+                   SymbolOf symbol_of) {
         const std::uint8_t* const end = piece + length;
         const std::uint8_t* begin = piece;
         std::size_t of_this = character_at(piece, end);
@@ -126,14 +166,16 @@ class Encoder {
             const std::size_t of_last = std::exchange(of_this, character_at(at, end));
             const Boundary boundary = boundary_at(piece, at, end, of_last, of_this);
             if (boundary == Boundary::none) {
-                to = encode_unit(begin, at, long_ones && !broken, readable, to);
+                to = encode_unit(begin, at, long_ones && !broken, readable, to, symbol_of);
                 begin = at;
                 long_ones = broken = false;
             }
             long_ones |= of_this > 1;
             broken |= boundary == Boundary::broken;
         }
-        return encode_unit(begin, end, long_ones && !broken, readable, to);
+        // Whoever encodes distinct pieces meets a whole one only once.
+        if (begin == piece) return write(encode_anew(piece, length, long_ones && !broken), to, symbol_of);
+        return encode_unit(begin, end, long_ones && !broken, readable, to, symbol_of);
     }
 
     // By rank: whether its pair ever occurred.
@@ -184,15 +226,15 @@ class Encoder {
     static constexpr unsigned boundaries_log = 16;
     static constexpr std::size_t few = 40;   // tokens in which the next merge is found by looking at all of them
 
-    template <class Symbol>
+    template <class Symbol, class SymbolOf>
     Symbol* encode_unit(const std::uint8_t* begin, const std::uint8_t* end, bool by_characters, const std::uint8_t* readable,
-                        Symbol* to) {
+                        Symbol* to, SymbolOf symbol_of) {
         const std::size_t length = static_cast<std::size_t>(end - begin);
         if (length == 1) {
-            *to = static_cast<Symbol>(first_byte + *begin);
+            *to = symbol_of(first_byte + *begin);
             return to + 1;
         }
-        if (length > longest_known) return write(encode_anew(begin, length, by_characters), to);
+        if (length > longest_known) return write(encode_anew(begin, length, by_characters), to, symbol_of);
         std::uint64_t bytes[3] = {};
         if (static_cast<std::size_t>(readable - begin) >= sizeof bytes) {
             std::memcpy(bytes, begin, sizeof bytes);
@@ -209,28 +251,28 @@ class Encoder {
         hash = (hash ^ hash >> 32 ^ bytes[2]) * 0x9e3779b97f4a7c15u;
         Known& known = known_[hash >> (64 - known_log)];
         if (known.number && known.bytes[0] == bytes[0] && known.bytes[1] == bytes[1] && known.bytes[2] == bytes[2]) {
-            for (std::uint32_t place = 0; place < known.number; ++place) to[place] = static_cast<Symbol>(known.tokens[place]);
+            for (std::uint32_t place = 0; place < known.number; ++place) to[place] = symbol_of(known.tokens[place]);
             return to + known.number;
         }
         const std::size_t number = encode_anew(begin, length, by_characters);
         if (number <= most_known_tokens) {
             std::copy_n(bytes, 3, known.bytes);
             known.number = static_cast<std::uint32_t>(number);
-            std::copy_n(tokens_.data(), number, known.tokens);
+            std::copy_n(tokens_.data(), most_known_tokens, known.tokens);
         }
-        return write(number, to);
+        return write(number, to, symbol_of);
     }
 
-    template <class Symbol>
-    Symbol* write(std::size_t number, Symbol* to) const {
-        for (std::size_t place = 0; place < number; ++place) to[place] = static_cast<Symbol>(tokens_[place]);
+    template <class Symbol, class SymbolOf>
+    Symbol* write(std::size_t number, Symbol* to, SymbolOf symbol_of) const {
+        for (std::size_t place = 0; place < number; ++place) to[place] = symbol_of(tokens_[place]);
         return to + number;
     }
 
     // Leaves the tokens in tokens_ and returns their number.
     std::size_t encode_anew(const std::uint8_t* bytes, std::size_t length, bool by_characters) {
         if (length > UINT32_MAX - 1) throw Refused("a piece has 2**32 bytes or more that no merge divides; cut the text");
-        if (tokens_.size() < length) tokens_.resize(length);
+        if (tokens_.size() < length + most_known_tokens) tokens_.resize(length + most_known_tokens);   // copied as a whole
         if (by_characters) {
             const std::size_t number = begin_from_characters(bytes, length);
             certain_ = true;
@@ -240,7 +282,12 @@ class Encoder {
             if (certain_) return left;
         }
         for (std::size_t place = 0; place < length; ++place) tokens_[place] = first_byte + bytes[place];
-        return merge(length);
+        if (length > few) return merge_many(length);
+
+        std::uint32_t ranks[few];
+        for (std::size_t place = 0; place + 1 < length; ++place)
+            ranks[place] = noted(merges_.ranks().of_bytes(bytes[place], bytes[place + 1]));
+        return merge_few(tokens_.data(), length, ranks);
     }
 
     std::size_t begin_from_characters(const std::uint8_t* bytes, std::size_t length) {
@@ -260,7 +307,7 @@ class Encoder {
                 known.number = static_cast<std::uint32_t>(merge_few(tokens, size));
                 std::copy_n(tokens, known.number, known.tokens);
             }
-            std::copy_n(known.tokens, known.number, tokens_.data() + number);
+            std::copy_n(known.tokens, std::size(known.tokens), tokens_.data() + number);
             number += known.number;
             bytes += size;
         }
@@ -270,7 +317,9 @@ class Encoder {
     std::size_t merge(std::size_t number) { return number <= few ? merge_few(tokens_.data(), number) : merge_many(number); }
 
     std::uint32_t rank_met(std::uint32_t left, std::uint32_t right) {
-        const std::uint32_t rank = merges_.rank(left, right);
+        return noted(merges_.ranks().of(left, right));
+    }
+    std::uint32_t noted(std::uint32_t rank) {
         if (rank != InheritedMerges::none && !met_[rank]) {
             met_[rank] = notes_;
             certain_ = false;
@@ -278,10 +327,13 @@ class Encoder {
         return rank;
     }
 
-    // Looks at all pairs for each merge.
     std::size_t merge_few(std::uint32_t* tokens, std::size_t number) {
         std::uint32_t ranks[few];
         for (std::size_t place = 0; place + 1 < number; ++place) ranks[place] = rank_met(tokens[place], tokens[place + 1]);
+        return merge_few(tokens, number, ranks);
+    }
+    // Looks at all pairs for each merge; `ranks` are theirs.
+    std::size_t merge_few(std::uint32_t* tokens, std::size_t number, std::uint32_t* ranks) {
         while (number > 1) {
             const std::uint32_t least = *std::min_element(ranks, ranks + number - 1);
             if (least == InheritedMerges::none) break;
@@ -350,9 +402,9 @@ class Encoder {
 
     const InheritedMerges& merges_;
     std::vector<std::uint8_t> met_;
-    std::vector<Known> known_ = std::vector<Known>(std::size_t{1} << known_log);
-    std::vector<std::uint64_t> boundaries_ = std::vector<std::uint64_t>(std::size_t{1} << boundaries_log);
-    std::vector<Character> characters_ = std::vector<Character>(of_three_bytes + of_two_bytes);
+    Array<Known> known_ = Array<Known>(std::size_t{1} << known_log);
+    Array<std::uint64_t> boundaries_ = Array<std::uint64_t>(std::size_t{1} << boundaries_log);
+    Array<Character> characters_ = Array<Character>(of_three_bytes + of_two_bytes);
     std::vector<std::uint32_t> tokens_, before_, behind_, merged_;
     std::vector<std::uint64_t> queue_;
     bool notes_ = true;      // what is met

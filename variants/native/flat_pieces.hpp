@@ -270,7 +270,8 @@ class PieceTable {
             return;
         }
         Symbol* const start = shard.room(length);
-        Symbol* const end = part.encoder.encode(bytes, length, readable, start);
+        Symbol* const end = part.encoder.encode(bytes, length, readable, start,
+                                                [](std::uint32_t token) { return static_cast<Symbol>(token); });
         part.positions += length + 1;
         // A single token holds no pair.
         if (end - start > 1) shard.keep(tag, end, weight);
