@@ -68,6 +68,7 @@ setup(
         module("_flat", "_flat.pyx", "flat", "memory", "scanner_classes", cpp="-O3"),
         module("_word_runs", "_word_runs.pyx", "word_runs", cpp="-O2"),
         module("_scanner", "_scanner.pyx", "scanner", "memory", "word_runs", cpp="-O2"),
+        module("_encoder", "_encoder.pyx", "encoder", "scanner", "flat", "memory", cpp="-O3"),
         module("_grid", "_grid.pyx", "grid", cpp="-O2"),
         grid("std"),
         grid("dense"),

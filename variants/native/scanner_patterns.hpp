@@ -355,19 +355,24 @@ inline std::size_t last_cut(const Classes& classes, const Pattern& pattern, cons
     return from;
 }
 
-// The first cut from `from` on that is safe without knowing what is before text[0:stop], or `stop`.
+// Whether a cut at `at` is safe without knowing what is before or behind text[0:stop].
+inline bool is_cut(const Classes& classes, const Pattern& pattern, const SpecialTokens& specials, const byte* text,
+                   std::size_t at, std::size_t stop) {
+    if (is_continuation(text[at]) || at < specials.longest() || at < 4) return false;
+    std::size_t before = at - 1;
+    while (before > at - 4 && is_continuation(text[before])) --before;
+    // What is not valid may be refused in the end, but not by reading past it here.
+    if (length_of_character(text + before, at - before) != static_cast<int>(at - before)) return false;
+    if (length_of_character(text + at, stop - at) <= 0) return false;
+    return safe_cut(classes, pattern, text, before, at) && !specials.straddled(text, 0, at, stop);
+}
+
+// The first such cut from `from` on, or `stop`.
 inline std::size_t first_cut(const Classes& classes, const Pattern& pattern, const SpecialTokens& specials, const byte* text,
                              std::size_t from, std::size_t stop) {
     if (pattern.of_documents()) return stop;
-    for (std::size_t at = from; at + specials.longest() < stop; ++at) {
-        if (is_continuation(text[at]) || at < specials.longest() || at < 4) continue;
-        std::size_t before = at - 1;
-        while (before > at - 4 && is_continuation(text[before])) --before;
-        // What is not valid is refused in the end, but not by reading past it here.
-        if (length_of_character(text + before, at - before) != static_cast<int>(at - before)) continue;
-        if (length_of_character(text + at, stop - at) <= 0) continue;
-        if (safe_cut(classes, pattern, text, before, at) && !specials.straddled(text, 0, at, stop)) return at;
-    }
+    for (std::size_t at = from; at + specials.longest() < stop; ++at)
+        if (is_cut(classes, pattern, specials, text, at, stop)) return at;
     return stop;
 }
 

@@ -13,7 +13,16 @@ namespace scanner {
 
 using namespace native;
 
-class WordTable {
+// Takes the words of a text in batches, in their order.
+class WordSink {
+  public:
+    virtual void take(const Words& words) = 0;
+
+  protected:
+    ~WordSink() = default;
+};
+
+class WordTable final : public WordSink {
   public:
     // Words that will be seen but must not be counted are entered first, and left out in the end.
     WordTable(const Seed& seed, const KeyHash& hash, const std::vector<std::string>& special_words)
@@ -36,6 +45,8 @@ class WordTable {
         return shorts_.size() * sizeof(ShortSlot) + longs_.size() * sizeof(LongSlot) +
                static_cast<std::size_t>(offsets_[words_]) + words_ * (sizeof offsets_[0] + sizeof counts_[0]);
     }
+
+    void take(const Words& words) override { count(words); }
 
     // Known words are counted first, new ones entered afterwards, short and long ones in the order of the text.
     void count(const Words& words) {
@@ -263,16 +274,16 @@ class WordTable {
     Missing missing_shorts_[Batch::size], missing_longs_[Batch::size];
 };
 
-// A batch of word offsets, passed from the pattern matcher to the word table. A word ends where the next one starts, so one
+// A batch of word offsets, passed from the pattern matcher to the sink. A word ends where the next one starts, so one
 // number a word is enough; `finish` gives the end of the last.
 class Starts {
   public:
     static constexpr std::size_t batch = 512, slack = 256;
-    static_assert(batch + slack <= Batch::size, "the table takes a batch at once");
+    static_assert(batch + slack <= Batch::size, "the sink takes a batch at once");
 
-    explicit Starts(WordTable& table) : table_(&table) {}
+    explicit Starts(WordSink& sink) : sink_(&sink) {}
 
-    void into(WordTable& table) { table_ = &table; }
+    void into(WordSink& sink) { sink_ = &sink; }
 
     // From now on places are places in this text.
     void begin(const byte* text) {
@@ -312,9 +323,9 @@ class Starts {
         if (number_) {
             const std::size_t last = origin_ + starts_[number_ - 1];
             if (open_ == none) {
-                if (number_ > 1) table_->count(Words{text_, origin_ + starts_[0], origin_, starts_ + 1, number_ - 1});
+                if (number_ > 1) sink_->take(Words{text_, origin_ + starts_[0], origin_, starts_ + 1, number_ - 1});
             } else {
-                table_->count(Words{text_, open_, origin_, starts_, number_});
+                sink_->take(Words{text_, open_, origin_, starts_, number_});
             }
             open_ = last;
             number_ = 0;
@@ -322,7 +333,7 @@ class Starts {
         origin_ = place;
     }
 
-    WordTable* table_;
+    WordSink* sink_;
     const byte* text_ = nullptr;
     std::size_t open_ = none;  // where the last word flushed starts
     std::size_t origin_ = 0;

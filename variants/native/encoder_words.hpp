@@ -1,0 +1,327 @@
+// The words of a text as token ids: each word is encoded once and then copied from a table.
+//
+// A short word lies in the index with its ids, 32 bytes together, so that a known one costs one cache line. A long word is
+// in an arena, its bytes and ids one after the other. Neither may grow with the text: a table that is full begins anew.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "flat_encoding.hpp"
+#include "scanner_paths.hpp"
+
+namespace encoder {
+
+using namespace native;
+using scanner::byte;
+
+// What a tokenizer consists of, for all threads.
+struct Rules {
+    flat::InheritedMerges merges;
+    std::vector<std::uint32_t> ids;                          // by the id inside flat
+    std::unordered_map<std::string, std::uint32_t> whole;    // words that become one token without merging
+    scanner::Pattern pattern;
+    scanner::Functions functions;
+    scanner::Classes classes;
+    scanner::SpecialTokens specials;
+    std::unordered_map<std::string, std::uint32_t> special_ids;
+    scanner::Seed seed;
+};
+
+// Ids in the order of the text. Whoever writes may write up to `slack` ids more than there are.
+template <class Id>
+class Ids {
+  public:
+    static constexpr std::size_t slack = 64;
+
+    // Where `more` ids have room.
+    Id* room(std::size_t more) {
+        column_.reserve(number_ + more + slack);
+        return column_.data() + number_;
+    }
+    void finish(const Id* end) { number_ = static_cast<std::size_t>(end - column_.data()); }
+    void push(std::uint32_t id) {
+        *room(1) = static_cast<Id>(id);
+        ++number_;
+    }
+    void clear() { number_ = 0; }
+
+    std::size_t size() const { return number_; }
+    const Id* data() const { return column_.data(); }
+    Memory release() { return column_.release(std::exchange(number_, 0)); }
+
+  private:
+    Column<Id> column_;
+    std::size_t number_ = 0;
+};
+
+template <class Id>
+class WordIds final : public scanner::WordSink {
+  public:
+    explicit WordIds(const Rules& rules) : rules_(rules), encoder_(rules.merges, false) {}
+
+    Ids<Id> ids;
+    bool escaped = false;   // bytes that are not UTF-8 are surrogates in the words that come
+
+    void take(const scanner::Words& words) override {
+        reserve(words.number);
+        const scanner::Home home{reinterpret_cast<const byte*>(shorts_.data()), short_shift_};
+        const std::size_t shorts = rules_.functions.key_hash.of_batch(rules_.seed, words, home, batch_);
+        const std::size_t longs = words.number - shorts;
+        const std::size_t bytes = words.origin + words.starts[words.number - 1] - words.open;
+
+        Id* to = ids.room(bytes);
+        if (longs) look_ahead(words, longs);
+        std::size_t done = 0;
+        for (std::size_t index = 0; index < longs; ++index) {
+            const std::size_t before = batch_.longs[index] - index;
+            to = put_shorts(words, done, before, index, to);
+            to = put_long(long_words_[index], to);
+            done = before;
+        }
+        ids.finish(put_shorts(words, done, shorts, longs, to));
+    }
+
+  private:
+    static constexpr unsigned first_bits = 12, few_bits = 16, most_short_bits = 20, most_long_bits = 21;
+    static constexpr std::size_t most_arena_bytes = std::size_t{96} << 20;
+    static constexpr std::size_t longest_long = 1024;        // longer words hardly come again
+    static constexpr std::size_t inlined = 16 / sizeof(Id) - 1;
+
+    struct ShortSlot {
+        scanner::Key key;    // high is 0 in a free slot
+        Id ids[inlined];     // or, if there are more, the place of the record
+        Id number;
+        bool taken() const { return key.high != 0; }
+    };
+    static_assert(sizeof(ShortSlot) == 32, "Home counts on it");
+
+    struct LongSlot {
+        std::uint32_t tag;      // the top of the hash
+        std::uint32_t record;   // its place; 0 in a free slot
+        bool taken() const { return record != 0; }
+    };
+    struct LongWord {
+        const byte* word;
+        std::size_t length;
+        std::uint64_t hash;
+    };
+
+    // In the arena: the length of a word and the number of its ids, its bytes, and from the next multiple of eight its ids.
+    struct Record {
+        std::uint32_t length, number;
+    };
+    static constexpr std::size_t unit = 8;   // places count so many bytes
+    static std::size_t in_units(std::size_t bytes) { return (bytes + unit - 1) / unit; }
+    byte* at(std::uint32_t place) { return arena_.data() + unit * place; }
+
+    // ---- known words ----
+
+    Id* put_shorts(const scanner::Words& words, std::size_t first, std::size_t stop, std::size_t longs_before, Id* to) {
+        ShortSlot* const slots = shorts_.data();
+        for (std::size_t index = first; index < stop; ++index) {
+            const scanner::Key key = batch_.keys[index];
+            const ShortSlot* slot = slots + batch_.homes[index];
+            const bool home = ((slot->key.low ^ key.low) | (slot->key.high ^ key.high)) == 0;
+            if (__builtin_expect(!home, 0)) slot = find_or_enter(words, index, index + longs_before);
+            if (__builtin_expect(slot->number > inlined, 0)) {
+                to = put_record(slot, to);
+                continue;
+            }
+            std::memcpy(to, slot->ids, 16);   // what is too much is written over
+            to += slot->number;
+        }
+        return to;
+    }
+    __attribute__((noinline)) Id* put_record(const ShortSlot* slot, Id* to) {
+        std::uint32_t place;
+        std::memcpy(&place, slot->ids, sizeof place);
+        return put_ids(place, to);
+    }
+
+    // Hashes the long words and asks for the memory that they will be looked for in.
+    void look_ahead(const scanner::Words& words, std::size_t longs) {
+        for (std::size_t index = 0; index < longs; ++index) {
+            const std::size_t number = batch_.longs[index], length = words.length(number);
+            const byte* const word = words.text + words.start(number);
+            const std::uint64_t hash = length > longest_long ? 0 : scanner::hash_of_long(rules_.seed, word, length);
+            long_words_[index] = LongWord{word, length, hash};
+            __builtin_prefetch(longs_.data() + (hash >> long_shift_));
+        }
+        for (std::size_t index = 0; index < longs; ++index) {
+            const std::uint64_t hash = long_words_[index].hash;
+            const LongSlot home = longs_.data()[hash >> long_shift_];
+            if (!home.taken() || home.tag != hash >> 32) continue;
+            __builtin_prefetch(at(home.record));
+            __builtin_prefetch(at(home.record) + 64);
+        }
+    }
+
+    Id* put_long(const LongWord& word, Id* to) {
+        if (word.length > longest_long) return encode(word.word, word.length, to);
+        LongSlot* const slot = find(word);
+        if (slot->taken()) return put_ids(slot->record, to);
+
+        Id* const end = encode(word.word, word.length, to);
+        *slot = LongSlot{static_cast<std::uint32_t>(word.hash >> 32), keep(word.word, word.length, to, end)};
+        ++long_words_kept_;
+        return end;
+    }
+    Id* put_ids(std::uint32_t place, Id* to) {
+        const byte* const record = at(place);
+        Record head;
+        std::memcpy(&head, record, sizeof head);
+        const byte* const ids_of_word = record + unit * in_units(sizeof head + head.length);
+        for (std::size_t done = 0; done < head.number * sizeof(Id); done += 16)
+            std::memcpy(reinterpret_cast<byte*>(to) + done, ids_of_word + done, 16);
+        return to + head.number;
+    }
+
+    LongSlot* find(const LongWord& word) {
+        const std::size_t last = longs_.size() - 1;
+        const std::uint32_t tag = static_cast<std::uint32_t>(word.hash >> 32);
+        std::size_t index = word.hash >> long_shift_;
+        while (longs_[index].taken() && !(longs_[index].tag == tag && is_word(longs_[index].record, word)))
+            index = (index + 1) & last;
+        return longs_.data() + index;
+    }
+    bool is_word(std::uint32_t place, const LongWord& word) {
+        const byte* const record = at(place);
+        Record head;
+        std::memcpy(&head, record, sizeof head);
+        return head.length == word.length && std::memcmp(record + sizeof head, word.word, word.length) == 0;
+    }
+
+    // ---- new words ----
+
+    __attribute__((noinline)) const ShortSlot* find_or_enter(const scanner::Words& words, std::size_t index,
+                                                             std::size_t number) {
+        const scanner::Key key = batch_.keys[index];
+        const std::size_t last = shorts_.size() - 1;
+        std::size_t place = batch_.homes[index];
+        while (shorts_[place].taken() && (shorts_[place].key.low != key.low || shorts_[place].key.high != key.high))
+            place = (place + 1) & last;
+        ShortSlot& slot = shorts_[place];
+        if (slot.taken()) return &slot;
+
+        Id found[scanner::longest_short + Ids<Id>::slack] = {};
+        const byte* const word = words.text + words.start(number);
+        const std::size_t length = words.length(number);
+        const Id* const end = encode(word, length, found);
+        slot.key = key;
+        slot.number = static_cast<Id>(end - found);
+        ++short_words_;
+        if (slot.number <= inlined) {
+            std::memcpy(slot.ids, found, sizeof slot.ids);
+        } else {
+            const std::uint32_t record = keep(word, length, found, end);
+            std::memcpy(slot.ids, &record, sizeof record);
+        }
+        return &slot;
+    }
+
+    // Writes the ids of a word that no table knows.
+    Id* encode(const byte* word, std::size_t length, Id* to) {
+        if (escaped) {
+            unescape(word, length);
+            word = unescaped_.data();
+            length = unescaped_.size() - scanner::padding;
+        }
+        if (!rules_.whole.empty()) {
+            const auto found = rules_.whole.find(std::string(reinterpret_cast<const char*>(word), length));
+            if (found != rules_.whole.end()) {
+                *to = static_cast<Id>(found->second);
+                return to + 1;
+            }
+        }
+        const std::uint32_t* const ids_of_symbols = rules_.ids.data();
+        return encoder_.encode(word, length, word + length + scanner::padding, to,
+                               [=](std::uint32_t symbol) { return static_cast<Id>(ids_of_symbols[symbol]); });
+    }
+
+    // The bytes of a word in which 0x80 to 0xFF are the surrogates U+DC80 to U+DCFF, as Python has them.
+    void unescape(const byte* word, std::size_t length) {
+        unescaped_.clear();
+        for (std::size_t index = 0; index < length; ++index) {
+            const bool surrogate = word[index] == 0xED && index + 2 < length && word[index + 1] >= 0xA0;
+            if (!surrogate) {
+                unescaped_.push_back(word[index]);
+                continue;
+            }
+            unescaped_.push_back(static_cast<byte>((word[index + 1] & 3u) << 6 | (word[index + 2] & 0x3Fu)));
+            index += 2;
+        }
+        unescaped_.resize(unescaped_.size() + scanner::padding);
+    }
+
+    // A new record, behind all others.
+    std::uint32_t keep(const byte* word, std::size_t length, const Id* ids_of_word, const Id* end) {
+        const Record head{static_cast<std::uint32_t>(length), static_cast<std::uint32_t>(end - ids_of_word)};
+        const std::size_t bytes_of_ids = head.number * sizeof(Id);
+        const std::size_t place = arena_units_, ids_at = in_units(sizeof head + length);
+        arena_units_ += ids_at + in_units(bytes_of_ids);
+        arena_.reserve(unit * arena_units_ + scanner::padding);
+
+        byte* const record = arena_.data() + unit * place;
+        std::memcpy(record, &head, sizeof head);
+        std::memcpy(record + sizeof head, word, length);
+        std::memcpy(record + unit * ids_at, ids_of_word, bytes_of_ids);
+        return static_cast<std::uint32_t>(place);
+    }
+
+    // ---- room ----
+
+    // Room for so many more words of either kind, after beginning anew if the table is full.
+    void reserve(std::size_t more) {
+        const bool full = short_words_ + more > most_in(most_short_bits) || long_words_kept_ + more > most_in(most_long_bits) ||
+                          unit * arena_units_ > most_arena_bytes;
+        if (__builtin_expect(full, 0)) forget();
+        reserve(shorts_, short_shift_, short_words_ + more, [this](const ShortSlot& slot) {
+            return rules_.functions.key_hash.of_key(rules_.seed, slot.key);
+        });
+        reserve(longs_, long_shift_, long_words_kept_ + more,
+                [](const LongSlot& slot) { return std::uint64_t{slot.tag} << 32; });
+    }
+    // An index stays at most six tenths full.
+    static constexpr std::size_t most_in(unsigned bits) { return (std::size_t{1} << bits) / 10 * 6; }
+
+    // A slot's home is the top of its hash, so that an index is copied into a larger one from front to back.
+    template <class Slot, class HashOf>
+    static void reserve(Array<Slot>& slots, unsigned& shift, std::size_t words, HashOf hash_of) {
+        unsigned bits = 64 - shift;
+        while (words > most_in(bits)) ++bits;
+        if (bits == 64 - shift) return;
+        if (bits < few_bits) bits += 2;   // while it is small, it grows in fewer steps
+
+        shift = 64 - bits;
+        auto larger = Array<Slot>(std::size_t{1} << bits);
+        for (const Slot& slot : slots) {
+            if (!slot.taken()) continue;
+            std::size_t index = hash_of(slot) >> shift;
+            while (larger[index].taken()) index = (index + 1) & (larger.size() - 1);
+            larger[index] = slot;
+        }
+        slots = std::move(larger);
+    }
+    void forget() {
+        shorts_ = Array<ShortSlot>(std::size_t{1} << first_bits);
+        longs_ = Array<LongSlot>(std::size_t{1} << first_bits);
+        short_shift_ = long_shift_ = 64 - first_bits;
+        short_words_ = long_words_kept_ = 0;
+        arena_units_ = 1;
+    }
+
+    const Rules& rules_;
+    flat::Encoder encoder_;
+    Array<ShortSlot> shorts_ = Array<ShortSlot>(std::size_t{1} << first_bits);   // a power of two, as of the longs
+    Array<LongSlot> longs_ = Array<LongSlot>(std::size_t{1} << first_bits);
+    unsigned short_shift_ = 64 - first_bits, long_shift_ = 64 - first_bits;
+    std::size_t short_words_ = 0, long_words_kept_ = 0;
+    Column<byte> arena_;
+    std::size_t arena_units_ = 1;   // the place 0 is nobody's
+    scanner::Batch batch_;
+    LongWord long_words_[scanner::Batch::size];
+    std::vector<byte> unescaped_;
+};
+
+}  // namespace encoder
