@@ -7,6 +7,8 @@ from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from harness.common.data_card import DataConfig
+
 
 @dataclass
 class VariantConfig:
@@ -40,27 +42,6 @@ class CountingConfig:
     engine: str | None = None
     memory: str | None = None
     params: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class DataConfig:
-    """A corpus: conf/data/NAME.yaml; its facts are those of the whole file, counted with its
-    special tokens.
-    """
-
-    name: str = MISSING
-    about: str = ""
-    language: str = ""
-    licence: str = ""
-    path: Any = None
-    column: str | None = None
-    bytes: str | None = None
-    skip: str | None = None
-    documents: int | None = None
-    vocab_size: int = 10_000
-    special_tokens: list[str] = field(default_factory=lambda: ["<|endoftext|>"])
-    source: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass

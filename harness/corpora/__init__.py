@@ -4,7 +4,7 @@ A card (conf/data/NAME.yaml) gives a corpus its source and facts. The checksum o
 wherever the file is. A run downloads nothing; `python -m harness.corpora fetch NAME` does.
 
 In: a card of conf/data/, or what data.path names. Out: a CorpusFile: path, digest, size, and where
-its members are.
+its members are; or the documents themselves, one after another.
 """
 
 from __future__ import annotations

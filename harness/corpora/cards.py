@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import files, registry
+from harness.common.data_card import DataConfig
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.files import CorpusFile, digest_of, entry
 
@@ -64,9 +65,6 @@ def card_of(name: str) -> Card:
 
 def complete(name: str, partial: Card) -> Card:
     """A card with defaults for the keys that it omits. Raises Refusal for an invalid source."""
-    # late: Hydra is slow to import, and counting needs none
-    from harness.common.configuration import DataConfig
-
     card = {**dataclasses.asdict(DataConfig()), "name": name, **partial}
     check_source(card)
     return card

@@ -1,0 +1,169 @@
+"""The texts that commands take without a configuration: by a data set's name, or by a path of
+whatever data.path takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import IO, Any
+
+import msgspec
+
+from harness.common.console import Advance, bar
+from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.registry import unknown
+from harness.common.units import bytes_text
+from harness.corpora import prepare
+from harness.corpora.cards import card_of
+from harness.corpora.files import CorpusFile, check_readable
+from harness.corpora.local import documents_in, members_of, name_of, separator_of
+
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+SLICE = ("bytes", "skip", "documents")
+
+
+def text(
+    source: Source, settings: Sequence[str] = (), special_tokens: Sequence[str] | None = None
+) -> CorpusFile:
+    """The one plain file of a data set or of a path, as `python -m harness` reads it.
+
+    `settings` are data.NAME=VALUE. Several documents are joined by the first of the special tokens,
+    by default those of the card. Raises Refusal for a table of words, and as `prepare` does.
+    """
+    return text_of(card_named(source, settings), special_tokens)
+
+
+def text_of(card: Mapping[str, Any], special_tokens: Sequence[str] | None = None) -> CorpusFile:
+    file = prepare(card, card["special_tokens"] if special_tokens is None else special_tokens)
+    if file.table:
+        raise Refusal(f"{file.name} is a table of words, not a text; pass a text")
+    return file
+
+
+def card_named(source: Source, settings: Sequence[str] = ()) -> dict[str, Any]:
+    """The card of a data set, or of files; an existing file of a data set's name wins."""
+    path = os.fspath(source) if isinstance(source, str | os.PathLike) else list(map(str, source))
+    is_name = (
+        isinstance(path, str) and re.fullmatch(r"\w[\w-]*", path) and not os.path.lexists(path)
+    )
+    card = dict(card_of(str(path))) if is_name else {**card_of("file"), "path": path}
+    for setting in settings:
+        change(card, setting)
+    return card
+
+
+def change(card: dict[str, Any], setting: str) -> None:
+    """Set a key of a card by data.NAME=VALUE, as on the command line of `python -m harness`."""
+    key, equals, value = setting.partition("=")
+    group, _, name = key.partition(".")
+    *above, last = name.split(".")
+    part: Any = card
+    for step in above:
+        part = part.get(step) if isinstance(part, Mapping) else None
+
+    if not equals or group != "data" or not isinstance(part, dict) or last not in part:
+        names = [f"data.{name}" for name in ("path", "column", *SLICE, "special_tokens")]
+        raise Refusal(
+            f"--set {setting!r} is not a setting of a text; {unknown('setting', key, names)}"
+        )
+    try:
+        part[last] = msgspec.yaml.decode(value.encode())
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise Refusal(f"--set {setting!r}: {value!r} is not a value; quote it") from error
+
+
+class Documents:
+    """The documents of a text, one after another, each as blocks of bytes, read as they are asked
+    for.
+
+    A row is a document, and so is a file without rows. `size` is 0 if it is unknown; `done` counts
+    what was read, of compressed files in their own bytes.
+    """
+
+    def __init__(self, name: str, size: int, members: Sequence[Any], column: str | None) -> None:
+        self.name, self.size, self.members, self.column = name, size, members, column
+        self.done = 0
+        self.show: Advance = lambda _: None
+        self.started = time.monotonic()
+
+    def __iter__(self) -> Iterator[Iterator[bytes]]:
+        for member in self.members:
+            before = self.done
+            with opened(member) as file:
+                for document in documents_in(member, file, self.column):
+                    yield self.counted(document, file, before)
+
+    def counted(self, document: Iterator[bytes], file: IO[bytes], before: int) -> Iterator[bytes]:
+        is_seekable = file.seekable()
+        try:
+            for block in document:
+                yield block
+                self.done = before + file.tell() if is_seekable else self.done + len(block)
+                self.show(self.done)
+        except OSError as error:
+            raise Refusal(
+                f"cannot read {self.name} ({reason(error)}); make it readable", UNMEASURED
+            ) from error
+
+    def speed(self) -> str:
+        """Bytes a second since it was opened."""
+        seconds = max(time.monotonic() - self.started, 1e-9)
+        return f"{bytes_text(int(self.done / seconds))}/s"
+
+
+def blocks(file: CorpusFile) -> Iterator[bytes]:
+    """A plain text in blocks. Raises Refusal if it cannot be read."""
+    return chain.from_iterable(Documents(file.name, file.bytes, [file.path], None))
+
+
+@contextlib.contextmanager
+def documents(
+    source: Source, settings: Sequence[str] = (), *, progress: bool = False
+) -> Iterator[Documents]:
+    """The documents of a data set or of a path, with a bar if `progress` is true.
+
+    Nothing is copied, and memory is that of a block or of a row. Raises Refusal as `text` does.
+    """
+    found = found_documents(card_named(source, settings))
+    with (
+        bar(f"encoding {found.name}", found.size, "bytes")
+        if progress
+        else contextlib.nullcontext() as show
+    ):
+        if show is not None:
+            found.show = show
+        yield found
+
+
+def found_documents(card: Mapping[str, Any]) -> Documents:
+    path, column = card["path"], card["column"]
+    if path is None or any(card[key] is not None for key in SLICE):
+        file = text_of(card)
+        return Documents(file.name, file.bytes, [file.path], None)
+    if path == "-":
+        return Documents("stdin", 0, [path], None)
+
+    members = members_of(path)
+    for member in members:
+        check_readable(member)
+    separator_of(path, members, column, ["any"])  # refuses a column of plain text
+    size = sum(member.stat().st_size for member in members)
+    return Documents(name_of(path, members), size, members, column)
+
+
+@contextlib.contextmanager
+def opened(member: Any) -> Iterator[IO[bytes]]:
+    """A file, or standard input, which is nobody's to close."""
+    if member != "-":
+        with member.open("rb") as file:
+            yield file
+        return
+    if sys.stdin is None or sys.stdin.isatty():
+        raise Refusal("- reads standard input, and nothing is piped into it; run COMMAND | ...")
+    yield sys.stdin.buffer
