@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, 
 from harness.common.registry import parse_bytes, parse_vocab_size
 from harness.common.sheet import Sheet, print_sheets
 from harness.common.units import count_text
-from harness.corpora import CorpusFile
+from harness.corpora.texts import blocks, text
 from harness.tokenizers import check
 from harness.tokenizers.folder import FILES_OF, check_free, check_place, save
-from harness.tokenizers.model import Tokenizer, blocks_of, ids_in_array, joined, load
+from harness.tokenizers.model import Tokenizer, ids_in_array, load
+from harness.tokenizers.plain import decoded
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
 
 __all__ = ["Tokenizer", "load", "main", "train", "train_new_from_iterator"]
@@ -29,7 +31,7 @@ EPILOG = """\
 examples:
   python -m harness.tokenizer train book.txt --vocab-size 32k --save my_tokenizer
   python -m harness.tokenizer cut my_tokenizer --vocab-size 8k,16k --output smaller
-  python -m harness.tokenizer encode my_tokenizer --data book.txt --output ids.npy
+  python -m harness.tokenizer encode my_tokenizer --data texts/ --output ids.bin --threads 4
   python -m harness.tokenizer decode my_tokenizer "1 2 3"
   python -m harness.tokenizer convert my_tokenizer --to huggingface --output elsewhere
   python -m harness.tokenizer convert cl100k_base.tiktoken --pattern gpt4 \\
@@ -108,8 +110,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_data(command, "a data set or a file instead of TEXT", action="store")
     _add_ordinary(command)
     command.add_argument(
-        "--output", metavar="FILE", type=Path, help="write a NumPy array there (.npy)"
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="where to write them: a NumPy array (.npy), or the bare numbers (.bin) with a .json",
     )
+    command.add_argument("--overwrite", action="store_true", help="replace that file")
+    command.add_argument("--threads", metavar="N", type=int, default=1)
+    about = "put the first special token between two documents: rows, or files without rows"
+    command.add_argument("--separator", action="store_true", help=about)
 
     command = _add(commands, _decode, "decode", "write the bytes of ids")
     command.add_argument(
@@ -242,26 +251,24 @@ def _cut(options: argparse.Namespace) -> None:
         check_free(folder, options.overwrite)
     for folder, cut in smaller.items():
         save_and_report(cut, folder)
-        for text, old in tokenizer.special_tokens.items():
-            if (number := cut.special_tokens[text]) != old:
-                tell(f"special token {text!r} has id {number}, not {old}")
+        for token, old in tokenizer.special_tokens.items():
+            if (number := cut.special_tokens[token]) != old:
+                tell(f"special token {token!r} has id {number}, not {old}")
 
 
 def _unused(options: argparse.Namespace) -> int:
     tokenizer = load(options.given)
-    texts = [_data(data, options.set) for data in options.data or ()]
-    blocks = (block for text in texts for block in blocks_of(text.path))
-    findings = check.unused(
-        tokenizer, blocks if texts else None, special_tokens=options.special_tokens
-    )
-    sheets = check.unused_sheets(findings, len(tokenizer), with_text=bool(texts))
+    files = [text(data, options.set) for data in options.data or ()]
+    parts = chain.from_iterable(map(blocks, files)) if files else None
+    findings = check.unused(tokenizer, parts, special_tokens=options.special_tokens)
+    sheets = check.unused_sheets(findings, len(tokenizer), with_text=bool(files))
     _report(options, [finding.record() for finding in findings], sheets)
     return MISMATCH if {finding.kind for finding in findings} & set(options.fail_on or ()) else OK
 
 
 def _encode(options: argparse.Namespace) -> None:
     if options.data is not None and options.output is None:
-        raise Refusal("--data writes its ids to a file; add --output FILE.npy")
+        raise Refusal("--data writes its ids to a file; add --output FILE.npy or FILE.bin")
     if (options.text is None) == (options.data is None) or (options.data is None) != (
         options.output is None
     ):
@@ -270,15 +277,21 @@ def _encode(options: argparse.Namespace) -> None:
         )
     tokenizer = load(options.given)
     if options.data is None:
-        text = sys.stdin.buffer.read() if options.text == "-" else options.text
-        ids = tokenizer.encode(text, special_tokens=options.special_tokens)
+        content = sys.stdin.buffer.read() if options.text == "-" else options.text
+        ids = tokenizer.encode(content, special_tokens=options.special_tokens)
         tell(" ".join(map(str, ids)))
         return
-    file = _data(options.data, options.set)
-    with bar(f"encoding {file.name}", file.bytes, "bytes") as show:
-        array = tokenizer.encode_file(
-            file.path, options.output, special_tokens=options.special_tokens, on_progress=show
-        )
+
+    array = tokenizer.encode_file(
+        options.data,
+        options.output,
+        settings=options.set,
+        threads=options.threads,
+        separator=options.separator,
+        special_tokens=options.special_tokens,
+        overwrite=options.overwrite,
+        progress=True,
+    )
     tell(f"{options.output}: {count_text(len(array))} ids, {array.dtype}")
 
 
@@ -320,14 +333,14 @@ def _convert(options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> int:
     size = parse_bytes(options.size, "--size")
     tokenizer = load(options.given)
-    texts = [_data(data, options.set) for data in options.data or ()]
-    named = [(text.name, blocks_of(text.path)) for text in texts]
-    if not texts:
+    files = [text(data, options.set) for data in options.data or ()]
+    named = [(file.name, blocks(file)) for file in files]
+    if not files:
         mixed = check.mixed_parts(options.seed, size, [*tokenizer.special_tokens])
         named = [(f"mixed text (seed {options.seed})", mixed)]
-    parts = ((name, text) for name, blocks in named for text in joined(blocks))
+    parts = ((name, part) for name, bytes_of_name in named for part in decoded(bytes_of_name))
     with bar(
-        f"checking {options.given}", sum(text.bytes for text in texts) or size, "bytes"
+        f"checking {options.given}", sum(file.bytes for file in files) or size, "bytes"
     ) as show:
         verdicts, notes = check.check(tokenizer, Path(options.given), parts, check.ENGINES, show)
     caption = f"{options.given}: {count_text(len(tokenizer))} tokens"
@@ -343,13 +356,12 @@ def _check(options: argparse.Namespace) -> int:
 def _stats(options: argparse.Namespace) -> None:
     tokenizers = {name: load(name) for name in options.given}
     figures = []
-    for text in [_data(data, options.set) for data in options.data]:
+    for file in [text(data, options.set) for data in options.data]:
         for name, tokenizer in tokenizers.items():
-            with bar(f"{name} on {text.name}", text.bytes, "bytes") as show:
-                blocks = blocks_of(text.path)
+            with bar(f"{name} on {file.name}", file.bytes, "bytes") as show:
                 special = options.special_tokens
                 row = check.figures_of(
-                    name, tokenizer, text.name, blocks, show, special_tokens=special
+                    name, tokenizer, file.name, blocks(file), show, special_tokens=special
                 )
                 figures.append(row)
     _report(options, [row._asdict() for row in figures], [check.figures_sheet(figures)])
@@ -362,16 +374,6 @@ def _report(
         tell(json.dumps(records, indent=1))
     else:
         print_sheets(sheets)
-
-
-def _data(data: str, overrides: Sequence[str]) -> CorpusFile:
-    """The text that --data names, as python -m harness reads it."""
-    from harness.runs.plan import only_cell
-
-    file = only_cell(data, overrides)[0].reading.file
-    if file.table:
-        raise Refusal(f"{file.name} is a table of words, not a text; pass a text")
-    return file
 
 
 if __name__ == "__main__":

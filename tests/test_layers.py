@@ -48,7 +48,7 @@ TOKENS = {
     "common": 8_340,
     "measure": 10_020,
     "corpora": 16_760,
-    "tokenizers": 15_000,
+    "tokenizers": 16_700,
     "proof": 14_480,
     "records": 5_750,
     "runs": 14_820,
@@ -68,9 +68,9 @@ or more, and how many names of types may be defined in more than one module.
 """
 LONG_BODY = 15
 LONGEST_STAGE = 150
-PARTS = ("variants.counting.parts", "variants.counting.patterns")
-"""No variants and no counters: where a text may be cut, the words between two cuts, and what a
-pattern consists of.
+PARTS = ("variants.counting.parts", "variants.counting.patterns", "variants.encoding")
+"""No variants and no counters: where a text may be cut, the words between two cuts, what a pattern
+consists of, and the compiled encoder.
 """
 
 

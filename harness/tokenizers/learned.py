@@ -4,7 +4,9 @@ pre-token.
 
 from __future__ import annotations
 
+import hashlib
 import heapq
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
@@ -43,6 +45,13 @@ class Learned(NamedTuple):
         """
         special = set(self.special_tokens.values())
         return {token: number for number, token in self.vocab.items() if number not in special}
+
+    def sha256(self) -> str:
+        """The digest of all that decides a text's ids."""
+        vocab = [(number, token.hex()) for number, token in sorted(self.vocab.items())]
+        merges = [(left.hex(), right.hex()) for left, right in self.merges]
+        content = [vocab, merges, self.special_tokens, self.pattern, self.ignore_merges]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def pattern_name(pattern: str | None) -> str | None:

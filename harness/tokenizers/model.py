@@ -1,41 +1,29 @@
-"""A tokenizer at work in plain Python: encode by merge rank, decode, save, cut.
-
-Encoding splits at special tokens, the longest first, then by the pattern, and merges each pre-token
-by rank. Any bytes decode to themselves. Text goes through in windows, so memory stays bounded, and
-encoded pre-tokens are cached.
-"""
+"""A tokenizer at work: encode, decode, save, cut. Any bytes decode to themselves."""
 
 from __future__ import annotations
 
-import codecs
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import regex
-
+from harness.common.console import say
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import whole_file
+from harness.common.registry import at_least
 from harness.common.units import count_text, counted_text
+from harness.corpora.texts import Source, documents
 from harness.tokenizers import folder as folders
-from harness.tokenizers import forms, learned
-from harness.tokenizers.learned import BYTES, Learned, join, pattern_name
-from variants.contract import GPT2_PATTERN, Merge, Pair
-from variants.counting import patterns
+from harness.tokenizers import forms, learned, plain
+from harness.tokenizers.encoding import Encoder, encoder_of
+from harness.tokenizers.learned import Learned, check_ids, pattern_name
+from harness.tokenizers.plain import as_bytes, lone_surrogate
+from harness.tokenizers.writing import check_output, write_ids
+from variants.contract import GPT2_PATTERN, Merge
 
 if TYPE_CHECKING:
     import numpy as np
 
 Progress = Callable[[int], None]
-WORDS_CACHED = 1 << 17
-LONGEST_CACHED = 64
-# characters that are encoded at a time; a document without a safe cut is encoded whole
-WINDOW = 1 << 20
-BLOCK = 1 << 20
-NO_SPECIAL = re.compile("(?!)")
-AFTER_LINE_END, BEFORE_BLANK = regex.compile(r"(?r)(?<=\n)"), regex.compile(r"(?r)(?<=\S)(?= )")
 
 
 class Tokenizer:
@@ -53,24 +41,12 @@ class Tokenizer:
         self.learned = learned
         self.vocab, self.merges, self.special_tokens, self.pattern, self.ignore_merges, _ = learned
         self.origin = dict(origin or {})
+        self._pattern = plain.compiled_pattern(self.pattern)
         try:
-            self._compiled = None if self.pattern is None else regex.compile(self.pattern)
-        except (regex.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
-            raise Refusal(
-                f"pattern {self.pattern!r} is not a regular expression: {error}"
-            ) from error
-        self._cut = last_cut_of(self.pattern)
-        ids = learned.token_ids()
-        self._byte_ids = [ids[byte] for byte in BYTES]
-        self._ranks: dict[Pair, int] = {}
-        for rank, (left, right) in enumerate(self.merges):
-            self._ranks.setdefault((ids[left], ids[right]), rank)
-        self._made = [ids[left + right] for left, right in self.merges]
-        self._whole = ids if self.ignore_merges else {}
-        longest_first = sorted(self.special_tokens, key=len, reverse=True)
-        self._special = re.compile("|".join(map(re.escape, longest_first)) or NO_SPECIAL)
-        self._longest_special = max(map(len, longest_first), default=0)
-        self._cache: dict[str, list[int]] = {}
+            check_ids(learned)
+        except ValueError as error:
+            raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
+        self._encoders: dict[bool, tuple[Encoder, str]] = {}
 
     @classmethod
     def from_vocab(
@@ -110,12 +86,47 @@ class Tokenizer:
         size, merges = count_text(len(self)), count_text(len(self.merges))
         return f"<Tokenizer: {size} tokens, {merges} merges, {special}, pattern {pattern}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tokenizer, (self.learned, self.origin)
+
+    def encoder(self, special_tokens: bool = True) -> Encoder:
+        """The compiled encoder, or the plain one if it cannot be compiled; see `why_plain`."""
+        if special_tokens not in self._encoders:
+            self._encoders[special_tokens] = encoder_of(self.learned, special_tokens)
+        return self._encoders[special_tokens][0]
+
+    @property
+    def why_plain(self) -> str:
+        """Why it encodes in plain Python, some hundred times slower; nothing if it is compiled."""
+        self.encoder()
+        return self._encoders[True][1]
+
     def encode(self, text: str | bytes, *, special_tokens: bool = True) -> list[int]:
         """The ids of a text, or of any bytes. Raises Refusal for a text with lone surrogates.
 
         With `special_tokens=False`, as for text of strangers, `<|endoftext|>` is ordinary text.
         """
-        return list(self.encode_iterable([text], special_tokens=special_tokens))
+        try:
+            return self.encoder(special_tokens).encode(text)
+        except UnicodeEncodeError as error:
+            raise lone_surrogate(error) from error
+
+    def encode_to_numpy(
+        self, text: str | bytes, *, threads: int = 1, special_tokens: bool = True
+    ) -> np.ndarray[Any, Any]:
+        """The same as an array: uint16 if all ids of the vocabulary fit, else uint32."""
+        return self.encode_batch([text], threads=threads, special_tokens=special_tokens)[0]
+
+    def encode_batch(
+        self, texts: Iterable[str | bytes], *, threads: int = 1, special_tokens: bool = True
+    ) -> list[np.ndarray[Any, Any]]:
+        """The ids of each of some texts as an array; no token spans two of them."""
+        import numpy as np
+
+        at_least("threads", threads)
+        encoder = self.encoder(special_tokens)
+        arrays = encoder.arrays(list(map(as_bytes, texts)), threads)
+        return [np.frombuffer(ids, encoder.type_code) for ids in arrays]
 
     def encode_iterable(
         self, texts: Iterable[str | bytes], *, special_tokens: bool = True
@@ -124,48 +135,57 @@ class Tokenizer:
         they are divided.
 
         Memory is bounded by the longest document, and with every pattern here but `document` and
-        `bytes` by a window of a million characters. Raises Refusal, when it gets there, for a part
-        with lone surrogates.
+        `bytes` by a window of a million bytes. Raises Refusal, when it gets there, for a part with
+        lone surrogates.
         """
-        return chain.from_iterable(self._batches(joined(texts), special_tokens))
+        encoder = self.encoder(special_tokens)
+        return chain.from_iterable(encoder.batches(map(as_bytes, texts)))
 
     def encode_file(
         self,
-        path: Path | str,
+        source: Source,
         output: Path | str,
         *,
+        settings: Sequence[str] = (),
+        threads: int = 1,
+        separator: bool = False,
         special_tokens: bool = True,
-        on_progress: Progress = lambda _: None,
+        overwrite: bool = False,
+        progress: bool = False,
     ) -> np.ndarray[Any, Any]:
-        """Write the ids of a file's bytes as a NumPy array (.npy): uint16 if all ids fit, else
-        uint32.
+        """Write the ids of texts: uint16 if all ids of the vocabulary fit, else uint32.
+
+        `source` is what `train` reads: a data set, files, a folder, a pattern, `-`; a row is a
+        document, and so is a file without rows. `settings` are those of --set, such as
+        `data.column=body`. `output` is a NumPy array (.npy), or the bare numbers (.bin) with their
+        dtype, their count and the place of each document in the .json beside them. With `separator`
+        the first special token comes between two documents.
 
         The file is written as ids come, whole or not at all, and the array is mapped from it;
-        memory is bounded as in `encode_iterable`. `on_progress` gets the bytes read so far. Raises
-        Refusal if a file cannot be read or written.
+        memory is bounded as in `encode_iterable`. Raises Refusal if a file cannot be read or
+        written, or exists unless `overwrite` is true.
         """
-        import numpy as np  # only here: nothing else about a tokenizer needs it
+        output = Path(output)
+        at_least("threads", threads)
+        check_output(output, overwrite)
+        if separator and not self.special_tokens:
+            raise Refusal("this tokenizer has no special token; leave the separator out")
 
-        dtype = np.dtype("uint16" if max(self.vocab) < 1 << 16 else "uint32")
-        header = {
-            "descr": np.lib.format.dtype_to_descr(dtype),
-            "fortran_order": False,
-            "shape": (0,),
-        }
-        with (
-            whole_file(Path(output), "choose another place for the ids", UNMEASURED) as part,
-            part.open("wb") as file,
-        ):
-            np.lib.format.write_array_header_1_0(file, header)
-            start, number = file.tell(), 0
-            texts = joined(blocks_of(Path(path), on_progress))
-            for ids in self._batches(texts, special_tokens):
-                file.write(np.array(ids, dtype).tobytes())
-                number += len(ids)
-            file.seek(0)
-            np.lib.format.write_array_header_1_0(file, {**header, "shape": (number,)})
-            assert file.tell() == start  # NumPy leaves room in its header for a length that grows
-        return np.load(output, mmap_mode="r") if number else np.empty(0, dtype)
+        first = next(iter(self.special_tokens.values())) if separator else None
+        encoder = self.encoder(special_tokens)
+        with documents(source, settings, progress=progress) as found:
+            array = write_ids(
+                encoder,
+                found,
+                output,
+                threads=threads,
+                separator=first,
+                tokenizer_sha256=self.learned.sha256(),
+            )
+            if self.why_plain:
+                speed = f"encoded in plain Python at {found.speed()}"
+                say(f"{speed}: {self.why_plain}")
+        return array
 
     def decode(self, ids: Iterable[int]) -> bytes:
         """The bytes of some ids. Raises Refusal for an id that is not in the vocabulary."""
@@ -230,69 +250,9 @@ class Tokenizer:
         source = {"cut_from": {"vocab_size": len(self), "merges": len(self.merges)}}
         return Tokenizer(smaller, {**self.origin, **source})
 
-    def _batches(self, texts: Iterable[str], special_tokens: bool) -> Iterator[list[int]]:
-        """The ids of the texts joined. What later text could change waits for it."""
-        specials, longest = self._special, self._longest_special
-        if not special_tokens:
-            specials, longest = NO_SPECIAL, 0
-        waiting, enough = "", WINDOW
-        for text in chain(texts, [None]):
-            waiting += text or ""
-            if text is not None and len(waiting) < enough:
-                continue
-            # A special token that begins behind `sure` could still become a longer one.
-            start, end = 0, len(waiting)
-            sure = end if text is None else end - max(longest - 1, 0)
-            for special in specials.finditer(waiting):
-                if special.start() >= sure:
-                    break
-                yield self._plain(waiting[start : special.start()])
-                yield [self.special_tokens[special[0]]]
-                start = special.end()
-            if text is not None:
-                cut = None if self._cut is None else self._cut.search(waiting, start + 1, sure)
-                end = start if cut is None else cut.start()
-            yield self._plain(waiting[start:end])
-            waiting = waiting[end:]
-            # If nothing could be cut, looking after each part would cost the square of the length.
-            enough = max(WINDOW, 2 * len(waiting))
-
-    def _plain(self, stretch: str) -> list[int]:
-        """The ids of text without special tokens."""
-        ids: list[int] = []
-        for piece in self.pieces(stretch):
-            ids += self._cache.get(piece) or self._merged(piece)
-        return ids
-
     def pieces(self, stretch: str) -> Sequence[str]:
-        """The pre-tokens, and between them what the pattern passes over, so that nothing is
-        lost.
-        """
-        if self._compiled is None:
-            return [stretch]
-        # findall gives matches in order
-        if not (self._compiled.groups or self._compiled.flags & regex.REVERSE):
-            matches: list[str] = self._compiled.findall(stretch)
-            if sum(map(len, matches)) == len(stretch):
-                return matches
-        # Sorted, because a pattern may say (?r) and be matched from the end.
-        spans = sorted(match.span() for match in self._compiled.finditer(stretch))
-        pieces, end = [], 0
-        for start, stop in [*spans, (len(stretch), len(stretch))]:
-            pieces += [stretch[end:start], stretch[start:stop]]
-            end = stop
-        return pieces
-
-    def _merged(self, piece: str) -> list[int]:
-        """The ids of one pre-token, cached if it is short; those that come first recur most."""
-        content = piece.encode(errors="surrogateescape")
-        if content in self._whole:
-            ids = [self._whole[content]]
-        else:
-            ids = join([self._byte_ids[byte] for byte in content], self._ranks.get, self._made)
-        if len(piece) <= LONGEST_CACHED and len(self._cache) < WORDS_CACHED:
-            self._cache[piece] = ids
-        return ids
+        """The pre-tokens, and between them what the pattern passes over."""
+        return plain.pieces(self._pattern, stretch)
 
 
 def load(
@@ -309,22 +269,6 @@ def load(
     missing, damaged, of no form, or does not fit the others.
     """
     return Tokenizer(*folders.read_tokenizer(path, pattern, special_tokens))
-
-
-def last_cut_of(pattern: str | None) -> regex.Pattern[str] | None:
-    r"""What finds the last place to cut a text at, if this pattern splits it; None if no safe cut
-    is known.
-
-    A cut after a line end is safe if no match goes past one. A cut before a blank that follows no
-    white space is safe for the family of GPT-2's pattern: each alternative takes white space at its
-    very beginning, or nothing but white space, or line ends at its end, so no match has the blank
-    in its middle; and what looks ahead for white space, `\s+(?!\S)` and `\s+$`, sees the character
-    before the blank.
-    """
-    slots = patterns.slots_of(pattern)
-    if slots is not None and (slots.lines or slots.split in (patterns.LINE, patterns.SUPERBPE)):
-        return AFTER_LINE_END
-    return BEFORE_BLANK if slots is not None and slots.split == patterns.FAMILY else None
 
 
 def ids_in_array(path: Path) -> np.ndarray[Any, Any]:
@@ -345,46 +289,3 @@ def ids_in_array(path: Path) -> np.ndarray[Any, Any]:
         kind = f"an array of {array.dtype} with {counted_text(array.ndim, 'dimension')}"
         raise Refusal(f"{path} is {kind}, not a list of ids; {what}")
     return array
-
-
-# Text: bytes that are not UTF-8 are lone surrogates in it, as in Python's own arguments
-
-
-def _bytes(text: str | bytes) -> bytes:
-    if isinstance(text, bytes | bytearray | memoryview):
-        return bytes(text)
-    if not isinstance(text, str):
-        raise TypeError(f"a text is str or bytes, not {type(text).__name__}")
-    try:
-        return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError as error:
-        raise Refusal(
-            f"character {error.start} of the text is a lone surrogate, not UTF-8; remove it"
-        ) from error
-
-
-def joined(parts: Iterable[str | bytes]) -> Iterator[str]:
-    """The parts as texts, in windows; a character whose bytes are divided between two is put
-    together.
-    """
-    windows = (
-        part[start : start + WINDOW]
-        for part in map(_bytes, parts)
-        for start in range(0, len(part), WINDOW)
-    )
-    return codecs.iterdecode(windows, "utf-8", "surrogateescape")
-
-
-def blocks_of(path: Path, on_progress: Progress = lambda _: None) -> Iterator[bytes]:
-    """A file in blocks. Raises Refusal if it cannot be read."""
-    done = 0
-    try:
-        with path.open("rb") as file:
-            while block := file.read(BLOCK):
-                yield block
-                done += len(block)
-                on_progress(done)
-    except OSError as error:
-        raise Refusal(
-            f"cannot read {path} ({reason(error)}); pass a file that can be read", UNMEASURED
-        ) from error

@@ -8,16 +8,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from harness import corpora
 from harness.common import registry
 from harness.common.console import bar
 from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.registry import at_least, one_of
 from harness.common.units import counted_text
-from harness.corpora.cards import card_of
+from harness.corpora.texts import text
 from harness.tokenizers.forms import tokenizer_in
 from harness.tokenizers.learned import (
     BYTES,
@@ -197,12 +195,7 @@ def paths_in(source: Any) -> list[str] | None:
 
 
 def counted_file(paths: list[str], corpus: Corpus, threads: int, progress: bool) -> Counted:
-    path = paths[0] if len(paths) == 1 else paths
-    is_card = isinstance(path, str) and path in registry.cards("data") and not Path(path).exists()
-    card = card_of(paths[0]) if is_card else {**card_of("file"), "path": path}
-    file = corpora.prepare(card, corpus.special_tokens)
-    if file.table:
-        raise Refusal(f"{file.name} is a table of words; pass its counts as a mapping")
+    file = text(paths if len(paths) > 1 else paths[0], (), corpus.special_tokens)
     reading = Corpus(str(file.path), corpus.special_tokens, corpus.pattern, corpus.errors)
     counter = registry.default_counter()
     with showing(f"counting {file.name}", file.bytes, "bytes", progress) as meter:

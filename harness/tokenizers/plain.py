@@ -1,0 +1,187 @@
+"""The plain encoder: what a text's ids are by definition, in Python.
+
+A text is split at special tokens, the longest first, then by the pattern, and each pre-token is
+merged by rank. Bytes that are not UTF-8 are lone surrogates in it, as in Python's own arguments.
+Text goes through in windows, so memory stays bounded, and encoded pre-tokens are cached.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Literal
+
+import regex
+
+from harness.common.errors import Refusal
+from harness.tokenizers.learned import BYTES, Learned, join
+from variants.contract import Pair
+from variants.counting import patterns
+
+WORDS_CACHED = 1 << 17
+LONGEST_CACHED = 64
+# characters that are encoded at a time; a document without a safe cut is encoded whole
+WINDOW = 1 << 20
+NO_SPECIAL = re.compile("(?!)")
+AFTER_LINE_END, BEFORE_BLANK = regex.compile(r"(?r)(?<=\n)"), regex.compile(r"(?r)(?<=\S)(?= )")
+
+
+class PlainEncoder:
+    """A tokenizer's encoder. Raises Refusal for a pattern that is not a regular expression, and for
+    a token without an id.
+    """
+
+    def __init__(self, learned: Learned, special_tokens: bool = True) -> None:
+        self.pattern = compiled_pattern(learned.pattern)
+        self.last_cut = last_cut_of(learned.pattern)
+        self.type_code: Literal["H", "I"] = "H" if max(learned.vocab) < 1 << 16 else "I"
+
+        ids = learned.token_ids()
+        self.byte_ids = [ids[byte] for byte in BYTES]
+        self.made = [ids[left + right] for left, right in learned.merges]
+        self.whole = ids if learned.ignore_merges else {}
+        self.ranks: dict[Pair, int] = {}
+        for rank, (left, right) in enumerate(learned.merges):
+            self.ranks.setdefault((ids[left], ids[right]), rank)
+
+        self.special_ids = learned.special_tokens if special_tokens else {}
+        longest_first = sorted(self.special_ids, key=len, reverse=True)
+        self.special = re.compile("|".join(map(re.escape, longest_first)) or NO_SPECIAL)
+        self.longest_special = max(map(len, longest_first), default=0)
+        self.cache: dict[str, list[int]] = {}
+
+    def encode(self, text: str | bytes) -> list[int]:
+        """The ids of a whole text."""
+        return list(chain.from_iterable(self.batches([as_bytes(text)])))
+
+    def arrays(self, texts: Sequence[str | bytes], _threads: int = 1) -> Iterator[memoryview]:
+        """The ids of each text as an array of numbers of two or four bytes; all by one thread."""
+        for text in texts:
+            yield memoryview(array(self.type_code, self.encode(text)))
+
+    def streamed(self, parts: Iterable[bytes], _threads: int = 1) -> Iterator[memoryview]:
+        """The same for one text that comes in parts, as they come."""
+        for ids in self.batches(parts):
+            yield memoryview(array(self.type_code, ids))
+
+    def batches(self, parts: Iterable[bytes]) -> Iterator[list[int]]:
+        """The ids of the parts joined. What later text could change waits for it."""
+        waiting, enough = "", WINDOW
+        for text in chain(decoded(parts), [None]):
+            waiting += text or ""
+            if text is not None and len(waiting) < enough:
+                continue
+
+            # A special token that begins behind `sure` could still become a longer one.
+            start, end = 0, len(waiting)
+            sure = end if text is None else end - max(self.longest_special - 1, 0)
+            for special in self.special.finditer(waiting):
+                if special.start() >= sure:
+                    break
+                yield self.plain(waiting[start : special.start()])
+                yield [self.special_ids[special[0]]]
+                start = special.end()
+
+            if text is not None:
+                cut = self.last_cut and self.last_cut.search(waiting, start + 1, sure)
+                end = cut.start() if cut else start
+            yield self.plain(waiting[start:end])
+            waiting = waiting[end:]
+            # If nothing could be cut, looking after each part would cost the square of the length.
+            enough = max(WINDOW, 2 * len(waiting))
+
+    def plain(self, stretch: str) -> list[int]:
+        """The ids of text without special tokens."""
+        ids: list[int] = []
+        for piece in pieces(self.pattern, stretch):
+            ids += self.cache.get(piece) or self.merged(piece)
+        return ids
+
+    def merged(self, piece: str) -> list[int]:
+        """The ids of one pre-token, cached if it is short; those that come first recur most."""
+        content = piece.encode(errors="surrogateescape")
+        if content in self.whole:
+            ids = [self.whole[content]]
+        else:
+            ids = join([self.byte_ids[byte] for byte in content], self.ranks.get, self.made)
+
+        if len(piece) <= LONGEST_CACHED and len(self.cache) < WORDS_CACHED:
+            self.cache[piece] = ids
+        return ids
+
+
+def compiled_pattern(pattern: str | None) -> regex.Pattern[str] | None:
+    """A pattern as `regex` has it. Raises Refusal if it is not a regular expression."""
+    try:
+        return None if pattern is None else regex.compile(pattern)
+    except (regex.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
+        raise Refusal(f"pattern {pattern!r} is not a regular expression: {error}") from error
+
+
+def pieces(pattern: regex.Pattern[str] | None, stretch: str) -> Sequence[str]:
+    """The pre-tokens, and between them what the pattern passes over, so that nothing is lost."""
+    if pattern is None:
+        return [stretch]
+
+    # findall gives matches in order
+    if not (pattern.groups or pattern.flags & regex.REVERSE):
+        matches: list[str] = pattern.findall(stretch)
+        if sum(map(len, matches)) == len(stretch):
+            return matches
+
+    # Sorted, because a pattern may say (?r) and be matched from the end.
+    spans = sorted(match.span() for match in pattern.finditer(stretch))
+    found, end = [], 0
+    for start, stop in [*spans, (len(stretch), len(stretch))]:
+        found += [stretch[end:start], stretch[start:stop]]
+        end = stop
+    return found
+
+
+def as_bytes(text: Any) -> bytes:
+    """A text as UTF-8, bytes as they are. Raises Refusal for a text with lone surrogates, TypeError
+    for anything else.
+    """
+    if isinstance(text, bytes):
+        return text
+    if isinstance(text, bytearray | memoryview):
+        return bytes(text)
+    if not isinstance(text, str):
+        raise TypeError(f"a text is str or bytes, not {type(text).__name__}")
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise lone_surrogate(error) from error
+
+
+def lone_surrogate(error: UnicodeEncodeError) -> Refusal:
+    return Refusal(f"character {error.start} of the text is a lone surrogate, not UTF-8; remove it")
+
+
+def decoded(parts: Iterable[bytes]) -> Iterator[str]:
+    """The parts as texts, in windows; a character whose bytes are divided between two is put
+    together.
+    """
+    windows = (
+        part[start : start + WINDOW] for part in parts for start in range(0, len(part), WINDOW)
+    )
+    return codecs.iterdecode(windows, "utf-8", "surrogateescape")
+
+
+def last_cut_of(pattern: str | None) -> regex.Pattern[str] | None:
+    r"""What finds the last place to cut a text at, if this pattern splits it; None if no safe cut
+    is known.
+
+    A cut after a line end is safe if no match goes past one. A cut before a blank that follows no
+    white space is safe for the family of GPT-2's pattern: each alternative takes white space at its
+    very beginning, or nothing but white space, or line ends at its end, so no match has the blank
+    in its middle; and what looks ahead for white space, `\s+(?!\S)` and `\s+$`, sees the character
+    before the blank.
+    """
+    slots = patterns.slots_of(pattern)
+    if slots is not None and (slots.lines or slots.split in (patterns.LINE, patterns.SUPERBPE)):
+        return AFTER_LINE_END
+    return BEFORE_BLANK if slots is not None and slots.split == patterns.FAMILY else None

@@ -1,0 +1,139 @@
+"""The ids of documents in a file: a NumPy array (.npy), or the bare numbers (.bin) with what they
+are beside them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.files import whole_file
+from harness.tokenizers.encoding import WINDOW, Encoder
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Documents = Iterable[Iterator[bytes]]
+NPY, BIN = ".npy", ".bin"
+INSTEAD = "choose another place for the ids"
+
+
+def check_output(output: Path, overwrite: bool) -> None:
+    """Raises Refusal for a file of another kind, and for one that exists unless it may be replaced."""
+    if output.suffix not in (NPY, BIN):
+        raise Refusal(
+            f"{output} is neither {NPY} nor {BIN}; name the file of ids ids{NPY} or ids{BIN}"
+        )
+    for path in (output, description_of(output)):
+        if path is not None and path.exists() and not overwrite:
+            advice = "replace it with overwrite=True or --overwrite, or choose another place"
+            raise Refusal(f"{path} exists already; {advice}", UNMEASURED)
+
+
+def description_of(output: Path) -> Path | None:
+    """The file that says what the bare numbers of a .bin are."""
+    return output.with_suffix(".json") if output.suffix == BIN else None
+
+
+def write_ids(
+    encoder: Encoder,
+    documents: Documents,
+    output: Path,
+    *,
+    threads: int,
+    separator: int | None,
+    tokenizer_sha256: str,
+) -> np.ndarray[Any, Any]:
+    """Write the ids of documents, whole or not at all, and map them; `separator` is an id that
+    comes between two documents.
+
+    Memory is bounded by the longest document, as in `Tokenizer.encode_iterable`. Raises Refusal if
+    the file cannot be written.
+    """
+    import numpy as np  # only here: nothing else about a tokenizer needs it
+
+    dtype = np.dtype(encoder.type_code)
+    between = b"" if separator is None else np.array(separator, dtype).tobytes()
+    with opened(output) as file, described(output) as description:
+        if output.suffix == NPY:
+            write_header(file, dtype, 0)
+        start = file.tell()
+        description.write('{"documents": [')
+
+        is_first, is_open = True, False
+        for ids, is_last in encoded(encoder, documents, threads):
+            if not is_open:
+                file.write(b"" if is_first else between)
+                place = (file.tell() - start) // dtype.itemsize
+                description.write(f"{place}" if is_first else f", {place}")
+                is_first = False
+            file.write(ids)
+            is_open = not is_last
+
+        count = (file.tell() - start) // dtype.itemsize
+        facts = {"dtype": dtype.name, "count": count, "tokenizer_sha256": tokenizer_sha256}
+        description.write(f"], {json.dumps(facts)[1:]}\n")
+        if output.suffix == NPY:
+            file.seek(0)
+            write_header(file, dtype, count)
+            assert file.tell() == start  # NumPy leaves room in its header for a length that grows
+    if not count:
+        return np.empty(0, dtype)
+    if output.suffix == BIN:
+        return np.memmap(output, dtype, mode="r")
+    array: np.ndarray[Any, Any] = np.load(output, mmap_mode="r")
+    return array
+
+
+def encoded(
+    encoder: Encoder, documents: Documents, threads: int
+) -> Iterator[tuple[memoryview, bool]]:
+    """The ids of documents in pieces, and whether a piece is the last of its document.
+
+    Documents that come in one block, as rows do, are encoded together.
+    """
+    short, size = list[bytes](), 0
+    for blocks in documents:
+        first, second = next(blocks, b""), next(blocks, None)
+        if second is None:
+            short.append(first)
+            size += len(first)
+        if second is not None or size >= threads * WINDOW:
+            yield from ((ids, True) for ids in encoder.arrays(short, threads))
+            short, size = [], 0
+        if second is not None:
+            parts = chain([first, second], blocks)
+            yield from ((ids, False) for ids in encoder.streamed(parts, threads))
+            yield memoryview(b""), True
+    yield from ((ids, True) for ids in encoder.arrays(short, threads))
+
+
+@contextlib.contextmanager
+def opened(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
+    """A file that is on the disk as a whole, or not at all."""
+    with whole_file(path, INSTEAD, UNMEASURED) as part, part.open(mode) as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def described(output: Path) -> Iterator[IO[str]]:
+    """The file beside a .bin; for an .npy, which needs none, one that is thrown away."""
+    path = description_of(output)
+    with opened(path, "w") if path else open(os.devnull, "w") as file:  # noqa: PTH123
+        yield file
+
+
+def write_header(file: IO[bytes], dtype: np.dtype[Any], count: int) -> None:
+    import numpy as np
+
+    descr = np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(file, header)
