@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from harness.common.console import Parser, bar, tell
+from harness.common import registry
+from harness.common.console import Parser, bar, say, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.units import bytes_text, count_text, times_text
+from harness.proof import PROVED
 from harness.proof.diagnosis import first_difference
-from harness.proof.prove import describe, merge_text
+from harness.proof.prove import MergeList, describe, merge_text, prove
 from harness.proof.true_counts import MAXIMUM, TEXTS, TIE, WRONG, Best, Replay, replay
 from harness.runs.blocks import words_of
 from harness.runs.cells import TrainCell
+from harness.runs.compose import quoted
 from harness.runs.plan import only_cell
-from harness.tokenizers.forms import FORMS, read_merges_file
+from harness.tokenizers.folder import read_tokenizer
+from harness.tokenizers.forms import FORMS, MANIFEST, MERGES, TOKENIZER_JSON, read_merges_file
+from harness.tokenizers.learned import Learned, pattern_name
 from harness.worker.calling import OWN
-from variants.contract import TieBreak, WordCounts
+from variants.contract import LeftOut, Merge, TieBreak, WordCounts
 
 DESCRIPTION = f"""\
 Check a file of merges against the true counts of a data set, one merge after another. At its
@@ -32,6 +40,9 @@ examples:
   python -m harness.replay ranks.tiktoken --data book.txt pattern=gpt4
   python -m harness.replay merges.txt --against tokenizer.json --data book.txt
 
+A saved tokenizer says its pattern, special tokens, min_count and the merges that it inherited;
+what you set otherwise is named first. For other files, set pattern=NAME as in training.
+
 With tie_break=NAME ties have to be broken that way; without it, any choice among equals is
 right. With vocab_size=N all merges up to that size have to be there, unless no pair is left.
 min_count=N means the same as in training.
@@ -39,6 +50,7 @@ min_count=N means the same as in training.
 exit code: 0 if every merge is right, with --against if the lists are equal; 21 if not, or if
 they stop too early or go on too long; 2 for a file that cannot be read as merges."""
 IN_FULL = 10  # faults and ties
+MOST_BYTES_TRIED = 64 << 20  # of a text that is split by every pattern
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add(
         "--data",
         metavar="NAME|FILE",
-        help="a data set or a file (default: that of python -m harness)",
+        help="the text that the merges were learned from: a data set or a file",
     )
     return guarded(lambda: command(parser.parse_intermixed_args(argv)), UNCHANGED)
 
@@ -69,34 +81,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(options: argparse.Namespace) -> int:
     paths = [options.merges] if options.against is None else [options.merges, options.against]
     files = [read_merges_file(path) for path in paths]
-    for path, file in zip(paths, files):
-        if not file.merges:
-            raise Refusal(f"{path} has no merge, so nothing in it is right or wrong; pass another")
-    cell, settings = only_cell(options.data, options.overrides)
+    told = [told_by(path) for path in paths]
+    keys = {override.lstrip("+").partition("=")[0] for override in options.overrides}
+    if options.data is None and not any(key.partition(".")[0] == "data" for key in keys):
+        raise Refusal(f"pass --data FILE, the text that {paths[0]} was learned from{told[0].text}")
+
+    overrides = [*told[0].overrides(keys), *options.overrides]
+    cell, settings = only_cell(options.data, overrides)
     if cell.tie_break == OWN:
         raise Refusal(
             f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none"
         )
     words = words_of(cell, settings)[0]
+
     names = [
         f"{path}: {count_text(len(file.merges))} merges ({file.form})"
         for path, file in zip(paths, files)
     ]
+    differing = [line for each in told for line in each.differing(cell)]
     replays = []
-    for path, file in zip(paths, files):
+    for path, file, each in zip(paths, files, told):
+        extending = cell.extending() or {"inherited": file.merges[: each.inherited]}
         with bar(f"replaying {path.name}", len(file.merges), "merges") as shown:
             replays.append(
-                replay(
-                    words,
-                    file.merges,
-                    min_count=cell.min_count,
-                    on_progress=shown,
-                    **cell.extending(),
-                )
+                replay(words, file.merges, min_count=cell.min_count, on_progress=shown, **extending)
             )
     if len(replays) > 1:
         different = list(differences(replays[0], replays[1]))
         lines = [
+            *differing,
             *map(" ".join, zip("AB", names)),
             described(words, cell),
             *(different or ["the lists are equal"]),
@@ -108,21 +121,129 @@ def command(options: argparse.Namespace) -> int:
         ]
         tell("\n".join(lines))
         return MISMATCH if different else OK
-    problems = objections(
-        replays[0], cell, {override.lstrip("+").partition("=")[0] for override in options.overrides}
-    )
-    tell(
-        "\n".join(
-            [
-                *names,
-                described(words, cell),
-                *report(replays[0]),
-                *problems,
-                verdict(replays[0], problems),
-            ]
-        )
-    )
+
+    problems = objections(replays[0], cell, keys)
+    hints = []
+    if problems and not differing:
+        hints = [f"{told[0].path} says the same pattern, special tokens, min_count and data"]
+        hints = hints if told[0].learned else fitting(cell, files[0].merges)
+    lines = [*differing, *names, described(words, cell), *report(replays[0]), *problems, *hints]
+    tell("\n".join([*lines, verdict(replays[0], problems)]))
     return MISMATCH if problems else OK
+
+
+class Told(NamedTuple):
+    """What a saved tokenizer says of the training of its merges; `learned` is None if nothing
+    does.
+    """
+
+    path: Path
+    learned: Learned | None = None
+    origin: Mapping[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        """The name of its text, as the end of a sentence."""
+        name = (self.origin.get("data") or {}).get("name")
+        return f"; {self.path} names {name}" if name else ""
+
+    @property
+    def inherited(self) -> int:
+        return int(self.origin.get("inherited_merges", 0))
+
+    @property
+    def min_count(self) -> int:
+        return int(self.origin.get("min_count", 1))
+
+    def overrides(self, keys: Iterable[str]) -> list[str]:
+        """The settings that it decides, but for those that the command sets."""
+        if self.learned is None:
+            return []
+        special_tokens = ",".join(map(quoted, self.learned.special_tokens))
+        pattern = pattern_name(self.learned.pattern)
+        said = {
+            "pattern": f"pattern={pattern}" if pattern else f"pattern.regex={self.learned.pattern}",
+            "special_tokens": f"special_tokens=[{special_tokens}]",
+            "min_count": f"min_count={self.min_count}",
+        }
+        given = {key.partition(".")[0] for key in keys}
+        return [override for key, override in said.items() if key not in given]
+
+    def differing(self, cell: TrainCell) -> list[str]:
+        """A line that names what it says otherwise than the command; none if nothing differs."""
+        if self.learned is None:
+            return []
+        reading, data = cell.reading, self.origin.get("data") or {}
+        pattern = pattern_name(self.learned.pattern) or repr(self.learned.pattern)
+        facts = [
+            ("pattern", pattern, reading.pattern_name),
+            (
+                "special tokens",
+                shown(self.learned.special_tokens),
+                shown(reading.corpus.special_tokens),
+            ),
+            ("min_count", self.min_count, cell.min_count),
+        ]
+        if data.get("sha256"):
+            file = reading.file
+            facts.append(
+                (
+                    "data",
+                    f"{data.get('name')} (sha256 {data['sha256'][:8]})",
+                    f"{file.name} (sha256 {file.sha256[:8]})",
+                )
+            )
+        differing = [f"{name} {says}, not {used}" for name, says, used in facts if says != used]
+        return [f"{self.path} says: {'; '.join(differing)}"] if differing else []
+
+
+def shown(special_tokens: Iterable[str]) -> str:
+    return " ".join(special_tokens) or "none"
+
+
+def told_by(path: Path) -> Told:
+    """What the manifest of a folder, or a tokenizer.json, says of the merges in it."""
+    folder = path if path.is_dir() else path.parent
+    names: Sequence[str] = (MANIFEST, TOKENIZER_JSON)
+    if not path.is_dir() and path.name != TOKENIZER_JSON:
+        names = [MANIFEST] if path.name == MERGES else []
+    place = next((folder / name for name in names if (folder / name).is_file()), None)
+    if place is None:
+        return Told(path)
+
+    try:
+        return Told(place, *read_tokenizer(place, ..., None))
+    except Refusal as refusal:
+        say(f"{refusal}; judged by the settings of this command")
+        return Told(path)
+
+
+def fitting(cell: TrainCell, merges: Sequence[Merge]) -> list[str]:
+    """Why merges may be wrong for which no file names the pattern, and the patterns under which
+    they are right.
+    """
+    reading = cell.reading
+    if reading.file.table or reading.file.bytes > MOST_BYTES_TRIED or cell.extension is not None:
+        return []
+    count = registry.resolve(registry.default_counter().target)
+    names: list[str] = []
+    for special_tokens in dict.fromkeys([reading.corpus.special_tokens, ()]):
+        for name, card in registry.cards("pattern").items():
+            corpus = replace(reading.corpus, pattern=card["regex"], special_tokens=special_tokens)
+            with contextlib.suppress(LeftOut):  # a pattern that does not match all of this text
+                listed = MergeList(name, merges, len(merges), None, whole=False)
+                if prove(count(corpus), listed, cell.min_count).kind in PROVED:
+                    names.append(name)
+        if names:
+            break
+
+    fits = "none of conf/pattern makes them right"
+    if names:
+        special = "" if special_tokens else " 'special_tokens=[]'"
+        fits = f"they are right with pattern={names[0]}{special}"
+        fits += "".join(f" or {name}" for name in names[1:])
+    read = f"pattern {reading.pattern_name}, special tokens {shown(reading.corpus.special_tokens)}"
+    return [f"no file says how the text was read, so it was by {read}; {fits}"]
 
 
 def described(word_counts: WordCounts, cell: TrainCell) -> str:
@@ -130,7 +251,7 @@ def described(word_counts: WordCounts, cell: TrainCell) -> str:
     file, words = cell.reading.file, f"{count_text(len(word_counts))} words"
     if file.table:
         return f"{file.name}: {words}, given with their counts"
-    special = " ".join(cell.reading.corpus.special_tokens) or "none"
+    special = shown(cell.reading.corpus.special_tokens)
     how = f"pattern {cell.reading.pattern_name}, special tokens {special}"
     return f"{file.name}: {bytes_text(file.bytes)}, {words}, {how}"
 

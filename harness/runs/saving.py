@@ -64,6 +64,14 @@ def folder_name(text: str) -> str:
     return name if name.strip(".") else "_"
 
 
+def inherited_merges(cell: TrainCell) -> dict[str, int]:
+    """What a manifest says of merges that were kept, all and first."""
+    extension = cell.extension
+    if extension is None or extension.inheriting != "kept" or not extension.merges:
+        return {}
+    return {"inherited_merges": len(extension.merges)}
+
+
 def save_tokenizer(trained: Trained, folder: Path, overwrite: bool) -> list[str]:
     """Write the tokenizer of a trainer that succeeded, whole or not at all, and never wrong merges;
     returns notes.
@@ -81,7 +89,7 @@ def save_tokenizer(trained: Trained, folder: Path, overwrite: bool) -> list[str]
         "min_count": cell.min_count,
         "variant": cell.variant.name,
         "data": {"name": file.name, "sha256": file.sha256},
-        **({} if extended is None else {"inherited_merges": len(extended.merges)}),
+        **inherited_merges(cell),
     }
     tokenizer = learned.trained(trained.merges, corpus.special_tokens, corpus.pattern, extended)
     notes = tokenizer_folder.save(folder, tokenizer, origin, overwrite=overwrite)

@@ -434,6 +434,27 @@ class MergesFile(NamedTuple):
     form: str
 
 
+OF_WORDS = ", not of bytes; pass a byte-level list"
+
+
+def word_mark(merges: Sequence[Merge]) -> str | None:
+    """What marks the words of a word-level list: a token with `</w>` or `##` that no merge made;
+    None in a list of bytes.
+
+    >>> word_mark([(b"l", b"ow</w>")]), word_mark([(b"<", b"/"), (b"</", b"w"), (b"</w", b">")])
+    ('</w>', None)
+    """
+    tokens = set(BYTES)
+    for left, right in merges:
+        for token in {left, right} - tokens:
+            if token.endswith(b"</w>"):
+                return "</w>"
+            if token.startswith(b"##"):
+                return "##"
+        tokens.add(left + right)
+    return None
+
+
 def read_merges_file(path: Path) -> MergesFile:
     """The merges in a file or folder. Raises Refusal, with the line, for a file of no form or a
     broken one.
@@ -449,7 +470,12 @@ def read_merges_file(path: Path) -> MergesFile:
         raise Refusal(f"cannot read {path} ({reason(error)}); pass a file of merges") from error
     content = unix_lines(content)
     form = next(form for form, (beginning, _) in _READERS.items() if re.match(beginning, content))
+    if "\u2581".encode() in content:
+        raise Refusal(f"{path} holds merges of words that begin with \u2581{OF_WORDS}")
     try:
-        return MergesFile(_READERS[form][1](content), form)
+        merges = _READERS[form][1](content)
+        if (mark := word_mark(merges)) is not None:
+            raise Refusal(f"{path} holds merges of words that are marked by {mark}{OF_WORDS}")
+        return MergesFile(merges, form)
     except ValueError as error:
         raise Refusal(f"{path}, read as {form}: {error}; it can be {FORMS}") from error
