@@ -131,7 +131,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--output", metavar="FOLDER", type=Path, required=True, help="where to write these files"
     )
-    command.add_argument("--overwrite", action="store_true", help="replace files of that form")
+    command.add_argument(
+        "--overwrite", action="store_true", help="replace a tokenizer in that folder"
+    )
     about = "if the file lacks it: a name in conf/pattern, or your own"
     command.add_argument("--pattern", metavar="NAME|REGEX", help=about)
     about = "if the file lacks them: a special token, for ranks with its id; repeatable"

@@ -1,16 +1,17 @@
 """A tokenizer in a folder: the files of every form or of one, and a manifest, written and read.
 
 vocab.json and merges.txt do not contain the pattern, the special tokens or the training data; the
-manifest does. It is written last and holds the digests of the other files, so that an interrupted
-save is noticed.
+manifest does. It is written last and holds the digests of the other files, so that a file of
+another tokenizer among them is noticed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import EllipsisType
@@ -19,6 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.files import exchange, sync
 from harness.common.foreign import read_json
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (
@@ -86,11 +88,13 @@ def save(
     cannot be written, or has these files and `overwrite` is false.
     """
     names = FILES_OF[form]
-    check_free(folder, overwrite, names)
-    if form == "gpt2" and learned.ignore_merges:
-        raise Refusal(
-            f"{VOCAB} cannot hold this tokenizer: it takes whole pre-tokens that no merges make"
-        )
+    check_free(folder, overwrite)
+    if form == "gpt2":
+        forms.check_one_id(learned, VOCAB)
+        if learned.ignore_merges:
+            raise Refusal(
+                f"{VOCAB} cannot hold this tokenizer: it takes whole pre-tokens that no merges make"
+            )
     contents, notes = dict[str, bytes](), list[str]()
     for name in names:
         try:
@@ -113,7 +117,9 @@ def save(
         notes.append(
             f"these files lack the pattern and the special tokens: the pattern is {learned.pattern!r}"
         )
-    place(folder, contents, names)
+    with new_folder(folder) as part:
+        for name, content in contents.items():
+            (part / name).write_bytes(content)
     return notes
 
 
@@ -155,9 +161,9 @@ def manifest(learned: Learned, origin: Mapping[str, Any], contents: Mapping[str,
     )
 
 
-def check_free(folder: Path, overwrite: bool, names: Sequence[str] = FILES) -> None:
+def check_free(folder: Path, overwrite: bool) -> None:
     """Refuse a folder that has a tokenizer, naming it, unless it may be overwritten."""
-    present = [name for name in names if (folder / name).exists()]
+    present = [name for name in FILES if (folder / name).exists()]
     if present and not overwrite:
         advice = "replace it with overwrite=true or --overwrite, or use another folder"
         raise Refusal(f"{folder} has a tokenizer already ({', '.join(present)}); {advice}")
@@ -168,31 +174,50 @@ def check_place(folder: Path, overwrite: bool) -> None:
     written.
     """
     check_free(folder, overwrite)
-    place(folder, {}, ())
+    with new_folder(folder):
+        pass
 
 
-def place(folder: Path, contents: Mapping[str, bytes], names: Sequence[str]) -> None:
-    """Write every file under a temporary name first, so that a full disk is met before anything is
-    replaced.
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder whose files, if there are any at the end, take the place of a tokenizer.
 
-    Files of these names that are not among the contents belonged to another tokenizer and are
-    removed.
+    It is exchanged for `folder` in one step, so that this always holds one tokenizer whole. Where
+    other files are in `folder`, or it cannot be exchanged, its files are replaced one by one, and
+    the manifest last. Raises Refusal if that cannot be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".saving-", dir=folder) as temporary:
-            for name, content in contents.items():
-                with Path(temporary, name).open("wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-            for name in set(names) - contents.keys():
-                (folder / name).unlink(missing_ok=True)
-            for name in contents:
-                Path(temporary, name).replace(folder / name)
+        folder = folder.resolve()
+        is_exchanged = can_be_exchanged(folder)
+        beside = folder.parent if is_exchanged else folder
+        beside.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".saving-", dir=beside) as temporary:
+            part = Path(temporary, "new")
+            part.mkdir()
+            yield part
+            names = {path.name for path in part.iterdir()}
+            sync(part, *part.iterdir())
+            if names and is_exchanged:
+                exchange(part, folder)
+            elif names:
+                for name in FILES:
+                    if name in names:
+                        (part / name).replace(folder / name)
+                    else:
+                        (folder / name).unlink(missing_ok=True)
+            sync(beside)
     except OSError as error:
         why = f"cannot write a tokenizer to {folder} ({reason(error)})"
         raise Refusal(f"{why}; choose another folder", UNMEASURED) from error
+
+
+def can_be_exchanged(folder: Path) -> bool:
+    """Whether a folder is missing, or holds a tokenizer alone and is not where somebody works."""
+    if not folder.exists():
+        return True
+    others = {path.name for path in folder.iterdir()}.difference(FILES)
+    is_held = folder.is_mount() or folder == Path.cwd()
+    return not others and not is_held and os.access(folder.parent, os.W_OK)
 
 
 # Reading
@@ -274,13 +299,8 @@ def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
     describes.
     """
     about: _Manifest = parse(path, partial(read_json, kind=_Manifest))
+    check_files(path, about.files)
     names = [VOCAB, MERGES] if VOCAB in about.files else [RANKS]
-    for name in names:
-        if hashlib.sha256(parse(path.parent / name, bytes)).hexdigest() != about.files.get(name):
-            why = f"it is not the file that {MANIFEST} describes"
-            raise Refusal(
-                f"{path.parent / name} cannot be used: {why}; save the tokenizer again", UNMEASURED
-            )
     special_tokens = {token.text: token.id for token in about.special_tokens}
     learned_alone = _completed(
         path.parent / names[0], about.pattern.regex, special_tokens, about.ignore_merges
@@ -288,6 +308,17 @@ def _described(path: Path) -> tuple[Learned, dict[str, Any]]:
     learned = parse(path, lambda _: surrounded(learned_alone, about.around))
     origin = parse(path, partial(read_json, kind=dict[str, Any]))
     return learned, {key: value for key, value in origin.items() if key in ORIGIN}
+
+
+def check_files(manifest: Path, digests: Mapping[str, str]) -> None:
+    """Raises Refusal if a file beside a manifest is missing, or is not the one that it describes."""
+    for file in (manifest.with_name(name) for name in FILES if name != MANIFEST):
+        if file.name not in digests and not file.exists():
+            continue
+        if hashlib.sha256(parse(file, bytes)).hexdigest() != digests.get(file.name):
+            why = f"it is not the file that {MANIFEST} describes"
+            advice = f"save the tokenizer again, or remove {MANIFEST} if you mean this file"
+            raise Refusal(f"{file} cannot be used: {why}; {advice}", UNMEASURED)
 
 
 def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:

@@ -238,12 +238,19 @@ def tokenizer_in(content: bytes) -> TokenizerJson:
     return file
 
 
-def tokenizer_json(learned: Learned) -> bytes:
-    """The content of tokenizer.json. Raises Refusal for a tokenizer that the form cannot hold."""
+def check_one_id(learned: Learned, name: str) -> None:
+    """Raises Refusal if a special token is spelled like another token: the file `name` has one id
+    for a spelling.
+    """
     spellings = {spelled(token) for token in learned.token_ids()}
     if hidden := [text for text in learned.special_tokens if text in spellings]:
         why = f"special token {hidden[0]!r} is spelled like another token, and a spelling has one id there"
-        raise Refusal(f"{TOKENIZER_JSON} cannot hold this tokenizer: {why}")
+        raise Refusal(f"{name} cannot hold this tokenizer: {why}")
+
+
+def tokenizer_json(learned: Learned) -> bytes:
+    """The content of tokenizer.json. Raises Refusal for a tokenizer that the form cannot hold."""
+    check_one_id(learned, TOKENIZER_JSON)
     special = {
         number: text
         for text, number in sorted(learned.special_tokens.items(), key=lambda entry: entry[1])

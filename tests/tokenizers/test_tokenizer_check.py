@@ -4,6 +4,7 @@ are found.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import re
@@ -111,13 +112,21 @@ def test_mixed_text_is_the_same_for_the_same_seed_and_comes_back() -> None:
 # The command
 
 
-def test_the_command_checks_the_files_that_engines_load(tmp_path: Path) -> None:
+def test_the_command_checks_the_files_that_engines_load(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("tokenizers", reason="tokenizers is not installed; pip install tokenizers")
     put(tmp_path)
     assert main(["check", str(tmp_path), "--size", "1kB"]) == OK
     content = json.loads((tmp_path / "tokenizer.json").read_bytes())
     content["pre_tokenizer"]["use_regex"] = False
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    assert main(["check", str(tmp_path), "--size", "1kB"]) == UNMEASURED
+    assert "tokenizer.json cannot be used: it is not the file that" in capsys.readouterr().err
+    manifest = json.loads((tmp_path / "manifest.json").read_bytes())
+    digest = hashlib.sha256((tmp_path / "tokenizer.json").read_bytes()).hexdigest()
+    manifest["files"]["tokenizer.json"] = digest
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     assert main(["check", str(tmp_path), "--size", "1kB"]) == MISMATCH
 
 

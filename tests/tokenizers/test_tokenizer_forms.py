@@ -9,6 +9,10 @@ import hashlib
 import json
 import os
 import random
+import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +23,15 @@ from exploring import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned, merged, split
+from workbench import CHECKOUT
 
 from harness.common.errors import Refusal
+from harness.common.files import exchange
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load
+from harness.tokenizers import folder as folder_module
 from harness.tokenizers.folder import FILES, FILES_OF, save
-from harness.tokenizers.forms import of_ranks, ranks_text, read_ranks, why_not
+from harness.tokenizers.forms import RANKS, of_ranks, ranks_text, read_ranks, why_not
 from harness.tokenizers.learned import Learned, spelled, trained
 from harness.worker.exchange import merges_sha256
 from variants.contract import GPT2_PATTERN, Merge, WordCounts, vocab_of
@@ -106,6 +113,20 @@ def test_what_a_form_cannot_hold_is_noted_and_loaded(tmp_path: Path) -> None:
     assert load(tmp_path).encode("Ġthe") == [256]
 
 
+@pytest.mark.parametrize("token", ["a", "Ā", "Ġthe"])
+def test_vocab_json_alone_holds_no_special_token_spelled_like_another(
+    tmp_path: Path, token: str
+) -> None:
+    one = trained(MERGES, [token], GPT2_PATTERN)
+    with pytest.raises(
+        Refusal, match=f"vocab.json cannot hold .* '{token}' is spelled like another"
+    ):
+        save(tmp_path, one, {}, form="gpt2")
+    assert list(tmp_path.iterdir()) == []
+    save(tmp_path, one, {})
+    assert load(tmp_path).learned == one
+
+
 @pytest.mark.parametrize(
     ("merges", "specials", "answer"),
     [
@@ -185,11 +206,109 @@ def test_a_folder_with_a_tokenizer_is_not_overwritten(tmp_path: Path) -> None:
 # Whole or not at all
 
 
+SAVE_IN_TURNS = """
+import itertools, sys
+from pathlib import Path
+from harness.tokenizers.folder import save
+from harness.tokenizers.learned import trained
+
+one, two = (trained([(b"t", b"h"), (b"th", b"e")][:number], [], "[a-z]+") for number in (1, 2))
+for learned in itertools.cycle([one, two]):
+    save(Path(sys.argv[1]), learned, {}, overwrite=True)
+    print("saved", flush=True)
+"""
+
+
+def save_until_killed(folder: Path, chance: random.Random) -> None:
+    """Save two tokenizers in turns, until a kill somewhere."""
+    command = [sys.executable, "-c", SAVE_IN_TURNS, str(folder)]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE) as saving:
+        assert saving.stdout is not None
+        for _ in range(chance.randint(1, 4)):
+            saving.stdout.readline()
+        time.sleep(chance.random() * 0.01)
+        saving.kill()
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_killed_save_leaves_one_tokenizer_whole(tmp_path: Path, kills: int) -> None:
+    chance, folder = random.Random(kills), tmp_path / "tokenizer"
+    for _ in range(kills):
+        save_until_killed(folder, chance)
+        assert load(folder).merges in ([(b"t", b"h")], [(b"t", b"h"), (b"th", b"e")])
+        assert {path.name for path in folder.iterdir()} == {*FILES}
+
+
+def test_a_save_is_on_disk_before_it_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        fsync(descriptor)
+
+    def exchanged(new: Path, old: Path) -> None:
+        synced.append("exchanged")
+        exchange(new, old)
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(folder_module, "exchange", exchanged)
+    saved(tmp_path / "tokenizer", MERGES)
+    at = synced.index("exchanged")
+    assert {*synced[:at]} == {"new", *WRITTEN}
+    assert synced[at + 1 :] == [tmp_path.name]
+
+
+def test_other_files_in_the_folder_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the folder is the current one, which cannot be exchanged."""
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "model.safetensors").write_bytes(b"weights")
+    for merges in (MERGES, MERGES[:2]):
+        saved(model, merges, overwrite=True)
+        assert load(model).merges == merges
+        assert (model / "model.safetensors").read_bytes() == b"weights"
+    monkeypatch.chdir(tmp_path / "model")
+    (model / "model.safetensors").unlink()
+    saved(Path(), MERGES, overwrite=True)
+    assert load(Path.cwd()).merges == MERGES
+    assert sorted(os.listdir()) == WRITTEN  # noqa: PTH208 - of the current folder, by no path
+
+
+def test_a_file_of_another_tokenizer_is_named(tmp_path: Path) -> None:
+    saved(tmp_path / "mine", [(b"t", b"h")])
+    save(tmp_path / "other", trained([(b"o", b"f")], [], GPT2_PATTERN), {})
+    for name in FILES[:4]:
+        folder = tmp_path / f"with {name}"
+        shutil.copytree(tmp_path / "mine", folder)
+        shutil.copy(tmp_path / "other" / name, folder)
+        refused = rf"{name} cannot be used: it is not the file that manifest\.json describes; save"
+        with pytest.raises(Refusal, match=refused):
+            load(folder)
+    (folder / RANKS).unlink()
+    with pytest.raises(Refusal, match=rf"cannot read .*{RANKS} \(No such file"):
+        load(folder)
+
+
+def test_one_form_takes_the_place_of_every_file_of_another_tokenizer(tmp_path: Path) -> None:
+    saved(tmp_path, MERGES)
+    other = trained([(b"o", b"f")], [], GPT2_PATTERN)
+    for form, names in FILES_OF.items():
+        with pytest.raises(Refusal, match="has a tokenizer already"):
+            save(tmp_path, other, {}, form=form)
+        save(tmp_path, other, {}, form=form, overwrite=True)
+        assert {path.name for path in tmp_path.iterdir()} == {*names}
+
+
 @pytest.mark.parametrize("survivors", range(len(WRITTEN)))
 def test_an_interrupted_save_is_never_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int
 ) -> None:
+    """Where the files are replaced one by one."""
     saved(tmp_path, MERGES)
+    (tmp_path / "notes.txt").touch()
     replace, left = os.replace, iter(range(survivors))
 
     def cut_short(source: Any, target: Any) -> None:
@@ -211,7 +330,7 @@ def test_an_interrupted_save_is_never_loaded(
             load(tmp_path)
     saved(tmp_path, MERGES[:2], overwrite=True)
     assert load(tmp_path).merges == MERGES[:2]
-    assert sorted(path.name for path in tmp_path.iterdir()) == WRITTEN
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*WRITTEN, "notes.txt"])
 
 
 def test_a_full_disk_leaves_the_old_tokenizer(
