@@ -35,11 +35,13 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
 
     ctypedef cpp_bool (*HandOver)(void* context, int64_t range, Columns& columns)
 
+    ctypedef cpp_bool (*GoOn)(void* context, int64_t done)
+
     cdef cppclass Scan:
         Scan(int file, string pattern, int path, vector[int64_t] bounds, vector[string] specials,
              string numbers, string pages, string seed, size_t buffer, HandOver hand_over, size_t table_bytes,
              cpp_bool hands_over_all, void* context) except +
-        void start() except +
+        void start(GoOn go_on) except +
         cpp_bool wait(double seconds)
         void stop()
         int64_t done()
@@ -119,10 +121,26 @@ cdef tuple taken(Columns& columns):
 
 
 cdef class Taker:
-    """Who takes the words of tables, and what he raised."""
+    """Who takes the words of tables, who says whether to go on, and what they raised."""
 
     cdef object take
+    cdef object progress
     cdef object raised
+
+
+cdef cpp_bool go_on(void* context, int64_t done) noexcept nogil:
+    return in_python(go_on_in_python, context, done)
+
+
+cdef cpp_bool go_on_in_python(void* context, int64_t done) noexcept with gil:
+    cdef Taker taker = <Taker> context
+    try:
+        if taker.progress(done):
+            return True
+        taker.raised = RuntimeError("stopped")
+    except BaseException as error:
+        taker.raised = error
+    return False
 
 
 cdef cpp_bool hand_over(void* context, int64_t part, Columns& columns) noexcept nogil:
@@ -154,13 +172,15 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
     cdef Taker taker = Taker()
     cdef HandOver handing_over = NULL
     taker.take = take
+    taker.progress = progress
     if take is not None:
         handing_over = hand_over
     scan.reset(new Scan(file, pattern, <int> PATHS[path], bounds, specials, tables[0], tables[1],
                         os.urandom(32), buffer, handing_over, table_bytes, takes_all, <void*> taker))
     running = scan.get()
     try:
-        running.start()
+        with nogil:
+            running.start(go_on)
         while not finished:
             with nogil:
                 finished = running.wait(0.1)   # seconds

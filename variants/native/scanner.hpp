@@ -20,6 +20,9 @@ namespace scanner {
 // Takes the columns of a range's table, whose memory it may free; false: stop.
 using HandOver = bool (*)(void* context, std::int64_t range, WordTable::Columns& columns);
 
+// Asked every tenth of a second, with the number of bytes that are done; false: stop.
+using GoOn = bool (*)(void* context, std::int64_t done);
+
 // What all ranges of a scan have in common.
 struct Job {
     int file;
@@ -33,6 +36,7 @@ struct Job {
     std::size_t table_bytes;
     bool hands_over_all;       // the rest even if no table was that large, in the range's thread
     void* context;
+    GoOn go_on = nullptr;      // who is asked, if the only range is counted in the thread that started the scan
     std::atomic<bool> handed_over{false};
     std::atomic<std::int64_t> done{0};
     std::atomic<bool> stopped{false};
@@ -64,7 +68,7 @@ class Range {
         std::size_t capacity = std::max(job_.buffer, job_.specials.longest() + 8);
         std::vector<byte> buffer(capacity + padding);
         for (;;) {
-            if (job_.stopped || job_.first_bad_range < number_) return;
+            if (is_stopped() || job_.first_bad_range < number_) return;
             const bool last = fill(buffer.data(), capacity);
             if (error || !validate(buffer.data(), last)) {
                 std::int64_t bad = job_.first_bad_range;
@@ -115,10 +119,20 @@ class Range {
     bool any_special = false, blank_head = true, blank_tail = true;
 
   private:
-    static constexpr int milliseconds_to_stop = 50;
+    using Clock = std::chrono::steady_clock;
+    static constexpr int milliseconds_to_stop = 50, milliseconds_to_ask = 100;
 
     static std::unique_ptr<WordTable> new_table(const Job& job) {
         return std::make_unique<WordTable>(job.seed, job.functions.key_hash, job.specials.tokens());
+    }
+
+    // Whether not to go on; asks if it is time.
+    bool is_stopped() {
+        if (job_.go_on && Clock::now() - asked_ >= std::chrono::milliseconds(milliseconds_to_ask)) {
+            if (!job_.go_on(job_.context, job_.done)) job_.stopped = true;
+            asked_ = Clock::now();
+        }
+        return job_.stopped;
     }
 
     // Reads until the buffer is full; whether that was the last of the range.
@@ -146,9 +160,9 @@ class Range {
     }
 
     // Waits for a pipe to have bytes or an end; false if the scan was stopped meanwhile.
-    bool ready() const {
+    bool ready() {
         pollfd waiting{job_.file, POLLIN, 0};
-        while (!job_.stopped)
+        while (!is_stopped())
             if (::poll(&waiting, 1, milliseconds_to_stop) != 0) return true;  // an error shows when it is read
         return false;
     }
@@ -218,9 +232,11 @@ class Range {
     std::size_t searched_ = 0;    // no special token begins before
     SpecialTokens::Search search_;
     Starts starts_;
+    Clock::time_point asked_ = Clock::now();
 };
 
-// The scanner: a thread counts each range of a file, and their tables are joined in the order of the file.
+// The scanner: a thread counts each range of a file, and their tables are joined in the order of the file. A single range
+// needs no thread: the kernel then says of the thread that started the scan how long it waited for a processor.
 class Scan {
   public:
     Scan(int file, const std::string& pattern, int path, const std::vector<std::int64_t>& bounds, const std::vector<std::string>& specials,
@@ -244,7 +260,13 @@ class Scan {
     }
     ~Scan() { stop(); }
 
-    void start() {
+    // Starts the threads; of a single range, counts it here if there is someone to ask.
+    void start(GoOn go_on = nullptr) {
+        if (go_on && ranges_.size() == 1) {
+            job_.go_on = go_on;
+            ranges_.front()->count();
+            return;
+        }
         working_ = std::async(std::launch::async, [this] {
             native::in_parallel(ranges_.size(), [this](std::size_t i) {
                 try {
@@ -257,14 +279,14 @@ class Scan {
         });
     }
     bool wait(double seconds) {
-        return working_.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
+        return !working_.valid() || working_.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
     }
     void stop() { job_.stopped = true; }
     std::int64_t done() const { return job_.done; }
 
     // Joins the tables, or hands over the rest. Throws what a range threw, the first in the file if several did.
     void finish() {
-        working_.get();
+        if (working_.valid()) working_.get();
         if (job_.stopped) return;
         std::vector<WordTable*> tables;
         bool open = false;  // whether the document that goes on into the next range holds more than blanks
