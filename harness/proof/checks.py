@@ -111,7 +111,7 @@ def accepts(subject: Subject, keyword: str) -> bool:
     >>> accepts(lambda word_counts, num_merges: [], "tie_break")
     False
     """
-    positional, keywords = arguments_for(subject, [], Meter(), {keyword: None}, {})
+    positional, keywords = arguments_for(parameters_of(subject), [], Meter(), {keyword: None}, {})
     return keyword in keywords or (keyword == "meter" and positional != [])
 
 
@@ -283,7 +283,9 @@ class TrainerCall(Call):
         if meter:
             if not accepts(train, "meter"):
                 raise CheckSkipped("the trainer takes no meter, so it reports no phases")
-            positional, keywords = arguments_for(train, positional, meter[0], keywords, {})
+            positional, keywords = arguments_for(
+                parameters_of(train), positional, meter[0], keywords, {}
+            )
         return list(self.returned(lambda: train(*positional, **keywords), expect_merges))
 
     def defined(self) -> list[Merge]:

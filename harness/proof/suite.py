@@ -134,7 +134,7 @@ def bound(request: Request) -> Subject:
         function = registry.resolve(target)
     except Unavailable as reason:
         raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
-    if reads_corpus(function):
+    if reads_corpus(parameters_of(function)):
         advice = f"its merges are proved by running it: python -m harness variants={target}"
         raise Refusal(
             f"{target} trains from a file, so it cannot be given the words of a check; {advice}"

@@ -36,6 +36,7 @@ from harness.worker import (
 )
 from harness.worker.calling import (
     OWN,
+    Parameters,
     StoppableMeter,
     arguments_for,
     expect_merges,
@@ -44,6 +45,7 @@ from harness.worker.calling import (
     of_module,
     own_frames,
     own_tie_break,
+    parameters_of,
     place_of,
     reads_corpus,
     resolve,
@@ -126,6 +128,7 @@ class Measured:
         self.channel = channel
         self.parent = os.getppid()
         self.meter = StoppableMeter()
+        self.parameters: Parameters = None
         self.from_file = False
         self.imported: dict[str, list[int]] = {}
         self.text: list[int] | None = None
@@ -141,11 +144,13 @@ class Measured:
             target = resolve(self.job["target"])
             if (prepare := of_module(target, "before_the_clock")) is not None:
                 prepare()  # what its module needs once on a machine
+            # Looking may run code of the target's own, which must not know the work.
+            self.parameters = parameters_of(target)
             self.imported = imported_files()
-            self.channel.announce(IMPORTED, None)
-            self.job.update(json.loads((self.output / WORK).read_text()))
             if not self.job.get("counts_instructions"):  # another thread's would be counted too
                 threading.Thread(target=self.watch, daemon=True).start()
+            self.channel.announce(IMPORTED, None)
+            self.job.update(json.loads((self.output / WORK).read_text()))
             return self.count(target) if self.job["kind"] == "count" else self.train(target)
         except Unavailable as reason:
             return {
@@ -171,7 +176,7 @@ class Measured:
         offered = {"threads": self.job["threads"]}
         corpus = self.corpus()
         positional, keywords = arguments_for(
-            counter, [corpus], self.meter, offered, self.job["params"]
+            self.parameters, [corpus], self.meter, offered, self.job["params"]
         )
         self.text = exchange.file_state(corpus.path)
         self.begin()
@@ -188,14 +193,14 @@ class Measured:
         return answer
 
     def train(self, trainer: Any) -> dict[str, Any]:
-        offered = self.offered(trainer)
-        self.from_file = reads_corpus(trainer)
+        offered = self.offered()
+        self.from_file = reads_corpus(self.parameters)
         if self.from_file and self.job["corpus"] is None:
             raise Unavailable("it reads text, and there are only words with their counts here")
         given = self.corpus() if self.from_file else exchange.read_words(Path(self.job["words"]))[0]
         leading = [given, self.job["num_merges"]]
         positional, keywords = arguments_for(
-            trainer, leading, self.meter, offered, self.job["params"]
+            self.parameters, leading, self.meter, offered, self.job["params"]
         )
         self.expect_taken(offered, keywords)
         if isinstance(given, Corpus):
@@ -217,11 +222,13 @@ class Measured:
             answer["status"] = "stopped"
         return answer
 
-    def offered(self, trainer: Any) -> dict[str, Any]:
+    def offered(self) -> dict[str, Any]:
         """Return the keywords that a trainer gets if it takes them."""
         offered = {"threads": self.job["threads"], "min_count": self.job["min_count"]}
         self.tie_break = (
-            own_tie_break(trainer) if self.job["tie_break"] == OWN else self.job["tie_break"]
+            own_tie_break(self.parameters)
+            if self.job["tie_break"] == OWN
+            else self.job["tie_break"]
         )
         if self.job["tie_break"] != OWN:
             offered["tie_break"] = TieBreak(self.job["tie_break"])

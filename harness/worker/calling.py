@@ -14,7 +14,7 @@ import traceback
 from array import array
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from variants.contract import GREATEST_BYTES, PHASES, Merges, Meter, TieBreak, WordCounts
 
@@ -37,10 +37,12 @@ def resolve(target: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
-    """Return the parameters of a function by name; None for compiled code that does not show its
-    signature.
-    """
+Parameters = Optional[Mapping[str, inspect.Parameter]]
+"""The parameters of a function by name; None for compiled code that does not show its signature."""
+
+
+def parameters_of(function: Callable[..., Any]) -> Parameters:
+    """Return what a function's signature shows; code of the function's own may run."""
     try:
         return inspect.signature(function).parameters
     except ValueError:
@@ -48,13 +50,13 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
 
 
 def arguments_for(
-    function: Callable[..., Any],
+    parameters: Parameters,
     leading: list[Any],
     meter: Meter,
     offered: dict[str, Any],
     params: dict[str, Any],
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of `function`, by position and by keyword: `leading` and `params`, the
+    """Return the arguments of a function, by position and by keyword: `leading` and `params`, the
     rest if it takes it.
 
     The meter goes by its name, or behind `leading` if a function takes any number of arguments. A
@@ -62,12 +64,13 @@ def arguments_for(
     names it. Compiled code that does not show its signature is taken to keep the contract and
     nothing beyond it.
 
-    >>> arguments_for(lambda words, num_merges, *, min_count: [], [{}, 5], Meter(), {"min_count": 1, "threads": 2}, {})
+    >>> offered = {"min_count": 1, "threads": 2}
+    >>> plain = parameters_of(lambda words, num_merges, *, min_count: [])
+    >>> arguments_for(plain, [{}, 5], Meter(), offered, {})
     ([{}, 5], {'min_count': 1})
-    >>> arguments_for(min, [{}, 5], Meter(), {"min_count": 1, "threads": 2}, {"key": 3})[1]
+    >>> arguments_for(parameters_of(min), [{}, 5], Meter(), offered, {"key": 3})[1]
     {'min_count': 1, 'key': 3}
     """
-    parameters = parameters_of(function)
     if parameters is None:
         return [*leading, meter], {
             **{name: offered[name] for name in offered if name != "threads"},
@@ -88,23 +91,25 @@ def arguments_for(
     return leading, keywords
 
 
-def reads_corpus(trainer: Callable[..., Any]) -> bool:
+def reads_corpus(parameters: Parameters) -> bool:
     """Return whether a trainer takes a corpus instead of word counts: by its first parameters,
     `corpus`, `num_merges`.
 
-    >>> reads_corpus(lambda corpus, num_merges: []), reads_corpus(lambda word_counts, num_merges: [])
+    >>> reads_corpus(parameters_of(lambda corpus, num_merges: [])), reads_corpus(None)
     (True, False)
     """
-    return list(parameters_of(trainer) or [])[:2] == ["corpus", "num_merges"]
+    return list(parameters or [])[:2] == ["corpus", "num_merges"]
 
 
-def own_tie_break(trainer: Callable[..., Any]) -> str | None:
+def own_tie_break(parameters: Parameters) -> str | None:
     """Return the tie-break of a trainer's default; None if that is not one of the contract's.
 
-    >>> own_tie_break(lambda words, num_merges, tie_break=TieBreak.RAW_BYTES: []), own_tie_break(lambda words: [])
-    ('raw_bytes', 'greatest_bytes')
+    >>> own_tie_break(parameters_of(lambda words, tie_break=TieBreak.RAW_BYTES: []))
+    'raw_bytes'
+    >>> own_tie_break(parameters_of(lambda words: []))
+    'greatest_bytes'
     """
-    keyword = (parameters_of(trainer) or {}).get("tie_break")
+    keyword = (parameters or {}).get("tie_break")
     default = (
         GREATEST_BYTES if keyword is None or keyword.default is keyword.empty else keyword.default
     )

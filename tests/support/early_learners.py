@@ -124,15 +124,36 @@ def prepared(word_counts: WordCounts, num_merges: int) -> list[Merge]:
 
 
 class Described:
-    """A trainer that works when somebody looks how it is called."""
+    """A trainer that trains when somebody looks how it is called, if it finds its words then."""
+
+    def __init__(self) -> None:
+        self.early: list[Merge] | None = None
 
     @property
     def __signature__(self) -> inspect.Signature:
-        work(0.1)
+        found = importer()
+        if found is not None:
+            job = self.job_of(found)
+            if "words" in job:
+                self.early = honest(exchange.read_words(Path(job["words"]))[0], job["num_merges"])
         return inspect.signature(honest)
 
+    def job_of(self, found: Any) -> dict[str, Any]:
+        return dict(found.job)
+
     def __call__(self, word_counts: WordCounts, num_merges: int, *_: Any, **__: Any) -> list[Merge]:
-        return honest(word_counts, num_merges)
+        print("was too late" if self.early is None else "was early", flush=True)  # noqa: T201
+        return self.early or honest(word_counts, num_merges)
+
+
+class ImpatientlyDescribed(Described):
+    """One that pretends to be imported already, and takes a hundredth of a second."""
+
+    def job_of(self, found: Any) -> dict[str, Any]:
+        job = hear_of_the_job(found)
+        work(0.01)
+        return job
 
 
 described = Described()
+impatiently_described = ImpatientlyDescribed()
