@@ -67,14 +67,15 @@ def times_text(number: int) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """At most three digits, two if it is small.
+    """Three digits, on either side of 1.
 
-    >>> [ratio_text(ratio) for ratio in (20_760.4, 27.44, 1.0, 0.312, 0.00131)]
-    ['20,800', '27.4', '1.00', '0.31', '0.0013']
+    >>> [ratio_text(ratio) for ratio in (20_760.4, 999.7, 27.44, 1.0, 0.312, 0.00302)]
+    ['20,800', '1,000', '27.4', '1.00', '0.312', '0.00302']
     """
-    if ratio >= 1000:
-        return f"{float(f'{ratio:.3g}'):,.0f}"
-    return rate_text(ratio) if ratio >= 0.1 else f"{ratio:.2g}"
+    rounded = float(f"{ratio:.3g}")
+    if rounded <= 0:
+        return "0"
+    return f"{rounded:,.{max(0, 2 - math.floor(math.log10(rounded)))}f}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -71,7 +71,7 @@ def test_only_proved_merges_are_ranked_by_their_best_time() -> None:
     assert sheet["1 thread"][:5] == ["1.00 s", "2.00 s", "3.00 s", "0.100 s", "0.900 s"]
     assert set(sheet["1 thread"][5:]) == {"wrong", ">60 s", "~3 min"}
     assert sheet["2 threads"][0] == "0.500 s"
-    assert sheet["times the first"][:5] == ["× 1", "× 2.00*", "× 3.00", "× 0.1?", "× 0.90*"]
+    assert sheet["times the first"][:5] == ["× 1", "× 2.00*", "× 3.00", "× 0.100?", "× 0.900*"]
     assert set(sheet["times the first"][5:]) == {"-", ">× 60.0", "~× 180"}
     assert notes == [
         "false: wrong merges, so no time is shown: merge 7, 'a'+'b', occurs 1 time, others 2 times.",
