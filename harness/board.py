@@ -24,8 +24,8 @@ from harness.results.canvas import save
 from harness.results.charts import dots
 from harness.results.fields import together
 from harness.results.legend import caption_of
-from harness.results.notes import failures
-from harness.results.ratios import ratio_of
+from harness.results.notes import failures, waiting
+from harness.results.ratios import against, clock_note, ratio_of
 from harness.results.rows import Row, rows
 from harness.results.selection import records_of, unlike
 from harness.results.tables import given_sheet
@@ -257,11 +257,11 @@ def _time_text(row: Row | None) -> str:
 
 def _notes(section: Section) -> list[str]:
     """Why rows are not ranked: wrong merges, other merges on purpose, failures that are no
-    timeouts.
+    timeouts; and what their times hold.
     """
     firsts = [place.first for place in section.places]
     stopped = [row for row in firsts if row.status in ("timeout", "extrapolated")]
-    notes = failures(firsts, stopped)
+    notes = [*failures(firsts, stopped), *waiting(firsts), *clock_note(against(firsts))]
     for row in firsts:
         if row.status == "ok" and row.by_design:
             why = str(row.identity.get("reason") or "").rpartition("; ")[0]

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -28,11 +27,22 @@ FEWEST_BLOCKS = 6
 is not.
 """
 # CPU seconds by wall seconds; above this, something ran beside the one requested thread
-_OF_ONE_THREAD = 1.1
+OF_ONE_THREAD = 1.1
+NET, CPU, WALL = "net", "CPU", "wall"
+"""The clocks of a comparison. Net time is wall time without waiting for a processor; records of
+earlier versions do not have it, and those of one thread are compared by CPU time.
+"""
+_SECONDS_OF_TICKS = 0.02
+"""The CPU time of processes that have ended is known to two ticks."""
 
 
 class Sample(NamedTuple):
-    """One timed run: its block, two clocks, and the share of its wall time that others took."""
+    """One timed run: its block, what its clocks show, and the shares of its wall time that others
+    took.
+
+    `cpu_wait_seconds` is how long it waited for a processor, and `cpu_wait_unknown` why that is
+    unknown; both are None in records of earlier versions.
+    """
 
     run: str
     block: int
@@ -41,15 +51,29 @@ class Sample(NamedTuple):
     threads: int = 1
     pressure: float | None = None
     steal: float | None = None
+    cpu_wait_seconds: float | None = None
+    cpu_wait_unknown: str | None = None
 
     @property
-    def one_thread(self) -> bool:
+    def seconds(self) -> float:
+        """What it took: the wall time, without waiting for a processor as far as that is known."""
+        return self.wall_seconds - (self.cpu_wait_seconds or 0.0)
+
+    @property
+    def clock(self) -> str:
+        """By which clock it is compared with a sample of the same clock."""
+        if self.cpu_wait_seconds is not None:
+            return NET
+        return WALL if self.cpu_wait_unknown or not self._one_thread else CPU
+
+    @property
+    def _one_thread(self) -> bool:
         """Whether its CPU seconds are those of one thread, without time spent waiting for a
         processor.
         """
         cpu = self.cpu_seconds
         return (
-            self.threads == 1 and cpu is not None and 0 < cpu <= _OF_ONE_THREAD * self.wall_seconds
+            self.threads == 1 and cpu is not None and 0 < cpu <= OF_ONE_THREAD * self.wall_seconds
         )
 
     @property
@@ -58,21 +82,38 @@ class Sample(NamedTuple):
 
     @property
     def kept_waiting(self) -> bool:
-        """Whether it may itself have waited; one thread that worked nearly all the time had its
-        processor.
+        """Whether its seconds may hold a wait for a processor; one thread that worked nearly all
+        the time had its processor.
         """
+        if self.clock == NET:
+            return False
         worked = (
-            self.one_thread and (self.cpu_seconds or 0.0) >= (1 - MOST_PRESSURE) * self.wall_seconds
+            self._one_thread
+            and (self.cpu_seconds or 0.0) >= (1 - MOST_PRESSURE) * self.wall_seconds
         )
         return self.pressed and not worked
+
+    @property
+    def idle(self) -> float | None:
+        """The share of its seconds in which it neither worked nor waited for a processor; None if
+        unknown.
+        """
+        if self.cpu_seconds is None or self.clock == CPU:
+            return None
+        worked = self.cpu_seconds / self.seconds
+        if self.clock == NET:
+            return 1 - worked
+        if self.pressure is None:
+            return None
+        return 1 - worked - self.pressure - _SECONDS_OF_TICKS / self.seconds
 
 
 @dataclass(frozen=True)
 class Comparison:
     """The median ratio of two times over `blocks`; `low` and `high` are None with too few blocks.
 
-    `clock` is CPU or wall; `left_out` counts the blocks that were too disturbed for it, `ratios`
-    are of the others.
+    `clock` is net, CPU or wall; `left_out` counts the blocks that were too disturbed for it,
+    `ratios` are of the others.
     """
 
     ratio: float
@@ -106,15 +147,35 @@ def sample_of(record: Mapping[str, Any]) -> Sample | None:
         return None
     disturbance = record.get("disturbance") or {}
     lasted = (record.get("witness") or {}).get("wall_seconds") or wall
-    shares = [disturbance.get(name) for name in ("psi_cpu_seconds", "steal_seconds")]
+    pressed, stolen = (disturbance.get(name) for name in ("psi_cpu_seconds", "steal_seconds"))
     return Sample(
         str(record.get("run_id")),
         record.get("block") or 0,
         wall,
         record.get("cpu_seconds"),
         record.get("threads") or 1,
-        *(None if seconds is None else seconds / lasted for seconds in shares),
+        pressure=None if pressed is None else pressed / lasted,
+        steal=None if stolen is None else stolen / lasted,
+        cpu_wait_seconds=record.get("cpu_wait_seconds"),
+        cpu_wait_unknown=record.get("cpu_wait_unknown"),
     )
+
+
+def net_seconds(record: Mapping[str, Any]) -> dict[str, float | None]:
+    """The seconds of a record by phase without its wait for a processor.
+
+    Nobody knows in which phase it waited, so every phase bears its share.
+
+    >>> net_seconds({"seconds": {"max": 1.0, "update": 3.0, "total": 4.0}, "cpu_wait_seconds": 1.0})
+    {'max': 0.75, 'update': 2.25, 'total': 3.0}
+    """
+    seconds: dict[str, float | None] = record.get("seconds") or {}
+    total = seconds.get("total")
+    if not total:
+        return seconds
+
+    net = 1 - (record.get("cpu_wait_seconds") or 0.0) / total
+    return {phase: None if spent is None else net * spent for phase, spent in seconds.items()}
 
 
 def compare(
@@ -122,9 +183,10 @@ def compare(
 ) -> Comparison | None:
     """The median ratio to the baseline over the blocks that both ran in; None if there are none.
 
-    CPU time is compared if every sample is of one thread, since other processes do not change it;
-    else wall time, of the blocks that were not too disturbed. If all were, the ratio is shown
-    without an interval.
+    Net time is compared: other processes do not change it, and what a program waits for is in it.
+    If a sample has wall time alone, its block counts unless it was too disturbed; if all were, the
+    ratio is shown without an interval. Samples of earlier versions are compared by CPU time if
+    every one is of one thread.
     """
     against = {(sample.run, sample.block): sample for sample in baseline}
     pairs = [
@@ -134,12 +196,14 @@ def compare(
     ]
     if not pairs:
         return None
-    by_cpu = all(sample.one_thread for pair in pairs for sample in pair)
-    clock: Callable[[Sample], float] = operator.attrgetter(
-        "cpu_seconds" if by_cpu else "wall_seconds"
-    )
-    usable = [pair for pair in pairs if by_cpu or not any(sample.pressed for sample in pair)]
-    log_ratios = [math.log(clock(ours) / clock(theirs)) for ours, theirs in usable or pairs]
+    clocks = {sample.clock for pair in pairs for sample in pair}
+    clock = clocks.pop() if len(clocks) == 1 else WALL
+    name = "cpu_seconds" if clock == CPU else "seconds"
+
+    usable = [pair for pair in pairs if clock == CPU or not any(map(is_disturbed, pair))]
+    log_ratios = [
+        math.log(getattr(ours, name) / getattr(theirs, name)) for ours, theirs in usable or pairs
+    ]
     low, high = interval(log_ratios, confidence) if usable else (None, None)
     return Comparison(
         math.exp(statistics.median(log_ratios)),
@@ -147,9 +211,14 @@ def compare(
         None if high is None else math.exp(high),
         len(usable),
         len(pairs) - len(usable),
-        "CPU" if by_cpu else "wall",
+        clock,
         tuple(map(math.exp, log_ratios)),
     )
+
+
+def is_disturbed(sample: Sample) -> bool:
+    """Whether what it waited for a processor is unknown, and may be much."""
+    return sample.pressed and sample.clock != NET
 
 
 def interval(

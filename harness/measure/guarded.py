@@ -39,6 +39,15 @@ class Cpu(NamedTuple):
     system: float = 0.0
 
 
+class Turns(NamedTuple):
+    """Seconds for which a thread ran, and for which it waited for a processor; 0 if the system does
+    not report them.
+    """
+
+    ran: float = 0.0
+    waited: float = 0.0
+
+
 class GuardedProcess:
     """A guard, its process and all that this has started; a context that ends everything.
 
@@ -122,10 +131,10 @@ class GuardedProcess:
 
     def listen(self, seconds: float) -> bytes:
         """Return what the process writes within so many seconds; take what the guard reports."""
-        waited, before = waited_seconds("thread-self"), time.perf_counter()
+        turns, before = turns_of("thread-self"), time.perf_counter()
         ready = select.select(self.listening, [], [], max(0.0, seconds))[0]
         now = time.perf_counter()
-        self.late = waited_seconds("thread-self") - waited + before - self.heard_at
+        self.late = turns_of("thread-self").waited - turns.waited + before - self.heard_at
         self.heard_at = now
         block = b""
         if self.line in ready:
@@ -201,9 +210,11 @@ class GuardedProcess:
             sum(account.total for account in accounts), sum(account.system for account in accounts)
         )
 
-    def waited(self) -> float:
-        """Return for how many seconds the process has waited for a processor."""
-        return waited_seconds(str(self.leader))
+    def turns(self) -> Turns:
+        """Return how the main thread of the process has shared the processors; its call runs
+        there.
+        """
+        return turns_of(str(self.leader))
 
     def kill_members(self) -> None:
         """End the measured process's group, and all that was seen below the guard."""
@@ -249,10 +260,9 @@ def memory_of(process: psutil.Process, *, shared_out: bool = False) -> int:
     return 0
 
 
-def waited_seconds(task: str) -> float:
-    """Return for how long a task has been ready to run without running; 0 if the system does not
-    say.
-    """
-    with contextlib.suppress(OSError, IndexError):
-        return int(Path(f"/proc/{task}/schedstat").read_text().split()[1]) / 1e9
-    return 0.0
+def turns_of(task: str) -> Turns:
+    """Return how a thread has shared the processors with others, by the kernel's account."""
+    with contextlib.suppress(OSError, ValueError):
+        ran, waited, _ = Path(f"/proc/{task}/schedstat").read_text().split()
+        return Turns(int(ran) / 1e9, int(waited) / 1e9)
+    return Turns()

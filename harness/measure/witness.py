@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from harness.common.comparison import OF_ONE_THREAD
 from harness.measure.machine import Totals, difference, interference
 from harness.worker import ANSWER, exchange
 from harness.worker.exchange import unpacked
 from variants.contract import TieBreak
 
 if TYPE_CHECKING:
-    from harness.measure.guarded import Cpu, GuardedProcess
+    from harness.measure.guarded import Cpu, GuardedProcess, Turns
 
 Answer = dict[str, Any]
 
@@ -44,7 +45,11 @@ SECONDS_TO_NOTICE, SHARE_TO_NOTICE = 0.25, 0.02
 counted in any case.
 """
 SECONDS_TO_WAKE = 0.002
-SECONDS_TO_START, SECONDS_TO_READ_A_BYTE = 0.02, 2e-7
+SECONDS_OF_OTHERS, SHARE_OF_OTHERS = 0.001, 0.005
+"""The CPU time that other threads may use beside the one that works, also as a share of the wall
+time: the process looks ten times a second whether it is to stop.
+"""
+SECONDS_TO_START, SECONDS_TO_READ_A_BYTE = 0.002, 2e-7
 """The CPU time allowed between receiving the job and starting the call, and for each byte of merges
 inherited.
 """
@@ -176,13 +181,13 @@ def without_answer(exit_code: int) -> Answer:
 
 
 class Moment(NamedTuple):
-    """A process's CPU time, the interference, how long the process had waited for a processor, the
+    """A process's CPU time, the interference, how its main thread had shared the processors, the
     harness's clock.
     """
 
     cpu: Cpu
     interference: Totals
-    waited: float
+    turns: Turns
     at: float
 
 
@@ -202,15 +207,15 @@ class ProcessAccount:
     def begin(self) -> None:
         """Note that the call starts as soon as the process is answered; the clock is read last."""
         self.begun = self.begun or Moment(
-            self.process.cpu(), interference(), self.process.waited(), time.perf_counter()
+            self.process.cpu(), interference(), self.process.turns(), time.perf_counter()
         )
 
     def end(self) -> None:
         """Note that the call has ended; what the process waits for from now on is not the
         call's.
         """
-        self.late, waited = self.process.late, self.process.waited()
-        self.ended = Moment(self.process.cpu(), interference(), waited, self.process.heard_at)
+        self.late, turns = self.process.late, self.process.turns()
+        self.ended = Moment(self.process.cpu(), interference(), turns, self.process.heard_at)
         self.process.weigh(None)
 
     def record(self) -> dict[str, Any]:
@@ -231,8 +236,7 @@ class ProcessAccount:
         }
 
     def check(self, answer: Answer, seen: dict[str, Any] | None) -> str | None:
-        """Set an answer's CPU time and total right; return what its `witness` contradicts, None if
-        nothing.
+        """Set an answer's times right; return what its `witness` contradicts, None if nothing.
 
         The time for which the process waited for a processor, or the harness to hear of the end,
         need not be in the total. A rest that nobody can explain is counted, so a trainer that turns
@@ -245,7 +249,8 @@ class ProcessAccount:
                 else "its parent has not heard when its call began and ended"
             )
         answer.update(cpu_seconds=seen["cpu_seconds"], system_seconds=seen["system_seconds"])
-        least = seen["wall_seconds"] - (self.ended.waited - self.begun.waited + self.late)
+        waited = self.ended.turns.waited - self.begun.turns.waited
+        least = seen["wall_seconds"] - waited - self.late
         reason = contradiction(answer, seen["wall_seconds"], least)
         before = self.begun.cpu.total - seen["import_cpu_seconds"]
         allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
@@ -262,6 +267,16 @@ class ProcessAccount:
             )
         if answer["total"] < least - SECONDS_TO_WAKE:
             answer["total"] = least
+        ran = self.ended.turns.ran - self.begun.turns.ran
+        alone = OF_ONE_THREAD * ran + SECONDS_OF_OTHERS + SHARE_OF_OTHERS * seen["wall_seconds"]
+        if not ran:
+            answer["cpu_wait_unknown"] = "the system does not report waiting for a processor"
+        elif seen["cpu_seconds"] > alone:
+            answer["cpu_wait_unknown"] = "other threads or processes did part of the work"
+        else:
+            # It may also have waited before its clock was started, and so may the harness have.
+            net = max(answer["total"] - waited, least, ran)
+            answer["cpu_wait_seconds"] = max(0.0, answer["total"] - net)
         return reason
 
 

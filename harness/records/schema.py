@@ -274,6 +274,13 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     system_seconds: Annotated[
         Number | None, doc("the part of `cpu_seconds` that the kernel worked for them")
     ] = None
+    cpu_wait_seconds: Annotated[
+        Number | None,
+        doc("how long the calls waited for a processor; tables show times without it"),
+    ] = None
+    cpu_wait_unknown: Annotated[
+        str | None, doc("why that is unknown; then tables show wall times")
+    ] = None
     merges: Annotated[Whole | None, doc("how many merges there are")] = None
     merges_sha256: Annotated[
         Digest | None, doc("the digest of the merges, see results/README.md")
@@ -313,6 +320,8 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
                 raise ValueError(
                     f"seconds.total is {total:.6f}, but its phases add up to {parts:.6f}"
                 )
+            if (self.cpu_wait_seconds or 0.0) >= total > 0:
+                raise ValueError(f"cpu_wait_seconds must be less than seconds.total, {total:.6f}")
             if self.status not in ("ok", "mismatch"):
                 raise ValueError(f"seconds.total must be missing if status is {self.status}")
         estimate = self.extrapolated or {}

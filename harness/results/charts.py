@@ -37,7 +37,7 @@ from harness.results.claim import claim, is_ours
 from harness.results.legend import caption_of, labelled, labels_of
 from harness.results.lines import CORPUS, THREADS, VOCABULARY, over
 from harness.results.notes import notes
-from harness.results.ratios import ratio_of
+from harness.results.ratios import against, clock_note, ratio_of
 from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, phases_of
 from harness.results.selection import one_task, panel_title, tasks_of
 from harness.results.writing import (
@@ -85,7 +85,8 @@ def phases(rows: Sequence[Row], words: Words | None = None) -> Figure:
     if words is None:
         counting_only = all(row.counting_only for row in rows)
         title = claim(rows) or ("Counting words" if counting_only else "Where the time goes")
-        words = Words(title, caption_of(rows, panels=len(tasks)), notes(rows))
+        below = [*notes(rows), *clock_note(against(rows))]
+        words = Words(title, caption_of(rows, panels=len(tasks)), below)
     heights = [lines_height(labels_of(task)) for task in tasks]
     figure, places = new_figure(words, heights, _phase_key(rows))
 
@@ -165,7 +166,8 @@ def race(rows: Sequence[Row]) -> Figure:
     labels = labels_of(drawn)
     is_log = _seconds(drawn[-1]) > WIDEST_RANGE * _seconds(drawn[0])
     meanings = _meanings(drawn, estimated="Hollow" if is_log else "Dashed")
-    words = Words(claim(drawn), caption_of(drawn), [*meanings, *notes(trainers, drawn)])
+    below = [*meanings, *notes(trainers, drawn), *clock_note(against(drawn))]
+    words = Words(claim(drawn), caption_of(drawn), below)
     figure, (place,) = new_figure(words, [lines_height(labels)])
     axes = new_axes(figure, place)
     name_lines(axes, labels)
@@ -238,7 +240,8 @@ def dots(rows: Sequence[Row], value: Value = TOTAL, words: Words | None = None) 
 
     if words is None:
         caption = caption_of(drawn, panels=len(texts))
-        words = Words(title, caption, [*_meanings(drawn, value), *notes(trainers, drawn)])
+        below = [*_meanings(drawn, value), *notes(trainers, drawn)]
+        words = Words(title, caption, below + (clock_note(against(drawn)) if ends else []))
     return _draw_dots(words, found, value, ends)
 
 

@@ -96,11 +96,12 @@ def _counts(row: Row) -> dict[str, Any]:
 
 
 def _seconds(row: Row) -> dict[str, Any]:
-    walls = [sample.wall_seconds for sample in row.samples]
+    totals = [sample.seconds for sample in row.samples]
     seconds = {
         "total_seconds": row.total,
-        "least_total_seconds": min(walls, default=None),
-        "most_total_seconds": max(walls, default=None),
+        "least_total_seconds": min(totals, default=None),
+        "most_total_seconds": max(totals, default=None),
+        "wall_seconds": row.wall_seconds,
         "cpu_seconds": row.cpu_seconds,
     }
     for phase in PHASES:

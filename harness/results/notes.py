@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.common.units import count_text, one_line
+from harness.common.units import count_text, one_line, share_text
 from harness.proof import BY_DESIGN, UP_TO_TIES
 from harness.records.file import unfinished_note
 from harness.results.fields import together
@@ -14,7 +14,7 @@ from harness.results.ratios import Against, is_slower
 from harness.results.rows import Row
 from harness.results.writing import UNPROVED_MARK, failure_text, join_names
 
-MUCH_STEAL, MUCH_IMPORT_CPU_SECONDS = 0.05, 1.0
+MUCH_STEAL, MUCH_IDLE, MUCH_IMPORT_CPU_SECONDS = 0.05, 0.05, 1.0
 Pairs = Iterator[tuple[str, str]]
 """Sentences without an end, each with the label of a row that it is about."""
 
@@ -31,7 +31,7 @@ def notes(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
     others = itertools.chain(
         _lost(measured), _too_close(measured), _loading(measured), _busy(measured)
     )
-    return [*severe, *_exhausted(rows), *_sentences(others)]
+    return [*severe, *waiting(rows), *_exhausted(rows), *_sentences(others)]
 
 
 def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
@@ -77,6 +77,20 @@ def failures(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
             stopped.append((failure_text(row), label))
     reasons = together([*wrong, *stopped])
     return [f"{join_names(labels)}: {reason}." for reason, labels in reasons.items()]
+
+
+def waiting(rows: Sequence[Row]) -> list[str]:
+    """Which rows waited for something other than a processor, and of which rows it is unknown how
+    long they waited for one, though they were given one thread.
+    """
+    pairs = []
+    for row, label in labelled(rows):
+        if (row.idle or 0.0) > MUCH_IDLE:
+            pairs.append((f"Waited {share_text(row.idle or 0.0)} of its time", label))
+        unknown = {sample.cpu_wait_unknown for sample in row.samples} - {None}
+        if unknown and row.threads == 1:
+            pairs.append((f"Wall time, for {unknown.pop()}", label))
+    return _sentences(pairs)
 
 
 def _sentences(pairs: Iterable[tuple[str, str]]) -> list[str]:

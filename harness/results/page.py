@@ -26,6 +26,7 @@ from harness.results.charts import dots, phases
 from harness.results.claim import headline
 from harness.results.legend import caption_of, columns_of, titles_of
 from harness.results.notes import notes
+from harness.results.ratios import against, clock_note
 from harness.results.rows import Row
 from harness.results.selection import panel_title
 from harness.results.tables import TableOptions, by_task, is_outside_table, table_of
@@ -49,7 +50,11 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
         for task, text in zip(tasks, headlines, strict=True):
             named.append(f"{panel_title(task, tasks)}: {text}")
         parts += _list(named)
-    parts += [*_charts(tasks), *_table(rows, relative_to), *_list(notes(rows))]
+    parts += [
+        *_charts(tasks),
+        *_table(rows, relative_to),
+        *_list([*notes(rows), *clock_note(against(rows))]),
+    ]
     parts += [*_environments(rows), _commands(rows)]
     return _whole(title, parts)
 

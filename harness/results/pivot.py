@@ -11,7 +11,7 @@ from harness.common.sheet import Column, Sheet
 from harness.results.fields import FIELDS, Key, value_text
 from harness.results.legend import caption_of, labels_of, names_of
 from harness.results.notes import at_most, notes, refusals
-from harness.results.ratios import against
+from harness.results.ratios import against, clock_note
 from harness.results.rows import Row
 from harness.results.tables import MOST_NOTES, NOT_COMPARABLE
 from harness.results.writing import figure_text, outcome_text, time_text, times_text
@@ -42,6 +42,7 @@ def pivot_sheet(
         title = f"{value} / {relative_to}"
         compared = against(rows, relative_to)
         below += refusals(compared, labels_of(rows))
+        below += clock_note(compared) if value == "total" else []
         texts = []
         for comparison in compared:
             ratio = times_text(comparison.ratio(value), "", interval=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.common.comparison import compare
+from harness.common.comparison import CPU, compare
 from harness.common.errors import Refusal
-from harness.common.units import count_text
+from harness.common.units import count_text, share_text
 from harness.results.fields import WORK, together
 from harness.results.rows import Row
 
@@ -17,13 +17,14 @@ ONE_RUN_DIFFERS_BY = 0.1
 
 class Ratio(NamedTuple):
     """How many times the baseline's figure a row has; `form` is as in Time. Several blocks may have
-    an interval.
+    an interval, and have the clock by which they are compared.
     """
 
     number: float
     form: str = ""
     low: float | None = None
     high: float | None = None
+    clock: str = ""
 
 
 def ratio_of(row: Row, base: Row) -> Ratio | None:
@@ -34,7 +35,8 @@ def ratio_of(row: Row, base: Row) -> Ratio | None:
         return None
     comparison = compare(row.samples, base.samples) if row is not base else None
     if comparison is not None and comparison.blocks + comparison.left_out > 1:
-        return Ratio(comparison.ratio, row.time.form, comparison.low, comparison.high)
+        interval = comparison.low, comparison.high
+        return Ratio(comparison.ratio, row.time.form, *interval, comparison.clock)
     return Ratio(row.time.number / base.total, row.time.form)
 
 
@@ -45,9 +47,25 @@ def is_slower(slower: Row, row: Row) -> bool:
         return comparison.different
 
     if min(len(row.samples), len(slower.samples)) > 1:
-        slowest = max(sample.wall_seconds for sample in row.samples)
-        return slowest < min(sample.wall_seconds for sample in slower.samples)
+        slowest = max(sample.seconds for sample in row.samples)
+        return slowest < min(sample.seconds for sample in slower.samples)
     return (slower.total or 0.0) > (1 + ONE_RUN_DIFFERS_BY) * (row.total or 0.0)
+
+
+def clock_note(compared: Sequence[Against]) -> list[str]:
+    """What ratios leave out of the totals: those of records without net times are of CPU time."""
+    shares = []
+    for each in compared:
+        ratio = each.ratio()
+        if ratio is not None and ratio.clock == CPU:
+            for row in (each.row, each.base):
+                if row is not None and row.cpu_seconds and row.total:
+                    shares.append(row.cpu_seconds / row.total)
+    if not shares:
+        return []
+
+    ends = dict.fromkeys([share_text(min(shares)), share_text(max(shares))])
+    return [f"Ratios are of CPU time, {' to '.join(ends)} of these totals."]
 
 
 def incomparable(row: Row, base: Row) -> str | None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from statistics import median, median_low
 from typing import Any, NamedTuple
 
-from harness.common.comparison import Sample, sample_of, spread
+from harness.common.comparison import Sample, net_seconds, sample_of, spread
 from harness.proof import BY_DESIGN, IDENTICAL, PROVED, UNPROVED, WRONG
 from harness.records.schema import BY_ITSELF, PHASES
 from harness.results.fields import DECISIVE, WORK, InWords, Record, cell_of, facts_of, together
@@ -71,6 +71,7 @@ class Row:
     """By phase."""
     time: Time = UNTIMED
     """The total that may be shown, or the estimate or limit of a row that was stopped."""
+    wall_seconds: float | None = None
     cpu_seconds: float | None = None
     system_seconds: float | None = None
     instructions: int | None = None
@@ -166,8 +167,17 @@ class Row:
 
     @property
     def total(self) -> float | None:
-        """The sum of the phases, so that every row adds up; None if no time may be shown."""
+        """The sum of the phases, so that every row adds up; None if no time may be shown.
+
+        Waiting for a processor is not in it, as far as that is known.
+        """
         return math.fsum(self.seconds.values()) if self.seconds else None
+
+    @property
+    def idle(self) -> float | None:
+        """The share of its time in which it waited for something other than a processor."""
+        idle: float | None = _median([sample.idle for sample in self.samples], median)
+        return idle
 
     @property
     def extrapolated(self) -> Mapping[str, Any]:
@@ -186,7 +196,8 @@ class Row:
 
         figures: dict[str, Any] = {
             "total": self.total,
-            "spread": spread([sample.wall_seconds for sample in self.samples]),
+            "spread": spread([sample.seconds for sample in self.samples]),
+            "wall": self.wall_seconds,
             "CPU": self.cpu_seconds,
             "system": self.system_seconds,
         }
@@ -269,7 +280,8 @@ def _measured(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
     samples = [sample for record in right if (sample := sample_of(record)) is not None]
     counts = [(record.get("instructions") or {}).get("count") for record in right]
     proofs = {_kind_of(record) for record in right}
-    medians = _medians_by_name(right, "seconds", median)
+    net = [{"seconds": net_seconds(record)} for record in right]
+    medians = _medians_by_name(net, "seconds", median)
     seconds = {phase: medians[phase] for phase in PHASES if phase in medians}
     tallies = _medians_by_name(right, "tallies", median_low)
     instructed = sum(count is not None for count in counts)
@@ -281,7 +293,8 @@ def _measured(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
         lost=lost,
         samples=tuple(samples),
         seconds=seconds,
-        time=_time_of_measured(seconds, right),
+        time=_time_of_measured(seconds, samples),
+        wall_seconds=_median([sample.wall_seconds for sample in samples], median),
         cpu_seconds=_median([sample.cpu_seconds for sample in samples], median),
         system_seconds=_median([record.get("system_seconds") for record in right]),
         instructions=_median(counts),
@@ -291,15 +304,12 @@ def _measured(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
     )
 
 
-def _time_of_measured(seconds: Mapping[str, float], right: Sequence[Record]) -> Time:
+def _time_of_measured(seconds: Mapping[str, float], samples: Sequence[Sample]) -> Time:
     """The sum of the phases' medians, and between which totals the runs lie."""
     total = math.fsum(seconds.values())
     if not total:
         return UNTIMED
-    totals = [total]
-    for record in right:
-        if sample_of(record) is not None:
-            totals.append(_sum_without(record["seconds"], ()))
+    totals = [total, *(sample.seconds for sample in samples)]
     if len(totals) < 3:
         return Time(MEASURED, total)
     return Time(MEASURED, total, min(totals), max(totals))

@@ -13,7 +13,7 @@ from harness.common.units import count_text
 from harness.results.fields import together
 from harness.results.legend import caption_of, columns_of, labels_of, names_of, titles_of
 from harness.results.notes import at_most, notes, reasons, refusals
-from harness.results.ratios import Against, against
+from harness.results.ratios import Against, against, clock_note
 from harness.results.rows import TALLIES, Row, phases_of
 from harness.results.writing import (
     NOT_MEASURED,
@@ -103,6 +103,8 @@ def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = 
         below += [*reasons(task), *refusals(compared, labels_of(task))]
     else:
         below = at_most(MOST_NOTES, below, "--notes")
+    if RATIO in names:
+        below += clock_note(compared)
     return Sheet(caption_of(task, among), chosen, [style_of(row) for row in task], below)
 
 

@@ -29,7 +29,7 @@ DIFFERENT = "≠"  # in place of a figure: merges differ
 MOST_NAMED = 4
 
 FIGURES: Mapping[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("total", "CPU", "system", "merge", *PHASES), seconds_text),
+    **dict.fromkeys(("total", "wall", "CPU", "system", "merge", *PHASES), seconds_text),
     **dict.fromkeys(("MB/s", "pre-tokens/s", "merges/s"), rate_text),
     "spread": share_text,
     "memory": bytes_text,

@@ -56,7 +56,11 @@ if TYPE_CHECKING:
     from harness.proof.prove import Identity
 
 
-UNTIMED: Record = {"seconds": {}, "cpu_seconds": None, "system_seconds": None, "concurrent": False}
+UNTIMED: Record = {
+    **dict.fromkeys(("cpu_seconds", "system_seconds", "cpu_wait_seconds", "cpu_wait_unknown")),
+    "seconds": {},
+    "concurrent": False,
+}
 """What records hold where no times are measured."""
 
 SPOILED = "changed or removed"

@@ -131,6 +131,7 @@ def train_record(trained: Trained) -> Record:
         "feeding": feeding_of(cell.variant, answer),
         "seconds": seconds_of(phases, total, answer),
         **{name: sum_of(answer.get(name), counting.get(name)) for name in CPU_SECONDS},
+        **cpu_wait_of(answer, counting),
         "interpreter": interpreter(cell.interpreter).label,
     }
     if identity is not None and identity.kind == WRONG:
@@ -161,6 +162,7 @@ def count_record(cell: CountCell, counted: Counted, block: Block, started: str) 
         "words_sha256": (counted.words or {}).get("sha256"),
         "seconds": seconds_of(phases_of(answer, COUNTING_PHASES), answer.get("total"), answer),
         **{name: answer.get(name) for name in CPU_SECONDS},
+        **cpu_wait_of(answer),
         "interpreter": answer.get("interpreter") or python(),
     }
 
@@ -218,6 +220,14 @@ def sum_of(*parts: float | None) -> float | None:
     """The sum of what was measured; None if nothing was."""
     measured = [part for part in parts if part is not None]
     return sum(measured) if measured else None
+
+
+def cpu_wait_of(*answers: Answer) -> dict[str, Any]:
+    """How long the calls together waited for a processor, or why that is unknown for one of them."""
+    for answer in answers:
+        if "cpu_wait_unknown" in answer:
+            return {"cpu_wait_unknown": answer["cpu_wait_unknown"]}
+    return {"cpu_wait_seconds": sum_of(*(answer.get("cpu_wait_seconds") for answer in answers))}
 
 
 def reads_corpus(cell: TrainCell, answer: Answer) -> bool:

@@ -6,12 +6,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.common.comparison import FEWEST_BLOCKS, Comparison, Sample, compare, sample_of
+from harness.common.comparison import (
+    FEWEST_BLOCKS,
+    Comparison,
+    Sample,
+    compare,
+    net_seconds,
+    sample_of,
+)
 
 SECONDS = st.floats(0.01, 100)
 ONES = [1.0] * 10
@@ -72,12 +80,36 @@ def test_only_samples_of_the_same_block_of_the_same_run_are_paired() -> None:
     assert compare(samples([1.0]), []) is None
 
 
+WAITED: dict[str, Any] = {"cpu_wait_seconds": 1.0}
+UNKNOWN: dict[str, Any] = {"cpu_wait_unknown": "other threads or processes did part of the work"}
+
+
+@pytest.mark.parametrize(
+    ("waited", "clock", "ratio"),
+    [
+        ({"cpu_wait_seconds": 0.25}, "net", 1.0),
+        (UNKNOWN, "wall", 0.8),
+        ({}, "wall", 0.8),
+    ],
+    ids=["known", "unknown", "of an earlier version"],
+)
+def test_waiting_for_a_processor_is_no_time_as_far_as_it_is_known(
+    waited: dict[str, Any], clock: str, ratio: float
+) -> None:
+    slept = [Sample("run", block, 2.0, 0.5, **WAITED) for block in range(6)]
+    theirs = [Sample("run", block, 1.25, 0.5, **waited) for block in range(6)]
+    comparison = compared(slept, theirs)
+    assert comparison.clock == clock
+    assert comparison.ratio == pytest.approx(ratio)
+    assert [slept[0].idle, theirs[0].idle] == [0.5, 0.5 if clock == "net" else None]
+
+
 @pytest.mark.parametrize(
     ("cpu", "threads", "clock", "ratio"),
     [(1.0, 1, "CPU", 1), (1.9, 2, "wall", 2), (1.9, 1, "wall", 2), (None, 1, "wall", 2)],
     ids=["one thread", "two threads", "a hidden thread", "unknown"],
 )
-def test_one_thread_is_compared_by_cpu_time_and_more_by_wall_time(
+def test_samples_of_earlier_versions_keep_their_clock(
     cpu: float | None, threads: int, clock: str, ratio: float
 ) -> None:
     waited = [Sample("run", block, wall_seconds=2.0, cpu_seconds=1.0) for block in range(6)]
@@ -87,19 +119,43 @@ def test_one_thread_is_compared_by_cpu_time_and_more_by_wall_time(
 
 
 @pytest.mark.parametrize(
-    ("threads", "calm", "blocks", "ratio", "different"),
-    [(2, 6, 6, 1, False), (1, 6, 10, 1, None), (2, 0, 0, 3, None)],
-    ids=["wall time", "CPU time", "never calm"],
+    ("waited", "calm", "blocks", "ratio", "different"),
+    [
+        (UNKNOWN, 6, 6, 1, False),
+        ({"cpu_wait_seconds": 0.0}, 6, 10, 1, False),
+        ({}, 6, 10, 1, False),
+        (UNKNOWN, 0, 0, 3, None),
+    ],
+    ids=["wall time", "net time", "CPU time", "never calm"],
 )
-def test_wall_times_under_pressure_are_left_out_and_cpu_times_are_not(
-    threads: int, calm: int, blocks: int, ratio: float, different: bool | None
+def test_only_wall_times_under_pressure_are_left_out(
+    waited: dict[str, Any], calm: int, blocks: int, ratio: float, different: bool | None
 ) -> None:
-    busy = 10 - calm
-    ours = samples([1.0] * calm + [3.0] * busy, threads, [0.0] * calm + [0.3] * busy)
-    comparison = compared(ours, samples(ONES, threads))
+    walls = [1.0] * calm + [3.0 if waited is UNKNOWN else 1.0] * (10 - calm)
+    pressures = [0.0] * calm + [0.3] * (10 - calm)
+    ours = [
+        Sample("run", block, wall, 1.0, pressure=pressure, **waited)
+        for block, (wall, pressure) in enumerate(zip(walls, pressures, strict=True))
+    ]
+    theirs = [Sample("run", block, 1.0, 1.0, **waited) for block in range(10)]
+    comparison = compared(ours, theirs)
     assert (comparison.blocks, comparison.left_out) == (blocks, 10 - blocks)
     assert comparison.ratio == pytest.approx(ratio)
-    assert threads == 1 or comparison.different is different
+    assert comparison.different is different
+
+
+def test_time_that_is_neither_work_nor_pressure_was_waited_for_something_else() -> None:
+    """What ended processes used is known to two ticks of a hundredth of a second."""
+    assert Sample("r", 0, 1.0, 0.5, pressure=0.25, **UNKNOWN).idle == pytest.approx(0.23)
+    assert Sample("r", 0, 1.0, 0.5, **UNKNOWN).idle is None
+    assert Sample("r", 0, 1.0, 0.5).idle is None
+
+
+def test_phases_without_waiting_for_a_processor_add_up_to_the_net_total() -> None:
+    record = {"seconds": {"count": 1.0, "update": 2.0, "max": None, "total": 3.0}}
+    assert net_seconds(record) == record["seconds"]
+    net = net_seconds({**record, "cpu_wait_seconds": 1.5})
+    assert net == {"count": 0.5, "update": 1.0, "max": None, "total": 1.5}
 
 
 def test_sample_takes_the_shares_of_what_disturbed_it_from_the_whole_process() -> None:
@@ -109,9 +165,10 @@ def test_sample_takes_the_shares_of_what_disturbed_it_from_the_whole_process() -
         "threads": 2,
         "seconds": {"read": 0.125, "count": 0.25, "update": 0.625, "total": 1.0},
         "cpu_seconds": 1.5,
+        "cpu_wait_seconds": 0.125,
         "witness": {"wall_seconds": 2.0, "cpu_seconds": 1.6},
         "disturbance": {"psi_cpu_seconds": 0.5, "steal_seconds": None},
     }
-    assert sample_of(record) == Sample("r", 3, 1.0, 1.5, 2, pressure=0.25, steal=None)
+    assert sample_of(record) == Sample("r", 3, 1.0, 1.5, 2, 0.25, None, 0.125)
     assert sample_of({"seconds": {"total": None}}) is None
     assert sample_of({"seconds": {"total": 1.0}, "disturbance": None}) == Sample("None", 0, 1.0)

@@ -17,11 +17,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unruly import PLACE, TRICKS, WITHOUT_AN_ANSWER, Outcome, answer_text, error, ok, rejected
+from unruly import (
+    PLACE,
+    SPINS,
+    TRICKS,
+    WITHOUT_AN_ANSWER,
+    Outcome,
+    answer_text,
+    error,
+    ok,
+    rejected,
+)
 from workbench import BRIEF, CHECKOUT, SUPPORT, first_fast, is_running, limits_wait, wait_until
 
 from harness.common.errors import guarded
 from harness.measure import process
+from harness.measure.guarded import Turns
 from harness.measure.process import Answer, Limits, measure
 from harness.measure.witness import BrokenAnswer, read_answer
 from harness.worker import exchange
@@ -85,7 +96,8 @@ OTHERS = {
     "early_learners:helped": ok(cpu_seconds=0.2, slow=True),
     "early_learners:train": error(r"LookupError: there is no job yet: \[\]" + PLACE),
     "early_learners:impatient": rejected(BEFORE_ITS_CALL, slow=True),
-    "early_learners:described": rejected(BEFORE_ITS_CALL),
+    "early_learners:described": ok(printed="was too late"),
+    "early_learners:impatiently_described": rejected(BEFORE_ITS_CALL, printed="was early"),
 }
 ROWS: list[tuple[str, dict[str, Any], Outcome]] = [
     *((target, {}, outcome) for target, outcome in OTHERS.items()),
@@ -426,6 +438,35 @@ def test_an_answer_has_its_account(measured: Measure) -> None:
         assert None not in [
             disturbance[name] for name in ("psi_cpu_seconds", "psi_io_seconds", "steal_seconds")
         ]
+
+
+def test_waiting_for_a_processor_is_not_sleeping(measured: Measure) -> None:
+    answer, _ = measured("sleeps")
+    assert answer["total"] - answer["cpu_wait_seconds"] >= 0.5
+
+
+def test_waiting_for_a_processor_beside_a_busy_process_is_seen(measured: Measure) -> None:
+    with subprocess.Popen([sys.executable, "-c", SPINS]) as busy:
+        os.sched_setaffinity(busy.pid, {min(os.sched_getaffinity(0))})
+        answer, _ = measured("works_on_the_first_processor")
+        busy.kill()
+    assert 0.1 < answer["cpu_wait_seconds"] < answer["total"] - 0.2
+
+
+@pytest.mark.parametrize("trainer", ["works_in_a_thread", "waits_beside_its_own_work"])
+def test_waiting_is_unknown_if_others_did_the_work(measured: Measure, trainer: str) -> None:
+    """Else a trainer could let its main thread wait on purpose while another works."""
+    answer, _ = measured(trainer)
+    assert answer["cpu_wait_unknown"] == "other threads or processes did part of the work"
+    assert "cpu_wait_seconds" not in answer
+
+
+def test_waiting_is_unknown_if_the_system_does_not_report_it(
+    measured: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.measure.guarded.turns_of", lambda _: Turns())
+    answer, _ = measured("works_and_reports")
+    assert answer["cpu_wait_unknown"] == "the system does not report waiting for a processor"
 
 
 def test_a_long_import_is_recorded_and_belongs_to_no_total(measured: Measure) -> None:

@@ -65,19 +65,61 @@ def test_rows_of_one_task_that_cannot_be_ranked_are_named(
     assert notes == (["Too close to rank: one and other."] if close else [])
 
 
+UNKNOWN: dict[str, Any] = {"cpu_wait_seconds": None, "cpu_wait_unknown": "other threads worked"}
+EARLIER: dict[str, Any] = {"cpu_wait_seconds": None}
+
+
+def test_ratio_is_of_what_the_columns_show_and_a_wait_is_named() -> None:
+    """A trainer that sleeps a second, and waits another for a processor."""
+    sleepy = timed("sleepy", [2.064] * 6, cpu_seconds=0.01, cpu_wait_seconds=1.0)
+    records = [*timed("heap", [0.064] * 6), *sleepy]
+    row = cells(records)[1]
+    assert (row["total"], row["ratio"], row["update"]) == (
+        "1.06 s",
+        "× 16.6 (16.6 to 16.6)",
+        "1.06 s",
+    )
+    assert explanations(records) == ["Waited 99 % of its time: sleepy."]
+    assert cells(records, columns=["variant", "wall"])[1] == {"variant": "sleepy", "wall": "2.06 s"}
+
+
+@pytest.mark.parametrize(("cpu", "named"), [(0.96, False), (0.94, True)])
+def test_waiting_is_named_from_a_twentieth_on(cpu: float, named: bool) -> None:
+    notes = explanations(timed("one", [1.0], cpu_seconds=cpu))
+    assert notes == (["Waited 6 % of its time: one."] if named else [])
+
+
+def test_row_whose_waiting_for_a_processor_is_unknown_says_so() -> None:
+    """Of several threads that is expected."""
+    records = [*timed("one", [1.0] * 6), *timed("other", [2.0] * 6, **UNKNOWN)]
+    assert explanations(records) == ["Wall time, for other threads worked: other."]
+    assert cells(records)[1]["ratio"] == "× 2.00 (2.00 to 2.00)"
+    assert explanations(timed("one", [1.0], threads=2, **UNKNOWN)) == []
+
+
+def test_records_of_an_earlier_version_say_what_their_ratios_leave_out() -> None:
+    records = [*timed("one", [1.0] * 6, **EARLIER)]
+    records += timed("other", [4.0] * 6, cpu_seconds=3.0, **EARLIER)
+    assert cells(records)[1]["ratio"] == "× 3.00 (3.00 to 3.00)"
+    note = "Ratios are of CPU time, 75 % to 100 % of these totals."
+    assert explanations(records) == [note]
+    assert explanations([record for record in records if record["block"] == 0]) == []
+
+
 def test_a_busy_machine_is_named_and_its_wall_times_are_in_no_ratio() -> None:
     busy = {"disturbance": {"psi_cpu_seconds": 0.9}, "witness": {"wall_seconds": 1.0}}
     records = []
     for variant, factor in (("one", 1.0), ("other", 2.0)):
         records += [
-            *timed(variant, [factor] * 6, threads=2),
-            *timed(variant, [9.0] * 8, threads=2, **busy)[6:],
+            *timed(variant, [factor] * 6, threads=2, **UNKNOWN),
+            *timed(variant, [9.0] * 8, threads=2, **UNKNOWN, **busy)[6:],
         ]
     assert cells(records)[1]["ratio"] == "× 2.00 (2.00 to 2.00)"
     busy_runs = "one in 2 of 8 runs; other in 2 of 8 runs"
     assert f"Machine busy, so wall times may be too long: {busy_runs}." in explanations(records)
     worked = [
-        explanations(timed("one", [1.0], **{**busy, "cpu_seconds": cpu})) for cpu in (0.9, 0.5)
+        explanations(timed("one", [1.0], **{**busy, **EARLIER, "cpu_seconds": cpu}))
+        for cpu in (0.9, 0.5)
     ]
     assert [bool(found) for found in worked] == [False, True]
 

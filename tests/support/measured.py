@@ -35,6 +35,7 @@ BLANK: Record = {
     "peak_rss_bytes": 20_000_000,
     "tallies": {},
     "memory_is_sampled": False,
+    "cpu_wait_seconds": 0.0,
 }
 
 

@@ -479,6 +479,32 @@ leaves_a_child_and_hangs = first(start, hangs_here)
 # Slow, stopped, or special in another way
 
 
+SPINS = "while True: pass"
+sleeps = first(lambda: time.sleep(0.5))
+
+
+def use_the_first_processor() -> None:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+works_on_the_first_processor = first(use_the_first_processor, lambda: work(0.2))
+
+
+def works_in_a_thread(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    worker = threading.Thread(target=work, args=(0.1,))
+    worker.start()
+    worker.join()
+    return honest(word_counts, num_merges)
+
+
+def waits_beside_its_own_work(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    use_the_first_processor()
+    with subprocess.Popen([sys.executable, "-c", SPINS]) as process:
+        work(0.1)
+        process.kill()
+    return honest(word_counts, num_merges)
+
+
 def works_and_reports(
     word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
 ) -> list[Merge]:
