@@ -13,6 +13,7 @@ from typing import Any
 
 import harness
 from harness.common import registry
+from harness.common.console import Parser
 from harness.common.errors import OK, Refusal, guarded
 from harness.common.registry import did_you_mean
 
@@ -46,6 +47,11 @@ def command(arguments: Sequence[str]) -> int:
         return int(importlib.import_module(module).main(arguments[1:]))
     if name.isidentifier() and (meant := did_you_mean(name, COMMANDS, "bpe-harness ")):
         raise Refusal(f"unknown command {name!r};{meant}")
+
+    parser = Parser(prog="python -m harness", add_help=False, allow_abbrev=False)
+    registry.folder_option(parser)
+    options, arguments = parser.parse_known_args(arguments)
+    registry.use_folder(options.config_dir)
     if {"-h", "--help"} & {*arguments}:
         print(usage() if "all" in arguments else SHORT.read_text().rstrip())  # noqa: T201
         return OK
@@ -85,7 +91,7 @@ def show(records: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
 def usage() -> str:
     """Every name and setting, with the names that exist now."""
     names = {
-        group: list(registry.cards(group))
+        group: registry.names(group)
         for group in ("data", "counting", "pattern", "measure", "experiment")
     }
     names["tags"] = sorted({tag for card in registry.variants().values() for tag in card.tags})

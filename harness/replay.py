@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from harness.common import registry
 from harness.common.console import Parser, bar, say, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
+from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, times_text
 from harness.proof import PROVED
 from harness.proof.diagnosis import first_difference
@@ -75,10 +76,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="NAME|FILE",
         help="the text that the merges were learned from: a data set or a file",
     )
+    folder_option(parser)
     return guarded(lambda: command(parser.parse_intermixed_args(argv)), UNCHANGED)
 
 
 def command(options: argparse.Namespace) -> int:
+    use_folder(options.config_dir)
     paths = [options.merges] if options.against is None else [options.merges, options.against]
     files = [read_merges_file(path) for path in paths]
     told = [told_by(path) for path in paths]

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.common.console import Parser, bar, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
-from harness.common.registry import parse_bytes, parse_vocab_size
+from harness.common.registry import folder_option, parse_bytes, parse_vocab_size, use_folder
 from harness.common.sheet import Sheet, print_sheets
 from harness.common.units import count_text
 from harness.corpora.texts import blocks, text
@@ -50,7 +50,12 @@ TOKENIZER = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
-    return guarded(lambda: options.do(options) or OK, UNCHANGED)
+    return guarded(lambda: command(options), UNCHANGED)
+
+
+def command(options: argparse.Namespace) -> int:
+    use_folder(getattr(options, "config_dir", None))
+    return options.do(options) or OK
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     command = _add(commands, _train, "train", "train a tokenizer, without a benchmark", paths)
     add_training_options(command, "greatest_bytes")
     command.add_argument("--threads", metavar="N", type=int, default=1)
+    folder_option(command)
     command.add_argument(
         "--errors", default="strict", help="strict or replace, for bytes that are not UTF-8"
     )
@@ -214,6 +220,7 @@ def _add_data(
         "as for python -m harness, for every --data: data.bytes=1MB, data.column=body; repeatable"
     )
     command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=about)
+    folder_option(command)
 
 
 def _add_ordinary(command: argparse.ArgumentParser) -> None:

@@ -130,8 +130,7 @@ def experiments() -> str:
     for name in registry.cards("experiment"):
         lines = (registry.conf_folder() / "experiment" / f"{name}.yaml").read_text().splitlines()
         command, *shows = [
-            line.lstrip("# ")
-            for line in itertools.takewhile(lambda line: line[:1] == "#", lines[1:])
+            line.lstrip("# ") for line in itertools.takewhile(lambda line: line[:1] == "#", lines)
         ]
         rows.append((code(command), " ".join(shows)))
     return table(("command", "what it shows"), rows)

@@ -1,74 +1,17 @@
-"""The options of the command line and conf/: names and types, checked by Hydra when it composes."""
+"""The options of the command line: names and types, checked by Hydra when it composes.
+
+The groups are cards, whose structs are checked before and after.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from omegaconf import MISSING, DictConfig, OmegaConf
+from msgspec.structs import fields
+from omegaconf import DictConfig, OmegaConf
 
-from harness.common.data_card import DataConfig
-
-
-@dataclass
-class VariantConfig:
-    """A trainer: conf/variant/NAME.yaml."""
-
-    name: str = MISSING
-    about: str = ""
-    part: int | None = None
-    rank: int = 0
-    family: str = ""
-    tags: list[str] = field(default_factory=list)
-    _target_: str = MISSING
-    counting: str = "serial"
-    by_design: str = ""
-    own_words: str = ""
-    params: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class CountingConfig:
-    """A word counter: conf/counting/NAME.yaml; `own` means the one that the variant names.
-
-    `memory` limits a table of words, which is then spilled to disk. The workers of an `engine`
-    count before anything is measured.
-    """
-
-    name: str = MISSING
-    about: str = ""
-    tags: list[str] = field(default_factory=list)
-    _target_: str | None = None
-    engine: str | None = None
-    memory: str | None = None
-    params: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class PatternConfig:
-    """A pre-tokenization pattern: conf/pattern/NAME.yaml; no regex means raw bytes, a partial one
-    may skip text.
-    """
-
-    name: str = MISSING
-    regex: str | None = None
-    partial: bool = False
-
-
-@dataclass
-class MeasureConfig:
-    """How cells are run: conf/measure/NAME.yaml.
-
-    With a `precision`, the wanted width of ratios, there are from `repeat` to `most` blocks.
-    """
-
-    name: str = MISSING
-    about: str = ""
-    kind: str = "time"
-    repeat: int = 1
-    warm_up: int = 0
-    precision: float | None = None
-    most: int = 20
+from harness.common import registry
 
 
 @dataclass
@@ -93,11 +36,11 @@ class FirstStageConfig:
 class HarnessConfig:
     """Everything that `python -m harness` understands."""
 
-    variant: VariantConfig = field(default_factory=VariantConfig)
-    data: DataConfig = field(default_factory=DataConfig)
-    counting: CountingConfig = field(default_factory=CountingConfig)
-    pattern: PatternConfig = field(default_factory=PatternConfig)
-    measure: MeasureConfig = field(default_factory=MeasureConfig)
+    variant: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    counting: dict[str, Any] = field(default_factory=dict)
+    pattern: dict[str, Any] = field(default_factory=dict)
+    measure: dict[str, Any] = field(default_factory=dict)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     first_stage: FirstStageConfig = field(default_factory=FirstStageConfig)
     variants: list[str] | None = None
@@ -133,6 +76,11 @@ def keys_beside(key: str) -> list[str]:
     """
     schema = OmegaConf.structured(HarnessConfig)
     above, _, _ = key.rpartition(".")
+    kind = registry.KINDS.get(above.partition(".")[0])
+    if kind is not None:
+        names = [f"{above}.{field.encode_name}" for field in fields(kind)]
+        return names if above in registry.KINDS else []
+
     section = OmegaConf.select(schema, above) if above else schema
     if not isinstance(section, DictConfig):
         return [str(name) for name in schema]

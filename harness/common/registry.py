@@ -1,4 +1,5 @@
-"""The registry: one YAML file for each variant and counter, and what other packages announce.
+"""The registry: the cards of conf/ and of the folder that --config-dir names, plain YAML each, and
+what other packages announce.
 
 `conf/variant/NAME.yaml` is one variant, `conf/family/NAME.yaml` many that share a card and differ
 in a line each. A package announces a trainer by an entry point in the group `harness.variants`
@@ -7,6 +8,7 @@ whose value is `package.module:function`.
 
 from __future__ import annotations
 
+import argparse
 import copy
 import difflib
 import functools
@@ -20,9 +22,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 from msgspec.structs import force_setattr
 
-from harness.common.errors import Refusal
+from harness.common.cards import (
+    PLAIN,
+    CountingCard,
+    DataCard,
+    Experiment,
+    MeasureCard,
+    PatternCard,
+    fitted,
+)
+from harness.common.errors import Refusal, reason
 from harness.common.units import one_line
 from harness.worker import calling
 
@@ -30,6 +42,8 @@ from harness.worker import calling
 MOST_NAMES = 50
 ENTRY_POINTS = "harness.variants"
 OUTSIDE = "peer"  # the tag of other people's trainers
+EXTERNAL = "external"  # the tag of trainers that the harness does not have
+PROGRAM = "yours"  # the tag of variants whose parameters are a program
 EXTENDS = "extends"  # the tag of variants that can go on from merges
 COMPILED = "compiled"  # the tag of the default counter
 
@@ -72,6 +86,21 @@ class VariantCard(CounterCard, frozen=True):
             force_setattr(self, "family", self.target.partition(":")[0])
 
 
+class OurVariantCard(VariantCard, frozen=True, forbid_unknown_fields=True):
+    """A card of this version, not of another checkout, which may have other keys."""
+
+
+KINDS: dict[str, type[msgspec.Struct]] = {
+    "variant": OurVariantCard,
+    "data": DataCard,
+    "counting": CountingCard,
+    "pattern": PatternCard,
+    "measure": MeasureCard,
+    "experiment": Experiment,
+}
+"""The groups of conf/ that a run is composed of, and what a card of each may hold."""
+
+
 @functools.cache
 def conf_folder() -> Path:
     """The configuration: inside an installed package, or beside the packages in a checkout."""
@@ -84,13 +113,104 @@ def conf_folder() -> Path:
     )
 
 
-def cards(group: str, conf: Path | None = None) -> dict[str, dict[str, Any]]:
-    """The cards of a folder of conf/ by name; of `variant` the presets and what other packages
-    announce as well.
+class Folder:
+    """The folder of your own cards, if --config-dir names one."""
+
+    path: Path | None = None
+
+
+def folder_option(command: argparse.ArgumentParser) -> None:
+    """Give a command the option for `use_folder`."""
+    about = (
+        "a folder of cards of your own, laid out as conf/: data/NAME.yaml, pattern/NAME.yaml ..."
+    )
+    command.add_argument("--config-dir", metavar="DIR", type=Path, help=about)
+
+
+def use_folder(path: Path | None) -> None:
+    """Add the cards of a folder that is laid out as conf/, or of none. Raises Refusal if it has
+    none.
     """
-    conf = conf or conf_folder()
-    own = {file.stem: read_card(file) for file in sorted((conf / group).glob("*.yaml"))}
-    return announced() | own | presets(conf) if group == "variant" else own
+    if path is not None and not any((path / group).is_dir() for group in KINDS):
+        folders = ", ".join(KINDS)
+        raise Refusal(
+            f"--config-dir {path}: no folder of cards in it; make one or more of {folders}"
+        )
+    Folder.path = path
+    variants.cache_clear()
+    counters.cache_clear()
+
+
+def card_files(group: str) -> dict[str, Path]:
+    """The files of a group by the name of their cards. Raises Refusal for a name that is invalid or
+    is taken by a card of the harness.
+    """
+    found = files_in(conf_folder() / group)
+    if Folder.path is None:
+        return found
+
+    taken = {*found, *presets(), *announced()} if group == "variant" else {*found}
+    for name, file in files_in(Folder.path / group).items():
+        if re.fullmatch(PLAIN, name) is None:
+            raise Refusal(f"{file}: name the file in letters, digits, _ - and dots")
+        if name in taken:
+            raise Refusal(f"{file}: the harness has a card {group}={name}; rename the file")
+        found[name] = file
+    return found
+
+
+def is_yours(group: str, name: str) -> bool:
+    """Whether a card comes from the folder of --config-dir."""
+    return Folder.path is not None and name in files_in(Folder.path / group)
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    return {file.stem: file for file in sorted(folder.glob("*.yaml")) if file.is_file()}
+
+
+def names(group: str) -> list[str]:
+    """Every card of a group, read or not."""
+    others = [*presets(), *announced()] if group == "variant" else []
+    return [*card_files(group), *others]
+
+
+def card(group: str, name: str) -> dict[str, Any]:
+    """A card with the defaults of what it omits. Raises Refusal, which names the file and the key,
+    if it is invalid.
+    """
+    file = card_files(group).get(name)
+    content = {**announced(), **presets()}[name] if file is None else checked_card(group, file)
+    if group == "experiment":  # its keys are settings of the command
+        return content
+    return {**msgspec.to_builtins(msgspec.convert(content, KINDS[group])), **content}
+
+
+def checked_card(group: str, file: Path) -> dict[str, Any]:
+    """A card as it is written. Raises Refusal if it is not one of this group, or not the file's."""
+    content = read_card(file)
+    if group != "experiment":
+        content = {"name": file.stem, **content}
+    fitted(content, KINDS[group], str(file), "fix this card")
+
+    if content.get("name", file.stem) != file.stem:
+        raise Refusal(f"{file}: name: {content['name']!r} is not the file's; write {file.stem}")
+    if group == "variant" and is_yours(group, file.stem):
+        if content.get("by_design"):
+            raise Refusal(f"{file}: by_design: only cards of the harness can have it; leave it out")
+        content["tags"] = [*content.get("tags", []), EXTERNAL]
+    return content
+
+
+def cards(group: str, conf: Path | None = None) -> dict[str, dict[str, Any]]:
+    """The cards of a group by name, as they are written; of `variant` the presets and what other
+    packages announce as well. Those of another checkout's `conf` are not checked.
+    """
+    if group in KINDS and conf is None:
+        found = {name: checked_card(group, file) for name, file in card_files(group).items()}
+    else:
+        files = files_in((conf or conf_folder()) / group)
+        found = {name: read_card(file) for name, file in files.items()}
+    return announced() | found | presets(conf) if group == "variant" else found
 
 
 def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -113,7 +233,7 @@ def announced() -> dict[str, dict[str, Any]]:
             "name": entry.name,
             "about": f"from {entry.value}",
             "_target_": entry.value,
-            "tags": ["external"],
+            "tags": [EXTERNAL],
         }
         for entry in importlib.metadata.entry_points(group=ENTRY_POINTS)
     }
@@ -135,12 +255,7 @@ def variant_at(conf: Path, name: str) -> VariantCard | None:
 
 
 def _variant(name: str, card: dict[str, Any]) -> VariantCard:
-    if card.get("name") != name:
-        raise Refusal(f"the card of {name} needs `name: {name}`")
-    try:
-        return msgspec.convert(card, VariantCard)
-    except msgspec.ValidationError as error:
-        raise Refusal(f"the card of {name} is not one: {error}") from error
+    return fitted(card, VariantCard, f"the card of {name}", "fix this card")
 
 
 def _rung(card: VariantCard) -> tuple[bool, bool, bool, int, int, int, str]:
@@ -150,18 +265,18 @@ def _rung(card: VariantCard) -> tuple[bool, bool, bool, int, int, int, str]:
     language = next(
         (place for place, tag in enumerate(("cython", "cpp"), 1) if tag in card.tags), 0
     )
-    outside = "external" in card.tags, OUTSIDE in card.tags
+    outside = EXTERNAL in card.tags, OUTSIDE in card.tags
     return *outside, card.part is None, language, card.part or 0, card.rank, card.name
 
 
 @functools.cache
 def counters() -> dict[str, CounterCard]:
     """Every word counter by name."""
-    found = cards("counting").items()
+    found = [msgspec.convert(card, CountingCard) for card in cards("counting").values()]
     return {
-        name: msgspec.convert(card, CounterCard)
-        for name, card in found
-        if card.get("_target_") is not None
+        card.name: CounterCard(card.name, card.target, card.about, card.tags, card.params)
+        for card in found
+        if card.target is not None
     }
 
 
@@ -200,7 +315,7 @@ def select(names: Iterable[str]) -> list[VariantCard]:
                 and importlib.machinery.PathFinder.find_spec(package, places) is None
             ):
                 raise not_importable(name, "no such module in this folder or environment")
-            matching = {name: VariantCard(name, name, "named by its target", tags=("external",))}
+            matching = {name: VariantCard(name, name, "named by its target", tags=(EXTERNAL,))}
         else:
             matching = {
                 card.name: card for card in existing.values() if name == "all" or name in card.tags
@@ -270,8 +385,11 @@ def resolve(target: str) -> Callable[..., Any]:
     return function
 
 
+LONGEST_CARD = 1 << 20
+
+
 def read_card(file: Path) -> dict[str, Any]:
-    """A card from a file. Raises Refusal if it is not YAML."""
+    """A card from a file. Raises Refusal if it is not plain YAML."""
     return copy.deepcopy(_card(file, file.stat().st_mtime_ns))
 
 
@@ -279,9 +397,23 @@ def read_card(file: Path) -> dict[str, Any]:
 def _card(file: Path, _written: int) -> dict[str, Any]:
     """One file, read once for each time that it was written."""
     try:
-        return msgspec.yaml.decode(file.read_bytes(), type=dict[str, Any])
-    except (msgspec.MsgspecError, ValueError) as error:  # of YAML or of decoding
-        raise Refusal(f"{file} is not a mapping in YAML: {one_line(str(error))}") from error
+        with file.open("rb") as opened:
+            text = opened.read(LONGEST_CARD + 1)
+        if len(text) > LONGEST_CARD:
+            raise Refusal(f"{file} is longer than {LONGEST_CARD} bytes; a card is a short text")
+        # a few aliases of aliases are billions of values
+        for event in yaml.parse(text, yaml.CSafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise Refusal(f"{file}: *{event.anchor} is an alias; write its value instead")
+        content = msgspec.yaml.decode(text, type=dict[str, Any])
+    except OSError as error:
+        raise Refusal(f"cannot read {file} ({reason(error)}); make it readable") from error
+    except (msgspec.MsgspecError, yaml.YAMLError, ValueError, TypeError) as error:
+        why = one_line(str(error))
+        raise Refusal(f"{file} is not a mapping in YAML: {why}; fix this card") from error
+    if "${" in str(content):
+        raise Refusal(f"{file}: ${{ is not replaced in a card; write its value instead")
+    return content
 
 
 # Checks of a user's values

@@ -40,9 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = parser().parse_args(argv)
     return guarded(
-        lambda: options.do(options) or OK,
-        "what has arrived is kept, run the same command again to resume",
+        lambda: command(options), "what has arrived is kept, run the same command again to resume"
     )
+
+
+def command(options: argparse.Namespace) -> int:
+    registry.use_folder(options.config_dir)
+    return options.do(options) or OK
 
 
 def parser() -> argparse.ArgumentParser:
@@ -55,7 +59,9 @@ def parser() -> argparse.ArgumentParser:
     for do in (list_all, fetch_all, info, verify, path, cache, counts):
         name = do.__name__.removesuffix("_all")
         added = commands.add_parser(name, help=do.__doc__, description=do.__doc__)
-        added.set_defaults(do=do)
+        added.set_defaults(do=do, config_dir=None)
+        if name != "cache":
+            registry.folder_option(added)
         if name in ("info", "verify", "path"):
             added.add_argument("name", metavar="NAME")
     commands.choices["fetch"].add_argument("names", metavar="NAME", nargs="+")
@@ -89,10 +95,7 @@ def list_all(_: argparse.Namespace) -> None:
 def info(arguments: argparse.Namespace) -> None:
     """Everything that a data set's card says."""
     card = card_of(arguments.name)
-    text, here = (
-        (registry.conf_folder() / "data" / f"{arguments.name}.yaml").read_text(),
-        state(card),
-    )
+    text, here = registry.card_files("data")[arguments.name].read_text(), state(card)
     place = (
         "data.path=FILE"
         if here == "yours"

@@ -5,7 +5,6 @@ describes.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import os
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import files, registry
-from harness.common.data_card import DataConfig
+from harness.common.cards import inside
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.files import CorpusFile, digest_of, entry
 
@@ -23,16 +22,8 @@ Card = Mapping[str, Any]
 GENERATOR = "generator"
 TABLES = ("zipf_words", "strange_words", "distinct_pairs")
 """The generators of tables of words; the others make texts."""
-FETCHED = {
-    "url": ("url", "file"),
-    "hugging_face": ("repository", "revision", "paths", "file"),
-    "package_index": ("package", "version", "files", "file"),
-    "debian": ("packages", "version", "files", "file"),
-    "npm": ("package", "version", "files", "file"),
-}
-"""The kinds of source that harness.corpora.fetch downloads, and the keys that a card needs for
-each.
-"""
+FETCHED = ("url", "hugging_face", "package_index", "debian", "npm")
+"""The kinds of source that harness.corpora.fetch downloads."""
 STDLIB = "stdlib"
 # of stdlib
 LEFT_OUT = {
@@ -49,42 +40,24 @@ YOURS = ("path", "words")
 
 
 def cards() -> dict[str, Card]:
-    """Every data card by name, complete. Raises Refusal for one with an invalid source."""
-    return {name: complete(name, card) for name, card in registry.cards("data").items()}
+    """Every data card by name, complete. Raises Refusal for an invalid one."""
+    return {name: registry.card("data", name) for name in registry.names("data")}
 
 
 def card_of(name: str) -> Card:
     """The card of this name, even if others are invalid. Raises Refusal, with the existing names,
     if it is missing.
     """
-    existing = registry.cards("data")
+    existing = registry.names("data")
     if name not in existing:
         raise Refusal(registry.unknown("data set", name, existing))
-    return complete(name, existing[name])
-
-
-def complete(name: str, partial: Card) -> Card:
-    """A card with defaults for the keys that it omits. Raises Refusal for an invalid source."""
-    card = {**dataclasses.asdict(DataConfig()), "name": name, **partial}
-    check_source(card)
-    return card
-
-
-def check_source(card: Card) -> None:
-    """Raises Refusal for a card with an invalid or incomplete source."""
-    source, place = card["source"], f"the card of {card['name']}"
-    if not isinstance(source, Mapping):
-        raise Refusal(f"{place}: source is {source!r}; it must be a mapping with a kind")
-    kind, kinds = source.get("kind"), [*FETCHED, STDLIB, GENERATOR, *YOURS]
-    if kind not in kinds:
-        raise Refusal(f"{place}: {registry.unknown('kind of source', str(kind), kinds)}")
-    if any(key not in source for key in FETCHED.get(kind, ())):
-        raise Refusal(f"{place}: a source of kind {kind} needs {', '.join(FETCHED[kind])}")
+    return registry.card("data", name)
 
 
 def fetched_place(card: Card) -> Path:
-    """Where `fetch` puts the file of a card."""
-    return files.cache_folder("corpora").joinpath(card["source"]["file"])
+    """Where `fetch` puts the file of a card; a card of yours cannot replace the file of another."""
+    folder = ("corpora", "yours") if registry.is_yours("data", card["name"]) else ("corpora",)
+    return inside(files.cache_folder(*folder), card["source"]["file"])
 
 
 @functools.cache
@@ -124,7 +97,9 @@ def state(card: Card) -> str:
 
 def with_changes_named(card: Card) -> Card:
     """The card; with overridden generator parameters, a card named by them and without facts."""
-    original = registry.cards("data").get(card["name"], {}).get("source", {})
+    name = card["name"]
+    is_card = name in registry.names("data")
+    original = registry.card("data", name)["source"] if is_card else {}
     changed = [
         f"{name}={value}" for name, value in card["source"].items() if original.get(name) != value
     ]

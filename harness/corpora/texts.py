@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import msgspec
 
+from harness.common.cards import DataCard, fitted
 from harness.common.console import Advance, bar
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.registry import unknown
@@ -55,6 +56,7 @@ def card_named(source: Source, settings: Sequence[str] = ()) -> dict[str, Any]:
     card = dict(card_of(str(path))) if is_name else {**card_of("file"), "path": path}
     for setting in settings:
         change(card, setting)
+    fitted(card, DataCard, "--set", "correct this value")
     return card
 
 

@@ -1,7 +1,8 @@
 """The command line as configurations: Hydra's public `compose`, its override grammar, and one
 sentence for a mistake.
 
-Hydra only enumerates. What it composed is plain data; everything else is done outside it.
+Hydra only enumerates, and reads no file: it gets the cards that may be named, checked. What it
+composed is plain data; everything else is done outside it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import configuration, registry
+from harness.common.cards import fitted
 from harness.common.errors import Refusal
 from harness.common.registry import did_you_mean, parse_number, split_list
 
@@ -39,8 +41,9 @@ LITERAL = (
 )
 SWEEP = ("-m", "--multirun")
 HELP = "see python -m harness --help all"
-GROUPS = ("variant", "data", "counting", "pattern", "measure", "experiment")
+GROUPS = tuple(registry.KINDS)
 CONFIG, VERSION = "config", "1.3"
+WORD = re.compile(r"[\w.-]+")
 
 
 class Config(NamedTuple):
@@ -63,40 +66,60 @@ def compose(arguments: Sequence[str]) -> list[Config]:
     keys = {value.partition("=")[0] for value in values}
     if "data.path" in keys and "data" not in keys:
         values.insert(0, "data=file")
-    overrides, composed = list(map(prepared_value, values)), []
+    overrides = list(map(prepared_value, values))
+    for override in overrides:
+        check_plain(override)
     register(overrides)
+
+    composed = []
     try:
         with (
             # Hydra 1.4 warns of what 1.3 needs
             warnings.catch_warnings(action="ignore", category=UserWarning),
-            hydra.initialize_config_dir(
-                config_dir=str(registry.conf_folder()), version_base=VERSION
-            ),
+            hydra.initialize(config_path=None, version_base=VERSION),
         ):
             for point in enumerated(overrides, sweep=bool({*SWEEP} & {*arguments})):
                 config: Any = OmegaConf.to_container(hydra.compose(CONFIG, point), resolve=True)
-                composed.append(
-                    Config(config, [override.lstrip("+").partition("=")[0] for override in point])
-                )
+                composed.append(Config(config, sorted(keys)))
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
         raise Refusal(sentence(error)) from error
     if not composed:
         raise Refusal(f"nothing to measure: no name matches; {HELP}")
+
+    for config, _ in composed:
+        for group in GROUPS[:-1]:
+            fitted(config[group], registry.KINDS[group], group, HELP)
     return composed
 
 
+def check_plain(override: str) -> None:
+    """Refuse what OmegaConf would replace: a value of the environment must not reach a record."""
+    if re.search(r"(?<!\\)(\\\\)*\$\{", override):
+        raise Refusal(
+            f"{override}: ${{ is not replaced here; let the shell do it, as in seed=$SEED"
+        )
+
+
 def register(overrides: Sequence[str]) -> None:
-    """Register the schema with Hydra, and those variants without a file that the overrides may
-    name: all take long.
+    """Hand Hydra the schema, the defaults, and those cards that these or the overrides may name: to
+    store all takes long.
     """
     store = ConfigStore.instance()
-    if "schema.yaml" not in store.repo:
-        store.store(name="schema", node=configuration.HarnessConfig)
-    command = " ".join(overrides)
-    for name, node in {**registry.announced(), **registry.presets()}.items():
-        has_a_file = (registry.conf_folder() / "variant" / f"{name}.yaml").exists()
-        if not has_a_file and (name in command or "(" in command):  # glob(*)
-            store.store(group="variant", name=name, node=node)
+    for group in GROUPS:
+        store.repo.pop(group, None)
+    defaults = registry.read_card(registry.conf_folder() / f"{CONFIG}.yaml")
+    store.store(name="schema", node=configuration.HarnessConfig)
+    store.store(name=CONFIG, node=defaults)
+
+    is_glob = "(" in " ".join(overrides)
+    named = {*WORD.findall(" ".join([*overrides, str(defaults)]))}
+    for group in reversed(GROUPS):  # experiments first, as they name others
+        for name in registry.names(group):
+            if is_glob or name in named:
+                card = registry.card(group, name)
+                package = "_global_" if group == "experiment" else None
+                store.store(group=group, name=name, node=card, package=package)
+                named |= {*WORD.findall(str(card))} if group == "experiment" else set()
 
 
 def enumerated(overrides: list[str], *, sweep: bool) -> list[list[str]]:
@@ -187,6 +210,8 @@ def check_names(argument: str) -> None:
     if argument.startswith("~"):
         raise Refusal(f"{argument}: nothing can be taken away; give it another value")
     key, equals, value = argument.partition("=")
+    if re.match(r"hydra[./=]", argument):
+        raise Refusal(f"{key}: Hydra only composes here, its own settings do nothing; leave it out")
     if not equals:
         raise Refusal(f"{key!r} is not of the form NAME=VALUE; {guess(key) or HELP}")
     if argument in ("variants=", "variants=[]"):
@@ -220,7 +245,7 @@ def settings() -> list[str]:
 
 def existing(group: str) -> list[str]:
     """The names that there are in a group of configuration."""
-    return list(registry.variants() if group == "variant" else registry.cards(group))
+    return list(registry.variants()) if group == "variant" else registry.names(group)
 
 
 def unknown_name(group: str, name: str) -> str:
@@ -267,6 +292,8 @@ def sentence(error: BaseException) -> str:
         text = f"{match[1]} must be a {'whole number' if match[2] == 'Integer' else 'number'}"
     elif match := re.search(r"Ambiguous value for argument '([^=]+)=", text):
         text = f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where a list is meant"
+    elif (match := re.search(r"full_key: (\S+)", str(error))) and match[1] not in text:
+        text = f"{match[1]}: {text}"
     return f"{text.rstrip('.')}; {HELP}"
 
 

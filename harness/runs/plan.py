@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,9 @@ from harness.common.console import tell, terminal_text
 from harness.common.errors import Refusal
 from harness.common.registry import (
     EXTENDS,
+    EXTERNAL,
     GIVEN,
+    PROGRAM,
     CounterCard,
     VariantCard,
     at_least,
@@ -83,7 +85,7 @@ def only_cell(data: str | None, overrides: Sequence[str]) -> tuple[TrainCell, Se
     extender = next(card.name for card in registry.variants().values() if EXTENDS in card.tags)
     named = [f"variant={extender}"]  # no variant is run, so any that takes all overrides will do
     if data is not None:
-        is_card = data in registry.cards("data") or not (
+        is_card = data in registry.names("data") or not (
             Path(data).exists() or registry.looks_like_a_file(data)
         )
         named.append(f"data={data}" if is_card else f"data.path={data}")
@@ -270,7 +272,7 @@ def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus) -> CorpusFi
     from harness.corpora.dask import counted_table  # late: arrays of NumPy are slow to import
 
     counting, card = config["counting"], config["data"]
-    names = registry.cards("counting")[counting["name"]]["params"]
+    names = registry.card("counting", counting["name"])["params"]
     check_parameters(f"counting={counting['name']}", counting["params"], names)
     memory = (
         None if counting["memory"] is None else parse_bytes(counting["memory"], "counting.memory")
@@ -324,7 +326,7 @@ def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantC
             )
         ]
     selected = [card] if names is None else registry.select(names)
-    if given and not any("external" in other.tags for other in selected):
+    if given and not any(EXTERNAL in other.tags for other in selected):
         taken = sorted({name for other in selected for name in other.params})
         check_parameters(
             f"variant {card.name}" if names is None else "none of these variants", given, taken
@@ -334,12 +336,21 @@ def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantC
         own = {
             name: value
             for name, value in given.items()
-            if name in other.params or "external" in other.tags
+            if name in other.params or EXTERNAL in other.tags
         }
+        if PROGRAM in other.tags and "variant.params" not in keys:
+            check_program(other, own.keys() - set_here)
         if own and own != {name: other.params.get(name) for name in own}:
             other = structs.replace(other, by_design="")
         cards.append(with_params(other, "variant.params", own))
     return cards
+
+
+def check_program(variant: VariantCard, hidden: Set[str]) -> None:
+    """Refuse parameters, each a part of a program, that the command line does not show."""
+    for name in sorted(hidden):
+        what = f"the experiment gives {variant.name} a program to run"
+        raise Refusal(f"{what}; set variant.params.{name} on the command line")
 
 
 def check_parameters(taker: str, given: Iterable[str], existing: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ harness.corpora.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import sysconfig
@@ -27,8 +28,8 @@ from harness.corpora import CorpusFile, files
 from harness.corpora import __main__ as command
 from harness.corpora import files as corpus_files
 from harness.corpora.cards import FETCHED, YOURS, cards, standard_library
-from harness.corpora.fetch import ORDER
 from harness.corpora.files import bounds, character_start
+from harness.corpora.packages import ORDER
 
 TEXT = f"one{END}two 二{END}{END}three\r\n{END}four"
 DIGEST = hashlib.sha256(TEXT.encode()).hexdigest()
@@ -231,28 +232,24 @@ def test_cards_are_complete() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ({}, "unknown kind of source 'None'; there are: url, hugging_face, "),
-        ({"kind": "urls"}, "unknown kind of source 'urls'; did you mean url? there are: "),
-        ({"kind": "url", "url": "https://moon.invalid/"}, "a source of kind url needs url, file"),
-        (
-            {"kind": "npm", "package": "x"},
-            "a source of kind npm needs package, version, files, file",
-        ),
+        ({}, "source: object missing required field `kind`"),
+        ({"kind": "urls"}, "source.kind: invalid value 'urls'"),
+        ({"kind": "url", "url": "https://moon.invalid/"}, "source: object missing required field"),
+        ({"kind": "npm", "package": "x"}, "source: object missing required field"),
     ],
 )
 def test_incomplete_card_is_refused(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    source: dict[str, Any],
-    message: str,
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, source: dict[str, Any], message: str
 ) -> None:
-    good = registry.cards("data")["stdlib"]
-    monkeypatch.setattr(registry, "cards", lambda _: {"mine": {"source": source}, "stdlib": good})
-    assert [ran(capsys, name, "stdlib")[0] for name in ("info", "path")] == [OK, OK]
+    card = tmp_path / "data" / "mine.yaml"
+    card.parent.mkdir()
+    card.write_text(json.dumps({"source": source}))
+    folder = ["--config-dir", str(tmp_path)]
+    assert [ran(capsys, name, "stdlib", *folder)[0] for name in ("info", "path")] == [OK, OK]
     for arguments in (["list"], ["info", "mine"], ["fetch", "mine"]):
-        code, shown, sentence = ran(capsys, *arguments)
+        code, shown, sentence = ran(capsys, *arguments, *folder)
         assert (code, shown) == (USAGE, "")
-        assert sentence.startswith(f"the card of mine: {message}")
+        assert sentence.startswith(f"{card}: {message}")
 
 
 def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -163,8 +163,8 @@ def test_a_broken_card_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for content, message in {
         "name: [": "broken.yaml is not a mapping in YAML",
         "- a\n- b\n": "broken.yaml is not a mapping in YAML",
-        "name: other\n_target_: a:b\n": "needs `name: broken`",
-        "name: broken\n": "the card of broken is not one: .*`_target_`",
+        "name: other\n_target_: a:b\n": "broken.yaml: name: 'other' is not the file's; write broken",
+        "name: broken\n": "broken.yaml: object missing required field `_target_`",
     }.items():
         (tmp_path / "variant" / "broken.yaml").write_text(content)
         with pytest.raises(Refusal, match=message):

@@ -1,0 +1,263 @@
+"""What a card of each group may hold.
+
+Data, pattern, measure and experiment cards are data, whoever wrote them: every text has a pattern,
+and unknown keys are refused. An experiment names neither a file nor a program. Variant and counting
+cards name code, which runs only if you choose them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from harness.common.errors import Refusal, wrong_value
+
+Kind = TypeVar("Kind")
+PLAIN = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+Name = Annotated[str, Meta(pattern=rf"^{PLAIN}\Z")]
+"""Of a card or of a file: no folder, no blank, and neither an option nor a hidden file."""
+RelativePath = Annotated[str, Meta(pattern=rf"^{PLAIN}(/{PLAIN})*\Z")]
+Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]*\Z")]
+Version = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~:!_-]*\Z")]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Count = Annotated[int, Meta(ge=0)]
+Scalar = bool | int | float | Name | None
+
+
+class Strict(Struct, frozen=True, forbid_unknown_fields=True):
+    """Refuses keys that it does not know."""
+
+
+# Data
+
+
+class Addressed(Strict, frozen=True, tag_field="kind", kw_only=True):
+    """Files over HTTP: unpacked if compressed, or the texts in a column of their rows."""
+
+    file: Name
+    sha256: list[Digest | None] | None = None
+    column: Line | None = None
+    separator: str = ""
+    download: Count = 0
+
+    def addresses(self) -> int:
+        return 1
+
+    def __post_init__(self) -> None:
+        if self.sha256 is not None and len(self.sha256) != self.addresses():
+            raise ValueError(f"{len(self.sha256)} sha256 for {self.addresses()} addresses")
+
+
+class Url(Addressed, frozen=True, tag="url", kw_only=True):
+    url: Annotated[str, Meta(pattern=r"^https?://[!-~]+\Z")]
+
+
+class HuggingFace(Addressed, frozen=True, tag="hugging_face", kw_only=True):
+    repository: RelativePath
+    revision: RelativePath
+    paths: Annotated[list[RelativePath], Meta(min_length=1)]
+
+    def addresses(self) -> int:
+        return len(self.paths)
+
+
+class Packaged(Strict, frozen=True, tag_field="kind", kw_only=True):
+    """Files in packages, joined in an order, or what a pattern takes of their lines."""
+
+    version: Version
+    files: Annotated[list[Line], Meta(min_length=1)]
+    file: Name
+    order: Literal["archive", "name", "version"] = "archive"
+    lines: Line | None = None
+    line_end: str = "\n"
+    inside: Line | None = None
+    download: Count = 0
+
+    def __post_init__(self) -> None:
+        try:
+            groups = re.compile((self.lines or "()").encode()).groups
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"lines is not a regular expression ({error})") from error
+        if groups == 0:
+            raise ValueError("lines has no group (...) for what is taken of a line")
+
+
+class PackageIndex(Packaged, frozen=True, tag="package_index", kw_only=True):
+    package: Name
+    form: Literal["wheel", "source"] = "wheel"
+
+
+class Debian(Packaged, frozen=True, tag="debian", kw_only=True):
+    packages: Annotated[
+        list[Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.+-]*\Z")]], Meta(min_length=1)
+    ]
+
+
+class Npm(Packaged, frozen=True, tag="npm", kw_only=True):
+    package: Annotated[str, Meta(pattern=rf"^(@{PLAIN}/)?{PLAIN}\Z")]
+
+
+class Generated(Struct, frozen=True, tag_field="kind", tag="generator"):
+    """The parameters are checked by what the generator takes."""
+
+    generator: Name
+
+
+class Library(Strict, frozen=True, tag_field="kind", tag="stdlib"):
+    """The standard library of the running Python."""
+
+
+class YourText(Strict, frozen=True, tag_field="kind", tag="path"):
+    """What data.path names."""
+
+
+class YourWords(Strict, frozen=True, tag_field="kind", tag="words"):
+    """The table of words that data.path names."""
+
+
+class Facts(Strict, frozen=True, omit_defaults=True):
+    """Of the whole file, counted with the card's special tokens."""
+
+    bytes: Count | None = None
+    sha256: Digest | None = None
+    documents: Count | None = None
+    pre_tokens: Count | None = None
+    words: Count | None = None
+
+
+class DataCard(Strict, frozen=True):
+    """A corpus: conf/data/NAME.yaml."""
+
+    name: Name
+    source: (
+        Url | HuggingFace | PackageIndex | Debian | Npm | Generated | Library | YourText | YourWords
+    )
+    about: Line = ""
+    language: Line = ""
+    licence: Line = ""
+    path: Any = None
+    column: str | None = None
+    bytes: int | str | None = None
+    skip: int | str | None = None
+    documents: int | None = None
+    vocab_size: int = 10_000
+    special_tokens: list[str] = msgspec.field(default_factory=lambda: ["<|endoftext|>"])
+    facts: Facts = Facts()
+
+
+# The other groups
+
+
+class PatternCard(Strict, frozen=True):
+    """A pre-tokenization pattern: no regex means raw bytes, a partial one may skip text."""
+
+    name: Name
+    regex: str | None
+    partial: bool = False
+
+
+class MeasureCard(Strict, frozen=True):
+    """How cells are run: with a `precision`, the wanted width of ratios, there are from `repeat` to
+    `most` blocks.
+    """
+
+    name: Name
+    about: Line = ""
+    kind: str = "time"
+    repeat: int = 1
+    warm_up: Count = 0
+    precision: float | None = None
+    most: int = 20
+
+
+class CountingCard(Strict, frozen=True):
+    """A word counter; without a target the one that the variant names.
+
+    `memory` limits a table of words, which is then spilled to disk. The workers of an `engine`
+    count before anything is measured.
+    """
+
+    name: str
+    about: Line = ""
+    tags: tuple[Name, ...] = ()
+    target: str | None = msgspec.field(default=None, name="_target_")
+    engine: str | None = None
+    memory: int | str | None = None
+    params: Mapping[str, Any] = {}
+
+
+GROUP = "variant|data|counting|pattern|measure"
+PARTS = r"data\.(bytes|skip|documents|source\.\w+)|variant\.params(\.\w+)?"
+PLAIN_SETTINGS = "variants|vocab_size|threads|tie_break|min_count|seed|errors|inherited"
+Swept = Annotated[str, Meta(pattern=rf"^({GROUP}|{PARTS}|{PLAIN_SETTINGS})\Z")]
+Values = Annotated[str, Meta(pattern=r"^([\w.,{}\[\] -]|: )*\Z")]
+"""Names and numbers, and mappings of these: a colon without a blank would name a function."""
+
+
+class Sweeper(Strict, frozen=True):
+    params: dict[Swept, int | float | Values] = {}
+
+
+class Sweep(Strict, frozen=True):
+    mode: Literal["MULTIRUN"]
+    sweeper: Sweeper = Sweeper()
+
+
+class Params(Strict, frozen=True):
+    params: dict[Name, Scalar] = {}
+
+
+class Experiment(Strict, frozen=True):
+    """What an experiment may set: what is trained on which text, and how it is measured.
+
+    What reads or writes a file of yours, or runs a program, stands on the command line: data.path,
+    extend, seeds, protected, save, results, interpreter, a target, a veto of yours.
+    """
+
+    defaults: list[dict[Annotated[str, Meta(pattern=rf"^override /({GROUP})\Z")], Name]] = []
+    hydra: Sweep | None = None
+    variants: list[Name] = []
+    variant: Params = Params()
+    data: dict[Literal["bytes", "skip", "documents", "column", "source"], Any] = {}
+    pattern: dict[Literal["name", "regex", "partial"], Any] = {}
+    measure: dict[Literal["repeat", "warm_up", "precision", "most"], Any] = {}
+    limits: dict[Literal["wall", "memory"], Any] = {}
+    first_stage: dict[Literal["pattern", "vocab_size"], Any] = {}
+    vocab_size: int | None = None
+    vocab_size_at_most: dict[Name, int] = {}
+    special_tokens: list[str] = []
+    tie_break: Name | None = None
+    min_count: int = 1
+    inherited: Name | None = None
+    veto: Annotated[str, Meta(pattern=r"^[a-z_]+(:\d+)?\Z")] = "none"
+    errors: Name | None = None
+    threads: int | Name = 1
+    repeat: int | None = None
+    seed: int = 0
+    tokens: bool = False
+
+
+def fitted(content: object, kind: type[Kind], where: str, advice: str) -> Kind:
+    """A mapping as the struct of its kind. Raises Refusal, which names the key, if it is not
+    one.
+    """
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        what, key = wrong_value(error)
+        place = f"{key}: " if key else ""
+        raise Refusal(f"{where}: {place}{what[0].lower()}{what[1:]}; {advice}") from error
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The file of this name in a folder. Raises Refusal for a name that leaves the folder."""
+    if re.fullmatch(PLAIN, name) is None:
+        raise Refusal(
+            f"{name!r} is not the plain name of a file; use letters, digits, _ - and dots"
+        )
+    return folder / name
