@@ -39,8 +39,9 @@ from pyarrow import parquet
 from workbench import CHECKOUT, heed_signals, wait_until
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora import fetch
-from harness.corpora.fetch import Download, join
+from harness.corpora import fetch, packages
+from harness.corpora.download import Download
+from harness.corpora.packages import join
 
 OTHER = CONTENT[::-1]
 
@@ -326,16 +327,24 @@ INDEX: dict[str, Any] = {"kind": "package_index", "package": "known"}
 @pytest.mark.parametrize(
     ("source", "command", "sentence"),
     [
-        (INDEX, ["pip", "--only-binary=:all:", "known==1"], r"known 1 .*E: b\); check"),
-        ({**INDEX, "form": "source"}, [fetch.__name__, "known==1"], r"\(E: b\); check"),
+        (
+            INDEX,
+            [packages.__name__, "--only-binary=:all:", "--", "known==1"],
+            r"known 1 .*E: b\); check",
+        ),
+        (
+            {**INDEX, "form": "source"},
+            [packages.__name__, "--no-binary=:all:", "--", "known==1"],
+            r"\(E: b\); check",
+        ),
         (
             {"kind": "debian", "packages": ["a", "b"]},
-            ["apt-get", "b=1"],
+            ["apt-get", "--", "b=1"],
             r"a, b 1 .*\(E: b\); it needs Debian",
         ),
         (
             {"kind": "npm", "package": "known"},
-            ["npm", "--ignore-scripts", "known@1"],
+            ["npm", "--ignore-scripts", "--", "known@1"],
             r"\(E: b\); .*npm view",
         ),
     ],
@@ -358,7 +367,7 @@ def test_failure_of_a_client_is_quoted(
     ):
         monkeypatch.setattr(shutil, "which", program)
         with pytest.raises(Refusal, match=expected):
-            fetch.download({"version": "1", **source}, tmp_path)
+            packages.download({"version": "1", **source}, tmp_path)
 
 
 RULE = {"files": ["*.c", "*.h"], "inside": "usr/src/linux.tar.xz"}

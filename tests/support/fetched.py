@@ -15,7 +15,7 @@ from local_server import Server
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import cache_folder
-from harness.corpora import CorpusFile, fetch, prepare
+from harness.corpora import CorpusFile, download, fetch, prepare
 from harness.corpora.cards import card_of
 
 END = "<|endoftext|>"
@@ -51,7 +51,7 @@ def refusal(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -
 def impatient(seconds_without_a_byte: float = 0.3) -> Any:
     """Patch the fetcher not to wait long."""
     return mock.patch.multiple(
-        fetch,
+        download,
         SECONDS_WITHOUT_A_BYTE=seconds_without_a_byte,
         FRUITLESS_ATTEMPTS=3,
         SECONDS_BETWEEN_ATTEMPTS=0,

@@ -1,0 +1,248 @@
+"""The files of packages, downloaded by pip, APT or npm and read where they lie; nothing is
+installed, built or run.
+
+In a card's source `files` are patterns of those that become one corpus (`*` also matches slashes),
+`order` is `archive`, `name` or `version` (the file's own name, numbers by their value), `lines`
+takes the first group of a pattern from each line that it matches, followed by `line_end` (a newline
+by default), and `inside` names a tar file whose files are taken instead.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import gzip
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from harness.common import files
+from harness.common.cards import inside
+from harness.common.console import bar, say
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.units import one_line
+from harness.corpora.cards import Card
+from harness.corpora.files import Damaged
+
+Source = Mapping[str, Any]
+ADVICE = {
+    "package_index": "check that the version exists (python -m pip index versions NAME)",
+    "debian": "it needs Debian or Ubuntu, and point releases replace versions",
+    "npm": "check that the version exists (npm view NAME versions)",
+}
+"""The kinds of source that a package client downloads, and what to do if it fails."""
+STARTS = {
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.fork",
+    "os.forkpty",
+}
+"""The events of Python before it starts another program."""
+
+
+def from_packages(card: Card, folder: Path) -> Path:
+    """Download the packages of a card unless they are there, and join their files; returns the new
+    file.
+    """
+    source = card["source"]
+    whole, archives = inside(folder, source["file"]), folder / "packages"
+    if not archives.exists():
+        with files.placing(archives) as partial:
+            partial.mkdir()
+            download(source, partial)
+    say(f"joining {', '.join(source['files'])}")
+    with bar(source["file"], card["facts"].get("bytes", 0), "bytes") as show:
+        join(archives, source, whole, show)
+    return whole
+
+
+def download(source: Source, folder: Path) -> None:
+    """Run a package client in `folder`. Raises Refusal with the end of what the client reports."""
+    command = client_command(source, folder)
+    what = f"{', '.join(source.get('packages') or [source['package']])} {source['version']}"
+    say(f"fetching {what}")
+    if shutil.which(command[0]) is None:
+        raise Refusal(
+            f"{command[0]} is not installed; fetch this where it is, or set data.path=FILE",
+            UNMEASURED,
+        )
+    # A client shows its own progress on a terminal.
+    progress = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    done = subprocess.run(
+        command, cwd=folder, stdin=null, stdout=progress, stderr=pipe, text=True, errors="replace"
+    )
+    if done.returncode:
+        why = one_line(done.stderr)[-300:] or "no reason given"
+        raise Refusal(f"{what} cannot be downloaded ({why}); {ADVICE[source['kind']]}", UNMEASURED)
+
+
+def client_command(source: Source, folder: Path) -> list[str]:
+    """The client's command; its arguments come after `--`, so that none is an option."""
+    version = source["version"]
+    if source["kind"] == "debian":
+        packages = [f"{package}={version}" for package in source["packages"]]
+        return ["apt-get", "-q", "download", "--", *packages]
+
+    if source["kind"] == "npm":
+        options = ["--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder)]
+        return ["npm", "pack", *options, "--", f"{source['package']}@{version}"]
+
+    form = "--no-binary" if source.get("form") == "source" else "--only-binary"
+    options = ["--no-deps", "--ignore-requires-python", "--disable-pip-version-check"]
+    options += [f"{form}=:all:", "--dest", str(folder)]
+    guarded = [sys.executable, "-m", __name__, str(folder), "download"]
+    return [*guarded, *options, "--", f"{source['package']}=={version}"]
+
+
+def pip_without_building(folder: Path, arguments: list[str]) -> None:
+    """Run pip in this process and end it when pip starts another.
+
+    `pip download` of a source distribution builds the package's metadata, which runs the package's
+    own code. When pip tries to, the archive has been downloaded, and nothing else is needed.
+    """
+    tempfile.tempdir = inner = tempfile.mkdtemp(dir=folder)  # where pip keeps what it downloads
+
+    def forbid(event: str, _: Any) -> None:
+        if event in STARTS:
+            for archive in Path(inner).glob("*/*"):
+                if archive.name.endswith((".tar.gz", ".zip", ".tar.bz2", ".tar.xz")):
+                    archive.replace(folder / archive.name)
+                    shutil.rmtree(inner)
+                    os._exit(0)
+            # pip also asks other programs for what it can do without
+            raise PermissionError("nothing is run for a download")
+
+    sys.addaudithook(forbid)
+    sys.argv = ["pip", *arguments]
+    try:
+        runpy.run_module("pip", run_name="__main__", alter_sys=True)
+    finally:
+        shutil.rmtree(inner, ignore_errors=True)
+
+
+Member = tuple[str, IO[bytes]]
+"""A file in a package: its path there, and its bytes, to be read before the next member is."""
+
+
+def members(archive: Path, inside: str | None = None) -> Iterator[Member]:
+    """The files of a wheel, a source distribution, an npm or Debian package, or of the tar file
+    `inside` in it.
+
+    They come in their order there. Raises Refusal for a damaged archive.
+    """
+    try:
+        for name, content in outer_members(archive):
+            if inside is None:
+                yield name, content
+            elif name == inside:
+                yield from tar_members(content)
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        subprocess.SubprocessError,
+    ) as error:
+        raise Damaged(f"{archive} is damaged ({error}); fetch it again", UNMEASURED) from error
+
+
+def outer_members(archive: Path) -> Iterator[Member]:
+    if archive.suffix in (".whl", ".zip"):
+        with zipfile.ZipFile(archive) as opened:
+            for entry in opened.infolist():
+                with opened.open(entry) as content:
+                    yield entry.filename, content
+    elif archive.suffix == ".deb":
+        with tempfile.TemporaryFile(dir=archive.parent.parent) as file:
+            subprocess.run(
+                ["dpkg-deb", "--fsys-tarfile", archive],
+                stdout=file,
+                stderr=subprocess.DEVNULL,
+                check=True,
+            )
+            file.seek(0)
+            yield from tar_members(file)
+    else:
+        with archive.open("rb") as file:
+            yield from tar_members(file)
+
+
+def tar_members(file: IO[bytes]) -> Iterator[Member]:
+    """The plain files of a tar stream, compressed or not; links and devices are left out."""
+    with tarfile.open(fileobj=file, mode="r|*") as opened:
+        for entry in opened:
+            content = opened.extractfile(entry) if entry.isreg() else None
+            if content is not None:
+                yield entry.name.removeprefix("./"), content
+
+
+def join(archives: Path, source: Source, place: Path, show: Callable[[int], None]) -> None:
+    """Write the corpus that a source describes. Raises Refusal if it selects no file."""
+    pieces: list[tuple[str, int, int]] = []
+    with (
+        files.placing(place) as part,
+        part.open("wb") as target,
+        tempfile.TemporaryFile(dir=place.parent) as spool,
+    ):
+        for archive in sorted(archives.iterdir()):
+            for name, content in members(archive, source.get("inside")):
+                if any(fnmatch.fnmatchcase(name, pattern) for pattern in source["files"]):
+                    start = spool.tell()
+                    spool.write(text_of(name, content, source))
+                    pieces.append((name, start, spool.tell()))
+                    show(spool.tell())
+        if not pieces:
+            patterns = " or ".join(source["files"])
+            raise Refusal(
+                f"no file matches {patterns}; the card is for another version", UNMEASURED
+            )
+        key = ORDER[source.get("order", "archive")]
+        for _, start, stop in sorted(pieces, key=lambda piece: key(piece[0])):
+            spool.seek(start)
+            target.write(spool.read(stop - start))
+
+
+def text_of(name: str, content: IO[bytes], source: Source) -> bytes:
+    """What the source takes of a file."""
+    text = gzip.decompress(content.read()) if name.endswith(".gz") else content.read()
+    if "lines" not in source:
+        return text
+    end = source.get("line_end", "\n").encode()
+    return b"".join(
+        match[1] + end for match in re.finditer(source["lines"].encode(), text, re.MULTILINE)
+    )
+
+
+def by_version(name: str) -> list[tuple[bool, int, str]]:
+    """A key that sorts numbers within file names by their value, whatever their folders.
+
+    >>> sorted(["new/rfc10.txt", "old/rfc9.txt"], key=by_version)
+    ['old/rfc9.txt', 'new/rfc10.txt']
+    """
+    parts = re.findall(r"\d+|\D+", name.rpartition("/")[2])
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+
+
+ORDER: dict[str, Callable[[str], Any]] = {
+    "archive": lambda _: 0,
+    "name": lambda name: name,
+    "version": by_version,
+}
+
+
+if __name__ == "__main__":
+    pip_without_building(Path(sys.argv[1]), sys.argv[2:])
