@@ -136,9 +136,18 @@ def test_a_preset_becomes_a_card_that_says_everything() -> None:
     "path", sorted(REPOSITORY.glob("conf/experiment/*.yaml")), ids=lambda path: path.stem
 )
 def test_an_experiment_begins_with_its_command(path: Path) -> None:
-    first, second = path.read_text().splitlines()[:2]
-    assert first == "# @package _global_"
-    assert re.match(rf"# python -m harness( -m)? experiment={path.stem}\b", second)
+    first = path.read_text().splitlines()[0]
+    assert re.match(rf"# python -m harness( -m)? experiment={path.stem}\b", first)
+
+
+def test_every_line_of_security_names_its_test() -> None:
+    rows = re.findall(r"^\| (?!what|program|data \|)[^-].*\|$", text("SECURITY.md"), re.MULTILINE)
+    tests = "".join(path.read_text() for path in REPOSITORY.glob("tests/**/test_*.py"))
+    assert len(rows) > 15
+    for row in rows:
+        named = re.search(r"\| `(test_\w+)` \|$", row)
+        assert named, row
+        assert f"def {named[1]}(" in tests, row
 
 
 def project() -> dict[str, Any]:
