@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from random_extensions import random_list, random_pieces, random_table, spoilt
-from sanitizers import HERE, case_text, sanitized, veto_numbers
+from sanitizers import HEAVIEST, HERE, case_text, sanitized, veto_numbers
 from workbench import first_fast
 
 from harness.proof.prove import (
@@ -291,7 +291,10 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     program = sanitized("replay_driver.cpp", "address,undefined", tmp_path, f"-I{NATIVE}")
     plain = (case for seed in range(2000, 2100) for case in lists(seed))
     extending = (case for seed in range(3000, 3300) for case in extensions(seed))
-    want = driver_cases(tmp_path / "cases", itertools.chain(plain, extending))
+    heaviest = WordCounts.from_items(HEAVIEST.items())
+    rules = {"tie_break": GREATEST, "min_count": 1}
+    heavy: Case = heaviest, [(b"a", b"b")], 5, rules
+    want = driver_cases(tmp_path / "cases", itertools.chain([heavy], plain, extending))
     ended = subprocess.run([program, tmp_path / "cases"], capture_output=True, text=True)
     assert (ended.stderr, ended.returncode, ended.stdout.splitlines()) == ("", 0, want)
 

@@ -16,6 +16,8 @@ from variants.contract import Merge, Veto
 from variants.vetoes import limits_of
 
 HERE = Path(__file__).parent
+HEAVIEST = {b"ab": 2**63 - 1}
+"""A table whose sums over words' ends pass 63 bits, though no pair's count does."""
 
 
 def case_text(numbers: Sequence[object], table: Mapping[bytes, int]) -> str:

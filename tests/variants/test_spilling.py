@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import mmap
 import os
 import signal
 import subprocess
@@ -70,6 +71,21 @@ def test_damaged_runs_are_refused(tmp_path: Path, offsets: list[int]) -> None:
             word_runs.write_run(*columns, one)
         with pytest.raises(ValueError, match="offsets do not rise"):
             word_runs.merge([columns], one, one, one)
+
+
+@pytest.mark.parametrize("memory", ["of Python", "a private mapping"])
+def test_merging_leaves_the_memory_of_its_caller_as_it_was(memory: str, tmp_path: Path) -> None:
+    words = WordCounts.from_items([(b"%08d" % number, number) for number in range(50_000)])
+    columns = [words.data.tobytes(), words.offsets.tobytes(), words.counts.tobytes()]
+    held: list[Any] = columns
+    if memory == "a private mapping":
+        held = [mmap.mmap(-1, len(column), flags=mmap.MAP_PRIVATE) for column in columns]
+        for mapping, column in zip(held, columns, strict=True):
+            mapping[:] = column
+    views = [memoryview(each).cast("B").cast(kind) for each, kind in zip(held, "BqQ", strict=True)]
+    with (tmp_path / "sum").open("wb") as file:
+        built("_word_runs").merge([views], file.fileno(), file.fileno(), file.fileno())
+    assert [view.tobytes() for view in views] == columns
 
 
 @pytest.mark.skipif(

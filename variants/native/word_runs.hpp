@@ -87,7 +87,7 @@ inline void write_run(const Words& table, int file) {
     output.flush();
 }
 
-// Gives the pages of a mapped file between two places back; they can be read again.
+// Gives the pages between two places back. Only those of a mapped file can be read again: others would be zeros.
 inline void give_back(const void* from, const void* to) {
     static const std::uintptr_t page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(from) / page * page;
@@ -105,8 +105,10 @@ inline void give_back_before(const Words& table, std::size_t word) {
     give_back(table.offsets + from, table.offsets + word);
 }
 
-// Writes the sum of tables, mapped from files with their words in order, to three files: bytes, offsets, counts.
-inline void merge(const std::vector<Words>& tables, int data_file, int offsets_file, int counts_file) {
+// Writes the sum of tables with their words in order to three files: bytes, offsets, counts. `mapped` says of each table
+// whether it is a file's, whose pages are given back once they have been read.
+inline void merge(const std::vector<Words>& tables, const std::vector<bool>& mapped, int data_file, int offsets_file,
+                  int counts_file) {
     const auto before = order_in(tables.data());
     const auto after = [&](const Place& one, const Place& other) { return before(other, one); };
     std::vector<Place> heads;  // a heap of the next word of each table, the first in order in front
@@ -117,7 +119,7 @@ inline void merge(const std::vector<Words>& tables, int data_file, int offsets_f
         std::pop_heap(heads.begin(), heads.end(), after);
         const std::size_t table = heads.back().table, word = heads.back().word + 1;
         heads.pop_back();
-        give_back_before(tables[table], word);
+        if (mapped[table]) give_back_before(tables[table], word);
         if (word == tables[table].number) return;
         heads.push_back(place_of(tables[table], word, table));
         std::push_heap(heads.begin(), heads.end(), after);

@@ -141,14 +141,14 @@ class Pass {
 
     void count_bytes() {
         struct Count {
-            std::int64_t weight;
+            std::uint64_t weight;   // of what is no pair, words' ends and gaps, it may pass 63 bits
             std::uint64_t number;
         };
         std::vector<Count> counts(side * side);
         const Symbol* const symbols = text_.symbols.data();
         const std::size_t block = std::size_t{1} << Plan::shift;
         for (std::size_t begin = text_.begin(); begin < text_.end(); begin += block) {
-            const std::int64_t weight = text_.weight(begin);
+            const std::uint64_t weight = static_cast<std::uint64_t>(text_.weight(begin));
             for (std::size_t at = begin; at < begin + block; ++at) {
                 Count& count = counts[symbols[at] * side + symbols[at + 1]];
                 count.weight += weight;
@@ -160,7 +160,7 @@ class Pass {
             for (std::uint32_t right = first_byte; right < first_made; ++right) {
                 const Count& count = counts[left * side + right];
                 if (!count.number) continue;
-                const std::uint32_t claim = open(key_of(left, right), count.weight);
+                const std::uint32_t claim = open(key_of(left, right), static_cast<std::int64_t>(count.weight));
                 if (claim == ClaimTable::none) continue;
                 lists_[claim].room = static_cast<Position>(count.number);
                 byte_claims_.push_back(claim);
