@@ -11,6 +11,7 @@ import itertools
 import random
 import shutil
 import subprocess
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,23 @@ def test_counts_that_may_overflow_are_refused() -> None:
         ValueError, match=r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"
     ):
         judge(words, [(b"a", b"b")], 1, tie_break=GREATEST)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"min_count": 0}, "min_count is 0; it is 1 or more"),
+        ({"tie_break": 4}, "tie_break is 4; it is from 0 to 3"),
+    ],
+)
+def test_bad_arguments_are_refused(settings: dict[str, int], sentence: str) -> None:
+    words, ids = WordCounts.from_items([(b"ab", 2)]), array("I", [97])
+    rules: dict[str, Any] = {"num_merges": 1, "min_count": 1, "tie_break": 0, "on_progress": print}
+    columns = words.data, words.offsets, words.counts
+    with pytest.raises(ValueError, match=sentence):
+        _replay.judge(*columns, ids, ids, **rules | settings)
+    with pytest.raises(ValueError, match="1 counts need 2 offsets, not 1"):
+        _replay.judge(words.data, words.offsets[:1], words.counts, ids, ids, **rules)
 
 
 def test_exception_of_on_progress_is_raised() -> None:

@@ -324,6 +324,30 @@ def test_bad_arguments_are_refused() -> None:
     )
     with pytest.raises(ValueError, match=r"call Pieces\.begin"):
         flat_native.train([], 9, Meter(), pieces=pieces, **how)
+    with pytest.raises(ValueError, match="parts is 0; it is 1 or more"):
+        pieces.begin(0)
+    with pytest.raises(TypeError):
+        flat_native.Pieces.__new__(flat_native.Pieces)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "what"),
+    [
+        ("part", 0, "1 or more"),
+        ("threads", 0, "1 or more"),
+        ("min_count", 0, "1 or more"),
+        ("tie_break", 4, "from 0 to 3"),
+        ("tie_break", -1, "from 0 to 3"),
+    ],
+)
+def test_the_compiled_function_refuses_what_it_has_no_rule_for(
+    argument: str, value: int, what: str
+) -> None:
+    words = WordCounts.from_items([(b"ab", 2)])
+    settings = {"tie_break": 0, "min_count": 1, "threads": 1, argument: value}
+    columns = [words.data, words.offsets, words.counts]
+    with pytest.raises(ValueError, match=f"{argument} is {value}; it is {what}"):
+        flat_native.train(columns, 1, Meter(), **settings)
 
 
 def test_exception_of_a_veto_is_raised() -> None:

@@ -122,7 +122,7 @@ cdef class Pieces:
 
     cdef unique_ptr[PiecesRead] pieces
 
-    def __init__(self, inherited):
+    def __cinit__(self, inherited):
         cdef vector[Merge] merges = merges_of(inherited[0], inherited[1])
         cdef Seed seed
         cdef bytes random = os.urandom(sizeof(Seed))
@@ -131,6 +131,8 @@ cdef class Pieces:
 
     def begin(self, size_t parts):
         """Forget what was taken; from here on so many threads take pieces."""
+        if parts < 1:
+            raise ValueError(f"parts is {parts}; it is 1 or more")
         self.pieces.get().begin(parts)
 
     def take(
@@ -179,6 +181,9 @@ def train(
     `dropping` leaves out merges never met, and `veto` is a vetoes.Limits; without pieces it may refuse mixed parts of
     characters alone.
     """
+    check_rules(tie_break, min_count, threads)
+    if part < 1:
+        raise ValueError(f"part is {part}; it is 1 or more")
     cdef Extension extension
     cdef Words words
     cdef Options options = Options(

@@ -96,6 +96,7 @@ def train(
     `objects` are the words as Python's, lists of ids and of weights, perhaps with {pair: count} and {pair: numbers of words}
     behind; then the columns are not looked at.
     """
+    check_rules(tie_break, min_count, threads)
     cdef const vector[Member]* members = members_of(capsule)
     cdef bint from_columns = objects is None
     cdef Words words

@@ -166,6 +166,8 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
     than `table_bytes` hands it to `take`, if there is one: its number and the columns, in its own thread. What is left in
     the end is taken too if anything was, or if it `takes_all`; then `columns` holds no words.
     """
+    if len(bounds) < 2:
+        raise ValueError(f"{len(bounds)} bounds make no range; give at least two")
     cdef unique_ptr[Scan] scan
     cdef Scan* running
     cdef cpp_bool finished = False

@@ -109,6 +109,7 @@ cdef class Typed:
     cdef uint64_t pops, stale, pushes, rewritten, visited, updates
 
     def __init__(self, word_counts, num_merges, min_count, int tie_break):
+        check_rules(tie_break, min_count, 1)
         self.data, self.offsets, self.counts = word_counts.data, word_counts.offsets, word_counts.counts
         columns_of(self.data, self.offsets, self.counts)
         self.vocabulary.reset(new Vocabulary(<TieBreak> tie_break))

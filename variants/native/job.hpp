@@ -10,6 +10,7 @@
 namespace native {
 
 enum class TieBreak : int { greatest_bytes, smallest_bytes, huggingface, raw_bytes };
+constexpr int tie_breaks = 4;
 
 // What a byte is compared by where ids are: GPT-2 shows 188 bytes as themselves, and Hugging Face numbers those first.
 inline std::uint32_t byte_number(std::uint32_t byte, TieBreak tie_break) {

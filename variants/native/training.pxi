@@ -14,6 +14,8 @@ include "job.pxi"
 cdef extern from "job.hpp" namespace "native" nogil:
     void check_columns(const Words& words) except +
 
+    const int tie_breaks
+
     cdef enum class TieBreak(int):
         pass
 
@@ -54,6 +56,17 @@ cdef Words columns_of(
     with nogil:
         check_columns(words)
     return words
+
+
+cdef int check_rules(int tie_break, int64_t min_count, size_t threads) except -1:
+    """Raise ValueError for rules that no trainer knows."""
+    if not 0 <= tie_break < tie_breaks:
+        raise ValueError(f"tie_break is {tie_break}; it is from 0 to {tie_breaks - 1}")
+    if min_count < 1:
+        raise ValueError(f"min_count is {min_count}; it is 1 or more")
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; it is 1 or more")
+    return 0
 
 
 cdef class TrainingBridge:

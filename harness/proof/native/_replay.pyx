@@ -10,6 +10,8 @@ from libcpp.vector cimport vector
 
 
 cdef extern from "job.hpp" namespace "native" nogil:
+    const int tie_breaks
+
     cdef enum class TieBreak(int):
         pass
 
@@ -122,8 +124,14 @@ def judge(
     words.offsets = <const int64_t*> &offsets[0]
     words.counts = <const uint64_t*> &counts[0] if counts.shape[0] else NULL
     words.number = counts.shape[0]
+    if offsets.shape[0] != counts.shape[0] + 1:
+        raise ValueError(f"{counts.shape[0]} counts need {counts.shape[0] + 1} offsets, not {offsets.shape[0]}")
     if lefts.shape[0] != rights.shape[0]:
         raise ValueError("each merge has a left and a right token")
+    if min_count < 1:
+        raise ValueError(f"min_count is {min_count}; it is 1 or more")
+    if not 0 <= tie_break < tie_breaks:
+        raise ValueError(f"tie_break is {tie_break}; it is from 0 to {tie_breaks - 1}")
     claims.number = lefts.shape[0]
     claims.lefts = &lefts[0] if claims.number else NULL
     claims.rights = &rights[0] if claims.number else NULL
