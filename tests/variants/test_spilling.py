@@ -82,7 +82,8 @@ def test_merging_leaves_the_memory_of_its_caller_as_it_was(memory: str, tmp_path
         held = [mmap.mmap(-1, len(column), flags=mmap.MAP_PRIVATE) for column in columns]
         for mapping, column in zip(held, columns, strict=True):
             mapping[:] = column
-    views = [memoryview(each).cast("B").cast(kind) for each, kind in zip(held, "BqQ", strict=True)]
+    views: list[Any] = [memoryview(held[0])]
+    views += [memoryview(held[1]).cast("q"), memoryview(held[2]).cast("Q")]
     with (tmp_path / "sum").open("wb") as file:
         built("_word_runs").merge([views], file.fileno(), file.fileno(), file.fileno())
     assert [view.tobytes() for view in views] == columns

@@ -5,8 +5,8 @@
 //
 // Threads lay out, count and list in parts; each part knows beforehand where it writes, so the result is the same at every
 // width. One thread makes the merges.
-// Memory: two bytes a position (four above 65,278 merges) and four for every listed occurrence. The words may be freed once
-// they are laid out.
+// Memory: two bytes a position (four above 65,278 merges), four for every listed occurrence, and some 64 for every kept pair,
+// most of it in tables of ties. The words may be freed once they are laid out.
 #pragma once
 
 #include "flat_bytes.hpp"

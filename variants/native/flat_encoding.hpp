@@ -190,7 +190,7 @@ class Encoder {
     };
     static_assert(sizeof(Known) == 64, "a line of the cache");
     static constexpr std::size_t longest_known = 23, most_known_tokens = 9;
-    static constexpr unsigned known_log = 16;
+    static constexpr unsigned known_log = 16;   // 4 MB; not tuned
     // A character of two or three bytes, alone.
     struct Character {
         std::uint32_t number;   // of tokens; 0: nothing is known

@@ -1,7 +1,7 @@
 // The pairs that are kept: their lists, their queue by (count, tie-break), and table, lists and queue in step.
 #pragma once
 
-#include "flat_text.hpp"
+#include "flat_threshold.hpp"
 #include "flat_veto.hpp"
 
 namespace flat {
@@ -370,7 +370,8 @@ class KeptPairs {
         queue_.push(slot.key, slot.count);
     }
 
-    static constexpr std::size_t share = 2, smallest_share = 4;   // of all, to be worth a look at the text
+    // One part in so many of all occurrences, or of the text, to be worth a look at the text. Not tuned.
+    static constexpr std::size_t share = 2, smallest_share = 4;
 
     Tallies& tallies_;
     VetoFilter* filter_;
