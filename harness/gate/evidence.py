@@ -128,10 +128,20 @@ class Sample(Observation, tag="sample"):
     pressure: float | None = None
     peak_bytes: int | None = None
     merges_sha256: str | None = None
+    cpu_wait_seconds: float | None = None
+    cpu_wait_unknown: str | None = None
 
     def times(self, threads: int) -> Times:
-        wall = self.wall_seconds or 0.0
-        return Times("gate", self.block, wall, self.cpu_seconds, threads, self.pressure)
+        return Times(
+            run="gate",
+            block=self.block,
+            wall_seconds=self.wall_seconds or 0.0,
+            cpu_seconds=self.cpu_seconds,
+            threads=threads,
+            pressure=self.pressure,
+            cpu_wait_seconds=self.cpu_wait_seconds,
+            cpu_wait_unknown=self.cpu_wait_unknown,
+        )
 
 
 AnyObservation = BaseChosen | Note | Merges | Tallies | Accepted | Instructions | Timed | Sample

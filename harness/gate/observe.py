@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import registry
+from harness.common.comparison import Sample as Times
 from harness.common.comparison import sample_of
 from harness.common.console import bar
 from harness.common.errors import Refusal
@@ -52,6 +53,8 @@ from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256
 from variants.contract import Merge, TieBreak
+
+CLOCKS = ("wall_seconds", "cpu_seconds", "cpu_wait_seconds", "cpu_wait_unknown", "pressure")
 
 
 @dataclass(frozen=True)
@@ -365,7 +368,8 @@ def sized_task(sampler: Sampler, base: Arm) -> tuple[Task, Result]:
     for size in rule.sizes:
         task = sampler.task("time", [*rule.say, f"{rule.grow}={size}"])
         result = sampler.run_well(base, task)
-        seconds = result.answer["cpu_seconds"]
+        times = times_of(result, task.cell.count.threads)
+        seconds = times.seconds if times is not None else 0.0
         if seconds >= rule.sample.least or 2 * seconds > rule.sample.most:
             break
     return task, result
@@ -419,13 +423,15 @@ def blocks_shown(label: str, number: int) -> Iterator[int]:
 
 def figures_of(result: Result, threads: int) -> dict[str, Any]:
     """Return time and memory of a result as an observation has them."""
-    answer = result.answer
-    times = sample_of({**answer, "threads": threads, "seconds": {"total": answer.get("total")}})
+    times = times_of(result, threads)
     if result.status != "ok" or times is None:
         return {"reason": result.reason}
-    figures = {
-        "wall_seconds": times.wall_seconds,
-        "cpu_seconds": times.cpu_seconds,
-        "pressure": times.pressure,
-    }
-    return {**figures, "peak_bytes": answer.get("peak_rss_bytes"), "merges_sha256": result.digest}
+    figures = {name: getattr(times, name) for name in CLOCKS}
+    peak = result.answer.get("peak_rss_bytes")
+    return {**figures, "peak_bytes": peak, "merges_sha256": result.digest}
+
+
+def times_of(result: Result, threads: int) -> Times | None:
+    """Return what the clocks show of a result; None if it has no total."""
+    answer = result.answer
+    return sample_of({**answer, "threads": threads, "seconds": {"total": answer.get("total")}})

@@ -101,6 +101,7 @@ def times(ratio: float, confirm: float | None = None, **last: Any) -> list[Line]
                 sample |= {
                     "wall_seconds": seconds,
                     "cpu_seconds": seconds,
+                    "cpu_wait_seconds": 0.0,
                     "pressure": 0.0,
                     "steal": 0.0,
                 }
@@ -108,6 +109,28 @@ def times(ratio: float, confirm: float | None = None, **last: Any) -> list[Line]
                 changed = last if (arm, block) == (last.get("arm", "head"), number - 1) else {}
                 lines.append(("sample", sample | changed))
     return lines
+
+
+@pytest.mark.parametrize(
+    ("clocks", "expected", "clock"),
+    [
+        ({"wall_seconds": 1.06}, "regression", "net"),
+        ({"wall_seconds": 1.56, "cpu_wait_seconds": 0.5}, "regression", "net"),
+        ({"wall_seconds": 1.5, "cpu_wait_seconds": 0.5}, "pass", "net"),
+        ({"wall_seconds": 1.06, "cpu_wait_seconds": None, "cpu_wait_unknown": "a thread"}, "regression", "wall"),
+    ],
+    ids=["sleeps", "sleeps on a busy machine", "waits for a processor", "sleeps in a thread"],
+)  # fmt: skip
+def test_waiting_is_slower_unless_it_is_for_a_processor(
+    evidence: Evidence, clocks: dict[str, Any], expected: str, clock: str
+) -> None:
+    lines = times(1.0, confirm=1.0)
+    for kind, sample in lines:
+        if kind == "sample" and sample["arm"] == "head":
+            sample.update(clocks)
+    add(evidence, *lines)
+    state, _, message = outcome(evidence)
+    assert (state, f"{clock} time" in message) == (expected, True)
 
 
 def outcome(evidence: Evidence) -> tuple[str, int, str]:
@@ -192,9 +215,9 @@ CASES: list[tuple[list[Line], str, str]] = [
     (
         times(1.1, 1.08),
         "regression 20",
-        "mine on text, CPU time: head is slower (+8.0 %, between +8.0 % and +8.0 %",
+        "mine on text, net time: head is slower (+8.0 %, between +8.0 % and +8.0 %",
     ),
-    (times(1.1), "inconclusive 23", "mine on text, CPU time: head looks slower"),
+    (times(1.1), "inconclusive 23", "mine on text, net time: head looks slower"),
     (
         times(1.0, merges_sha256="wrong"),
         "mismatch 21",
