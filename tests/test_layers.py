@@ -44,7 +44,7 @@ ROOMS = (
 )
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
 TOKENS = {
-    "worker": 4_740,
+    "worker": 4_900,
     "common": 8_510,
     "measure": 10_020,
     "corpora": 16_760,
@@ -54,7 +54,7 @@ TOKENS = {
     "runs": 15_800,
     "results": 23_290,
     "gate": 11_180,
-    "commands": 11_700,
+    "commands": 11_900,
     "tests": 150_000,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.

@@ -166,7 +166,7 @@ def base_for(
         try:
             with (
                 temporary_folder() as folder,
-                base_side(targets, sampler.card.base, folder) as base,
+                base_side(targets, sampler.card.base, folder, options.output) as base,
             ):
                 sampler.freeze(folder)
                 evidence.add(store.BaseChosen(base.described))

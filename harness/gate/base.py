@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -48,6 +48,7 @@ NOT_COMPILED = (
     ),
     *(".yaml", ".yml", ".json", ".jsonl", ".csv"),
 )
+DOCUMENTS = (".md", ".rst")
 BUILD_FILE = "setup.py"  # it may decide what is compiled, and so may a file with any other suffix
 NO_BASE_HINT = "pass --no-base if that is intended"
 
@@ -67,6 +68,10 @@ class Side:
     places: Sequence[str]
     checkout: Path | None = None
     """The base's. Nothing may be written there, not even what Python compiles."""
+    changed: Sequence[str] = ()
+    """Of the base: the files that differ in the working tree, documents aside. A trainer may import
+    or read any of them.
+    """
 
 
 def side_of(
@@ -110,8 +115,9 @@ def located_here(targets: Sequence[str]) -> dict[str, Path]:
 
 
 @contextlib.contextmanager
-def base_side(targets: Sequence[str], base: BaseRule, folder: Path) -> Iterator[Side]:
-    """Yield the targets' code where the working tree departs from the base.
+def base_side(targets: Sequence[str], base: BaseRule, folder: Path, output: Path) -> Iterator[Side]:
+    """Yield the targets' code where the working tree departs from the base; `output` is where the
+    gate itself writes.
 
     Raises NoBase if the commit does not exist, and Refusal if it cannot be checked out or built.
     """
@@ -129,10 +135,22 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path) -> Iterator[
         # What does not parse fails at its import and not here.
         compile_all = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
         subprocess.run(compile_all, capture_output=True, check=False)
-        yield side_of(BASE, described, links, folder, checkout)
+        side = side_of(BASE, described, links, folder, checkout)
+        yield replace(side, changed=changed_files(root, commit, output))
     finally:
         with contextlib.suppress(Refusal):
             git(root, "worktree", "remove", "--force", str(checkout))
+
+
+def changed_files(root: Path, commit: str, output: Path) -> list[str]:
+    """Return the files of the working tree that differ from a commit, new ones among them, but no
+    documents and nothing in `output`.
+    """
+    changed = git(root, "diff", "--name-only", "-z", commit).split("\0")
+    changed += git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    ours = output.resolve()
+    code = [name for name in changed if name and not name.endswith(DOCUMENTS)]
+    return [name for name in code if not (root / name).is_relative_to(ours)]
 
 
 def repository_of(packages: Mapping[str, Path]) -> Path:

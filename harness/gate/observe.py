@@ -94,10 +94,15 @@ class Comparison:
     head: Arm
 
     @property
-    def same_code(self) -> bool:
-        """Whether nothing can differ."""
+    def same_source(self) -> bool:
+        """Whether both run the same code of their package, with the same parameters."""
         base, head = self.base.code(), self.head.code()
         return base == head and head[-1] is not None
+
+    @property
+    def same_code(self) -> bool:
+        """Whether nothing can differ: no file but documents has changed."""
+        return self.same_source and not self.base.side.changed
 
 
 @dataclass(frozen=True)
@@ -315,10 +320,12 @@ def count_instructions(sampler: Sampler, task: Task, comparison: Comparison) -> 
 
 
 def observe_times(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
-    """Time every comparison whose code differs, one after another."""
+    """Time every comparison whose code differs, one after another; those whose own package differs
+    first.
+    """
     rule = sampler.card.time
     until = time.monotonic() + rule.seconds
-    for comparison in comparisons:
+    for comparison in sorted(comparisons, key=lambda comparison: comparison.same_source):
         try:
             if comparison.same_code:
                 raise NotMeasured(ABSENT, SAME_CODE)

@@ -71,7 +71,7 @@ def test_base_leaves_no_worktree_behind(repository: Path, tmp_path: Path) -> Non
     git(repository, "worktree", "add", "-q", "--detach", str(killed))
     killed.rename(tmp_path / "removed")  # as after SIGKILL
     (repository / "mine.py").write_text("")
-    with base_side(["mine:train"], BaseRule(("main",)), tmp_path / "sides") as base:
+    with base_side(["mine:train"], BaseRule(("main",)), tmp_path / "sides", tmp_path) as base:
         assert Path(base.places[0], "mine.py").read_text() == "from variants.heap import train\n"
         assert "killed" not in git(repository, "worktree", "list")
     assert len(git(repository, "worktree", "list").splitlines()) == 1
@@ -145,6 +145,41 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
     assert not comparison.same_code
     assert gate.compared(heap, head, head, None).same_code
     assert gate.compared(new, head, base, None).base.variant == new
+
+
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        ("helper.py", False),
+        ("another_package/inner.py", False),
+        ("table.json", False),
+        ("new.txt", False),
+        ("mine.py", False),
+        ("README.md", True),
+        ("docs/page.rst", True),
+        (None, True),
+    ],
+)
+def test_code_is_the_same_only_if_nothing_but_documents_differs(
+    repository: Path, tmp_path: Path, name: str | None, same: bool
+) -> None:
+    for path in ("helper.py", "another_package/inner.py", "table.json", "README.md"):
+        (repository / path).parent.mkdir(exist_ok=True)
+        (repository / path).write_text("")
+    commit_all(repository)
+    git(repository, "checkout", "-qb", "change")
+    (repository / "other.md").write_text("an honest commit")
+    commit_all(repository)
+    if name is not None:
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_text("# a change\n")
+    mine = VariantCard("mine", "mine:train")
+    head = side_of("head", "", {"mine": repository / "mine.py"}, tmp_path)
+    output = repository / "out"
+    output.mkdir()
+    (output / "evidence.jsonl").write_text("of the gate itself")
+    with base_side(["mine:train"], BaseRule(("main",), ""), tmp_path / "base", output) as base:
+        assert gate.compared(mine, head, base, None).same_code == same
 
 
 # What head and the checkout could do
