@@ -17,7 +17,7 @@ from harness.common.console import Parser, bar, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
 from harness.common.registry import folder_option, parse_bytes, parse_vocab_size, use_folder
 from harness.common.sheet import Sheet, print_sheets
-from harness.common.units import count_text
+from harness.common.units import count_text, no_pair_text
 from harness.corpora.texts import blocks, text
 from harness.tokenizers import check
 from harness.tokenizers.folder import FILES_OF, check_free, check_place, save
@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     }
     command = _add(commands, _train, "train", "train a tokenizer, without a benchmark", paths)
     add_training_options(command, "greatest_bytes")
+    _add_set(command)
     command.add_argument("--threads", metavar="N", type=int, default=1)
     folder_option(command)
     command.add_argument(
@@ -216,9 +217,11 @@ def _add_data(
     command.add_argument(
         "--data", metavar="NAME|FILE", action=action, required=required, help=about
     )
-    about = (
-        "as for python -m harness, for every --data: data.bytes=1MB, data.column=body; repeatable"
-    )
+    _add_set(command)
+
+
+def _add_set(command: argparse.ArgumentParser) -> None:
+    about = "as for python -m harness, for every text: data.bytes=1MB, data.column=body; repeatable"
     command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=about)
     folder_option(command)
 
@@ -230,6 +233,10 @@ def _add_ordinary(command: argparse.ArgumentParser) -> None:
     )
 
 
+ADVICE = {"set errors=": "pass --errors ", "set data.": "pass --set data."}
+"""What readers of texts advise, and the options of this command for it."""
+
+
 def _train(options: argparse.Namespace) -> None:
     check_place(options.save, options.overwrite)
     size = parse_vocab_size(options.vocab_size)
@@ -238,8 +245,19 @@ def _train(options: argparse.Namespace) -> None:
         name: getattr(options, name)
         for name in ("pattern", "tie_break", "min_count", "threads", "errors")
     }
-    tokenizer = train(source, size, special_tokens=special_tokens(options), progress=True, **how)
-    fewer = f", fewer than {count_text(size)}: no pair is left" if len(tokenizer) < size else ""
+    how["settings"] = options.set
+    try:
+        tokenizer = train(
+            source, size, special_tokens=special_tokens(options), progress=True, **how
+        )
+    except Refusal as refusal:
+        sentence = str(refusal)
+        for advice, option in ADVICE.items():
+            sentence = sentence.replace(advice, option)
+        raise Refusal(sentence, refusal.exit_code) from refusal
+    fewer = ""
+    if len(tokenizer) < size:
+        fewer = f", fewer than {count_text(size)}: {no_pair_text(options.min_count)}"
     save_and_report(tokenizer, options.save, fewer)
 
 

@@ -66,6 +66,17 @@ def times_text(number: int) -> str:
     return "once" if number == 1 else f"{count_text(number)} times"
 
 
+def no_pair_text(min_count: int, was: str = "is") -> str:
+    """Why training stops early.
+
+    >>> no_pair_text(1), no_pair_text(21)
+    ('no pair is left', 'no pair occurs 21 times')
+    """
+    if min_count > 1:
+        return f"no pair occurs {times_text(min_count)}"
+    return f"no pair {was} left"
+
+
 def ratio_text(ratio: float) -> str:
     """Three digits, on either side of 1.
 

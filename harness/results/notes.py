@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.common.units import count_text, one_line, share_text
+from harness.common.units import count_text, no_pair_text, one_line, share_text
 from harness.proof import BY_DESIGN, UP_TO_TIES
 from harness.records.file import unfinished_note
 from harness.results.fields import together
@@ -106,9 +106,9 @@ def _exhausted(rows: Sequence[Row]) -> list[str]:
     if len(learned) != 1 or not any(row.exhausted for row in rows):
         return []
     ((merges, requested),) = learned
-    return [
-        f"No pair was left after {count_text(merges or 0)} of {count_text(requested or 0)} merges."
-    ]
+    why = {no_pair_text(row.record.get("min_count") or 1, "was") for row in rows}
+    done = f"{count_text(merges or 0)} of {count_text(requested or 0)} merges"
+    return [f"{text[0].upper()}{text[1:]} after {done}." for text in sorted(why)]
 
 
 Labelled = Sequence[tuple[Row, str]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
 from typing import Any
@@ -51,6 +52,7 @@ def train(
     min_count: int = 1,
     threads: int = 1,
     errors: str = "strict",
+    settings: Sequence[str] = (),
     progress: bool = False,
 ) -> Tokenizer:
     """Train a tokenizer of `vocab_size` tokens, special ones included, or of fewer if no pair is
@@ -59,8 +61,9 @@ def train(
     `source` is a path (whatever data.path takes) or several `pathlib.Path`s; an iterable of
     documents (str or bytes) or of batches of them, which are never joined; or a mapping from words
     to counts. `pattern` is a name in conf/pattern, a regular expression, or None for raw bytes;
-    `errors` is `strict` or `replace`, for bytes that are not UTF-8. Raises Refusal or TypeError,
-    with the item's number, for a source that cannot be trained on.
+    `errors` is `strict` or `replace`, for bytes that are not UTF-8; `settings` say how files are
+    read, such as `["data.column=body", "data.bytes=1MB"]`. Raises Refusal or TypeError, with the
+    item's number, for a source that cannot be trained on.
     """
     texts = special_texts(special_tokens)
     corpus = Corpus("documents", texts, pattern_named(pattern), errors)
@@ -69,7 +72,7 @@ def train(
     at_least("threads", threads)
     one_of("errors", errors, ["strict", "replace"])
     one_of("tie_break", tie_break, [rule.value for rule in TieBreak])
-    words, data = counted(source, corpus, threads, progress)
+    words, data = counted(source, corpus, threads, progress, settings)
     options = {"tie_break": TieBreak(tie_break), "min_count": min_count, "threads": threads}
     merges = learn(words, num_merges, progress, **options)
     origin = {"vocab_size_asked": vocab_size, "tie_break": tie_break, "min_count": min_count}
@@ -115,7 +118,7 @@ def pattern_named(pattern: str | None) -> str | None:
     cards = registry.cards("pattern")
     if pattern in cards:
         return cards[pattern]["regex"] or None
-    if pattern is not None and pattern.isidentifier():
+    if pattern is not None and re.fullmatch(r"[A-Za-z][\w-]+", pattern):
         raise Refusal(registry.unknown("pattern", pattern, cards))
     return pattern
 
@@ -146,10 +149,14 @@ def showing(label: str, total: int, unit: str, progress: bool) -> Iterator[Meter
             ) from error
 
 
-def counted(source: Source, corpus: Corpus, threads: int, progress: bool) -> Counted:
+def counted(
+    source: Source, corpus: Corpus, threads: int, progress: bool, settings: Sequence[str] = ()
+) -> Counted:
     """The words of any source, and the name and digest of the data for the manifest."""
     if (paths := paths_in(source)) is not None:
-        return counted_file(paths, corpus, threads, progress)
+        return counted_file(paths, corpus, threads, progress, settings)
+    if settings:
+        raise Refusal(f"{settings[0]} is about files, and the source is none; leave it out")
     if isinstance(source, Mapping):
         words = count_items(source)
     elif isinstance(source, Iterable):
@@ -194,8 +201,14 @@ def paths_in(source: Any) -> list[str] | None:
     return None
 
 
-def counted_file(paths: list[str], corpus: Corpus, threads: int, progress: bool) -> Counted:
-    file = text(paths if len(paths) > 1 else paths[0], (), corpus.special_tokens)
+def counted_file(
+    paths: list[str],
+    corpus: Corpus,
+    threads: int,
+    progress: bool,
+    settings: Sequence[str] = (),
+) -> Counted:
+    file = text(paths if len(paths) > 1 else paths[0], settings, corpus.special_tokens)
     reading = Corpus(str(file.path), corpus.special_tokens, corpus.pattern, corpus.errors)
     counter = registry.default_counter()
     with showing(f"counting {file.name}", file.bytes, "bytes", progress) as meter:
@@ -203,6 +216,8 @@ def counted_file(paths: list[str], corpus: Corpus, threads: int, progress: bool)
             words = registry.resolve(counter.target)(
                 reading, meter, **{**counter.params, "threads": threads}
             )
+        except LeftOut as error:
+            raise Refusal(f"the pattern leaves out {error.text!r}; fix the pattern") from error
         except ValueError as error:
             raise Refusal(file.located(str(error), getattr(error, "offset", 0))) from error
     file.check_unchanged()
