@@ -45,17 +45,17 @@ ROOMS = (
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
 TOKENS = {
     "worker": 4_900,
-    "common": 8_510,
+    "common": 8_900,
     "measure": 10_020,
     "corpora": 16_760,
-    "tokenizers": 17_050,
+    "tokenizers": 17_300,
     "proof": 14_480,
     "records": 5_790,
     "runs": 15_800,
     "results": 23_290,
     "gate": 11_180,
     "commands": 11_900,
-    "tests": 150_000,
+    "tests": 156_000,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.
 
