@@ -77,7 +77,6 @@ def _parser() -> argparse.ArgumentParser:
     add_training_options(command, "greatest_bytes")
     _add_set(command)
     command.add_argument("--threads", metavar="N", type=int, default=1)
-    folder_option(command)
     command.add_argument(
         "--errors", default="strict", help="strict or replace, for bytes that are not UTF-8"
     )
