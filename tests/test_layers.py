@@ -45,7 +45,7 @@ ROOMS = (
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
 TOKENS = {
     "worker": 4_900,
-    "common": 8_900,
+    "common": 10_450,
     "measure": 10_020,
     "corpora": 16_760,
     "tokenizers": 17_300,

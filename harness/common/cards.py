@@ -26,7 +26,6 @@ Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]*\Z")]
 Version = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~:!_-]*\Z")]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Count = Annotated[int, Meta(ge=0)]
-Scalar = bool | int | float | Name | None
 
 
 class Strict(Struct, frozen=True, forbid_unknown_fields=True):
@@ -209,7 +208,7 @@ class Sweep(Strict, frozen=True):
 
 
 class Params(Strict, frozen=True):
-    params: dict[Name, Scalar] = {}
+    params: dict[Name, bool | int | float | Name | None] = {}
 
 
 class Experiment(Strict, frozen=True):
@@ -224,10 +223,10 @@ class Experiment(Strict, frozen=True):
     variants: list[Name] = []
     variant: Params = Params()
     data: dict[Literal["bytes", "skip", "documents", "column", "source"], Any] = {}
-    pattern: dict[Literal["name", "regex", "partial"], Any] = {}
-    measure: dict[Literal["repeat", "warm_up", "precision", "most"], Any] = {}
-    limits: dict[Literal["wall", "memory"], Any] = {}
-    first_stage: dict[Literal["pattern", "vocab_size"], Any] = {}
+    pattern: dict[str, Any] = {}
+    measure: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    first_stage: dict[str, Any] = {}
     vocab_size: int | None = None
     vocab_size_at_most: dict[Name, int] = {}
     special_tokens: list[str] = []

@@ -194,6 +194,8 @@ def checked_card(group: str, file: Path) -> dict[str, Any]:
 
     if content.get("name", file.stem) != file.stem:
         raise Refusal(f"{file}: name: {content['name']!r} is not the file's; write {file.stem}")
+    if group == "data" and content.get("path") is not None:
+        raise Refusal(f"{file}: path: set data.path on the command line; a card names no file")
     if group == "variant" and is_yours(group, file.stem):
         if content.get("by_design"):
             raise Refusal(f"{file}: by_design: only cards of the harness can have it; leave it out")

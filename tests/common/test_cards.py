@@ -94,6 +94,7 @@ def refused(capsys: Captured, code: int) -> str:
         ({"name": "big_txt", "source": URL}, "name: 'big_txt' is not the file's; write mine"),
         ({"facts": {"sha256": "../x"}, "source": URL}, "facts.sha256"),
         ({"about": "a\u001b[2J", "source": URL}, "about"),
+        ({"path": "/home/me/.ssh/id_rsa", "source": {"kind": "path"}}, "a card names no file"),
         ({"defaults": [{"override /variant": "executable"}], "source": URL}, "`defaults`"),
     ],
 )
