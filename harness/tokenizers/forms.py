@@ -21,6 +21,7 @@ import msgspec
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.foreign import BYTE_ORDER_MARK, read_json
 from harness.common.units import bytes_text, token_text
+from harness.tokenizers.dialects import to_ruby
 from harness.tokenizers.learned import (
     BYTES,
     Learned,
@@ -38,7 +39,6 @@ from harness.tokenizers.pre_tokenizer import (
     PreTokenizer,
     own_spellings,
     pattern_of,
-    to_ruby,
 )
 from variants.contract import Merge
 
@@ -278,7 +278,12 @@ def tokenizer_json(learned: Learned) -> bytes:
 def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
     if pattern is None:
         return {"type": "Sequence", "pretokenizers": [BYTE_LEVEL]}
-    step = own_spellings().get(pattern) or {**SPLIT, "pattern": {"Regex": to_ruby(pattern)}}
+    step = own_spellings().get(pattern)
+    if step is None:
+        try:
+            step = {**SPLIT, "pattern": {"Regex": to_ruby(pattern)}}
+        except ValueError as error:
+            raise Refusal(f"{TOKENIZER_JSON} cannot hold this tokenizer: {error}") from error
     return (
         step
         if step["type"] == "ByteLevel"

@@ -7,8 +7,8 @@ that are in use are known as one expression; anything else is refused by name.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import regex
 from harness.common import registry
 from harness.common.errors import Refusal, reason
 from harness.common.foreign import read_json
+from harness.tokenizers.dialects import from_ruby
 from variants.contract import GPT2_PATTERN
 from variants.counting.patterns import slots_of
 
@@ -200,37 +201,3 @@ def _deepseek() -> str:
     )
     left_out = rf"(?:(?!{on_kana}){kana})+|(?:(?!{on_others})[^{ends}])+"
     return rf"(?V1)\p{{N}}{{1,3}}|{on_kana}|{on_others}|{left_out}"
-
-
-# Dialects: our patterns are written for Python's `regex`, tokenizers 0.x compiles them with
-# Oniguruma's Ruby. What only one of them knows goes through unchanged; `check` compares the ids.
-
-_RUBY_PART = regex.compile(
-    r"\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\(\?[a-z]+(?:-[a-z]+)?[:)]|[$^]|.", regex.S
-)
-"""An escape, a class, a group with flags, an anchor, or any other character of a pattern."""
-
-
-def _reword(signs: Mapping[str, str], flags: Mapping[str, str], pattern: str) -> str:
-    r"""The pattern in the other dialect: Ruby's dot that matches a line's end is (?m:.), and its $
-    ends any line.
-
-    >>> print(to_ruby(r"(?s:.+)$|[$^]\$"), from_ruby(r"(?m:.+)\z|(?i:'s|$)"))
-    (?m:.+)\Z|[$^]\$ (?s:.+)\Z|(?i:'s|(?m:$))
-    """
-
-    def part(match: regex.Match[str]) -> str:
-        text = match[0]
-        if text.startswith("(?"):
-            return "".join(flags.get(letter, letter) for letter in text)
-        return signs.get(text, text)
-
-    return _RUBY_PART.sub(part, pattern)
-
-
-to_ruby = partial(_reword, {"$": r"\Z", "^": r"\A", r"\Z": r"\z"}, {"s": "m"})
-from_ruby = partial(
-    _reword,
-    {"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\h": "[0-9a-fA-F]"},
-    {"m": "s"},
-)
