@@ -84,6 +84,9 @@ def command(options: argparse.Namespace) -> int:
     use_folder(options.config_dir)
     paths = [options.merges] if options.against is None else [options.merges, options.against]
     files = [read_merges_file(path) for path in paths]
+    for path, file in zip(paths, files):
+        if not file.merges:
+            raise Refusal(f"{path} has no merge, so nothing in it is right or wrong; pass another")
     told = [told_by(path) for path in paths]
     keys = {override.lstrip("+").partition("=")[0] for override in options.overrides}
     if options.data is None and not any(key.partition(".")[0] == "data" for key in keys):
@@ -350,8 +353,6 @@ def rest_text(best: Best) -> str:
 def verdict(replayed: Replay, problems: Sequence[str] = ()) -> str:
     if problems:
         return "WRONG"
-    if not replayed.steps:
-        return "right: there are no merges"
     names = ", ".join(tie_break.value for tie_break in replayed.tie_breaks)
     if replayed.ties and not names:
         return "right up to ties: none of our tie-breaks makes all these choices among equals"

@@ -216,7 +216,6 @@ def test_merges_come_back_from_every_form(
     [
         ("t h\nthe\n", "line 2 is not a merge: 'the'"),
         ("#version: 0.2\nt h\n\nth e\n", "line 3 is not a merge: ''"),
-        ("▁ t\n", "line 1 is not a merge"),
         (b"\xff\xfe\x00t h", "line 1 is not a merge"),
         ("74 68\n7468 6\n", "line 2 is not two tokens in hexadecimal digits: '7468 6'"),
         (json.dumps({"model": {"type": "Unigram", "merges": []}}), "its model is Unigram"),
