@@ -12,17 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import outside_files
-import tomllib
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 DOCTEST = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-
-
-def on_config(config: Any) -> Any:
-    """Link to the repository, whose address is in pyproject.toml only."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
-    config["repo_url"], config["repo_name"] = project["urls"]["Repository"], "Repository"
-    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -243,9 +243,6 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
     ] = None
     interpreter: Annotated[str | None, doc("the Python that ran it")] = None
     limits: Annotated[Limits | None, doc("what the process was allowed")] = None
-    page_cache: Annotated[
-        str | None, doc("`cold`: the corpus was dropped from memory; of old versions")
-    ] = None
     precision: Annotated[
         Precision | None, doc("with `measure.precision`: how precise a ratio is wanted")
     ] = None

@@ -179,9 +179,6 @@ FIELDS: tuple[Field, ...] = (
         sentence=lambda record: counted_text(record["threads"], "thread"),
     ),
     _field(
-        "page_cache", title="page cache", sentence="page cache {}", usual="warm", names_cell=True, unlike="page_cache",
-    ),
-    _field(
         "params", names_cell=True, unlike="params",
         written=lambda record: ", ".join(f"{name}={value}" for name, value in record["params"].items()) or "without",
     ),

@@ -83,7 +83,7 @@ def trained(records: list[Record], variant: str) -> Record:
 KEYS = """
 run_key status reason variant params counting threads data pattern special_tokens tie_break vocab_size merges
 merges_sha256 identity seconds cpu_seconds tallies instructions peak_rss_bytes limits merges_done stderr_tail
-extrapolated interpreter block repeat started host environment cell witness disturbance page_cache"""
+extrapolated interpreter block repeat started host environment cell witness disturbance"""
 PHASES = {"read", "count", "convert", "init", "max", "update", "other", "total"}
 DISTURBANCES = {"psi_cpu_seconds", "psi_memory_seconds", "psi_io_seconds", "steal_seconds"}
 

@@ -328,7 +328,6 @@ ANOTHER: dict[str, Any] = {
     "veto": "superbpe",
     "counting": "native",
     "threads": 8,
-    "page_cache": "cold",
     "params": {"push": "grown"},
     "interpreter": "PyPy 3.10.1",
     "host": "11aa22bb",
