@@ -216,6 +216,12 @@ class GuardedProcess:
         """
         return turns_of(str(self.leader))
 
+    def faults_of_children(self) -> list[str]:
+        """Return the page faults of the processes that it started and that have ended; every
+        process has some, while its CPU time may be less than the kernel's unit.
+        """
+        return content(f"proc/{self.leader}/stat").rpartition(")")[2].split()[8:9]
+
     def kill_members(self) -> None:
         """End the measured process's group, and all that was seen below the guard."""
         with contextlib.suppress(ProcessLookupError, PermissionError):

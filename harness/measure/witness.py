@@ -182,12 +182,13 @@ def without_answer(exit_code: int) -> Answer:
 
 class Moment(NamedTuple):
     """A process's CPU time, the interference, how its main thread had shared the processors, the
-    harness's clock.
+    page faults of its children that had ended, the harness's clock.
     """
 
     cpu: Cpu
     interference: Totals
     turns: Turns
+    child_faults: list[str]
     at: float
 
 
@@ -206,17 +207,22 @@ class ProcessAccount:
 
     def begin(self) -> None:
         """Note that the call starts as soon as the process is answered; the clock is read last."""
-        self.begun = self.begun or Moment(
-            self.process.cpu(), interference(), self.process.turns(), time.perf_counter()
-        )
+        self.begun = self.begun or self.moment()._replace(at=time.perf_counter())
 
     def end(self) -> None:
         """Note that the call has ended; what the process waits for from now on is not the
         call's.
         """
-        self.late, turns = self.process.late, self.process.turns()
-        self.ended = Moment(self.process.cpu(), interference(), turns, self.process.heard_at)
+        self.late = self.process.late
+        self.ended = self.moment()
         self.process.weigh(None)
+
+    def moment(self) -> Moment:
+        """Return the accounts as they are now, and when the harness listened last."""
+        process = self.process
+        turns = process.turns()
+        accounts = process.cpu(), interference(), turns, process.faults_of_children()
+        return Moment(*accounts, process.heard_at)
 
     def record(self) -> dict[str, Any]:
         """Return the keys `witness` and `disturbance` of an answer; both are None if the call was
@@ -271,7 +277,7 @@ class ProcessAccount:
         alone = OF_ONE_THREAD * ran + SECONDS_OF_OTHERS + SHARE_OF_OTHERS * seen["wall_seconds"]
         if not ran:
             answer["cpu_wait_unknown"] = "the system does not report waiting for a processor"
-        elif seen["cpu_seconds"] > alone:
+        elif seen["cpu_seconds"] > alone or self.begun.child_faults != self.ended.child_faults:
             answer["cpu_wait_unknown"] = "other threads or processes did part of the work"
         else:
             # It may also have waited before its clock was started, and so may the harness have.

@@ -453,7 +453,9 @@ def test_waiting_for_a_processor_beside_a_busy_process_is_seen(measured: Measure
     assert 0.1 < answer["cpu_wait_seconds"] < answer["total"] - 0.2
 
 
-@pytest.mark.parametrize("trainer", ["works_in_a_thread", "waits_beside_its_own_work"])
+@pytest.mark.parametrize(
+    "trainer", ["works_in_a_thread", "waits_beside_its_own_work", "starts_a_child"]
+)
 def test_waiting_is_unknown_if_others_did_the_work(measured: Measure, trainer: str) -> None:
     """Else a trainer could let its main thread wait on purpose while another works."""
     answer, _ = measured(trainer)

@@ -497,6 +497,9 @@ def works_in_a_thread(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     return honest(word_counts, num_merges)
 
 
+starts_a_child = first(lambda: subprocess.run(["true"], check=True))
+
+
 def waits_beside_its_own_work(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     use_the_first_processor()
     with subprocess.Popen([sys.executable, "-c", SPINS]) as process:
