@@ -29,7 +29,7 @@ def notes(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
     measured = [(row, label) for row, label in pairs if row.status == "ok"]
     severe = [*unfinished(rows), *failures(rows, drawn), *_sentences(_doubtful(measured))]
     others = itertools.chain(
-        _lost(measured), _too_close(measured), _loading(measured), _busy(measured)
+        _cut_short(measured), _too_close(measured), _loading(measured), _busy(measured)
     )
     return [*severe, *waiting(rows), *_exhausted(rows), *_sentences(others)]
 
@@ -67,13 +67,13 @@ def unfinished(rows: Sequence[Row]) -> list[str]:
 
 def failures(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
     """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only
-    if wrong.
+    if wrong, or if some of their blocks failed.
     """
     wrong, stopped = [], []
     for row, label in labelled(rows):
         if row.status == "mismatch":
             wrong.append((failure_text(row), label))
-        elif row.status != "ok" and row not in drawn:
+        elif row.reason if row.status == "ok" else row not in drawn:
             stopped.append((failure_text(row), label))
     reasons = together([*wrong, *stopped])
     return [f"{join_names(labels)}: {reason}." for reason, labels in reasons.items()]
@@ -126,11 +126,11 @@ def _doubtful(measured: Labelled) -> Pairs:
             yield f"{UNPROVED_MARK} Not proved{f' ({one_line(reason)})' if reason else ''}", label
 
 
-def _lost(measured: Labelled) -> Pairs:
+def _cut_short(measured: Labelled) -> Pairs:
     """Runs that are in no figure, although others of their cell are."""
     for row, label in measured:
-        for lost in row.lost:
-            yield f"Left out ({one_line(lost)})", label
+        if row.was_cut_short:
+            yield "Left out (of a block that was cut short)", label
 
 
 def _too_close(measured: Labelled) -> Pairs:

@@ -16,6 +16,7 @@ from statistics import median, median_low
 from typing import Any, NamedTuple
 
 from harness.common.comparison import Sample, net_seconds, sample_of, spread
+from harness.common.units import counted_text
 from harness.proof import BY_DESIGN, IDENTICAL, PROVED, UNPROVED, WRONG
 from harness.records.schema import BY_ITSELF, PHASES
 from harness.results.fields import DECISIVE, WORK, InWords, Record, cell_of, facts_of, together
@@ -50,7 +51,8 @@ class Row:
     """One cell: what was to be done, its figures, and the verdict on its merges.
 
     The figures are medians over the runs that count; a row whose status is not ok has none. `record`
-    is the first of these runs, and `lost` says what became of the other records of the cell.
+    is the first of these runs. `reason` says why a row has no figures, or in which of its blocks it
+    failed.
     """
 
     record: Record
@@ -65,7 +67,8 @@ class Row:
     """Whether its merges are the defined ones; a cell that only counts has none to prove."""
     disputed: bool = False
     """Whether other rows of its task learned other merges."""
-    lost: tuple[str, ...] = ()
+    was_cut_short: bool = False
+    """Whether a run is in no figure because its block was cut short."""
     samples: tuple[Sample, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """By phase."""
@@ -256,15 +259,23 @@ def _row_of(cell: Sequence[Record]) -> Row:
         reason = f"its own runs gave different merges ({', '.join(digests)})"
         return _row(right[0], "mismatch", reason, len(right))
 
-    lost = []
-    for record in cell:
-        if record["status"] != "ok":
-            lost.append(f"{record['status']}: {record.get('reason')}")
     # a block that was cut short has some of its cells and not the others, so it compares none
     whole = [record for record in right if record.get("block_whole") is not False]
-    if 0 < len(whole) < len(right):
-        lost.append("of a block that was cut short")
-    return _measured(whole or right, tuple(dict.fromkeys(lost)))
+    row = _measured(whole or right)
+    was_cut_short = 0 < len(whole) < len(right)
+    return replace(row, reason=_failures_of(cell), was_cut_short=was_cut_short)
+
+
+def _failures_of(cell: Sequence[Record]) -> str:
+    """In which of its blocks a cell failed, and why; empty if in none."""
+    failed = [record for record in cell if record["status"] != "ok"]
+    if not failed:
+        return ""
+    blocks = sorted({1 + (record.get("block") or 0) for record in failed})
+    numbers = f"block{'s' * (len(blocks) > 1)} {', '.join(map(str, blocks))}"
+    reasons = dict.fromkeys(f"{record['status']}: {record.get('reason')}" for record in failed)
+    share = f"{len(failed)} of {counted_text(len(cell), 'block')}"
+    return f"failed in {share} ({numbers}): {'; '.join(reasons)}"
 
 
 def _row(record: Record, status: str, reason: str | None, runs: int) -> Row:
@@ -275,7 +286,7 @@ def _row(record: Record, status: str, reason: str | None, runs: int) -> Row:
     return replace(row, time=_time_of_stopped(row))
 
 
-def _measured(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
+def _measured(right: Sequence[Record]) -> Row:
     """The row of records whose merges are right, with their medians."""
     samples = [sample for record in right if (sample := sample_of(record)) is not None]
     counts = [(record.get("instructions") or {}).get("count") for record in right]
@@ -290,7 +301,6 @@ def _measured(right: Sequence[Record], lost: tuple[str, ...]) -> Row:
     return replace(
         row,
         proved=row.counting_only or proofs <= {*PROVED},
-        lost=lost,
         samples=tuple(samples),
         seconds=seconds,
         time=_time_of_measured(seconds, samples),

@@ -11,7 +11,7 @@ from harness.common.sheet import Column, Sheet
 from harness.results.fields import FIELDS, Difference, Key, Record, differences, together
 from harness.results.legend import caption_of, columns_of, labels_of, names_of
 from harness.results.notes import failures
-from harness.results.ratios import Ratio, ratio_of
+from harness.results.ratios import Against, Ratio, clock_note, ratio_of
 from harness.results.rows import Row, is_wrong, rows
 from harness.results.tables import style_of
 from harness.results.writing import (
@@ -178,6 +178,7 @@ def _notes(matches: Sequence[Match], differing: str) -> Iterator[str]:
         yield f"Compared although they differ in {differing}."
     if same:
         yield f"No difference: {join_names(same)}."
+    yield from clock_note([Against(match.right, match.left) for match in matches])
     if unsure:
         separate = "Not measured in the same blocks, or in too few, so without an interval"
         yield f"{separate}: {join_names(unsure)}."

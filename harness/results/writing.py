@@ -161,7 +161,7 @@ def proof_text(row: Row) -> str:
 
 
 def failure_text(row: Row) -> str:
-    """What happened to a row that has no times.
+    """What happened to a row that has no times, or in which of its blocks it failed.
 
     "timeout: over limits.wall=20 s, after 311 of 743 merges; estimated total 60 s (50 s to 70 s)"
     """
@@ -169,6 +169,8 @@ def failure_text(row: Row) -> str:
         reason = row.identity.get("reason") if row.identity["kind"] == WRONG else row.reason
         return f"wrong merges, so no time is shown: {one_line(reason or '')}"
 
+    if row.status == "ok":
+        return one_line(row.reason)
     text = status_text(row)
     if row.reason:
         text += f": {one_line(row.reason)}"

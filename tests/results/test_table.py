@@ -22,6 +22,7 @@ from harness.common.errors import MISMATCH, OK
 from harness.common.sheet import print_sheets
 from harness.results.frame import frame_of
 from harness.results.legend import caption_of, columns_of, labels_of
+from harness.results.page import page
 from harness.results.rows import is_wrong, rows
 from harness.results.selection import latest
 from harness.results.tables import TableOptions, tables
@@ -264,7 +265,19 @@ def test_a_repeat_that_failed_is_left_out_and_named() -> None:
     failed = changed(HEAP, status="error", reason="lost", block=1, seconds=None, merges_sha256=None)
     (row,) = cells([HEAP, failed])
     assert row["total"] == "2.45 s"
-    assert explanations([HEAP, failed]) == ["Left out (error: lost): heap."]
+    assert explanations([HEAP, failed]) == ["heap: failed in 1 of 2 blocks (block 2): error: lost."]
+
+
+def test_blocks_that_failed_are_named_in_one_form_everywhere() -> None:
+    failed = [
+        changed(HEAP, status="error", reason="lost", block=block, seconds=None, merges_sha256=None)
+        for block in (2, 4)
+    ]
+    records = [*(changed(HEAP, block=block) for block in (0, 1, 3, 5)), *failed]
+    sentence = "failed in 2 of 6 blocks (blocks 3, 5): error: lost"
+    assert explanations(records) == [f"heap: {sentence}."]
+    assert frame_of(rows(records))["reason"].tolist() == [sentence]
+    assert f"heap: {sentence}." in page(rows(records))
 
 
 def test_wrong_or_contradicting_merges_spoil_a_row() -> None:

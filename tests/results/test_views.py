@@ -231,7 +231,12 @@ def times(
             name: None if spent is None else spent * scale
             for name, spent in record["seconds"].items()
         }
-        measured = {"seconds": seconds, "cpu_seconds": seconds["total"], "run_id": RUNS[run]}
+        measured = {
+            "seconds": seconds,
+            "cpu_seconds": seconds["total"],
+            "cpu_wait_seconds": 0.0,
+            "run_id": RUNS[run],
+        }
         made.append({**record, **measured, "block": block, "repeat": blocks, **changes})
     return made
 
