@@ -47,7 +47,7 @@ TOKENS = {
     "worker": 4_900,
     "common": 10_450,
     "measure": 10_020,
-    "corpora": 16_760,
+    "corpora": 16_900,
     "tokenizers": 18_500,
     "proof": 14_480,
     "records": 5_790,

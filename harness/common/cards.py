@@ -242,15 +242,15 @@ class Experiment(Strict, frozen=True):
 
 
 def fitted(content: object, kind: type[Kind], where: str, advice: str) -> Kind:
-    """A mapping as the struct of its kind. Raises Refusal, which names the key, if it is not
-    one.
+    """A mapping as the struct of its kind; `where` ends with a colon or a dot before its keys.
+    Raises Refusal, which names the key, if it is not one.
     """
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
         what, key = wrong_value(error)
-        place = f"{key}: " if key else ""
-        raise Refusal(f"{where}: {place}{what[0].lower()}{what[1:]}; {advice}") from error
+        place = f"{where}{key}".rstrip(".: ")
+        raise Refusal(f"{place}: {what[0].lower()}{what[1:]}; {advice}") from error
 
 
 def inside(folder: Path, name: str) -> Path:

@@ -190,7 +190,7 @@ def checked_card(group: str, file: Path) -> dict[str, Any]:
     content = read_card(file)
     if group != "experiment":
         content = {"name": file.stem, **content}
-    fitted(content, KINDS[group], str(file), "fix this card")
+    fitted(content, KINDS[group], f"{file}: ", "fix this card")
 
     if content.get("name", file.stem) != file.stem:
         raise Refusal(f"{file}: name: {content['name']!r} is not the file's; write {file.stem}")
@@ -257,7 +257,7 @@ def variant_at(conf: Path, name: str) -> VariantCard | None:
 
 
 def _variant(name: str, card: dict[str, Any]) -> VariantCard:
-    return fitted(card, VariantCard, f"the card of {name}", "fix this card")
+    return fitted(card, VariantCard, f"the card of {name}: ", "fix this card")
 
 
 def _rung(card: VariantCard) -> tuple[bool, bool, bool, int, int, int, str]:

@@ -21,8 +21,9 @@ import msgspec
 import numpy as np
 
 from harness.common import files, registry
+from harness.common.cards import fitted
 from harness.common.console import bar
-from harness.common.errors import UNMEASURED, Refusal, extra, wrong_value
+from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.units import one_line
 from harness.corpora import language
 from harness.corpora.cards import GENERATOR, TABLES, Card, difference
@@ -254,17 +255,8 @@ def generator_of(source: Mapping[str, Any]) -> tuple[Generator, dict[str, Any]]:
     parameters = {key: value for key, value in source.items() if key not in ("kind", "generator")}
     types = inspect.get_annotations(GENERATORS[name], eval_str=True)
     types.pop("return")
-    try:
-        msgspec.convert(
-            parameters, msgspec.defstruct("Parameters", types.items(), forbid_unknown_fields=True)
-        )
-    except msgspec.ValidationError as error:
-        what, key = wrong_value(error)
-        place = f"data.source.{key}" if key else "data.source"
-        sentence = (
-            f"{place}: {what[0].lower()}{what[1:]}; the generator {name} takes {', '.join(types)}"
-        )
-        raise Refusal(sentence) from error
+    kind = msgspec.defstruct("Parameters", types.items(), forbid_unknown_fields=True)
+    fitted(parameters, kind, "data.source.", f"the generator {name} takes {', '.join(types)}")
     return GENERATORS[name], parameters
 
 

@@ -56,7 +56,7 @@ def card_named(source: Source, settings: Sequence[str] = ()) -> dict[str, Any]:
     card = dict(card_of(str(path))) if is_name else {**card_of("file"), "path": path}
     for setting in settings:
         change(card, setting)
-    fitted(card, DataCard, "--set", "correct this value")
+    fitted(card, DataCard, "--set data.", "correct this value")
     return card
 
 

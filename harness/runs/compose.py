@@ -88,7 +88,7 @@ def compose(arguments: Sequence[str]) -> list[Config]:
 
     for config, _ in composed:
         for group in GROUPS[:-1]:
-            fitted(config[group], registry.KINDS[group], group, HELP)
+            fitted(config[group], registry.KINDS[group], f"{group}.", HELP)
     return composed
 
 
