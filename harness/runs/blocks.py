@@ -29,7 +29,7 @@ from harness.corpora.cards import counted_otherwise
 from harness.measure.machine import environment, host, interpreter, machine, python, source_sha256
 from harness.measure.process import Answer, measure
 from harness.measure.quiet import timing
-from harness.proof import BY_DESIGN
+from harness.proof import BY_DESIGN, UNPROVED, WRONG
 from harness.records.file import Record, RunLog
 from harness.runs import jobs
 from harness.runs.cells import (
@@ -387,18 +387,40 @@ def estimate(
             part_answer = measure(
                 {**job, **other, "num_merges": num_merges}, output, limits, on_progress
             )
+        merges = jobs.read_merges(output, part_answer)
         shutil.rmtree(output)
+        if part_answer["status"] == "ok" and not is_part_right(
+            cell, part, num_merges, merges or [], part_answer
+        ):
+            part_answer["status"] = "mismatch"
         return part_answer
 
     source = Path(job["corpus"]["path"] if reads_text else job["words"])
     total = jobs.estimate_total(source, cell.num_merges, wall, run_part)
-    if total is not None:
-        before = 0.0 if reads_text else counted.answer.get("total") or 0.0
-        bounds = total.beyond(answer.get("total") or wall, before)._asdict()
+    before = 0.0 if reads_text else counted.answer.get("total") or 0.0
+    bounds = None if total is None else total.beyond(answer.get("total") or wall, before)
+    if bounds is not None:
+        merges_done = answer.get("merges_done", 0)
         answer.update(
-            status="extrapolated",
-            extrapolated={**bounds, "merges_done": answer.get("merges_done", 0)},
+            status="extrapolated", extrapolated={**bounds._asdict(), "merges_done": merges_done}
         )
+
+
+def is_part_right(
+    cell: TrainCell, part: Path, num_merges: int, merges: Sequence[Merge], answer: Answer
+) -> bool:
+    """Whether the merges of a part of the text, or of the words, are those of that part."""
+    from harness.proof.prove import MergeList, prove
+
+    if part.is_dir():
+        words = exchange.read_words(part)[0]
+    else:
+        count_words = registry.resolve(registry.default_counter().target)
+        words = count_words(replace(cell.reading.corpus, path=str(part), partial=True))
+    ties = answer.get("tie_break") if cell.tie_break == OWN else cell.tie_break
+    tie_break = None if ties is None else TieBreak(ties)
+    listed = MergeList(cell.label, merges, num_merges, tie_break, by_design=excuse(cell))
+    return prove(words, listed, cell.min_count, **cell.extending()).kind not in (WRONG, UNPROVED)
 
 
 # Proof.

@@ -18,6 +18,7 @@ from harness.runs.cells import digest
 from harness.worker.exchange import file_state
 
 State = list[int]
+WITHOUT_LINKS = 4  # a new link to a file, as package managers make, changes only its last time
 
 
 class ImportedFiles:
@@ -38,7 +39,7 @@ class ImportedFiles:
     def check(self) -> None:
         """Raise Refusal if one of them has changed."""
         for path, state in self.states.items():
-            if file_state(path) != state:
+            if state_of(path) != state:
                 raise changed(path)
 
     def add(self, imported: Mapping[str, State]) -> None:
@@ -46,8 +47,8 @@ class ImportedFiles:
         what another process has imported.
         """
         before = len(self.states)
-        for path, state in imported.items():
-            now = file_state(path)
+        for path, whole_state in imported.items():
+            now, state = state_of(path), whole_state[:WITHOUT_LINKS]
             if now is None and path not in self.states:
                 continue  # of a folder that was the process's own, and is gone with it
             if self.states.setdefault(path, state) != state or now != state:
@@ -60,6 +61,11 @@ class ImportedFiles:
         """Remove what is kept: the run is complete."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+
+
+def state_of(path: str) -> State | None:
+    state = file_state(path)
+    return None if state is None else state[:WITHOUT_LINKS]
 
 
 def changed(path: str) -> Refusal:

@@ -244,12 +244,14 @@ def without_paths(text: str | None, reading: Reading) -> str | None:
 # words.
 #
 # A part of 1/1024 of the input is trained for 1/1024 of the merges, then twice as much, and so on,
-# as long as all parts together take no more than limits.wall. Through the last three goes a power
-# law. Beyond them its exponent may be off by 0.5, and its level by 30 %: the total was in that
-# interval in some 95 of 100 cases where it could be measured too.
+# as long as all parts together take no more than limits.wall. Through the last three that took long
+# enough goes a power law. Beyond them its exponent may be off by 0.5, and its level by 30 %.
+# `python tests/support/estimates.py` measures how often the total is in that interval.
 
 PARTS = tuple(2**power for power in range(10, 0, -1))
 POINTS = 3
+SHORTEST_SECONDS = 0.05  # what takes less is mostly the start of a call
+EXPONENTS = (0.8, 3.0)  # of a trainer: less is a fixed cost, and more says nothing about the whole
 EXPONENT_DOUBT, LEVEL_DOUBT = 0.5, 1.3
 SECONDS_TO_START = 0.25  # what a process takes in addition to the call
 BYTES_AT_ONCE = 1 << 22
@@ -266,27 +268,32 @@ class Estimate(NamedTuple):
     high_seconds: float
     exponent: float
 
-    def beyond(self, elapsed: float, before: float = 0.0) -> Estimate:
+    def beyond(self, elapsed: float, before: float = 0.0) -> Estimate | None:
         """The same, if it has already taken `elapsed` seconds, after another that took those
-        `before`.
+        `before`; None if that refutes it.
         """
-        return Estimate._make(
-            [*(before + max(seconds, elapsed) for seconds in self[:3]), self.exponent]
+        if self.total_seconds <= elapsed:
+            return None
+        low = max(self.low_seconds, elapsed)
+        return Estimate(
+            before + self.total_seconds, before + low, before + self.high_seconds, self.exponent
         )
 
 
 def estimate_total(
     source: Path, num_merges: int, wall: float, run_part: RunPart
 ) -> Estimate | None:
-    """What all of `source`, a text or a folder of words, would take; None if fewer than two parts
-    can be run.
+    """What all of `source`, a text or a folder of words, would take; None if the parts give no law
+    (`power_law`).
+
+    A part counts only if its status is ok: its merges are proved.
     """
     times: list[tuple[float, float]] = []
     left = wall
     for divisor in PARTS:
         exponent = exponent_of(times)
         twice_as_large = 0.0 if exponent is None else SECONDS_TO_START + times[-1][1] * 2**exponent
-        if divisor > num_merges or twice_as_large > left:
+        if divisor > num_merges or twice_as_large > left or left <= 0:
             continue
         with tempfile.TemporaryDirectory() as folder:
             part = make_part(source, divisor, Path(folder) / source.name)
@@ -300,15 +307,18 @@ def estimate_total(
 
 
 def power_law(times: Sequence[tuple[float, float]]) -> Estimate | None:
-    """The seconds of the whole, from those of shares of it in their order.
+    """The seconds of the whole, from those of shares of it in their order; None if fewer than two
+    took long enough, or no trainer grows like that.
 
     >>> power_law([(1 / 16, 1.0), (1 / 8, 2.0), (1 / 4, 4.0)])
     Estimate(total_seconds=16.0, low_seconds=6.153846153846153, high_seconds=41.6, exponent=1.0)
+    >>> power_law([(1 / 16, 1.0), (1 / 8, 1.1), (1 / 4, 1.2)])
     """
-    exponent = exponent_of(times)
-    if exponent is None:
+    long = [(share, seconds) for share, seconds in times if seconds >= SHORTEST_SECONDS]
+    exponent = exponent_of(long)
+    if exponent is None or not EXPONENTS[0] <= exponent <= EXPONENTS[1]:
         return None
-    share, seconds = times[-1]
+    share, seconds = long[-1]
     whole, doubt = seconds * share**-exponent, LEVEL_DOUBT * share**-EXPONENT_DOUBT
     return Estimate(whole, whole / doubt, whole * doubt, exponent)
 

@@ -14,6 +14,7 @@ from harness.common import registry
 from harness.common.registry import VariantCard
 from harness.measure.process import Answer, Limits, measure
 from harness.records.file import Joined
+from harness.results.rows import AT_LEAST, rows
 from harness.runs import jobs
 from harness.runs.cells import TrainCell
 from harness.runs.jobs import estimate_total, make_part, power_law, train_job, write_beginning
@@ -99,6 +100,39 @@ def test_a_trainer_that_hangs_is_not_extrapolated(tmp_path: Path) -> None:
     cell = cell_of(reading_of(tmp_path), unruly("hangs_after_some_merges"), limits=BRIEF)
     (record,) = [each for each in run_of(tmp_path, [cell]).records() if each["cell"] == "train"]
     assert (record["status"], record["extrapolated"]) == ("timeout", None)
+
+
+@pytest.mark.parametrize("name", ["makes_rubbish_slowly", "starts_slowly"])
+def test_parts_that_prove_or_show_nothing_give_no_estimate(tmp_path: Path, name: str) -> None:
+    limits = Limits(wall_seconds=2.0)
+    cell = cell_of(reading_of(tmp_path, MANY_WORDS), unruly(name), 2000, limits=limits)
+    (record,) = [each for each in run_of(tmp_path, [cell]).records() if each["cell"] == "train"]
+    assert (record["status"], record["extrapolated"]) == ("timeout", None)
+    (row,) = rows([record])
+    assert (row.time.form, row.time.number) == (AT_LEAST, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("times", "known"),
+    [
+        ([(1 / 16, 0.01), (1 / 8, 0.02), (1 / 4, 0.04)], False),  # too short
+        ([(1 / 16, 0.01), (1 / 8, 0.06), (1 / 4, 0.12)], True),
+        ([(1 / 16, 1.0), (1 / 8, 1.2), (1 / 4, 1.5)], False),  # a fixed cost
+        ([(1 / 16, 0.1), (1 / 8, 1.0), (1 / 4, 10.0)], False),  # steeper than any trainer
+        ([(1 / 16, 0.1), (1 / 8, 0.4), (1 / 4, 1.6)], True),
+    ],
+)
+def test_law_is_that_of_a_trainer(times: list[tuple[float, float]], known: bool) -> None:
+    assert (power_law(times) is not None) == known
+
+
+def test_law_that_the_time_already_spent_refutes_says_nothing() -> None:
+    law = power_law([(1 / 16, 1.0), (1 / 8, 2.0), (1 / 4, 4.0)])
+    assert law is not None
+    assert law.beyond(16.0) is law.beyond(20.0) is None
+    assert law.beyond(10.0, 3.0) == law._replace(
+        total_seconds=19.0, low_seconds=13.0, high_seconds=law.high_seconds + 3.0
+    )
 
 
 SLOWLY, READING = 2000 * 0.02, len(MANY_WORDS) / 4000
@@ -203,6 +237,7 @@ def test_the_interval_holds_the_total_nine_times_in_ten(
             # what takes less is the start of a process
             if found is not None and whole / divisor > 0.02:
                 found = found.beyond(whole / divisor)
+                assert found is not None
                 held.append(found.low_seconds <= whole <= found.high_seconds)
     assert len(held) > 30
     assert sum(held) / len(held) >= 0.9, f"{sum(held)} of {len(held)}"

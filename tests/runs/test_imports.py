@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,15 @@ def test_file_that_changes_before_the_run_is_resumed_ends_it(
     assert len(measured(tmp_path)) == 6
 
 
-def test_unchanged_files_let_a_run_go_on(tmp_path: Path, helper: Path) -> None:
-    os.utime(helper)  # before the run
+def test_new_link_to_a_file_lets_a_run_go_on(
+    tmp_path: Path, helper: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = blocks.measure_block
+
+    def link_after(*arguments: Any) -> None:
+        whole(*arguments)
+        (tmp_path / f"link{len(list(tmp_path.iterdir()))}").hardlink_to(helper)
+
+    monkeypatch.setattr(blocks, "measure_block", link_after)
     recorded_run(tmp_path, cells(tmp_path), repeat=2)
     assert len(measured(tmp_path)) == 4

@@ -125,6 +125,18 @@ def throw(error: BaseException) -> None:
     raise error
 
 
+def makes_rubbish_slowly(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Take a hundredth of a second for each merge, and make none that is right."""
+    time.sleep(num_merges / 100)
+    return [(b"l", b"o")] * num_merges
+
+
+def starts_slowly(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    """Take as long for few merges as for many, but for the last thousand."""
+    time.sleep(0.06 if num_merges < 1000 else A_LONG_TIME)
+    return honest(word_counts, num_merges)
+
+
 # What it does to the words that it was given, which other trainers and the judge need
 
 
