@@ -12,12 +12,14 @@ elsewhere are out of scope.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import os
 import shutil
 import signal
 import site
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -175,6 +177,21 @@ def import_from() -> list[str]:
     folder.
     """
     return [os.path.abspath(path) for path in sys.path[:1]] + [os.getcwd()]  # noqa: PTH100, PTH109
+
+
+@functools.cache
+def takes_threads(target: str, interpreter: str | None) -> bool:
+    """Return whether a counter or trainer names `threads` among its parameters; true also if it
+    cannot be imported. It is imported in a process of its own.
+    """
+    program = (
+        "import sys; sys.path += sys.argv[2:]; from harness.worker import calling; "
+        "print('threads' in (calling.parameters_of(calling.resolve(sys.argv[1])) or ()))"
+    )
+    command = [interpreter or sys.executable, "-c", program, target, *import_from()]
+    environment = {**os.environ, "PYTHONPATH": PACKAGES}
+    ended = subprocess.run(command, env=environment, capture_output=True, check=False)
+    return ended.stdout.split()[-1:] != [b"False"]
 
 
 class Sandbox:

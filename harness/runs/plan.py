@@ -17,7 +17,7 @@ from msgspec import structs
 
 from harness import corpora
 from harness.common import registry
-from harness.common.console import tell, terminal_text
+from harness.common.console import say, tell, terminal_text
 from harness.common.errors import Refusal
 from harness.common.registry import (
     EXTENDS,
@@ -33,7 +33,7 @@ from harness.common.registry import (
 from harness.common.units import counted_text
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
-from harness.measure.process import Limits
+from harness.measure.process import Limits, takes_threads
 from harness.runs.cells import (
     CountCell,
     Plan,
@@ -64,9 +64,34 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
         raise Refusal(f"{WHOLE_COMMAND} hold for the whole command; give each one value")
     cells = [cell for config in configs for cell in cells_of(config.values, config.keys)]
     return Plan(
-        make_tasks(cells),
+        make_tasks(without_idle_threads(cells)),
         settings.pop()._replace(overrides=tuple(map(redacted_override, overrides))),
     )
+
+
+def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:
+    """The cells, of those that differ in threads alone only the first, if neither their counter nor
+    their trainer takes any.
+    """
+    firsts: dict[str, TrainCell] = {}
+    kept = []
+    for cell in cells:
+        with_one = replace(cell, count=replace(cell.count, threads=1))
+        first = firsts.setdefault(with_one.key, cell)
+        if first.count.threads == cell.count.threads or uses_threads(cell):
+            kept.append(cell)
+        else:
+            alone = f"{cell.variant.name} and counting={cell.count.counter.name}"
+            say(f"{alone} take no threads: not measured again with threads={cell.count.threads}")
+    return kept
+
+
+def uses_threads(cell: TrainCell) -> bool:
+    """Whether the counter or the trainer can use several threads, or that cannot be found out."""
+    if takes_threads(cell.variant.target, cell.interpreter):
+        return True
+    is_counted = not cell.reading.file.table
+    return is_counted and takes_threads(cell.count.counter.target, None)
 
 
 def planned(overrides: Sequence[str]) -> Plan:

@@ -17,7 +17,7 @@ from harness.common.registry import parse_bytes
 from harness.measure.process import Limits
 from harness.runs import plan
 from harness.runs.compose import compose
-from harness.runs.plan import cells_of, limits_of, pattern_of, settings_of
+from harness.runs.plan import cells_of, limits_of, pattern_of, planned, settings_of
 from harness.runs.saving import folder_names
 from variants.contract import GPT2_PATTERN
 
@@ -199,6 +199,27 @@ def test_sizes_as_people_write_them() -> None:
     for wrong in ("", "-1", "1,000", "1TBB", "nan", "9" * 5000):
         with pytest.raises(Refusal, match="is not a size; write a number"):
             parse_bytes(wrong, "data.bytes")
+
+
+# ---- threads that nobody uses
+
+
+@pytest.mark.parametrize(
+    ("variant", "counting", "threads"),
+    [("heap", "serial", [1]), ("heap", "native", [1, 2]), ("flat", "serial", [1, 2])],
+)
+def test_trainer_and_counter_without_threads_are_planned_once(
+    book: str, variant: str, counting: str, threads: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = planned(["-m", book, f"variant={variant}", f"counting={counting}", "threads=1,2"])
+    assert [cell.count.threads for cell in sweep.cells] == threads
+    note = "heap and counting=serial take no threads: not measured again with threads=2\n"
+    assert capsys.readouterr().err == ("" if threads == [1, 2] else note)
+
+
+def test_requested_threads_are_planned_even_if_nobody_uses_them(book: str) -> None:
+    (cell,) = planned([book, "variant=heap", "counting=serial", "threads=2"]).cells
+    assert cell.count.threads == 2
 
 
 # ---- plan=true
