@@ -151,6 +151,10 @@ def check(
             original = source / name if source.is_dir() else source
             if original.suffix == Path(name).suffix and original.is_file():
                 shutil.copyfile(original, Path(made, name))
+        present = [path for path in Path(made).iterdir() if path.name != MANIFEST]
+        contents = {path.name: path.read_bytes() for path in present}
+        Path(made, MANIFEST).write_bytes(folders.manifest(tokenizer.learned, {}, contents))
+
         for verdict in verdicts:
             try:
                 verdict.encode = engines[verdict.engine](Path(made))

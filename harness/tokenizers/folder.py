@@ -332,5 +332,5 @@ def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
         raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error
     except ValueError as error:
         raise Refusal(
-            f"{path} cannot be used: {error}; save the tokenizer again", UNMEASURED
+            f"{path} cannot be used: {error}; fix it, or save the tokenizer again", UNMEASURED
         ) from error

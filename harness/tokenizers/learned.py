@@ -217,7 +217,7 @@ def special_texts(special_tokens: Iterable[str]) -> tuple[str, ...]:
     """
     if isinstance(special_tokens, str | bytes):
         advice = f"pass a list, such as [{special_tokens!r}]"
-        raise TypeError(f"special_tokens is {special_tokens!r}, not a list; {advice}")
+        raise TypeError(f"special tokens are {special_tokens!r}, not a list; {advice}")
     texts = tuple(special_tokens)
     for text in texts:
         if not isinstance(text, str):

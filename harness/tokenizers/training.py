@@ -313,6 +313,8 @@ def train_new_from_iterator(
     normalizer and `add_prefix_space` change each document as they do there. Raises Refusal, before
     anything is read, for a tokenizer or a keyword that it cannot reproduce.
     """
+    if isinstance(new_tokens := keywords.get("new_special_tokens"), str):
+        raise TypeError(f"new_special_tokens is {new_tokens!r}, not a list; pass [{new_tokens!r}]")
     try:  # tokenizers 1.0 has no trainers
         importlib.import_module("tokenizers.trainers")
         transformers = importlib.import_module("transformers")

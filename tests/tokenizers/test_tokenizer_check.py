@@ -130,6 +130,19 @@ def test_the_command_checks_the_files_that_engines_load(
     assert main(["check", str(tmp_path), "--size", "1kB"]) == MISMATCH
 
 
+def test_every_engine_is_tried_on_a_file_of_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tokenizers", reason="tokenizers is not installed; pip install tokenizers")
+    pytest.importorskip("tiktoken", reason="tiktoken is not installed; pip install tiktoken")
+    put(tmp_path / "ours")
+    content = json.loads((tmp_path / "ours" / "tokenizer.json").read_bytes())
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(content, indent=3))
+    assert main(["check", str(path), "--size", "1kB"]) == OK
+    assert "tiktoken was not tried" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("engines", "code", "answers"),
     [
