@@ -27,7 +27,7 @@ from harness.common.units import bytes_text
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 ELSEWHERE = "choose another place with --output"
 ANOTHER_CACHE = f"set {CACHE_VARIABLE} to a folder that can be written and has room"
-# how long a temporary folder is left alone: its command may not have locked it yet
+# how long an empty temporary folder is left alone: its command may not have locked it yet
 JUST_STARTED_SECONDS = 60
 CURRENT_FOLDER, BOTH_WAYS = -100, 2  # AT_FDCWD and RENAME_EXCHANGE, of Linux
 KINDS = {
@@ -275,7 +275,8 @@ def remove_abandoned() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
         # another user's, locked, just being removed, or not a folder
         with contextlib.suppress(OSError):
-            if time.time() - folder.stat().st_mtime < JUST_STARTED_SECONDS:
+            is_young = time.time() - folder.stat().st_mtime < JUST_STARTED_SECONDS
+            if is_young and not any(folder.iterdir()):
                 continue
             lock = open_safely(folder, os.O_DIRECTORY)
             try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.common.files import cache_folder, temporary_folder
+from harness.common.files import cache_folder, sync, temporary_folder
 from harness.common.units import count_text, counted_text
 from harness.proof import BY_DESIGN, PROVED
 from harness.runs.cells import Plan, digest
@@ -186,6 +186,7 @@ def run_stages(
     )
     if beside is not None:  # not before the end, so that an interrupted command can go on
         shutil.copytree(saved, beside, dirs_exist_ok=True)
+        sync(beside, *beside.rglob("*"), beside.parent)
     return code
 
 

@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 import yaml
 from gating import CARD, commit_all, git, new_repository
+from workbench import CHECKOUT
 
-from harness.common import registry
+from harness.common import files, registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
@@ -75,6 +79,45 @@ def test_base_leaves_no_worktree_behind(repository: Path, tmp_path: Path) -> Non
         assert Path(base.places[0], "mine.py").read_text() == "from variants.heap import train\n"
         assert "killed" not in git(repository, "worktree", "list")
     assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+COMPARE_UNTIL_KILLED = """
+import time
+from pathlib import Path
+from harness.common.files import temporary_folder
+from harness.gate.base import base_side
+from harness.gate.rule import BaseRule
+
+with temporary_folder() as folder, base_side(["mine:train"], BaseRule(("main",)), folder):
+    print("compared", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_next_gate_prunes_the_worktree_of_a_killed_one(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also at once after the kill."""
+    (repository / "mine.py").write_text("")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    command = [sys.executable, "-c", COMPARE_UNTIL_KILLED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == b"compared\n"
+        killed.kill()
+    assert len(git(repository, "worktree", "list").splitlines()) == 2
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    files.remove_abandoned.cache_clear()
+    with (
+        files.temporary_folder() as folder,
+        base_side(["mine:train"], BaseRule(("main",)), folder),
+    ):
+        assert len(git(repository, "worktree", "list").splitlines()) == 2  # its own
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    assert list(temporary.iterdir()) == []
 
 
 # Compiled modules
