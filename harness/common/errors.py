@@ -75,6 +75,9 @@ def guarded(do: Callable[[], int], kept: str = RECORDED) -> int:
 
     `kept` is what an interruption does not lose.
     """
+    open_closed_streams()
+    if os.environ.get("COLUMNS") == "0":  # unknown, which rich takes for the width of a table
+        del os.environ["COLUMNS"]
     for number in ENDING:
         # as under nohup, and for a shell's background jobs
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -89,6 +92,17 @@ def guarded(do: Callable[[], int], kept: str = RECORDED) -> int:
             stream.reconfigure(errors="replace")  # an unprintable name must not end a command
 
     return answered(do, kept)
+
+
+def open_closed_streams() -> None:
+    """Open the null device in place of standard streams that are closed (`2>&-`): the next file
+    that is opened would take their number, and get what is printed.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode)  # noqa: PTH123, SIM115 - as long as this process lives
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 class PatientOutput(io.FileIO):
@@ -119,8 +133,7 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
     try:
         try:
             code = do()
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            sys.stdout.flush()
             return code
         except BaseException:
             if end_signals:  # whatever a library turned it into

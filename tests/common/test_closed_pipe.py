@@ -17,6 +17,7 @@ from harness.gate.evidence import FILE_NAME, HEAD, Merges, Question, new_evidenc
 from harness.gate.rule import read_card
 from harness.proof import WRONG
 from harness.proof.prove import Identity
+from harness.records.file import read_records
 
 
 def code_of(folder: Path, *arguments: str) -> int:
@@ -85,3 +86,45 @@ def test_output_that_cannot_be_written_is_no_success() -> None:
         )
     assert process.returncode == 22
     assert process.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", ["1", "2", "0 1 2"])
+def test_a_run_without_a_standard_stream_is_a_run(tmp_path: Path, closed: str) -> None:
+    """As after `2>&-` in a shell."""
+    (tmp_path / "text.txt").write_text("low lower lowest")
+    command = [sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260"]
+
+    def close() -> None:
+        for descriptor in map(int, closed.split()):
+            os.close(descriptor)
+
+    ended = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        preexec_fn=close,
+        check=False,
+        text=True,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ("identical" in ended.stdout) == (closed == "2")
+    (counter, trainer) = read_records([tmp_path / "results" / "local"])
+    assert (counter["status"], trainer["identity"]["kind"]) == ("ok", "identical")
+
+
+def test_no_columns_are_as_many_as_usual(tmp_path: Path) -> None:
+    records = stored(tmp_path / "records.jsonl", [measured("heap", 1.0)])
+    command = [sys.executable, "-m", "harness.table", str(records)]
+    tables = [
+        subprocess.run(
+            command,
+            env={**os.environ, "COLUMNS": columns, "PYTHONPATH": str(CHECKOUT)},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for columns in ("0", "80")
+    ]
+    assert tables[0] == tables[1]
+    assert "heap" in tables[0]
