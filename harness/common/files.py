@@ -138,6 +138,19 @@ def put_in_place(part: Path, path: Path) -> None:
             raise
 
 
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy a folder with everything in it. Raises the first OSError, where shutil.copytree raises a
+    list of them.
+    """
+    for path in (source, *source.rglob("*")):
+        copied = target / path.relative_to(source)
+        if path.is_dir():
+            copied.mkdir(parents=True, exist_ok=True)
+        else:
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copied)
+
+
 def exchange(new: Path, old: Path) -> None:
     """Put a folder in the place of another, which takes its name: in one step where the system can."""
     import ctypes  # late, as few commands need it

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from harness.common import registry
 from harness.common.console import Display, bar
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import remove_tree, temporary_folder
+from harness.common.files import copy_tree, remove_tree, temporary_folder
 from harness.common.registry import CounterCard
 from harness.corpora import CorpusFile
 from harness.corpora.cards import counted_otherwise
@@ -111,7 +111,7 @@ class Session:
         if self.words(reading) is None:
             folder = self.words_folder(reading)
             remove_tree(folder)
-            shutil.copytree(counted, folder)
+            copy_tree(counted, folder)
             self.seals[reading.key] = manifest["seal"]
 
     def words(self, reading: Reading) -> WordCounts | None:

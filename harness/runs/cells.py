@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 import shlex
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +89,7 @@ class Reading:
         if cached is None or cached["sha256"] != manifest["sha256"]:
             files.remove_tree(self.folder)
             with files.placing(self.folder) as temporary:
-                shutil.copytree(counted, temporary)
+                files.copy_tree(counted, temporary)
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,13 @@ runs.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.common.console import say
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.common.files import cache_folder, sync, temporary_folder
+from harness.common.files import cache_folder, copy_tree, sync, temporary_folder
 from harness.common.units import count_text, counted_text
 from harness.proof import BY_DESIGN, PROVED
 from harness.runs.cells import Plan, digest
@@ -185,7 +184,7 @@ def run_stages(
         make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines)
     )
     if beside is not None:  # not before the end, so that an interrupted command can go on
-        shutil.copytree(saved, beside, dirs_exist_ok=True)
+        copy_tree(saved, beside)
         sync(beside, *beside.rglob("*"), beside.parent)
     return code
 

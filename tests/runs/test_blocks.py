@@ -4,6 +4,7 @@ is recorded.
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,13 +23,15 @@ from workbench import (
     cell_of,
     pretend_to_train,
     reading_of,
+    recorded_run,
     run_of,
     settings_for,
     unruly,
     unruly_counter,
 )
 
-from harness.common.errors import MISMATCH, OK, UNMEASURED
+from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.common.files import cache_folder
 from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.corpora import Part
 from harness.measure.process import Limits, measure
@@ -327,6 +330,24 @@ def test_trainer_that_spoils_the_words_gets_nothing_and_gives_nothing(
             assert record["merges_sha256"] == exchange.merges_sha256(merges)
             assert record["identity"]["kind"] == "identical"
     assert run.exit_code(records) == UNMEASURED
+
+
+def test_a_full_cache_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, copyfile = [cell_of(reading_of(tmp_path))], shutil.copyfile
+
+    def full(source: Any, target: Any, **others: Any) -> None:
+        if cache_folder() in Path(target).parents:
+            raise OSError(errno.ENOSPC, "No space left on device", str(target))
+        copyfile(source, target, **others)
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(Refusal) as refused:
+        recorded_run(tmp_path, cells)
+    place = cells[0].reading.folder
+    assert str(refused.value) == (
+        f"cannot write {place} (No space left on device); "
+        "set BPE_HARNESS_CACHE to a folder that can be written and has room"
+    )
 
 
 def test_clearing_the_cache_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
