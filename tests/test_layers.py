@@ -45,7 +45,7 @@ ROOMS = (
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
 TOKENS = {
     "worker": 4_900,
-    "common": 10_450,
+    "common": 10_600,
     "measure": 10_020,
     "corpora": 16_900,
     "tokenizers": 18_500,
@@ -55,7 +55,7 @@ TOKENS = {
     "results": 23_290,
     "gate": 11_180,
     "commands": 12_200,
-    "tests": 157_000,
+    "tests": 158_500,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.
 

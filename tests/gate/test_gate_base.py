@@ -88,7 +88,7 @@ from harness.common.files import temporary_folder
 from harness.gate.base import base_side
 from harness.gate.rule import BaseRule
 
-with temporary_folder() as folder, base_side(["mine:train"], BaseRule(("main",)), folder):
+with temporary_folder() as folder, base_side(["mine:train"], BaseRule(("main",)), folder, folder):
     print("compared", flush=True)
     time.sleep(600)
 """
@@ -113,7 +113,7 @@ def test_the_next_gate_prunes_the_worktree_of_a_killed_one(
     files.remove_abandoned.cache_clear()
     with (
         files.temporary_folder() as folder,
-        base_side(["mine:train"], BaseRule(("main",)), folder),
+        base_side(["mine:train"], BaseRule(("main",)), folder, folder),
     ):
         assert len(git(repository, "worktree", "list").splitlines()) == 2  # its own
     assert len(git(repository, "worktree", "list").splitlines()) == 1
