@@ -71,8 +71,11 @@ def parser() -> argparse.ArgumentParser:
         "--clear", nargs="+", choices=kinds, metavar="KIND", help=about
     )
     added = commands.choices["counts"]
-    added.add_argument("name", metavar="NAME", help="a data set, or file with --set data.path=FILE")
-    added.add_argument("--parquet", metavar="FILE", type=Path, required=True, help="where to write")
+    added.add_argument("name", metavar="NAME|FILE", help="a data set or a file")
+    form = added.add_mutually_exclusive_group(required=True)
+    form.add_argument("--parquet", metavar="FILE", type=Path, help="where to write columns")
+    about = "where to write lines: the count, the word; the most frequent first"
+    form.add_argument("--text", metavar="FILE", type=Path, help=about)
     about = "without words that occur less often (default: %(default)s)"
     added.add_argument("--least", metavar="N", type=int, default=1, help=about)
     about = "as for python -m harness: pattern=line, 'special_tokens=[]', counting=serial, data.bytes=1MB"
@@ -146,15 +149,36 @@ def cache(arguments: argparse.Namespace) -> None:
 
 
 def counts(arguments: argparse.Namespace) -> None:
-    """The words of a data set with their counts as Parquet; counted first if missing."""
+    """The words of a data set with their counts, as Parquet or text; counted first if missing."""
     from harness.runs.blocks import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import only_cell
 
-    pa, parquet = extra("pyarrow", "Parquet"), extra("pyarrow.parquet", "Parquet")
-    words, manifest = words_of(*only_cell(None, [f"data={arguments.name}", *arguments.set]))
+    if arguments.parquet is not None:
+        extra("pyarrow", "Parquet")
+    words, manifest = words_of(*only_cell(arguments.name, arguments.set))
     if arguments.least > 1:
         words = WordCounts.from_items(item for item in words.items() if item[1] >= arguments.least)
         manifest = exchange.facts(words)
+
+    write = write_parquet if arguments.text is None else write_lines
+    path = arguments.parquet or arguments.text
+    with files.whole_file(path, "choose another file", UNMEASURED) as temporary:
+        write(temporary, words, manifest["sha256"])
+    facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
+    tell(f"{path}: {facts}, sha256 of the counts {manifest['sha256']}")
+
+
+def write_lines(path: Path, words: WordCounts, _: str) -> None:
+    """A line for each word: its count and its bytes as Python writes them, to be compared with
+    others.
+    """
+    items = sorted(words.items(), key=lambda item: (-item[1], item[0]))
+    with path.open("w") as file:
+        file.writelines(f"{count}\t{word!r}\n" for word, count in items)
+
+
+def write_parquet(path: Path, words: WordCounts, sha256: str) -> None:
+    pa, parquet = extra("pyarrow", "Parquet"), extra("pyarrow.parquet", "Parquet")
     offsets, data, numbers = map(pa.py_buffer, (words.offsets, words.data, words.counts))
     buffers = {
         "word": (pa.large_binary(), [None, offsets, data]),
@@ -162,14 +186,9 @@ def counts(arguments: argparse.Namespace) -> None:
     }
     columns = [pa.Array.from_buffers(kind, len(words), held) for kind, held in buffers.values()]
     fields = [pa.field(name, kind, nullable=False) for name, (kind, _) in buffers.items()]
-    table = pa.table(columns, pa.schema(fields, metadata={"sha256": manifest["sha256"]}))
-    with files.whole_file(
-        arguments.parquet, "choose another place with --parquet FILE", UNMEASURED
-    ) as temporary:
-        # Hardly a word comes twice, so a dictionary of them would only cost memory.
-        parquet.write_table(table, temporary, 1 << 20, compression="zstd", use_dictionary=False)
-    facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
-    tell(f"{arguments.parquet}: {facts}, sha256 of the counts {manifest['sha256']}")
+    table = pa.table(columns, pa.schema(fields, metadata={"sha256": sha256}))
+    # Hardly a word comes twice, so a dictionary of them would only cost memory.
+    parquet.write_table(table, path, 1 << 20, compression="zstd", use_dictionary=False)
 
 
 if __name__ == "__main__":

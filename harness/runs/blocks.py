@@ -64,6 +64,10 @@ UNTIMED: Record = {
 """What records hold where no times are measured."""
 
 SPOILED = "changed or removed"
+OTHER_WORDS = (
+    "it reads the text itself, so its words may differ: compare them with "
+    "python -m harness.corpora counts FILE --text words.txt"
+)
 
 
 @dataclass
@@ -460,6 +464,8 @@ def prove_merges(trained: Trained, session: Session) -> None:
                 f" ({judged.tie_break})" if judged.tie_break else ""
             )
             identity = replace(identity, of_own_words=of_own_words)
+        if identity.kind == WRONG and answer.get("from_file"):
+            identity = replace(identity, reason=f"{identity.reason}; {OTHER_WORDS}")
         if session.settings.tokens and whole:
             tokens = tokens_left(word_counts, trained.merges)
         session.judged[key] = identity, tokens

@@ -198,6 +198,8 @@ def test_run_judges_each_trainer_under_its_rules(
     assert (identity["kind"], identity["tie_break"]) == (kind, under)
     if kind == WRONG:
         assert record["reason"] == identity["reason"]
+        reads_text = card.target.startswith("outsiders")
+        assert ("compare them with python -m harness" in identity["reason"]) == reads_text
     assert code == {"ok": OK, "mismatch": MISMATCH, "skipped": UNMEASURED}[status]
 
 
