@@ -1,5 +1,5 @@
-"""Trainers for the gate's self-test: a known amount of work, a known share more of it, and four
-that fail.
+"""Trainers for the gate's self-test: a known amount of work, a known share more of it, or of
+waiting, and four that fail.
 """
 
 import os
@@ -26,11 +26,28 @@ def trainer(number: int) -> Callable[..., Any]:
     return train
 
 
+def waiting(share: float = 0.0, seconds: float = 0.0) -> Callable[..., Any]:
+    """Return a trainer that waits as well: for a share of the CPU time that it used, or for so
+    many seconds.
+    """
+
+    def train(*words: Any, **options: Any) -> Any:
+        began = time.thread_time()
+        merges = base(*words, **options)
+        time.sleep(share * (time.thread_time() - began) + seconds)
+        return merges
+
+    return train
+
+
 base = trainer(BASE)
+again = trainer(BASE)
 same = trainer(BASE)
 slower_1 = trainer(BASE + 1)
 slower_2 = trainer(BASE + 2)
 slower_5 = trainer(BASE + 5)
+waits_5 = waiting(share=0.05)
+waits_50_ms = waiting(seconds=0.05)
 
 
 def corrupted(*words: Any, **options: Any) -> Any:

@@ -1,12 +1,16 @@
 """How often the gate is wrong: a program against itself, planted slow-downs, and trainers that
 fail.
 
-python results/gate_self_test/self_test.py                                  the tables of README.md,
-from its records python results/gate_self_test/self_test.py --set time.confirm.most=0.03     the
-same under another threshold python results/gate_self_test/self_test.py --measure 10
-results/local/gate_self_test    ten gate runs of each kind python
-results/gate_self_test/self_test.py --measure 10 results/local/gate_busy --busy  with three busy
-processes
+    python results/gate_self_test/self_test.py
+        the tables of README.md, from its records
+    python results/gate_self_test/self_test.py --set time.confirm.most=0.03
+        the same under another threshold
+    python results/gate_self_test/self_test.py --blocks 1200 results/local/gate_rates
+        1,200 blocks of every kind, and the tables of their rates
+    python results/gate_self_test/self_test.py --measure 10 results/local/gate_self_test
+        ten runs of the whole gate on each planted trainer, and their exit codes
+
+`--busy` measures beside processes that take the processors.
 
 Exit code: 1 if a rate certainly misses its aim. An interrupted measurement continues with the same
 command.
@@ -28,12 +32,45 @@ from typing import Any
 from scipy.stats import binomtest
 
 FOLDER = Path(__file__).parent
-CONDITIONS = {"quiet": "nothing", "busy": "none to three busy processes"}
-KINDS = {"same": 400, "+1%": 100, "+2%": 100, "+5%": 100}
-AIMS = {"same": (0.0, 0.01), "+1%": (0.0, 0.05), "+5%": (0.99, 1.0)}
+CONDITIONS = {
+    "quiet": "nothing",
+    "busy": "none to three busy processes",
+    "quiet_net": "nothing; net time",
+    "busy_net": "none to three busy processes; net time",
+}
+KINDS = {"same": 400, "+1%": 100, "+2%": 100, "+5%": 100, "5% wait": 100, "50 ms wait": 100}
+TRAINERS = {
+    "base": "base",
+    "again": "again",
+    "same": "same",
+    "+1%": "slower_1",
+    "+2%": "slower_2",
+    "+5%": "slower_5",
+    "5% wait": "waits_5",
+    "50 ms wait": "waits_50_ms",
+}
+"""The trainer of planted.py for each kind."""
+FOUND = (0.99, 1.0)
+AIMS = {
+    "same": (0.0, 0.01),
+    "+1%": (0.0, 0.05),
+    "+5%": FOUND,
+    "5% wait": FOUND,
+    "50 ms wait": FOUND,
+}
 """Between which rates the gate should report a regression."""
 TRIAGE, CONFIRM = 30, 90
-EXIT_CODES = {"same": 0, "slower_5": 20, "corrupted": 21, "crash": 22, "hang": 22, "hog": 22}
+SMALL = ("data=random_text", "data.source.seed=7", "vocab_size=275", "data.source.bytes=300")
+EXIT_CODES = {
+    "same": 0,
+    "slower_5": 20,
+    "waits_5": 20,
+    "waits_50_ms": 20,
+    "corrupted": 21,
+    "crash": 22,
+    "hang": 22,
+    "hog": 22,
+}
 """The gate's exit code for each trainer of planted.py."""
 
 
@@ -56,7 +93,7 @@ def replay(
             stage = "triage" if number < TRIAGE else "confirm"
             for program, arm in {"base": "base", "again": "again", kind: "head"}.items():
                 if program in block:
-                    wall, cpu, pressure = block[program]
+                    wall, cpu, pressure, *wait = block[program]
                     lines.append(
                         {
                             "kind": "sample",
@@ -74,6 +111,7 @@ def replay(
                     }
                     lines[-1] |= {"cpu_seconds": cpu, "pressure": pressure, "steal": None}
                     lines[-1] |= {"peak_bytes": None, "seconds": {}}
+                    lines[-1] |= {"cpu_wait_seconds": wait[0] if wait else None}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "samples.jsonl")
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -118,17 +156,20 @@ def runs(
         made += 1
 
 
-def show_records(options: list[str]) -> list[str]:
-    """Print the tables of the stored blocks; return the kinds that miss their aim."""
+def show_records(options: list[str], folder: Path = FOLDER) -> list[str]:
+    """Print the tables of the blocks in a folder; return the kinds that miss their aim."""
     head, missed = json.loads((FOLDER / "self_test.json").read_text()), []
     print(
         "| beside it | runs | of | found slower | rate (95 % interval) | inconclusive | looked at twice |"
     )
     print("|---|---|---:|---:|---|---:|---:|")
     for condition, beside in CONDITIONS.items():
-        lines = gzip.decompress((FOLDER / f"{condition}.jsonl.gz").read_bytes()).splitlines()[1:]
+        file = folder / f"{condition}.jsonl.gz"
+        lines = gzip.decompress(file.read_bytes()).splitlines()[1:] if file.exists() else []
         blocks = [json.loads(line) for line in lines]
         for kind in KINDS:
+            if sum(kind in block for block in blocks) < TRIAGE + CONFIRM:
+                continue
             states, twice = zip(*runs(head, blocks, kind, options))
             told, number, name = (
                 states.count("regression"),
@@ -159,6 +200,34 @@ def rate_of(some: int, of: int) -> tuple[str, float, float]:
     return f"{some / of:.0%} ({ends.low:.1%} to {ends.high:.1%})", float(ends.low), float(ends.high)
 
 
+def measure_blocks(number: int, folder: Path, busy: bool) -> None:
+    """Measure blocks of every kind and write them as `quiet_net` or `busy_net`; an interrupted
+    measurement continues with the same command.
+    """
+    import harness
+    from harness.common.comparison import sample_of
+
+    sys.path.insert(0, str(FOLDER))
+    condition = "busy_net" if busy else "quiet_net"
+    variants = ",".join(f"planted:{trainer}" for trainer in TRAINERS.values())
+    with load_that_comes_and_goes() if busy else contextlib.nullcontext():
+        records = harness.run(
+            f"variants={variants}", *SMALL, f"repeat={number}", f"results={folder / condition}"
+        )
+
+    kinds = {f"planted:{trainer}": kind for kind, trainer in TRAINERS.items()}
+    blocks: list[dict[str, Any]] = [{"block": block} for block in range(number)]
+    for record in records:
+        sample = sample_of(record)
+        if sample is not None:
+            clocks = (sample.wall_seconds, sample.cpu_seconds, sample.pressure)
+            blocks[sample.block][kinds[record["variant"]]] = [*clocks, sample.cpu_wait_seconds]
+    head = {"kind": "gate_self_test", "condition": condition, "host": records[0]["host"]}
+    lines = [json.dumps(line) for line in (head, *blocks)]
+    path = folder / f"{condition}.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode(), mtime=0))
+
+
 def measure(number: int, folder: Path, busy: bool) -> list[str]:
     """Run the whole gate `number` times on each planted trainer; return those with another exit
     code than theirs.
@@ -181,9 +250,8 @@ def gate(name: str, output: Path, timed: bool) -> int:
     command = [sys.executable, "-m", "harness.gate", f"planted:{name}", "--output", str(output)]
     command += ["--tiers", "time" if timed else "identity"]
     command += ["--against-variant", "planted:base"] if timed else ["--no-base"]
-    small = "data=random_text,data.source.seed=7,vocab_size=275"
     for setting in (
-        f"time.say=[{small}]",
+        f"time.say=[{','.join(SMALL[:3])}]",
         "time.sizes=[300]",
         "limits.memory=200MB",
         "limits.wall=5",
@@ -196,9 +264,24 @@ def gate(name: str, output: Path, timed: bool) -> int:
     ).returncode
 
 
+BUSY = "while True: pass"
+BUSY_AT_TIMES = """
+import random, time
+while True:
+    until = time.monotonic() + random.uniform(1, 20)
+    while time.monotonic() < until:
+        pass
+    time.sleep(random.uniform(1, 20))
+"""
+
+
+def load_that_comes_and_goes() -> contextlib.AbstractContextManager[None]:
+    return three_busy_processes(BUSY_AT_TIMES)
+
+
 @contextlib.contextmanager
-def three_busy_processes() -> Iterator[None]:
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+def three_busy_processes(program: str = BUSY) -> Iterator[None]:
+    processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(3)]
     try:
         yield
     finally:
@@ -210,6 +293,7 @@ def three_busy_processes() -> Iterator[None]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--measure", type=int, metavar="RUNS")
+    parser.add_argument("--blocks", type=int, metavar="BLOCKS")
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument(
@@ -217,6 +301,9 @@ def main() -> int:
     )
     options = parser.parse_args()
     settings = [word for setting in options.set for word in ("--set", setting)]
+    if options.blocks:
+        measure_blocks(options.blocks, options.folder, options.busy)
+        return bool(show_records(settings, options.folder))
     missed = (
         measure(options.measure, options.folder, options.busy)
         if options.measure
