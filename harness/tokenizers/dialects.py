@@ -20,7 +20,6 @@ JOINERS, NUMBERS = "\u200c\u200d", "²³¹¼½¾"
 class Dialect(NamedTuple):
     """How one dialect is written in the other."""
 
-    name: str
     flags: Mapping[str, str]
     anchors: Mapping[str, str]
     bare: Mapping[str, str]
@@ -38,7 +37,6 @@ class Dialect(NamedTuple):
 KELVIN, LONG_S = "\u212a", "\u017f"
 ANY_CASE = f"a-zA-Z{LONG_S}{KELVIN}"
 FROM_RUBY = Dialect(
-    name="tokenizers",
     flags={"i": "i", "m": "s"},
     anchors={"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\A": r"\A"},
     bare={r"\w": WORD + NUMBERS},
@@ -54,7 +52,6 @@ FROM_RUBY = Dialect(
     nested=True,
 )
 TO_RUBY = Dialect(
-    name="regex",
     flags={"i": "i", "s": "m"},
     anchors={"$": r"\Z", "^": r"\A", r"\Z": r"\z", r"\A": r"\A", "(?m:$)": "$", "(?m:^)": "^"},
     bare={},
@@ -151,13 +148,11 @@ class _Translation:
             self.folds.append(fold)
             return match[0]
 
-        for flag in match["on"] + (match["off"] or ""):
+        off = match["off"] or ""
+        for flag in match["on"] + off:
             if flag not in self.dialect.flags:
                 raise self._wrong(f"the flag {flag}")
-        if "i" in match["on"]:
-            fold = True
-        if "i" in (match["off"] or ""):
-            fold = False
+        fold = "i" in match["on"] or (fold and "i" not in off)
         if match["end"] == ":":
             self.folds.append(fold)
         elif match.start():
