@@ -31,7 +31,7 @@ class Worker {
     void encode(const Text& text) {
         for (std::size_t at = 0; at < text.length;) {
             const byte* const start = text.start + at;
-            const std::size_t rest = text.length - at;
+            const std::size_t rest = text.length - at, block = rules_.sizes.block;
             const std::size_t size =
                 rest <= block ? rest : scanner::first_cut(rules_.classes, rules_.pattern, rules_.specials, start, block, rest);
             encode_block(start, size, rest - size >= scanner::padding);
@@ -41,8 +41,6 @@ class Worker {
     }
 
   private:
-    static constexpr std::size_t block = std::size_t{1} << 17;
-
     // Bytes that are not UTF-8 become surrogates, as when Python decodes with `surrogateescape`, so that every matcher sees
     // characters. `padded`: the bytes behind may be read.
     void encode_block(const byte* text, std::size_t length, bool padded) {
@@ -115,7 +113,7 @@ class Encoder {
         std::size_t bytes = 0;
         for (const Text& text : cut) bytes += text.length;
         const std::size_t most = std::min(threads, cut.size());
-        parts_ = std::max<std::size_t>(1, texts.size() == 1 ? most : std::min(most, bytes / smallest_part));
+        parts_ = std::max<std::size_t>(1, texts.size() == 1 ? most : std::min(most, bytes / rules_.sizes.part));
         for (std::size_t part = 0; part < parts_; ++part) begin(part);
         if (parts_ == 1) return encode_part(0, cut.data(), cut.data() + cut.size());
 
@@ -147,8 +145,6 @@ class Encoder {
     const Rules rules_;
 
   private:
-    static constexpr std::size_t smallest_part = std::size_t{1} << 18;   // for which a thread is worth starting
-
     // A special token that could still become a longer one is not known yet.
     std::size_t behind_last_special(const byte* text, std::size_t length) const {
         const std::size_t longest = rules_.specials.longest();
@@ -163,15 +159,16 @@ class Encoder {
     }
 
     std::vector<Text> cut_up(const Text& text, std::size_t threads) const {
-        const std::size_t number = std::max<std::size_t>(1, std::min(threads, text.length / smallest_part));
+        const std::size_t number = std::max<std::size_t>(1, std::min(threads, text.length / rules_.sizes.part));
         const std::size_t around = rules_.specials.longest() + 8;
         std::vector<Text> pieces;
         std::size_t done = 0;
         for (std::size_t piece = 1; piece < number; ++piece) {
-            const std::size_t window = std::max(done, text.length / number * piece - around);
+            const std::size_t target = text.length / number * piece;
+            const std::size_t window = std::max(done, target - std::min(target, around));
             const std::size_t cut = window + scanner::first_cut(rules_.classes, rules_.pattern, rules_.specials,
                                                                 text.start + window, around, text.length - window);
-            if (cut == text.length) break;
+            if (cut >= text.length) break;
             pieces.push_back({text.start + done, cut - done});
             done = cut;
         }
@@ -212,6 +209,7 @@ struct Settings {
     std::vector<std::uint32_t> whole_ids, special_ids;
     std::string pattern, numbers, pages, seed;
     int path = 0;
+    Sizes sizes;
 };
 
 // An encoder whose ids have two bytes if it is narrow, else four.
@@ -225,7 +223,8 @@ inline std::unique_ptr<Encoder> encoder_of(const Settings& settings, bool narrow
                 scanner::Classes(settings.numbers, settings.pages),
                 scanner::SpecialTokens(settings.specials),
                 {},
-                {}};
+                {},
+                settings.sizes};
     for (std::size_t index = 0; index < settings.whole_words.size(); ++index)
         rules.whole[settings.whole_words[index]] = settings.whole_ids[index];
     for (std::size_t index = 0; index < settings.specials.size(); ++index)

@@ -15,6 +15,15 @@ namespace encoder {
 using namespace native;
 using scanner::byte;
 
+// How much is done and kept at once; tests make all of it small.
+struct Sizes {
+    std::size_t block = std::size_t{1} << 17;           // bytes that are scanned together
+    std::size_t part = std::size_t{1} << 18;            // bytes for which a thread is worth starting
+    std::size_t short_words = std::size_t{600} << 10;   // that a thread's table holds, at 32 bytes of 0.6 in use
+    std::size_t long_words = std::size_t{1200} << 10;
+    std::size_t arena = std::size_t{96} << 20;          // bytes of long words and of their ids
+};
+
 // What a tokenizer consists of, for all threads.
 struct Rules {
     flat::InheritedMerges merges;
@@ -26,6 +35,7 @@ struct Rules {
     scanner::SpecialTokens specials;
     std::unordered_map<std::string, std::uint32_t> special_ids;
     scanner::Seed seed;
+    Sizes sizes;
 };
 
 // Ids in the order of the text. Whoever writes may write up to `slack` ids more than there are.
@@ -83,8 +93,7 @@ class WordIds final : public scanner::WordSink {
     }
 
   private:
-    static constexpr unsigned first_bits = 12, few_bits = 16, most_short_bits = 20, most_long_bits = 21;
-    static constexpr std::size_t most_arena_bytes = std::size_t{96} << 20;
+    static constexpr unsigned first_bits = 12, few_bits = 16;
     static constexpr std::size_t longest_long = 1024;        // longer words hardly come again
     static constexpr std::size_t inlined = 16 / sizeof(Id) - 1;
 
@@ -273,8 +282,8 @@ class WordIds final : public scanner::WordSink {
 
     // Room for so many more words of either kind, after beginning anew if the table is full.
     void reserve(std::size_t more) {
-        const bool full = short_words_ + more > most_in(most_short_bits) || long_words_kept_ + more > most_in(most_long_bits) ||
-                          unit * arena_units_ > most_arena_bytes;
+        const bool full = short_words_ > rules_.sizes.short_words || long_words_kept_ > rules_.sizes.long_words ||
+                          unit * arena_units_ > rules_.sizes.arena;
         if (__builtin_expect(full, 0)) forget();
         reserve(shorts_, short_shift_, short_words_ + more, [this](const ShortSlot& slot) {
             return rules_.functions.key_hash.of_key(rules_.seed, slot.key);

@@ -1,0 +1,95 @@
+// Encodes texts by tokenizers read from a file: the encoder without Python, to be compiled with sanitizers.
+//
+// driver CLASSES CASES. A case is: narrow, threads, path, block, part, words in a table, bytes in its arena; then lists, each
+// after its length: halves of merges, ids, special tokens with ids, whole words with ids; the pattern, and a list of texts.
+// Bytes are in hexadecimal behind a point. A line of ids is printed for each text.
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "encoder.hpp"
+
+namespace {
+
+std::string bytes_in(std::istream& cases) {
+    std::string text, bytes;
+    cases >> text;
+    for (std::size_t at = 1; at < text.size(); at += 2)
+        bytes.push_back(static_cast<char>(std::stoi(text.substr(at, 2), nullptr, 16)));
+    return bytes;
+}
+
+template <class Read>
+void read_list(std::istream& cases, Read read) {
+    std::size_t number = 0;
+    cases >> number;
+    for (std::size_t index = 0; index < number; ++index) read();
+}
+
+std::uint32_t number_in(std::istream& cases) {
+    std::uint32_t number = 0;
+    cases >> number;
+    return number;
+}
+
+std::vector<std::uint32_t> ids_of(encoder::Encoder& one, bool narrow, const std::string& text, std::size_t threads) {
+    std::vector<std::uint32_t> ids;
+    // A copy of just this size, so that reading beyond it shows.
+    const std::vector<encoder::byte> content(text.begin(), text.end());
+    one.encode({encoder::Text{content.data(), content.size()}}, threads);
+    for (std::size_t part = 0; part < one.parts(); ++part)
+        for (std::size_t index = 0; index < one.size(part); ++index)
+            ids.push_back(narrow ? static_cast<const std::uint16_t*>(one.data(part))[index]
+                                 : static_cast<const std::uint32_t*>(one.data(part))[index]);
+    return ids;
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+    std::ifstream classes(arguments[1], std::ios::binary), cases(arguments[2]);
+    const std::string all{std::istreambuf_iterator<char>(classes), std::istreambuf_iterator<char>()};
+    const std::size_t split = 2 * scanner::Classes::number_of_pages;
+    bool narrow = false;
+    while (cases >> narrow) {
+        encoder::Settings settings;
+        settings.numbers = all.substr(0, split), settings.pages = all.substr(split);
+        settings.seed = std::string(32, '\x5b');
+        std::size_t threads = 0;
+        cases >> threads >> settings.path >> settings.sizes.block >> settings.sizes.part >> settings.sizes.short_words >>
+            settings.sizes.arena;
+        settings.sizes.long_words = settings.sizes.short_words;
+        if (!scanner::supported(static_cast<scanner::Path>(settings.path))) settings.path = 0;
+        read_list(cases, [&] {
+            const std::uint32_t left = number_in(cases);
+            settings.merges.push_back({left, number_in(cases)});
+        });
+        read_list(cases, [&] { settings.ids.push_back(number_in(cases)); });
+        read_list(cases, [&] {
+            settings.specials.push_back(bytes_in(cases));
+            settings.special_ids.push_back(number_in(cases));
+        });
+        read_list(cases, [&] {
+            settings.whole_words.push_back(bytes_in(cases));
+            settings.whole_ids.push_back(number_in(cases));
+        });
+        settings.pattern = bytes_in(cases);
+        const auto one = encoder::encoder_of(settings, narrow);
+        read_list(cases, [&] {
+            const std::string text = bytes_in(cases);
+            const std::vector<std::uint32_t> ids = ids_of(*one, narrow, text, threads);
+            for (const std::uint32_t id : ids) std::printf("%u ", id);
+            std::puts("");
+
+            const std::vector<encoder::byte> content(text.begin(), text.end());
+            const std::size_t cut = one->last_cut(content.data(), content.size());
+            std::vector<std::uint32_t> both = ids_of(*one, narrow, text.substr(0, cut), threads);
+            for (const std::uint32_t id : ids_of(*one, narrow, text.substr(cut), threads)) both.push_back(id);
+            if (both != ids) {
+                std::fprintf(stderr, "other ids if the text is cut at %zu\n", cut);
+                std::exit(1);
+            }
+        });
+    }
+}
