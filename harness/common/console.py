@@ -216,7 +216,11 @@ def bar(label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
 
     Values of type `BytesRead` are bytes of a file of `size`, whatever the unit of the rest is.
     """
-    with _drawn(label) if sys.stderr.isatty() else contextlib.nullcontext(_logged(label)) as report:
+    with (
+        _drawn(label, unit)
+        if sys.stderr.isatty()
+        else contextlib.nullcontext(_logged(label)) as report
+    ):
 
         def advance(done: int, of: int | None = None) -> None:
             if isinstance(done, BytesRead):
@@ -228,7 +232,7 @@ def bar(label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
 
 
 @contextlib.contextmanager
-def _drawn(label: str) -> Iterator[Report]:
+def _drawn(label: str, unit: str) -> Iterator[Report]:
     """A bar on a terminal; it is gone when the work is over, because the table comes after it."""
     # Late: rich is slow to import, and a log needs none of it.
     from rich import progress
@@ -236,7 +240,8 @@ def _drawn(label: str) -> Iterator[Report]:
 
     name = progress.TextColumn("{task.description}", markup=False)  # a file may be called [red]
     times = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
-    columns = name, progress.BarColumn(), progress.TaskProgressColumn(), *times
+    speed = [progress.TransferSpeedColumn()] if unit == "bytes" else []
+    columns = name, progress.BarColumn(), progress.TaskProgressColumn(), *speed, *times
     with progress.Progress(
         *columns, console=Console(stderr=True), refresh_per_second=4, transient=True
     ) as shown:
@@ -262,6 +267,7 @@ def _logged(label: str) -> Report:
             if 0 < total <= 4 * done
             else ""
         )
-        say(f"{label}: {text(done)}{of}{unit} after {duration_text(passed)}{left}")
+        speed = f", {bytes_text(int(done / passed))}/s" if not unit else ""
+        say(f"{label}: {text(done)}{of}{unit} after {duration_text(passed)}{speed}{left}")
 
     return report

@@ -33,22 +33,20 @@ class CompiledEncoder:
         )
         self.type_code: Literal["H", "I"] = "H" if self.native.itemsize == 2 else "I"
         self.encode: Callable[[str | bytes], list[int]] = self.native.encode
+        self.encode_bytes: Callable[[str | bytes], bytes] = self.native.encode_bytes
 
-    def arrays(self, texts: Sequence[str | bytes], threads: int = 1) -> Iterator[memoryview]:
-        """The ids of each text as an array of numbers of two or four bytes."""
+    def together(
+        self, texts: Sequence[str | bytes], threads: int = 1
+    ) -> tuple[memoryview, list[int]]:
+        """The ids of texts as one array of numbers of two or four bytes, and where each text ends."""
         parts, ends = self.native.encode_batch(list(texts), threads)
         whole = parts[0] if len(parts) == 1 else b"".join(parts)
-        ids = memoryview(whole).cast("B").cast(self.type_code)
-
-        start = 0
-        for end in ends:
-            yield ids[start:end]
-            start = end
+        return memoryview(whole).cast("B").cast(self.type_code), ends
 
     def streamed(self, parts: Iterable[bytes], threads: int = 1) -> Iterator[memoryview]:
         """The same for one text that comes in parts, as they come."""
         for stretch in self.stretches(parts, threads * WINDOW):
-            yield from self.arrays([stretch], threads)
+            yield self.together([stretch], threads)[0]
 
     def batches(self, parts: Iterable[bytes]) -> Iterator[list[int]]:
         """The ids of the parts joined, as they come."""

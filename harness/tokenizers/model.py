@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -115,7 +115,16 @@ class Tokenizer:
         self, text: str | bytes, *, threads: int = 1, special_tokens: bool = True
     ) -> np.ndarray[Any, Any]:
         """The same as an array: uint16 if all ids of the vocabulary fit, else uint32."""
-        return self.encode_batch([text], threads=threads, special_tokens=special_tokens)[0]
+        import numpy as np  # late: it is slow to import, and decoding needs none
+
+        encoder = self.encoder(special_tokens)
+        if threads > 1:
+            ids = encoder.together([as_bytes(text)], threads)[0]
+            return np.frombuffer(ids, encoder.type_code)
+        try:
+            return np.frombuffer(encoder.encode_bytes(text), encoder.type_code)
+        except UnicodeEncodeError as error:
+            raise lone_surrogate(error) from error
 
     def encode_batch(
         self, texts: Iterable[str | bytes], *, threads: int = 1, special_tokens: bool = True
@@ -125,8 +134,9 @@ class Tokenizer:
 
         at_least("threads", threads)
         encoder = self.encoder(special_tokens)
-        arrays = encoder.arrays(list(map(as_bytes, texts)), threads)
-        return [np.frombuffer(ids, encoder.type_code) for ids in arrays]
+        ids, ends = encoder.together(list(map(as_bytes, texts)), threads)
+        array = np.frombuffer(ids, encoder.type_code)
+        return [array[start:end] for start, end in pairwise([0, *ends])]
 
     def encode_iterable(
         self, texts: Iterable[str | bytes], *, special_tokens: bool = True

@@ -57,10 +57,19 @@ class PlainEncoder:
         """The ids of a whole text."""
         return list(chain.from_iterable(self.batches([as_bytes(text)])))
 
-    def arrays(self, texts: Sequence[str | bytes], _threads: int = 1) -> Iterator[memoryview]:
-        """The ids of each text as an array of numbers of two or four bytes; all by one thread."""
+    def encode_bytes(self, text: str | bytes) -> bytes:
+        """The same as the bytes of an array of numbers of two or four bytes."""
+        return array(self.type_code, self.encode(text)).tobytes()
+
+    def together(
+        self, texts: Iterable[str | bytes], _threads: int = 1
+    ) -> tuple[memoryview, list[int]]:
+        """The ids of texts as one array, and where each text ends; by one thread."""
+        ids, ends = array(self.type_code), []
         for text in texts:
-            yield memoryview(array(self.type_code, self.encode(text)))
+            ids.extend(self.encode(text))
+            ends.append(len(ids))
+        return memoryview(ids), ends
 
     def streamed(self, parts: Iterable[bytes], _threads: int = 1) -> Iterator[memoryview]:
         """The same for one text that comes in parts, as they come."""

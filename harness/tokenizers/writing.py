@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -105,13 +105,21 @@ def encoded(
             short.append(first)
             size += len(first)
         if second is not None or size >= threads * WINDOW:
-            yield from ((ids, True) for ids in encoder.arrays(short, threads))
+            yield from whole(*encoder.together(short, threads))
             short, size = [], 0
         if second is not None:
             parts = chain([first, second], blocks)
             yield from ((ids, False) for ids in encoder.streamed(parts, threads))
             yield memoryview(b""), True
-    yield from ((ids, True) for ids in encoder.arrays(short, threads))
+    yield from whole(*encoder.together(short, threads))
+
+
+def whole(ids: memoryview, ends: Sequence[int]) -> Iterator[tuple[memoryview, bool]]:
+    """The documents that lie in one array."""
+    start = 0
+    for end in ends:
+        yield ids[start:end], True
+        start = end
 
 
 @contextlib.contextmanager

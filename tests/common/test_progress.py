@@ -21,7 +21,7 @@ def test_logs_report_at_doubling_times(
         for done in (1, BytesRead(1_500_000), 20, 300, 999):
             on_progress(done)
     assert capsys.readouterr().err.splitlines() == [
-        "proof of x: 1.50 MB of 2.00 MB after 11.0 s, 3.7 s left",
+        "proof of x: 1.50 MB of 2.00 MB after 11.0 s, 136 kB/s, 3.7 s left",
         "proof of x: 300 of 1,000 merges after 25 s, 58 s left",
     ]
 

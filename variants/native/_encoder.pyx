@@ -119,6 +119,20 @@ cdef class Encoder:
 
     def encode(self, text):
         """The ids of a text, or of any bytes, as a list. Raises UnicodeEncodeError for lone surrogates."""
+        cdef object kept
+        with self.lock:
+            kept = self.encode_one(text)
+            return self.listed()
+
+    def encode_bytes(self, text):
+        """The same as the bytes of an array."""
+        cdef object kept
+        with self.lock:
+            kept = self.encode_one(text)
+            return (<const char*> self.encoding.get().data(0))[: self.encoding.get().size(0) * self.itemsize]
+
+    cdef object encode_one(self, text):
+        """Encode a text into the only part. Returns what must live until then."""
         cdef Py_ssize_t length
         cdef Text one
         if isinstance(text, str) and PyUnicode_IS_COMPACT_ASCII(text):
@@ -127,10 +141,9 @@ cdef class Encoder:
         else:
             text = as_bytes(text)
             one.start, one.length = text, len(text)
-        with self.lock:
-            self.texts.assign(1, one)
-            self.run(one.length, 1)
-            return self.listed()
+        self.texts.assign(1, one)
+        self.run(one.length, 1)
+        return text
 
     def encode_batch(self, list texts, size_t threads):
         """The ids of texts as buffers, one for each of up to so many threads, and where each text ends in them all.

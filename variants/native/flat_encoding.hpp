@@ -8,19 +8,27 @@
 
 namespace flat {
 
-// The ranks of pairs, in a table that is made once. Of two bytes, which are looked up most, they lie side by side.
+// The ranks of pairs, in a table that is made once. Most pairs that are looked up are no merge, which a set of bits says that
+// the nearest cache holds; of two bytes, which are looked up most, the ranks lie side by side.
 class PairRanks {
   public:
     static constexpr std::uint32_t none = UINT32_MAX;
 
-    PairRanks(const Merge* merges, std::size_t number) {
+    PairRanks(const Merge* merges, std::size_t number) : packs_(first_merge + number < std::size_t{1} << id_bits) {
         while (std::size_t{1} << log_ < 2 * number) ++log_;
-        slots_ = Array<Slot>(std::size_t{1} << log_);
+        if (packs_) slots_ = Array<std::uint64_t>(std::size_t{1} << log_);
+        maybe_.resize((std::size_t{1} << (log_ + maybe_log)) / 64);
         for (std::uint32_t rank = 0; rank < number; ++rank) {
-            const Merge& merge = merges[rank];
-            std::size_t at = home(merge.left, merge.right);
-            while (slots_[at].left) at = (at + 1) & (slots_.size() - 1);
-            slots_[at] = Slot{merge.left, merge.right, rank};
+            const std::uint64_t mixed = mixed_of(merges[rank].left, merges[rank].right);
+            const std::size_t bit = mixed >> (64 - log_ - maybe_log);
+            maybe_[bit >> 6] |= std::uint64_t{1} << (bit & 63);
+            if (!packs_) {
+                wide_.insert(key_of(merges[rank].left, merges[rank].right), 0, nullptr, rank);
+                continue;
+            }
+            std::size_t at = mixed >> (64 - log_);
+            while (slots_[at]) at = (at + 1) & (slots_.size() - 1);
+            slots_[at] = packed(merges[rank].left, merges[rank].right) << id_bits | rank;
         }
         for (std::uint32_t left = 0; left < 256; ++left)
             for (std::uint32_t right = 0; right < 256; ++right)
@@ -28,25 +36,36 @@ class PairRanks {
     }
 
     std::uint32_t of(std::uint32_t left, std::uint32_t right) const {
-        for (std::size_t at = home(left, right);; at = (at + 1) & (slots_.size() - 1)) {
-            const Slot& slot = slots_[at];
-            if (slot.left == left && slot.right == right) return slot.rank;
-            if (!slot.left) return none;
+        const std::uint64_t mixed = mixed_of(left, right);
+        const std::size_t bit = mixed >> (64 - log_ - maybe_log);
+        if (!(maybe_[bit >> 6] >> (bit & 63) & 1)) return none;
+        if (!packs_) {
+            const PairTable::Slot* const found = wide_.find(key_of(left, right));
+            return found ? found->entries : none;
+        }
+        const std::uint64_t pair = packed(left, right);
+        for (std::size_t at = mixed >> (64 - log_);; at = (at + 1) & (slots_.size() - 1)) {
+            const std::uint64_t slot = slots_[at];
+            if (slot >> id_bits == pair) return static_cast<std::uint32_t>(slot & ((std::uint64_t{1} << id_bits) - 1));
+            if (!slot) return none;
         }
     }
     std::uint32_t of_bytes(std::uint8_t left, std::uint8_t right) const { return of_bytes_[left << 8 | right]; }
 
   private:
-    struct Slot {
-        std::uint32_t left, right, rank;   // left is 0 in a free slot
-    };
-    std::size_t home(std::uint32_t left, std::uint32_t right) const {
+    static constexpr unsigned id_bits = 21, maybe_log = 2;   // two ids and a rank fill a slot; four bits for each slot
+
+    static std::uint64_t packed(std::uint32_t left, std::uint32_t right) { return std::uint64_t{left} << id_bits | right; }
+    static std::uint64_t mixed_of(std::uint32_t left, std::uint32_t right) {
         const std::uint64_t key = key_of(left, right);
-        return static_cast<std::size_t>(((key ^ key >> 29) * 0x9e3779b97f4a7c15u) >> (64 - log_));
+        return (key ^ key >> 29) * 0x9e3779b97f4a7c15u;
     }
 
+    const bool packs_;
     unsigned log_ = 4;
-    Array<Slot> slots_;
+    Array<std::uint64_t> slots_;          // 0 is a free one; no id is
+    PairTable wide_;                      // of more ids than a slot has bits for
+    std::vector<std::uint64_t> maybe_;
     std::vector<std::uint32_t> of_bytes_ = std::vector<std::uint32_t>(65536);
 };
 
@@ -151,7 +170,8 @@ class InheritedMerges {
 class Encoder {
   public:
     // Whoever does not ask which merges were met is spared the second encoding.
-    explicit Encoder(const InheritedMerges& merges, bool asks_met = true) : merges_(merges), met_(merges.size(), !asks_met) {}
+    explicit Encoder(const InheritedMerges& merges, bool asks_met = true)
+        : merges_(merges), asks_met_(asks_met), met_(merges.size(), !asks_met) {}
 
     // Writes the tokens of a piece of one byte or more, one cell each, as `symbol_of` gives them, and returns where they end.
     // There must be room for as many as there are bytes. `readable` is where the memory ends that may be looked at.
@@ -284,7 +304,7 @@ class Encoder {
         for (std::size_t place = 0; place < length; ++place) tokens_[place] = first_byte + bytes[place];
         if (length > few) return merge_many(length);
 
-        std::uint32_t ranks[few];
+        std::uint32_t ranks[few + shifted];
         for (std::size_t place = 0; place + 1 < length; ++place)
             ranks[place] = noted(merges_.ranks().of_bytes(bytes[place], bytes[place + 1]));
         return merge_few(tokens_.data(), length, ranks);
@@ -328,12 +348,13 @@ class Encoder {
     }
 
     std::size_t merge_few(std::uint32_t* tokens, std::size_t number) {
-        std::uint32_t ranks[few];
+        std::uint32_t ranks[few + shifted];
         for (std::size_t place = 0; place + 1 < number; ++place) ranks[place] = rank_met(tokens[place], tokens[place + 1]);
         return merge_few(tokens, number, ranks);
     }
     // Looks at all pairs for each merge; `ranks` are theirs.
     std::size_t merge_few(std::uint32_t* tokens, std::size_t number, std::uint32_t* ranks) {
+        if (!asks_met_) return merge_singly(tokens, number, ranks);
         while (number > 1) {
             const std::uint32_t least = *std::min_element(ranks, ranks + number - 1);
             if (least == InheritedMerges::none) break;
@@ -352,6 +373,37 @@ class Encoder {
                     ranks[place] = rank_met(tokens[place], tokens[place + 1]);
         }
         return number;
+    }
+
+    // The same, one place after the other, for whoever does not ask: it looks up pairs that are gone when all are merged.
+    std::size_t merge_singly(std::uint32_t* tokens, std::size_t number, std::uint32_t* ranks) {
+        const auto& of = merges_.ranks();
+        while (number > 1) {
+            std::size_t at = 0;
+            std::uint32_t least = ranks[0];
+            for (std::size_t place = 1; place + 1 < number; ++place) {
+                at = ranks[place] < least ? place : at;
+                least = std::min(least, ranks[place]);
+            }
+            if (least == InheritedMerges::none) break;
+
+            tokens[at] = first_merge + least;
+            --number;
+            move_down(tokens + at + 1, number - at - 1);
+            move_down(ranks + at, number - at);
+            if (at) ranks[at - 1] = of.of(tokens[at - 1], tokens[at]);
+            if (at + 1 < number) ranks[at] = of.of(tokens[at], tokens[at + 1]);
+        }
+        return number;
+    }
+    // Moves so many cells to the place before, and some behind them, which may be anything.
+    static constexpr std::size_t shifted = 4;
+    static void move_down(std::uint32_t* to, std::size_t number) {
+        for (std::size_t place = 0; place < number; place += shifted) {
+            std::uint32_t cells[shifted];
+            std::memcpy(cells, to + place + 1, sizeof cells);
+            std::memcpy(to + place, cells, sizeof cells);
+        }
     }
 
     // The same by a queue of places: as many steps as there are merges, and not times the length.
@@ -401,6 +453,7 @@ class Encoder {
     }
 
     const InheritedMerges& merges_;
+    const bool asks_met_;
     std::vector<std::uint8_t> met_;
     Array<Known> known_ = Array<Known>(std::size_t{1} << known_log);
     Array<std::uint64_t> boundaries_ = Array<std::uint64_t>(std::size_t{1} << boundaries_log);
