@@ -107,7 +107,7 @@ def put_together(
     twice.
     """
     for text, number in [*ids.items(), *special_tokens.items()]:
-        if not (text and 0 <= number < IDS):
+        if not (text and type(number) is int and 0 <= number < IDS):
             raise ValueError(f"it gives the id {number} to {text!r}")
     vocab = {
         number: read_spelling(text) if _BYTES.keys() >= {*text} else text.encode()

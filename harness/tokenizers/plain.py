@@ -124,10 +124,12 @@ class PlainEncoder:
 
 def compiled_pattern(pattern: str | None) -> regex.Pattern[str] | None:
     """A pattern as `regex` has it. Raises Refusal if it is not a regular expression."""
+    if pattern is None:
+        return None
     try:
-        return None if pattern is None else regex.compile(pattern)
+        return regex.compile(pattern)
     except (regex.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
-        raise Refusal(f"pattern {pattern!r} is not a regular expression: {error}") from error
+        raise Refusal(f"pattern {pattern[:80]!r} is not a regular expression: {error}") from error
 
 
 def pieces(pattern: regex.Pattern[str] | None, stretch: str) -> Sequence[str]:
