@@ -5,6 +5,8 @@ fail.
         the tables of README.md, from its records
     python results/gate_self_test/self_test.py --set time.confirm.most=0.03
         the same under another threshold
+    python results/gate_self_test/self_test.py --cards
+        how often the cards quick and usual find a slow-down, from the same records
     python results/gate_self_test/self_test.py --blocks 1200 results/local/gate_rates
         1,200 blocks of every kind, and the tables of their rates
     python results/gate_self_test/self_test.py --measure 10 results/local/gate_self_test
@@ -164,9 +166,7 @@ def show_records(options: list[str], folder: Path = FOLDER) -> list[str]:
     )
     print("|---|---|---:|---:|---|---:|---:|")
     for condition, beside in CONDITIONS.items():
-        file = folder / f"{condition}.jsonl.gz"
-        lines = gzip.decompress(file.read_bytes()).splitlines()[1:] if file.exists() else []
-        blocks = [json.loads(line) for line in lines]
+        blocks = read_blocks(folder, condition)
         for kind in KINDS:
             if sum(kind in block for block in blocks) < TRIAGE + CONFIRM:
                 continue
@@ -193,6 +193,66 @@ def show_records(options: list[str], folder: Path = FOLDER) -> list[str]:
         *(f"| {fault} | {code} | {number} |" for (fault, code), number in faults.items()), sep="\n"
     )
     return missed
+
+
+def show_cards(folder: Path) -> None:
+    """Print how often each card finds a slow-down that is added to the figures of the A/A blocks."""
+    from harness.common.units import share_text
+    from harness.gate.rule import read_card
+
+    rules = {name: read_card(name).time for name in ("quick", "usual")}
+    headings = [f"{name}: {state}" for name in rules for state in ("found", "inconclusive")]
+    print(f"| beside it | head is slower by | {' | '.join(headings)} |")
+    print("|---|---:|" + "---:|" * len(headings))
+    for condition, beside in CONDITIONS.items():
+        blocks = [block for block in read_blocks(folder, condition) if "same" in block]
+        for planted in (0.0, 0.03, 0.05, 0.1) if blocks else ():
+            cells = []
+            for rule in rules.values():
+                states = states_of(rule, blocks, planted)
+                for state in ("regression", "inconclusive"):
+                    share = share_text(states.count(state) / len(states))
+                    cells.append(f"{share} of {len(states)}")
+            print(f"| {beside} | {share_text(planted)} | {' | '.join(cells)} |")
+
+
+def states_of(rule: Any, blocks: list[Any], planted: float) -> list[str]:
+    """Return the states of the gate runs under one card; no block is in two of them."""
+    from harness.gate.rule import ESCALATE, decide
+
+    states, start, triage, confirm = [], 0, rule.triage.blocks, rule.confirm.blocks
+    while start + triage + confirm <= len(blocks):
+        samples = [samples_of(block, planted) for block in blocks[start : start + triage + confirm]]
+        decision = decide(rule, samples[:triage], threads=1)
+        start += triage
+        if decision.state == ESCALATE:
+            decision = decide(rule, samples[:triage], samples[triage:], threads=1)
+            start += confirm
+        states.append(decision.state)
+    return states
+
+
+def samples_of(block: dict[str, Any], planted: float) -> dict[str, Any]:
+    """Return a block as the gate has it, its head slower by a share."""
+    from harness.gate.evidence import Sample
+
+    samples = {}
+    for program, arm in {"base": "base", "again": "again", "same": "head"}.items():
+        if program in block:
+            wall, cpu, pressure, *wait = block[program]
+            factor = 1 + planted if arm == "head" else 1.0
+            sample = Sample("", "", block["block"], arm, "ok", None, factor * wall, factor * cpu)
+            sample.pressure = pressure
+            sample.cpu_wait_seconds = factor * wait[0] if wait else None
+            samples[arm] = sample
+    return samples
+
+
+def read_blocks(folder: Path, condition: str) -> list[dict[str, Any]]:
+    """Return the stored blocks of a condition; none if it was not measured."""
+    file = folder / f"{condition}.jsonl.gz"
+    lines = gzip.decompress(file.read_bytes()).splitlines()[1:] if file.exists() else []
+    return [json.loads(line) for line in lines]
 
 
 def rate_of(some: int, of: int) -> tuple[str, float, float]:
@@ -293,6 +353,7 @@ def three_busy_processes(program: str = BUSY) -> Iterator[None]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--measure", type=int, metavar="RUNS")
+    parser.add_argument("--cards", action="store_true")
     parser.add_argument("--blocks", type=int, metavar="BLOCKS")
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
@@ -301,6 +362,9 @@ def main() -> int:
     )
     options = parser.parse_args()
     settings = [word for setting in options.set for word in ("--set", setting)]
+    if options.cards:
+        show_cards(FOLDER)
+        return 0
     if options.blocks:
         measure_blocks(options.blocks, options.folder, options.busy)
         return bool(show_records(settings, options.folder))

@@ -66,6 +66,15 @@ def test_the_tables_in_the_explanation_are_those_of_the_study() -> None:
         assert "\n".join(study.rules_table(studies, clock)) in page
 
 
+@pytest.mark.slow
+def test_table_of_what_the_cards_see_is_that_of_the_records(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    script("gate_self_test/self_test.py").show_cards(RESULTS / "gate_self_test")
+    page = (RESULTS.parent / "docs/how-to/gate.md").read_text()
+    assert capsys.readouterr().out in page
+
+
 @pytest.mark.parametrize(("kind", "state"), [("same", "pass"), ("+5%", "regression")])
 def test_the_gate_judges_stored_blocks_as_it_did(kind: str, state: str) -> None:
     self_test = script("gate_self_test/self_test.py")
