@@ -24,7 +24,7 @@ from harness.common.files import write_whole
 from harness.common.units import bytes_text
 from harness.results.notes import at_most
 from harness.results.rows import AT_LEAST, MEASURED, Time
-from harness.results.writing import Value
+from harness.results.writing import TOTAL, Value
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -156,18 +156,19 @@ def new_figure(
     title = _paragraph([words.title], TITLE * 1.1)
     caption, below = _paragraph(words.caption, SMALL), _paragraph(notes, SMALL)
     title_height, caption_height = _height(title, TITLE), _height(caption, SMALL)
-    columns = _key_columns(key)
-    key_height = 0.06 + 0.18 * math.ceil(len(key) / columns) if key else 0.0
-    above = EDGE + title_height + caption_height + key_height + 0.1
-    beneath = EDGE + _height(below, SMALL) + (0.06 if below else 0.0)
+    # as many columns of the key as its longest text lets stand side by side
+    longest = max((len(str(entry.get_label())) for entry in key), default=0)
+    columns = max(1, int((WIDTH - 2 * EDGE) / (_LETTER * SMALL * longest + 0.33)))
+    above = EDGE + title_height + caption_height + 0.18 * math.ceil(len(key) / columns)
+    beneath = EDGE + _height(below, SMALL)
     height = above + sum(heights) + beneath
 
     figure = Figure(figsize=(WIDTH, height), facecolor=CARD)
     left, top = EDGE / WIDTH, 1 - EDGE / height
     figure.text(left, top, title, va="top", fontsize=TITLE, color=INK, weight="bold")
-    top -= (title_height + 0.04) / height
+    top -= title_height / height
     figure.text(left, top, caption, va="top", fontsize=SMALL, color=FAINT)
-    top -= (caption_height + 0.06) / height
+    top -= caption_height / height
     if key:
         figure.legend(
             handles=key, loc="upper left", bbox_to_anchor=(left, top), ncols=columns, frameon=False,
@@ -191,12 +192,7 @@ def _paragraph(lines: Sequence[str], size: float) -> str:
 
 
 def _height(text: str, size: float) -> float:
-    return (text.count("\n") + 1) * _LINE * size if text else 0.0
-
-
-def _key_columns(key: Sequence[Artist]) -> int:
-    longest = max((len(str(artist.get_label())) for artist in key), default=0)
-    return max(1, int((WIDTH - 2 * EDGE) / (_LETTER * SMALL * longest + 0.33)))
+    return (text.count("\n") + 1) * _LINE * size + 0.06 if text else 0.0
 
 
 def short(text: str, letters: int = 24) -> str:
@@ -233,10 +229,10 @@ def name_lines(axes: Axes, names: Sequence[str]) -> None:
     axes.tick_params(axis="y", length=0, labelcolor=INK, labelsize=LABEL)
 
 
-def lines_height(names: Sequence[str], step: float = 0.3) -> float:
+def lines_height(names: Sequence[str]) -> float:
     """The inches that a panel with a line for each name takes."""
     lines = max(short(name).count("\n") + 1 for name in names)
-    return 0.5 + len(names) * max(step, 0.16 * lines + 0.04)
+    return 0.6 + len(names) * max(0.28, 0.16 * lines + 0.04)
 
 
 def scale(
@@ -280,16 +276,20 @@ def tick_text(number: float, in_bytes: bool = False) -> str:
     return f"{number:,.0f}" if number >= 1000 else f"{number:.10f}".rstrip("0").rstrip(".")
 
 
-def scale_times(axes: Axes, side: str, times: Sequence[Time], value: Value) -> None:
-    """A log axis that shows these times, or peaks of memory, with their intervals."""
-    numbers = [number for time in times for number in time[1:] if number]
-    scale(axes, side, numbers, value.axis, is_log=True, in_bytes=value.in_bytes)
+def scale_times(
+    axes: Axes, side: str, times: Sequence[Time], value: Value = TOTAL, is_log: bool = True
+) -> None:
+    """An axis that shows these times, or peaks of memory, on a log scale with their intervals."""
+    numbers = []
+    for time in times:
+        numbers += [number for number in (time[1:] if is_log else time[1:2]) if number]
+    scale(axes, side, numbers, value.axis, is_log, value.in_bytes)
 
 
 def end_of(time: Time) -> float:
     """Where the mark of a time ends: its interval, or its arrow."""
     number = time.number or 0.0
-    return 1.3 * number if time.form == AT_LEAST else time.high or number
+    return 1.4 * number if time.form == AT_LEAST else time.high or number
 
 
 def draw_time(
@@ -301,7 +301,7 @@ def draw_time(
     number = time.number or 0.0
     below, above = number - (time.low or number), (time.high or number) - number
     if time.form == AT_LEAST:
-        below, above = 0.0, end_of(time) - number
+        below, above = 0.0, 0.3 * number
     errors = [[max(0.0, below)], [max(0.0, above)]]
 
     style: dict[str, Any] = {

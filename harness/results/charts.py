@@ -38,7 +38,7 @@ from harness.results.legend import caption_of, labelled, labels_of
 from harness.results.lines import CORPUS, THREADS, VOCABULARY, over
 from harness.results.notes import notes
 from harness.results.ratios import against, clock_note, ratio_of
-from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, phases_of
+from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, Time, phases_of
 from harness.results.selection import one_task, panel_title, tasks_of
 from harness.results.writing import (
     TOTAL,
@@ -71,9 +71,6 @@ axis, as dots, since a bar on a log axis is as long as its axis makes it.
 """
 
 
-MEASURE_SOME = "python -m harness measures some"
-
-
 # Bars by phase
 
 
@@ -83,8 +80,7 @@ def phases(rows: Sequence[Row], words: Words | None = None) -> Figure:
     one_variant = len({row.configured for row in rows}) == 1
     tasks = [list(rows)] if one_variant else tasks_of(rows)
     if words is None:
-        counting_only = all(row.counting_only for row in rows)
-        title = claim(rows) or ("Counting words" if counting_only else "Where the time goes")
+        title = claim(rows) or "Where the time goes"
         below = [*notes(rows), *clock_note(against(rows))]
         words = Words(title, caption_of(rows, panels=len(tasks)), below)
     heights = [lines_height(labels_of(task)) for task in tasks]
@@ -92,8 +88,7 @@ def phases(rows: Sequence[Row], words: Words | None = None) -> Figure:
 
     for task, place in zip(tasks, places, strict=True):
         title = panel_title(task, tasks) if len(tasks) > 1 else ""
-        totals = [row.total for row in task if row.total]
-        if totals and max(totals) > WIDEST_RANGE * min(totals):
+        if _are_far_apart([row.total for row in task]):
             halves = place.subgridspec(1, 2, width_ratios=(3, 2), wspace=0.02)
             _totals(new_axes(figure, halves[0, 0], title), task)
             _phase_bars(new_axes(figure, halves[0, 1]), task, as_shares=True)
@@ -111,12 +106,12 @@ def _phase_key(rows: Sequence[Row]) -> list[Artist]:
 def _phase_bars(axes: Axes, task: Sequence[Row], as_shares: bool = False) -> None:
     """A bar for each row; `as_shares` all are of one length, and their totals stand elsewhere."""
     pairs = labelled(task)
-    longest = max((row.total for row in task if row.total), default=1.0)
-    name_lines(axes, ["" if as_shares else label for _, label in pairs])
     if as_shares:
+        name_lines(axes, [""] * len(pairs))
         scale(axes, "x", [100.0], "% of the time", is_log=False)
     else:
-        scale(axes, "x", [longest], "seconds", is_log=False)
+        name_lines(axes, [label for _, label in pairs])
+        scale_times(axes, "x", [Time(MEASURED, row.total) for row in task], TOTAL, is_log=False)
 
     for index, (row, label) in enumerate(pairs):
         start = 0.0
@@ -133,7 +128,7 @@ def _totals(axes: Axes, task: Sequence[Row]) -> None:
     """A dot for the total of each row on a log axis."""
     pairs = labelled(task)
     name_lines(axes, [label for _, label in pairs])
-    scale_times(axes, "x", [row.time for row in task], TOTAL)
+    scale_times(axes, "x", [row.time for row in task])
     for index, (row, label) in enumerate(pairs):
         if row.time.number is not None:
             text = f"{label}: {time_text(row.time)}"
@@ -150,62 +145,6 @@ def _write_total(axes: Axes, index: int, row: Row, x: float) -> None:
         write_at(axes, x, index, text, color=FAINT, style="italic")
 
 
-# A race
-
-
-@chart
-def race(rows: Sequence[Row]) -> Figure:
-    """Total seconds of each trainer, from the fastest down, times the fastest."""
-    trainers = one_task(rows, "race", without=("tie_break",))
-    drawn = sorted([row for row in trainers if row.time.number is not None], key=_seconds)
-    measured = [row for row in drawn if row.time.form == MEASURED]
-    if not measured:
-        raise Refusal(f"race: no trainer has a total; {MEASURE_SOME}", UNMEASURED)
-
-    first = next((row for row in measured if not row.doubtful), measured[0])
-    labels = labels_of(drawn)
-    is_log = _seconds(drawn[-1]) > WIDEST_RANGE * _seconds(drawn[0])
-    meanings = _meanings(drawn, estimated="Hollow" if is_log else "Dashed")
-    below = [*meanings, *notes(trainers, drawn), *clock_note(against(drawn))]
-    words = Words(claim(drawn), caption_of(drawn), below)
-    figure, (place,) = new_figure(words, [lines_height(labels)])
-    axes = new_axes(figure, place)
-    name_lines(axes, labels)
-
-    if is_log:
-        scale_times(axes, "x", [row.time for row in drawn], TOTAL)
-    else:
-        scale(axes, "x", [_seconds(row) for row in drawn], "seconds", is_log=False)
-    for index, (row, label) in enumerate(zip(drawn, labels, strict=True)):
-        text = f"{label}: {time_text(row.time)}"
-        if is_log:
-            look = look_of(row.name)
-            axes.hlines(index, axes.get_xlim()[0], _seconds(row), color=look.colour, linewidth=1.2)
-            draw_time(axes, index, row.time, look, text)
-        else:
-            hover(_race_bar(axes, index, row), text)
-        _write_result(axes, index, row, first, is_log)
-    return figure
-
-
-def _race_bar(axes: Axes, index: int, row: Row) -> Artist:
-    """A bar; one whose length was not measured has an outline only."""
-    style: dict[str, Any] = {"color": look_of(row.name).colour, "linewidth": 0}
-    if row.time.form != MEASURED:
-        style = {"fill": False, "edgecolor": style["color"], "linestyle": (0, (3, 2))}
-    return axes.barh(index, _seconds(row), 0.68, **style).patches[0]
-
-
-def _write_result(axes: Axes, index: int, row: Row, first: Row, is_log: bool) -> None:
-    """The time and how many times the first one's it is; ours are bold."""
-    text = time_text(row.time) + mark_of(row)
-    if row is not first:
-        text += f", {times_text(ratio_of(row, first), interval=False)}"
-    weight = "bold" if is_ours(row.name) else "normal"
-    write_at(axes, end_of(row.time) if is_log else _seconds(row), index, text, weight=weight)
-    axes.get_yticklabels()[index].set_fontweight(weight)
-
-
 # Dots
 
 
@@ -219,30 +158,50 @@ class Dot(NamedTuple):
 
 
 @chart
+def race(rows: Sequence[Row]) -> Figure:
+    """Total seconds of each trainer, from the fastest down, times the fastest."""
+    trainers = one_task(rows, "race", without=("tie_break",))
+    drawn = _measured(trainers, "race", TOTAL)
+    drawn.sort(key=_seconds)
+    pairs = labelled(drawn)
+    found = [Dot(label, "", row, look_of(row.name)) for row, label in pairs]
+    ends = _results({label: row for row, label in pairs})
+
+    mark = _lollipop if _are_far_apart([row.time.number for row in drawn]) else _bar
+    meanings = _meanings(drawn, TOTAL, "Dashed" if mark is _bar else "Hollow")
+    below = [*meanings, *notes(trainers, drawn), *clock_note(against(drawn))]
+    words = Words(claim(drawn), caption_of(drawn), below)
+    return _draw(words, found, ends, mark)
+
+
+@chart
 def dots(rows: Sequence[Row], value: Value = TOTAL, words: Words | None = None) -> Figure:
     """Dots on a log axis: of one text a line for each trainer with a dot for each number of
     threads; of several texts a line for each, or for each trainer if there are more of these.
     """
     trainers = [row for row in rows if not row.counting_only]
-    drawn = [row for row in trainers if value.of(row).number is not None]
-    if not any(value.of(row).form == MEASURED for row in drawn):
-        raise Refusal(f"dots: no trainer has a {value.name}; {MEASURE_SOME}", UNMEASURED)
-
+    drawn = _measured(trainers, "dots", value)
     texts = tasks_of(drawn, without=("tie_break", "counting"))
+    ends: dict[str, tuple[Row, str]] = {}
     if len(texts) == 1:
-        title = claim([row for row in drawn if row.threads == min(row.threads for row in drawn)])
-        found, ends = _dots_by_threads(drawn), _ratios_by_name(drawn)
+        fewest = min(row.threads for row in drawn)
+        title = claim([row for row in drawn if row.threads == fewest])
+        found = _dots_by_threads(drawn)
+        # the row on the fewest threads is the last that gets the name
+        fewest_last = sorted(drawn, key=lambda row: -row.threads)
+        ends = _results({row.name: row for row in fewest_last})
     else:
-        title = _winner(texts)
-        found, ends = _dots_by_text(texts), {}
+        title, found = _winner(texts), _dots_by_text(texts)
     if value is not TOTAL:
         title, ends = value.title, {}
 
     if words is None:
         caption = caption_of(drawn, panels=len(texts))
         below = [*_meanings(drawn, value), *notes(trainers, drawn)]
-        words = Words(title, caption, below + (clock_note(against(drawn)) if ends else []))
-    return _draw_dots(words, found, value, ends)
+        if ends:
+            below += clock_note(against(drawn))
+        words = Words(title, caption, below)
+    return _draw(words, found, ends, _dot, value)
 
 
 def _dots_by_threads(drawn: Sequence[Row]) -> list[Dot]:
@@ -256,62 +215,86 @@ def _dots_by_threads(drawn: Sequence[Row]) -> list[Dot]:
 
 def _dots_by_text(texts: Sequence[Sequence[Row]]) -> list[Dot]:
     """Texts as lines in the order of their fastest times, or trainers in that of the rows."""
-    trainers = {row.name for text in texts for row in text}
-    by_trainer = len(trainers) > len(texts)
+    by_trainer = len({row.name for text in texts for row in text}) > len(texts)
     if not by_trainer:
-        texts = sorted(texts, key=lambda text: min(_seconds(row) for row in text))
+        texts = sorted(texts, key=lambda text: min(map(_seconds, text)))
+
     found = []
     for index, text in enumerate(texts):
-        title = panel_title(text, texts)
+        title, marker = panel_title(text, texts), MARKERS[index % len(MARKERS)]
         for row in text:
             look = look_of(row.name)
             if by_trainer:
-                marker = MARKERS[index % len(MARKERS)]
-                found.append(Dot(row.name, title, row, Look(look.colour, marker)))
+                found.append(Dot(row.name, title, row, look._replace(marker=marker)))
             else:
                 found.append(Dot(title, row.name, row, look))
     return found
 
 
-def _ratios_by_name(drawn: Sequence[Row]) -> dict[str, tuple[Row, str]]:
-    """Each trainer's row on the fewest threads, and how many times the time of ours it takes."""
-    firsts: dict[str, Row] = {}
-    for row in sorted(drawn, key=lambda row: (row.threads, row.doubtful)):
-        firsts.setdefault(row.name, row)
-    fastest = sorted(firsts.values(), key=lambda row: (row.doubtful, _seconds(row)))
-    base = next((row for row in fastest if is_ours(row.name)), fastest[0])
-
-    ends = {}
-    for name, row in firsts.items():
-        text = time_text(row.time)
-        if row is not base:
-            text = times_text(ratio_of(row, base), interval=False)
-        ends[name] = (row, text + mark_of(row))
-    return ends
+def _results(rows: Mapping[str, Row]) -> dict[str, tuple[Row, str]]:
+    """The text at the end of each line: its time, and how many times that of the first one."""
+    first = min(rows.values(), key=lambda row: (not row.total, row.doubtful, _seconds(row)))
+    results = {}
+    for line, row in rows.items():
+        text = time_text(row.time) + mark_of(row)
+        if row is not first:
+            text += f", {times_text(ratio_of(row, first), interval=False)}"
+        results[line] = row, text
+    return results
 
 
-def _draw_dots(
-    words: Words, found: Sequence[Dot], value: Value, ends: Mapping[str, tuple[Row, str]]
+def _draw(
+    words: Words,
+    found: Sequence[Dot],
+    ends: Mapping[str, tuple[Row, str]],
+    mark: Callable[[Axes, int, Dot, Value], float],
+    value: Value = TOTAL,
 ) -> Figure:
+    """The lines with their marks, and at the end of a line its text; ours are bold."""
     lines = list(dict.fromkeys(dot.line for dot in found))
-    figure, (place,) = new_figure(words, [lines_height(lines, 0.27)], _dots_key(found))
+    figure, (place,) = new_figure(words, [lines_height(lines)], _dots_key(found))
     axes = new_axes(figure, place)
     name_lines(axes, lines)
-    scale_times(axes, "x", [value.of(dot.row) for dot in found], value)
+    times = [value.of(dot.row) for dot in found]
+    scale_times(axes, "x", times, value, is_log=mark is not _bar)
 
-    farthest = dict.fromkeys(lines, 0.0)
+    farthest = [0.0] * len(lines)
     for dot in found:
-        time = value.of(dot.row)
-        text = f"{dot.line}, {dot.name}: {value.text(dot.row)}"
-        draw_time(axes, lines.index(dot.line), time, dot.look, text)
-        farthest[dot.line] = max(farthest[dot.line], end_of(time))
+        index = lines.index(dot.line)
+        farthest[index] = max(farthest[index], mark(axes, index, dot, value))
     for index, line in enumerate(lines):
-        ours = is_ours(line) and line in ends
         if line in ends:
-            weight = "bold" if ours else "normal"
-            write_at(axes, farthest[line], index, ends[line][1], weight=weight)
+            row, text = ends[line]
+            weight = "bold" if is_ours(row.name) else "normal"
+            write_at(axes, farthest[index], index, text, weight=weight)
             axes.get_yticklabels()[index].set_fontweight(weight)
     return figure
+
+
+def _dot(axes: Axes, index: int, dot: Dot, value: Value) -> float:
+    """Draw a marker; return where its mark ends."""
+    name = f"{dot.line}, {dot.name}" if dot.name else dot.line
+    time = value.of(dot.row)
+    draw_time(axes, index, time, dot.look, f"{name}: {value.text(dot.row)}")
+    return end_of(time)
+
+
+def _lollipop(axes: Axes, index: int, dot: Dot, value: Value) -> float:
+    """The same with a line from the edge."""
+    edge, seconds = axes.get_xlim()[0], value.of(dot.row).number or 0.0
+    axes.hlines(index, edge, seconds, color=dot.look.colour, linewidth=1.2)
+    return _dot(axes, index, dot, value)
+
+
+def _bar(axes: Axes, index: int, dot: Dot, value: Value) -> float:
+    """A bar; one whose length was not measured has an outline only."""
+    time = value.of(dot.row)
+    style: dict[str, Any] = {"color": dot.look.colour, "linewidth": 0}
+    if time.form != MEASURED:
+        style = {"fill": False, "edgecolor": dot.look.colour, "linestyle": (0, (3, 2))}
+    (bar,) = axes.barh(index, time.number or 0.0, 0.68, **style)
+    hover(bar, f"{dot.line}: {value.text(dot.row)}")
+    return time.number or 0.0
 
 
 def _dots_key(found: Sequence[Dot]) -> list[Artist]:
@@ -342,7 +325,22 @@ def _seconds(row: Row) -> float:
     return row.time.number or 0.0
 
 
-def _meanings(drawn: Sequence[Row], value: Value = TOTAL, estimated: str = "Hollow") -> list[str]:
+def _measured(trainers: Sequence[Row], kind: str, value: Value) -> list[Row]:
+    """The rows that can be drawn. Raises Refusal if all of these are estimates."""
+    drawn = [row for row in trainers if value.of(row).number is not None]
+    if not any(value.of(row).form == MEASURED for row in drawn):
+        advice = "python -m harness measures some"
+        raise Refusal(f"{kind}: no trainer has a {value.name}; {advice}", UNMEASURED)
+    return drawn
+
+
+def _are_far_apart(seconds: Sequence[float | None]) -> bool:
+    """Whether bars of these times would hide the short ones."""
+    known = list(filter(None, seconds)) or [1.0]
+    return max(known) > WIDEST_RANGE * min(known)
+
+
+def _meanings(drawn: Sequence[Row], value: Value, estimated: str = "Hollow") -> list[str]:
     """What the marks mean, of those that are drawn."""
     forms = {value.of(row).form for row in drawn}
     meanings = []

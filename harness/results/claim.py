@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.common import registry
 from harness.results.legend import labelled
 from harness.results.ratios import is_slower, ratio_of
-from harness.results.rows import Row
+from harness.results.rows import Row, is_wrong
 from harness.results.writing import join_names, time_text, times_text
 
 
@@ -23,14 +23,14 @@ def claim(rows: Sequence[Row]) -> str:
     several tasks.
     """
     timed = [(row, label) for row, label in labelled(rows) if row.total and not row.other_merges]
-    timed.sort(key=lambda pair: pair[0].total or 0.0)
-    ranked = [(row, label) for row, label in timed if not row.doubtful] or timed
-    if not ranked or len({row.question for row in rows}) > 1:
+    if not timed or len({row.question for row in rows}) > 1:
         return ""
-
-    (first, name), *others = ranked
+    timed.sort(key=lambda pair: (pair[0].doubtful, pair[0].total or 0.0))
+    (first, name), *others = timed
     slower, tied = [], []
     for row, label in others:
+        if row.doubtful and not first.doubtful:
+            continue  # nothing is faster than what may be wrong
         if is_slower(row, first):
             slower.append((row, label))
         else:
@@ -56,7 +56,9 @@ def _verdict(task: Sequence[Row]) -> str:
     number = "all" if len(proved) == len(task) else f"{len(proved)} of"
     text = f"{number} {len(task)} {kind}"
 
-    wrong = sum(row.status == "mismatch" or row.disputed for row in task)
+    wrong = 0
+    for row in task:
+        wrong += is_wrong([row])
     return f"{text}, {wrong} wrong" if wrong else text
 
 

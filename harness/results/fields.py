@@ -217,9 +217,13 @@ def facts_of(record: Record) -> tuple[dict[str, Any], dict[str, InWords]]:
     """The value of every field by its name, to be looked up by, and in words those that may be in a
     table.
     """
-    words = [(field.name, field.in_words(record)) for field in COLUMNS]
-    values = {field.name: fixed(field.value(record)) for field in FIELDS}
-    return values, {name: known for name, known in words if known is not None}
+    values, words = dict[str, Any](), dict[str, InWords]()
+    for field in FIELDS:
+        values[field.name] = fixed(field.value(record))
+        in_words = field.in_words(record) if field.title else None
+        if in_words is not None:
+            words[field.name] = in_words
+    return values, words
 
 
 def cell_of(record: Record) -> Key:

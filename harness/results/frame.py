@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -15,7 +16,7 @@ from harness.common.sheet import print_sheets, sheets_to_html_part
 from harness.proof import UNPROVED, WRONG
 from harness.records.schema import PHASES
 from harness.results.fields import Record, value_at
-from harness.results.rows import TALLIES, Row, rows
+from harness.results.rows import Row, rows, tallies_of
 from harness.results.tables import tables
 
 if TYPE_CHECKING:
@@ -30,10 +31,9 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
     # only here: it costs half a second, and a table for the eye needs none of it
     import pandas as pd
 
-    tallies = dict.fromkeys([*TALLIES, *(name for row in rows for name in row.tallies)])
     kinds: dict[Any, Callable[[Row], dict[str, Any]]] = {
         "string": _texts,
-        "Int64": lambda row: _counts(row) | {name: row.tallies.get(name) for name in tallies},
+        "Int64": partial(_counts, tallies=tallies_of(rows)),
         "float64": _seconds,
         "bool": lambda row: {"memory_is_sampled": row.memory_is_sampled},
     }
@@ -84,7 +84,7 @@ def _proof(row: Row) -> str | None:
     return str(row.identity["kind"]) if row.proved or row.by_design else UNPROVED
 
 
-def _counts(row: Row) -> dict[str, Any]:
+def _counts(row: Row, tallies: Sequence[str]) -> dict[str, Any]:
     return {
         **_recorded(row.record, "data.bytes", "data.documents", "data.pre_tokens", "data.words"),
         **_recorded(row.record, "threads", "vocab_size", "min_count", "merges_done"),
@@ -92,6 +92,7 @@ def _counts(row: Row) -> dict[str, Any]:
         "runs": row.runs,
         "instructions": row.instructions,
         "peak_rss_bytes": row.peak_rss_bytes,
+        **{name: row.tallies.get(name) for name in tallies},
     }
 
 

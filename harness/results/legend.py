@@ -93,13 +93,17 @@ def caption_of(rows: Sequence[Row], among: Sequence[Row] = (), panels: int = 1) 
     if days:
         others.append(" to ".join(dict.fromkeys([days[0], days[-1]])))
 
-    corpora = _corpora_lines(rows)
-    if len(corpora) == 1:
-        lines = [[*corpora, *vocabulary], others]
+    lines = _corpora_lines(rows)
+    if len(lines) == 1:
+        lines = [_joined([*lines, *vocabulary]), _joined(others)]
     else:
-        lines = [*([corpus] for corpus in corpora), [*vocabulary, *others]]
-    caption = [", ".join(filter(None, line)) for line in lines]
-    return list(filter(None, caption))[0 if panels == 1 else -1 :]
+        lines.append(_joined([*vocabulary, *others]))
+    lines = list(filter(None, lines))
+    return lines if panels == 1 else lines[-1:]
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return ", ".join(filter(None, parts))
 
 
 def _texts(rows: Sequence[Row], field: Field) -> list[str | None]:
@@ -154,16 +158,19 @@ def _corpora_lines(rows: Sequence[Row]) -> list[str]:
 def _phrase(rows: Sequence[Row], field: Field, among: Sequence[Row]) -> str:
     """What the rows share, in words; empty if it is the default of every table."""
     row = next(row for row in rows if field.name in row.words)
-    phrase = row.words[field.name].phrase
     everywhere = {other.words[field.name] for other in among if field.name in other.words}
     if len(everywhere) < 2:
         if field.name == "counting" and not row.record.get("counting_chosen"):
             return ""
         if field.default is not None and field.value(row.record) == field.default:
             return ""
+    merges = _merges(rows) if field.name == "vocab_size" else ""
+    return row.words[field.name].phrase + merges
 
-    if field.name != "vocab_size":
-        return phrase
+
+def _merges(rows: Sequence[Row]) -> str:
+    """How many merges all rows learned, or were to learn; empty if they differ."""
     learned = {row.merges for row in rows} - {None}
     numbers = learned or {row.requested_merges for row in rows} - {None}
-    return f"{phrase} ({count_text(numbers.pop() or 0)} merges)" if len(numbers) == 1 else phrase
+    merges = numbers.pop() if len(numbers) == 1 else None
+    return "" if merges is None else f" ({count_text(merges)} merges)"

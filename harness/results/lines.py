@@ -23,7 +23,7 @@ from harness.results.canvas import (
     scale_times,
     short,
 )
-from harness.results.fields import FIELD, together
+from harness.results.fields import FIELD
 from harness.results.legend import caption_of, columns_of, names_of
 from harness.results.notes import notes
 from harness.results.rows import Row
@@ -92,30 +92,34 @@ class Law(NamedTuple):
     exponent: float
     factor: float
 
+    def at(self, size: int) -> float:
+        return self.factor * float(size**self.exponent)
+
 
 @chart
 def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     """A panel for each task, with a line for each variant that was measured at two sizes or more."""
-    groups, panels = list[list[Row]](), list[list[Series]]()
+    panels: list[tuple[list[Row], list[Series]]] = []
+    drawn, tried = list[Row](), list[Row]()
     for group in tasks_of(rows, (*size.without, "tie_break")):
         series = _series_of(group, size, value)
         if series:
-            groups.append(group)
-            panels.append(series)
+            panels.append((group, series))
+            points = [row for line in series for _, row in line.points]
+            drawn += points
+            names = {row.name for row in points}
+            tried += [row for row in group if row.name in names]
     if not panels:
         raise _too_few_sizes(rows, size)
 
-    drawn = [row for series in panels for line in series for _, row in line.points]
-    names = {row.name for row in drawn}
-    tried = [row for group in groups for row in group if row.name in names]
-    laws = [law_of(line.points, value) for series in panels for line in series]
     words = Words(
         f"{value.title} by {size.name}",
         caption_of(drawn)[-1:],
-        [*_meanings(size, value, laws), *notes(tried, drawn)],
+        [*_meanings(size, value, panels), *notes(tried, drawn)],
     )
     figure, places = new_figure(words, [PANEL_HEIGHT] * len(panels))
-    for place, group, series in zip(places, groups, panels, strict=True):
+    groups = [group for group, _ in panels]
+    for place, (group, series) in zip(places, panels, strict=True):
         title = panel_title(group, groups, sizes=size is not CORPUS)
         _draw_panel(new_axes(figure, place, title), series, size, value)
     return figure
@@ -123,40 +127,43 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
 
 def law_of(points: Sequence[tuple[int, Row]], value: Value) -> Law | None:
     """The power law that the points follow within a fifth; None for fewer than three sizes."""
-    measured = []
+    xs, ys = list[float](), list[float]()
     for at, row in points:
         number = value.of(row).number
         if at and number and row.total:
-            measured.append((math.log(at), math.log(number)))
-    if len({x for x, _ in measured}) < MIN_POINTS:
+            xs.append(math.log(at))
+            ys.append(math.log(number))
+    if len(set(xs)) < MIN_POINTS:
         return None
 
-    xs, ys = [x for x, _ in measured], [y for _, y in measured]
     exponent, height = statistics.linear_regression(xs, ys)
-    for x, y in measured:
+    for x, y in zip(xs, ys, strict=True):
         if abs(y - height - exponent * x) > math.log(1 + NEAR_THE_LAW):
             return None
     return Law(exponent, math.exp(height))
 
 
 def _series_of(group: Sequence[Row], size: Size, value: Value) -> list[Series]:
-    """The variants of a group that were measured at two sizes or more."""
-    fields = (size.field.partition(".")[0], "counting", "host", "tie_break")
-    left_out = [FIELD[name].title for name in fields]
-    columns = [column for title, column in columns_of(group).items() if title not in left_out]
+    """The variants of a group that were measured at two sizes or more, in the order of their
+    ends.
+    """
+    left_out = (size.field.partition(".")[0], "counting", "host", "tie_break")
+    columns = columns_of(group)
+    for name in left_out:
+        columns.pop(FIELD[name].title, None)
 
-    named = []
+    named: dict[str, list[tuple[int, Row]]] = {}
     for index, (row, name) in enumerate(zip(group, names_of(group), strict=True)):
         if row.values[size.field] is not None and value.of(row).number is not None:
-            settings = [f"{column.heading} {column.cells[index]}" for column in columns]
-            named.append((", ".join([name, *settings]), (row.values[size.field], row)))
+            for column in columns.values():
+                name += f", {column.heading} {column.cells[index]}"
+            named.setdefault(name, []).append((row.values[size.field], row))
 
     series = []
-    for name, points in together(named).items():
+    for name, points in named.items():
         points.sort(key=lambda point: point[0])
         if points[0][0] < points[-1][0]:
             series.append(Series(name, points))
-    # the legend beside the lines is in the order of their ends
     series.sort(key=lambda line: value.of(line.points[-1][1]).number or 0.0, reverse=True)
     return series
 
@@ -168,33 +175,34 @@ def _too_few_sizes(rows: Sequence[Row], size: Size) -> Refusal:
     return Refusal(f"{why}; python -m harness {size.example} measures some", UNMEASURED)
 
 
-def _meanings(size: Size, value: Value, laws: Sequence[Law | None]) -> list[str]:
+def _meanings(
+    size: Size, value: Value, panels: Sequence[tuple[list[Row], list[Series]]]
+) -> list[str]:
     """What the marks mean, of those that are drawn."""
-    if size is THREADS and value is TOTAL:
-        return ["N × with T: as fast with T threads as with the fewest."]
-    if any(laws):
-        points = f"if at least {MIN_POINTS} points follow one within {NEAR_THE_LAW:.0%}"
-        return [f"{size.symbol}^x and its line: the power law, {points}."]
+    if size is THREADS:
+        return ["N × with T: as fast with T threads as with the fewest."] if value is TOTAL else []
+    for _, series in panels:
+        if any(law_of(line.points, value) for line in series):
+            points = f"if at least {MIN_POINTS} points follow one within {NEAR_THE_LAW:.0%}"
+            return [f"{size.symbol}^x and its line: the power law, {points}."]
     return []
 
 
 def _draw_panel(axes: Axes, series: Sequence[Series], size: Size, value: Value) -> None:
     axes.grid(axis="y", color=LINE, linewidth=0.6)
     axes.spines["left"].set_visible(True)
-    times = [value.of(row) for line in series for _, row in line.points]
-    scale_times(axes, "y", times, value)
-    _size_scale(axes, sorted({at for line in series for at, _ in line.points}), size)
+    points = [point for line in series for point in line.points]
+    scale_times(axes, "y", [value.of(row) for _, row in points], value)
+    _size_scale(axes, sorted({at for at, _ in points}), size)
 
     entries = []
     for line in series:
-        law = law_of(line.points, value) if size is not THREADS else None
         look = look_of(line.points[0][1].name)
-        ends = [line.points[0][0], line.points[-1][0]]
+        law = None if size is THREADS else law_of(line.points, value)
         if law is not None:
-            fitted = [law.factor * at**law.exponent for at in ends]
-            axes.plot(
-                ends, fitted, color=look.colour, linewidth=1.1, alpha=0.8, linestyle=(0, (5, 2))
-            )
+            ends = (line.points[0][0], line.points[-1][0])
+            fitted = (law.at(ends[0]), law.at(ends[1]))
+            axes.plot(ends, fitted, color=look.colour, linewidth=1.1, linestyle=(0, (5, 2)))
         for at, row in line.points:
             text = f"{line.name}, {size.axis} {size.text(at)}: {value.text(row)}"
             draw_time(axes, at, value.of(row), look, text, upright=True)

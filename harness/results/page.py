@@ -29,7 +29,14 @@ from harness.results.notes import notes
 from harness.results.ratios import against, clock_note
 from harness.results.rows import Row
 from harness.results.selection import panel_title
-from harness.results.tables import TableOptions, by_task, is_outside_table, table_of
+from harness.results.tables import (
+    COUNTER,
+    TableOptions,
+    by_task,
+    first_heading,
+    is_outside_table,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +94,7 @@ def _table(rows: Sequence[Row], relative_to: str | None) -> list[str]:
     are sorted by.
     """
     names: list[str] = []
-    if not all(row.counting_only for row in rows):
+    if first_heading(rows) != COUNTER:
         names = ["variant", *titles_of(rows, columns_of(rows)), "total", "ratio"]
         if not is_outside_table(rows):
             names += ["max", "update"]

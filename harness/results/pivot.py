@@ -8,7 +8,7 @@ from typing import Any
 from harness.common.errors import Refusal
 from harness.common.registry import unknown
 from harness.common.sheet import Column, Sheet
-from harness.results.fields import FIELDS, Key, value_text
+from harness.results.fields import FIELD, Key, value_text
 from harness.results.legend import caption_of, labels_of, names_of
 from harness.results.notes import at_most, notes, refusals
 from harness.results.ratios import against, clock_note
@@ -31,45 +31,44 @@ def pivot_sheet(
     fields = fields_of(rows)
     down, across = _layout(rows, fields, named, value)
     # rows of one variant are named by the parameters in which they differ
-    named_fields = {**fields, "variant": names_of(rows)}
-    lines = list(zip(*(named_fields[name] for name in down), strict=True))
-    headings = [(heading,) for heading in named_fields[across]]
-    below = at_most(MOST_NOTES, notes(rows), "--notes")
-    if relative_to is None:
-        title = value
-        texts = [outcome_text(row, _text(row, value)) for row in rows]
-    else:
-        title = f"{value} / {relative_to}"
-        compared = against(rows, relative_to)
-        below += refusals(compared, labels_of(rows))
-        below += clock_note(compared) if value == "total" else []
-        texts = []
-        for comparison in compared:
-            ratio = times_text(comparison.ratio(value), "", interval=False)
-            texts.append(
-                NOT_COMPARABLE if comparison.refused else outcome_text(comparison.row, ratio)
-            )
-
+    fields["variant"] = names_of(rows)
+    lines = list(zip(*map(fields.__getitem__, down), strict=True))
+    headings = [(heading,) for heading in fields[across]]
+    title = value if relative_to is None else f"{value} / {relative_to}"
+    texts, below = _texts(rows, value, relative_to)
     cells = dict(zip(zip(lines, headings, strict=True), texts, strict=True))
-    ordered = _in_order(lines)
-    columns = []
+
+    ordered, columns = _in_order(lines), []
     for name, values in zip(down, zip(*ordered, strict=True), strict=True):
-        are_numbers = all(_is_number(number) for number in values)
-        columns.append(Column(name, [value_text(each) for each in values], are_numbers))
+        columns.append(Column(name, list(map(value_text, values)), all(map(_is_number, values))))
     for heading in _in_order(headings):
         text = value_text(heading[0])
         if _is_number(heading[0]):
             text = f"{across} {text}"
         columns.append(Column(text, [cells.get((line, heading), "") for line in ordered]))
-
     caption = [f"{title} by {', '.join(down)} and {across}", *caption_of(rows)]
     return Sheet(caption, columns, [""] * len(ordered), below)
+
+
+def _texts(rows: Sequence[Row], value: str, relative_to: str | None) -> tuple[list[str], list[str]]:
+    """The text of each row's cell, and the notes below the table."""
+    below = at_most(MOST_NOTES, notes(rows), "--notes")
+    if relative_to is None:
+        return [outcome_text(row, _figure_text(row, value)) for row in rows], below
+
+    compared, texts = against(rows, relative_to), []
+    for comparison in compared:
+        ratio = times_text(comparison.ratio(value), "", interval=False)
+        text = NOT_COMPARABLE if comparison.refused else outcome_text(comparison.row, ratio)
+        texts.append(text)
+    below += refusals(compared, labels_of(rows))
+    return texts, [*below, *clock_note(compared)] if value == "total" else below
 
 
 def fields_of(rows: Sequence[Row]) -> dict[str, list[Any]]:
     """Everything that rows can differ in, by name."""
     fields: dict[str, list[Any]] = {"variant": [row.configured for row in rows]}
-    for name in (*(field.name for field in FIELDS), "status"):
+    for name in (*FIELD, "status"):
         if name not in ("variant", "params"):
             fields[name] = [row.values[name] for row in rows]
     return fields
@@ -102,22 +101,20 @@ def _layout(
 
 def _in_order(keys: Iterable[Key]) -> list[Key]:
     """Numbers in order if there are only numbers, all else as it first appeared."""
-    distinct = list(dict.fromkeys(keys))
-    ranks: list[dict[Any, Any]] = []
+    distinct, ranks = list(dict.fromkeys(keys)), []
     for values in zip(*distinct, strict=True):
-        rank_of = {value: rank for rank, value in enumerate(dict.fromkeys(values))}
-        if all(_is_number(value) for value in rank_of):
-            rank_of = {value: value for value in rank_of}
-        ranks.append(rank_of)
-    return sorted(
-        distinct,
-        key=lambda key: [rank_of[value] for rank_of, value in zip(ranks, key, strict=True)],
-    )
+        ordered = sorted(set(values)) if all(map(_is_number, values)) else dict.fromkeys(values)
+        ranks.append({value: rank for rank, value in enumerate(ordered)})
+
+    def ranks_of(key: Key) -> list[int]:
+        return [rank_of[value] for rank_of, value in zip(ranks, key, strict=True)]
+
+    return sorted(distinct, key=ranks_of)
 
 
 def _is_number(value: Any) -> bool:
     return type(value) is int
 
 
-def _text(row: Row, value: str) -> str | None:
+def _figure_text(row: Row, value: str) -> str | None:
     return time_text(row.time) if value == "total" else figure_text(row, value)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from harness.common.comparison import CPU, compare
 from harness.common.errors import Refusal
 from harness.common.units import count_text, share_text
-from harness.results.fields import WORK, together
+from harness.results.fields import WORK
 from harness.results.rows import Row
 
 # single runs on a quiet machine differ by up to this share in either direction
@@ -117,16 +117,18 @@ def against(rows: Sequence[Row], variant: str | None = None) -> list[Against]:
     `variant` has no figure.
     """
     measured = [row for row in rows if row.total is not None or row.instructions is not None]
-    chosen = [row for row in measured if variant in (None, row.name)]
-    if not chosen and variant is not None:
-        names = ", ".join(dict.fromkeys(row.name for row in measured)) or "none"
-        raise Refusal(f"no time of {variant!r} to compare with; there are: {names}")
+    names = dict.fromkeys(row.name for row in measured)
+    if variant is not None and variant not in names:
+        there = ", ".join(names) or "none"
+        raise Refusal(f"no time of {variant!r} to compare with; there are: {there}")
 
-    baselines: dict[tuple[object, ...], Row] = {}
-    for row in chosen:
-        baselines.setdefault(row.question, row)
-    by_corpus = together([(row.corpus.get("sha256"), row) for row in baselines.values()])
-    return [_against(row, by_corpus.get(row.corpus.get("sha256"), [])) for row in rows]
+    questions: set[tuple[object, ...]] = set()
+    baselines: dict[str | None, list[Row]] = {}
+    for row in measured:
+        if variant in (None, row.name) and row.question not in questions:
+            questions.add(row.question)
+            baselines.setdefault(row.corpus.get("sha256"), []).append(row)
+    return [_against(row, baselines.get(row.corpus.get("sha256"), [])) for row in rows]
 
 
 def _against(row: Row, baselines: Sequence[Row]) -> Against:

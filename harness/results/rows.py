@@ -231,13 +231,21 @@ def rows(records: Sequence[Record]) -> list[Row]:
     shown = [record for record in records if not record.get("warm_up") or _is_wrong(record)]
     cells = together([(cell_of(record), record) for record in shown])
 
-    found = _with_disputes([_row_of(cell) for cell in cells.values()])
+    found = _with_disputes(list(map(_row_of, cells.values())))
     return [row for row in found if not row.counting_only] or found
 
 
 def phases_of(rows: Sequence[Row]) -> list[str]:
     """The phases in which any row spent time."""
     return [phase for phase in PHASES if any(row.seconds.get(phase) for row in rows)]
+
+
+def tallies_of(rows: Iterable[Row]) -> list[str]:
+    """The counts of work of all rows, those that every variant may have first."""
+    names = dict.fromkeys(TALLIES)
+    for row in rows:
+        names |= dict.fromkeys(row.tallies)
+    return list(names)
 
 
 def is_wrong(rows: Iterable[Row]) -> bool:

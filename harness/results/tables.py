@@ -14,7 +14,7 @@ from harness.results.fields import together
 from harness.results.legend import caption_of, columns_of, labels_of, names_of, titles_of
 from harness.results.notes import at_most, notes, reasons, refusals
 from harness.results.ratios import Against, against, clock_note
-from harness.results.rows import TALLIES, Row, phases_of
+from harness.results.rows import TALLIES, Row, phases_of, tallies_of
 from harness.results.writing import (
     NOT_MEASURED,
     figure_text,
@@ -28,9 +28,15 @@ from harness.results.writing import (
 
 MOST_NOTES = 3
 NOT_COMPARABLE = "not comparable"
-RATIO = "ratio"
-GIVEN = ("program", "way in", "pre-tokens", "special tokens", "ties")
-"""What an outside trainer reports of how it was fed."""
+COUNTER, RATIO = "counter", "ratio"
+GIVEN = {
+    "program": "program",
+    "way in": "way_in",
+    "pre-tokens": "pre_tokens",
+    "special tokens": "special_tokens",
+    "ties": "ties",
+}
+"""What an outside trainer reports of how it was fed: headings and keys."""
 
 
 class TableOptions(NamedTuple):
@@ -114,37 +120,40 @@ def _default_columns(
     """The columns of a table if none are named; they follow from the settings, not from what was
     measured.
     """
-    names = [_first_heading(task), *titles_of(task, fields)]
-    if all(row.counting_only for row in task):
+    names = [first_heading(task), *titles_of(task, fields)]
+    if names[0] == COUNTER:
         if "threads" not in fields:
             names.append("threads")
         names += ["total", RATIO, "MB/s", "words", "memory"]
-        return [*names, "status"] if any(row.status != "ok" for row in task) else names
+        return names if {row.status for row in task} == {"ok"} else [*names, "status"]
 
-    is_counted = any(row.instructions is not None for row in task)
-    if is_counted and not any(row.seconds for row in task):
-        return [*names, "instructions", "instructions ratio", "proof"]
+    phases = phases_of(task)
+    counted = ["instructions"] if _any_has(task, "instructions") else []
+    if counted and not phases:
+        return [*names, *counted, "instructions ratio", "proof"]
 
     if len({row.merges for row in task} - {None}) > 1 and "vocab size" not in fields:
         names.append("merges")
     names += ["total", RATIO]
     if options.phases:
-        names += ["spread", "CPU", *phases_of(task)]
+        names += ["spread", "CPU", *phases]
     elif not is_outside_table(task):
         names += ["max", "update"]
-    if any(row.record.get("tokens") is not None for row in task):
+    if _any_has(task, "bytes/token"):
         names.append("bytes/token")
-    names.append("memory")
-    return [*names, "instructions", "proof"] if is_counted else [*names, "proof"]
+    return [*names, "memory", *counted, "proof"]
+
+
+def _any_has(task: Sequence[Row], figure: str) -> bool:
+    return any(row.figures.get(figure) is not None for row in task)
 
 
 def _special_columns(
     task: Sequence[Row], compared: Sequence[Against], base: str | None
 ) -> dict[str, Column]:
     """The columns that are not figures of the rows, or are written in their own way."""
-    heading = _first_heading(task)
     columns = [
-        Column(heading, names_of(task), figures=False),
+        Column(first_heading(task), names_of(task), figures=False),
         Column("total", [marked(row, time_text(row.time)) for row in task]),
         Column("memory", [memory_text(row) for row in task]),
         Column("threads", [count_text(row.threads) for row in task]),
@@ -154,13 +163,14 @@ def _special_columns(
     ]
     special = {column.heading: column for column in columns}
     special[RATIO] = _ratio_column(compared, base)
-    if any(row.instructions is not None for row in task):
+    if _any_has(task, "instructions"):
         special["instructions ratio"] = _ratio_column(compared, base, "instructions")
     return special
 
 
-def _first_heading(task: Sequence[Row]) -> str:
-    return "counter" if all(row.counting_only for row in task) else "variant"
+def first_heading(task: Sequence[Row]) -> str:
+    """What the rows are."""
+    return COUNTER if all(row.counting_only for row in task) else "variant"
 
 
 def _figure_column(task: Sequence[Row], name: str) -> Column:
@@ -203,15 +213,14 @@ def work_sheet(rows: Sequence[Row]) -> Sheet:
     than another.
     """
     counted = [row for row in rows if row.status == "ok"]
-    tallied = {name for row in counted for name in row.tallies}
-    if not tallied:
-        return Sheet([], [], [], ["No work was counted."])
-
     columns = [Column("work", names_of(counted), figures=False), *columns_of(counted).values()]
-    usual = [name for name in TALLIES if name in tallied]
-    for name in [*usual, *sorted(tallied - {*TALLIES})]:
-        cells = [figure_text(row, name) or NOT_MEASURED for row in counted]
-        columns.append(Column(name.replace("_", " "), cells))
+    settings = len(columns)
+    for name in [*TALLIES, *sorted({*tallies_of(counted)} - {*TALLIES})]:
+        if _any_has(counted, name):
+            cells = [figure_text(row, name) or NOT_MEASURED for row in counted]
+            columns.append(Column(name.replace("_", " "), cells))
+    if len(columns) == settings:
+        return Sheet([], [], [], ["No work was counted."])
     return Sheet([], columns, [""] * len(counted), [])
 
 
@@ -223,8 +232,8 @@ def given_sheet(rows: Sequence[Row]) -> Sheet:
     for row in rows:
         feeding = row.record.get("feeding")
         if feeding:
-            keys = [heading.replace(" ", "_").replace("-", "_") for heading in GIVEN]
-            ways[(row.name, *(str(feeding.get(key) or NOT_MEASURED) for key in keys))] = None
+            way = [str(feeding.get(key) or NOT_MEASURED) for key in GIVEN.values()]
+            ways[(row.name, *way)] = None
 
     columns = []
     for index, heading in enumerate(("trainer", *GIVEN)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from harness.common.comparison import differ
@@ -13,7 +14,7 @@ from harness.results.legend import caption_of, columns_of, labels_of, names_of
 from harness.results.notes import failures
 from harness.results.ratios import Against, Ratio, clock_note, ratio_of
 from harness.results.rows import Row, is_wrong, rows
-from harness.results.tables import style_of
+from harness.results.tables import first_heading, style_of
 from harness.results.writing import (
     DIFFERENT,
     NOT_MEASURED,
@@ -68,7 +69,7 @@ def compared(
     matches, alone = _matched(left_rows, right_rows)
     if not matches:
         raise _nothing_in_common(names, alone["left"][0], alone["right"][0])
-    differing = _differences_text([each for match in matches for each in match.differences])
+    differing = _differences_text(list(chain(*(match.differences for match in matches))))
     if differing and not unlike:
         sets = " and ".join(names)
         raise Refusal(f"{sets} differ in {differing}; --unlike compares them all the same")
@@ -77,10 +78,10 @@ def compared(
     for side, lonely in alone.items():
         if lonely:
             notes.append(f"Only {side}: {join_names(labels_of(lonely))}.")
-    styles = []
+    is_bad, styles = is_wrong([*left_rows, *right_rows]), []
     for match in matches:
         styles.append("red" if match.merges_differ else style_of(match.left, match.right))
-    is_bad = any(match.merges_differ for match in matches) or is_wrong([*left_rows, *right_rows])
+        is_bad |= match.merges_differ
     return Sheet(_caption(matches, names), _columns(matches), styles, notes), is_bad
 
 
@@ -106,8 +107,10 @@ def _side(matches: Sequence[Match], side: str) -> list[Row]:
 
 def _columns(matches: Sequence[Match]) -> list[Column]:
     left = _side(matches, "left")
-    heading = "counter" if left[0].counting_only else "variant"
-    columns = [Column(heading, names_of(left), figures=False), *columns_of(left).values()]
+    columns = [
+        Column(first_heading(left), names_of(left), figures=False),
+        *columns_of(left).values(),
+    ]
     for side in ("left", "right"):
         times = [outcome_text(row, time_text(row.time)) for row in _side(matches, side)]
         columns.append(Column(f"total {side}", times))

@@ -159,7 +159,7 @@ def test_dots_of_one_text_are_trainers_with_a_dot_for_each_number_of_threads() -
     (axes,) = figure.axes
     assert names_of(axes) == ["flat", PEER, "naive"]
     assert sorted(points_of(axes)) == [(1.0, 0.0), (2.0, 0.0), (10.0, 1.0), (60.0, 2.0)]
-    assert beside(axes) == ["2.00 s", "× 5.00", ">× 30.0"]
+    assert beside(axes) == ["2.00 s", "10.0 s, × 5.00", ">60 s, >× 30.0"]
     entries = [text.get_text() for text in figure.legends[0].get_texts()]
     assert entries == ["1 thread", "2 threads"]
 

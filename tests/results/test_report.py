@@ -20,7 +20,7 @@ from harness.records.file import read_records
 from harness.results.claim import headline
 from harness.results.page import page
 from harness.results.rows import rows
-from harness.results.tables import tables
+from harness.results.tables import TableOptions, tables
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -175,3 +175,12 @@ def test_the_page_needs_nothing_and_its_style_touches_nothing_else() -> None:
     )
     assert len(selectors) > 10
     assert [each for each in selectors if not each.startswith(".bpe-harness")] == []
+
+
+def test_a_page_has_the_notes_of_the_table() -> None:
+    busy = {"disturbance": {"psi_cpu_seconds": 0.9}, "cpu_seconds": 0.5, "cpu_wait_seconds": None}
+    records = [measured("a", 1.0, **busy), measured("b", 1.01)]
+    (sheet,) = tables(rows(records), TableOptions(notes=True))
+    named = {note.partition(":")[0] for note in sheet.notes}
+    assert {"Too close to rank", "Machine busy, so wall times may be too long"} <= named
+    assert [note for note in sheet.notes if f"<li>{note}</li>" not in page_of(*records)] == []
