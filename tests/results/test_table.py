@@ -16,7 +16,18 @@ import pytest
 from measured import measured, stopped, stored
 from rich.cells import cell_len
 from rich.console import Console
-from shown import COUNTING, FORMS, RECORDS, REPEATS, SWEEP, cells, explanations, to_csv, to_markdown
+from shown import (
+    COUNTING,
+    FORMS,
+    RECORDS,
+    REPEATS,
+    SWEEP,
+    cells,
+    expected,
+    explanations,
+    to_csv,
+    to_markdown,
+)
 
 from harness.common.errors import MISMATCH, OK
 from harness.common.sheet import print_sheets
@@ -61,40 +72,11 @@ NAIVE, HEAP = named(FORMS, "naive"), named(FORMS, "heap")
 
 def test_three_variants_take_twelve_lines_of_80_columns() -> None:
     text = printed([named(SWEEP, name) for name in ("naive", "heap", "flat")])
-    assert (
-        re.sub(" +\n", "\n", text)
-        == """\
-stdlib: 3,999,812 bytes, 41,234 words, vocabulary 1,000 (743 merges)
-1 thread, CPython 3.11.7, AMD EPYC 7B13 (2 cores), 2026-11-21
-
-variant    total     ratio        max    update   memory  proof
-───────────────────────────────────────────────────────────────────
-naive     34.3 s    × 1.00     1.90 s    31.2 s  91.2 MB  identical
-heap      2.77 s  × 0.0808   0.0210 s    1.20 s  91.2 MB  identical
-flat     0.965 s  × 0.0281  0.00400 s  0.0300 s  91.2 MB  identical
-"""
-    )
+    assert re.sub(" +\n", "\n", text) == expected("three_variants")
 
 
 def test_every_form_of_outcome_is_shown_as_such() -> None:
-    assert [list(row.values()) for row in cells(FORMS)] == [
-        ["naive", "34.3 s", "× 1.00", "1.90 s", "31.2 s", "1.24 GB", "identical"],
-        ["heap", "2.45 s", "× 0.0715", "0.0207 s", "1.20 s", "91.2 MB", "identical"],
-        ["lonely", "1.72 s?", "not comparable", "0.100 s?", "0.500 s?", "91.2 MB", "unproved"],
-        ["wrong", "", "", "", "", "", "wrong at merge 12"],
-        ["short", "", "", "", "", "", "wrong at merge 700"],
-        ["slow", "-", "-", "-", "-", "-", "timeout"],
-        ["broken", "-", "-", "-", "-", "-", "error"],
-        ["hungry", "-", "-", "-", "-", "-", "out of memory"],
-        ["gone", "-", "-", "-", "-", "-", "killed"],
-        ["odd", "-", "-", "-", "-", "-", "rejected"],
-        ["absent", "-", "-", "-", "-", "-", "skipped"],
-    ]
-    assert explanations(FORMS) == [
-        "wrong: wrong merges, so no time is shown: merge 12 differs from the reference.",
-        "short: wrong merges, so no time is shown: merge 700 differs from the reference.",
-        "7 more notes: see --notes.",
-    ]
+    assert re.sub(" +\n", "\n", printed(FORMS)) == expected("every_outcome")
     every = explanations(FORMS, notes=True)
     assert "slow: timeout: over limits.wall=20 s, after 311 of 743 merges." in every
     assert "Not comparable with naive (its merges are not proved): lonely." in every

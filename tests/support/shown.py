@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import html
+import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from harness import table
 from harness.common.console import frame_to_csv
+from harness.common.sheet import Sheet, print_sheets
 from harness.records.file import read_records
 from harness.results.frame import frame_of
 from harness.results.rows import Row, rows
@@ -20,6 +24,18 @@ RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
 FORMS, REPEATS, COUNTING, SWEEP = (
     read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")
 )
+
+
+def printed(sheets: Sequence[Sheet]) -> str:
+    """The sheets as a file has them, without spaces at the ends of lines."""
+    out = io.StringIO()
+    print_sheets(sheets, Console(file=out, force_terminal=False))
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def expected(name: str) -> str:
+    """A table that a test expects, kept beside it."""
+    return (RECORDS.parents[1] / "results" / "expected" / f"{name}.txt").read_text()
 
 
 def to_markdown(records: Records, *, sort: str = "appearance", **options: Any) -> str:

@@ -1,24 +1,15 @@
-"""One figure by two fields, two sets side by side, and the one table of fields that everything
-reads.
-"""
+"""Two sets of records side by side: what matches, what may differ, and what is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from measured import measured, stored
+from measured import Record, stored
 from shown import FORMS
 
 from harness.common.errors import MISMATCH, USAGE, Refusal
-from harness.records.file import Record
-from harness.results.fields import FIELDS, WORK, Field, cell_of, differences
-from harness.results.legend import columns_of
-from harness.results.pivot import fields_of, pivot_sheet
-from harness.results.ratios import Ratio, against, incomparable
-from harness.results.rows import MEASURED, rows
 from harness.results.two_sets import compared
 from harness.table import main
 
@@ -26,112 +17,10 @@ HEAP, NAIVE, SLOW = (
     next(record for record in FORMS if record["variant"] == name)
     for name in ("heap", "naive", "slow")
 )
-OWT = {**HEAP["data"], "name": "owt", "sha256": "cd" * 32}
-ESTIMATE = {"total_seconds": 40_000, "low_seconds": 33_000, "high_seconds": 50_000}
-STOPPED = {
-    **HEAP,
-    "status": "extrapolated",
-    "reason": "limit",
-    "seconds": {},
-    "extrapolated": ESTIMATE,
-}
 
 
 def changed(record: Record, **changes: object) -> Record:
     return {**record, **changes}
-
-
-def lines(records: Sequence[Record], layout: str) -> list[str]:
-    """The heading and the lines of a pivot: down, across, value and baseline in one string."""
-    down, across, value, *relative_to = layout.split()
-    columns = pivot_sheet(rows(records), (down, across), value, *relative_to).columns
-    table = [
-        [column.heading for column in columns],
-        *zip(*(each.cells for each in columns), strict=True),
-    ]
-    return [" | ".join(line) for line in table]
-
-
-SLOWER = changed(
-    HEAP, data=OWT, seconds={**HEAP["seconds"], "update": HEAP["seconds"]["update"] * 3}
-)
-THREADS = [changed(HEAP, threads=threads) for threads in (16, 2, 1)]
-PUSHES = [changed(HEAP, params={"push": push}) for push in ("all", "grown")]
-GRID = [
-    changed(HEAP, threads=threads, vocab_size=size) for threads in (1, 2) for size in (1000, 500)
-]
-
-
-@pytest.mark.parametrize(
-    ("records", "layout", "expected"),
-    [
-        (
-            [NAIVE, HEAP, changed(HEAP, data=OWT)],
-            "variant data total",
-            "stdlib | owt; naive | 34.3 s | ; heap | 2.45 s | 2.45 s",
-        ),
-        (
-            THREADS,
-            "variant threads merges/s",
-            "threads 1 | threads 2 | threads 16; heap | 483 | 483 | 483",
-        ),
-        (
-            GRID,
-            "variant threads total",
-            "vocab_size | threads 1 | threads 2; heap | 500 | 2.45 s | 2.45 s; heap | 1,000 | 2.45 s | 2.45 s",
-        ),
-        (
-            PUSHES,
-            "variant data total",
-            "stdlib; heap(push=all) | 2.45 s; heap(push=grown) | 2.45 s",
-        ),
-        (
-            [NAIVE, HEAP, SLOWER],
-            "variant data update heap",
-            "stdlib | owt; naive | 26.0 | ; heap | 1.00 | 1.00",
-        ),
-        ([NAIVE, STOPPED], "variant data total", "stdlib; naive | 34.3 s; heap | ~11.1 h"),
-        ([STOPPED], "variant data memory", "stdlib; heap | extrapolated"),
-    ],
-)
-def test_rows_are_laid_out_by_two_fields(records: list[Record], layout: str, expected: str) -> None:
-    assert "; ".join(lines(records, layout)) == f"variant | {expected}"
-
-
-def test_a_cell_without_a_figure_says_why() -> None:
-    reasons = {"wrong | ≠", "slow | timeout", "hungry | out of memory", "absent | skipped"}
-    assert {*lines(FORMS, "variant data total")} >= {*reasons, "lonely | 1.72 s?"}
-    assert {*lines(FORMS, "variant data total heap")} >= {*reasons, "naive | 14.0", "heap | 1.00"}
-    notes = pivot_sheet(rows(FORMS), ("variant", "data"), "total").notes
-    assert any(note.startswith("wrong: wrong merges") for note in notes)
-
-
-@pytest.mark.parametrize(
-    ("layout", "text"),
-    [
-        (
-            "variants data total",
-            r"unknown field 'variants'; did you mean variant\? there are: variant, cell",
-        ),
-        (
-            "variant corpus total",
-            "unknown field 'corpus'; .*there are: variant, .*, data, .*, threads",
-        ),
-        (
-            "variant data totl",
-            r"unknown value 'totl'; did you mean total\? there are: total, .*heap_pops",
-        ),
-        ("data data total", "names data twice"),
-    ],
-)
-def test_an_unknown_field_or_figure_is_answered_with_those_there_are(
-    layout: str, text: str
-) -> None:
-    with pytest.raises(Refusal, match=text):
-        lines(FORMS, layout)
-
-
-# Two sets side by side
 
 
 HERE = HEAP["host"]
@@ -312,60 +201,3 @@ def test_options_that_exclude_each_other_are_refused(
         main(line.split())
     assert ended.value.code == USAGE
     assert text in capsys.readouterr().err
-
-
-# The fields
-
-
-ANOTHER: dict[str, Any] = {
-    "cell": "count",
-    "variant": "naive",
-    "data.sha256": "cd" * 32,
-    "vocab_size": 2000,
-    "pattern": "line",
-    "special_tokens": ["<s>"],
-    "errors": "replace",
-    "tie_break": "raw_bytes",
-    "min_count": 7,
-    "extend": "ef" * 32,
-    "inherited": "met",
-    "seeds": "[mov]",
-    "veto": "superbpe",
-    "counting": "native",
-    "threads": 8,
-    "params": {"push": "grown"},
-    "interpreter": "PyPy 3.10.1",
-    "host": "11aa22bb",
-}
-PLAIN = measured("heap", 1.0)
-
-
-def another(name: str) -> dict[str, Any]:
-    """A record that is another in one field."""
-    outer, _, inner = name.partition(".")
-    value = ANOTHER[name]
-    return {**PLAIN, outer: {**PLAIN[outer], inner: value} if inner else value}
-
-
-@pytest.mark.parametrize(
-    "field", [field for field in FIELDS if field.names_cell], ids=lambda field: field.name
-)
-def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field) -> None:
-    other = another(field.name)
-    assert cell_of(other) != cell_of(PLAIN)
-    if field.name == "cell":
-        return
-    both = rows([PLAIN, other])
-    assert len(both) == 2
-    contradicting = rows([PLAIN, {**other, "merges_sha256": "77" * 32}])
-    assert bool(contradicting[0].disputed) != field.decides_merges
-    assert (both[0].question != both[1].question) == (field in WORK or field.name == "data.sha256")
-    assert field.name in ("params", *fields_of(both))
-    if field.unlike:
-        assert [difference.field for difference in differences(PLAIN, other)] == [field]
-    if field.title:
-        assert both[1].words[field.name].text in columns_of(both)[field.title].cells
-    if field in WORK:
-        assert incomparable(both[1], both[0]) == field.other_work
-        pair = against(rows([PLAIN, {**other, "variant": "naive"}]), "heap")
-        assert [each.ratio() for each in pair] == [Ratio(1.0, MEASURED), None]
