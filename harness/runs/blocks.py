@@ -401,8 +401,8 @@ def estimate(
 
     source = Path(job["corpus"]["path"] if reads_text else job["words"])
     total = jobs.estimate_total(source, cell.num_merges, wall, run_part)
-    before = 0.0 if reads_text else counted.answer.get("total") or 0.0
-    bounds = None if total is None else total.beyond(answer.get("total") or wall, before)
+    before = 0.0 if reads_text else jobs.net_total(counted.answer)
+    bounds = None if total is None else total.beyond(jobs.net_total(answer) or wall, before)
     if bounds is not None:
         merges_done = answer.get("merges_done", 0)
         answer.update(

@@ -230,6 +230,13 @@ def cpu_wait_of(*answers: Answer) -> dict[str, Any]:
     return {"cpu_wait_seconds": sum_of(*(answer.get("cpu_wait_seconds") for answer in answers))}
 
 
+def net_total(answer: Answer) -> float:
+    """What a call took, without waiting for a processor as far as that is known; 0 without a
+    total.
+    """
+    return (answer.get("total") or 0.0) - (answer.get("cpu_wait_seconds") or 0.0)
+
+
 def reads_corpus(cell: TrainCell, answer: Answer) -> bool:
     """Whether a trainer reads the file; of one that ended without an answer its card says so."""
     return bool(answer.get("from_file")) or "from_file" in cell.variant.tags
@@ -302,7 +309,7 @@ def estimate_total(
         if answer["status"] not in ("ok", "rejected"):
             break
         if answer["status"] == "ok" and answer["merges_done"] == num_merges // divisor:
-            times.append((1 / divisor, answer["total"]))
+            times.append((1 / divisor, net_total(answer)))
     return power_law(times)
 
 

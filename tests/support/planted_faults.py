@@ -58,8 +58,8 @@ FAULTS = (
     # What every room needs.
     Fault(
         "a ratio is upside down",
-        "[math.log(clock(ours) / clock(theirs))",
-        "[math.log(clock(theirs) / clock(ours))",
+        "getattr(ours, name) / getattr(theirs, name)",
+        "getattr(theirs, name) / getattr(ours, name)",
     ),
     Fault(
         "half an interval within the margin is enough",
@@ -134,7 +134,7 @@ FAULTS = (
     ),
     Fault(
         "special tokens are forgotten",
-        'size - 256 - len(record.get("special_tokens") or ())',
+        'size - 256 - len(self.record.get("special_tokens") or ())',
         "size - 256",
     ),
     Fault(
