@@ -23,7 +23,7 @@ from harness.common.units import bytes_text, count_text, counted_text, one_line,
 from harness.results.canvas import save
 from harness.results.charts import dots
 from harness.results.fields import together
-from harness.results.legend import caption_of
+from harness.results.legend import caption_of, labelled
 from harness.results.notes import failures, waiting
 from harness.results.ratios import against, clock_note, ratio_of
 from harness.results.rows import Row, rows
@@ -261,7 +261,8 @@ def _notes(section: Section) -> list[str]:
     """
     firsts = [place.first for place in section.places]
     stopped = [row for row in firsts if row.status in ("timeout", "extrapolated")]
-    notes = [*failures(firsts, stopped), *waiting(firsts), *clock_note(against(firsts))]
+    pairs = labelled(firsts)
+    notes = [*failures(pairs, stopped), *waiting(pairs), *clock_note(against(firsts))]
     for row in firsts:
         if row.status == "ok" and row.by_design:
             why = str(row.identity.get("reason") or "").rpartition("; ")[0]

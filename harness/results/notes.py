@@ -15,6 +15,7 @@ from harness.results.rows import Row
 from harness.results.writing import UNPROVED_MARK, failure_text, join_names
 
 MUCH_STEAL, MUCH_IDLE, MUCH_IMPORT_CPU_SECONDS = 0.05, 0.05, 1.0
+Labelled = Sequence[tuple[Row, str]]
 Pairs = Iterator[tuple[str, str]]
 """Sentences without an end, each with the label of a row that it is about."""
 
@@ -27,11 +28,11 @@ def notes(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
     """
     pairs = labelled(rows)
     measured = [(row, label) for row, label in pairs if row.status == "ok"]
-    severe = [*unfinished(rows), *failures(rows, drawn), *_sentences(_doubtful(measured))]
+    severe = [*unfinished(rows), *failures(pairs, drawn), *_sentences(_doubtful(measured))]
     others = itertools.chain(
         _cut_short(measured), _too_close(measured), _loading(measured), _busy(measured)
     )
-    return [*severe, *waiting(rows), *_exhausted(rows), *_sentences(others)]
+    return [*severe, *waiting(pairs), *_exhausted(rows), *_sentences(others)]
 
 
 def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
@@ -65,32 +66,34 @@ def unfinished(rows: Sequence[Row]) -> list[str]:
     return [f"R{unfinished_note(run)[1:]}." for run in runs]
 
 
-def failures(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
+def failures(pairs: Labelled, drawn: Sequence[Row] = ()) -> list[str]:
     """A sentence for each way in which rows failed, wrong merges first; rows that are `drawn` only
     if wrong, or if some of their blocks failed.
     """
-    wrong, stopped = [], []
-    for row, label in labelled(rows):
+    wrong, others = [], []
+    for row, label in pairs:
+        failed = row.reason if row.status == "ok" else row not in drawn
         if row.status == "mismatch":
             wrong.append((failure_text(row), label))
-        elif row.reason if row.status == "ok" else row not in drawn:
-            stopped.append((failure_text(row), label))
-    reasons = together([*wrong, *stopped])
+        elif failed:
+            others.append((failure_text(row), label))
+    reasons = together([*wrong, *others])
     return [f"{join_names(labels)}: {reason}." for reason, labels in reasons.items()]
 
 
-def waiting(rows: Sequence[Row]) -> list[str]:
+def waiting(pairs: Labelled) -> list[str]:
     """Which rows waited for something other than a processor, and of which rows it is unknown how
     long they waited for one, though they were given one thread.
     """
-    pairs = []
-    for row, label in labelled(rows):
-        if (row.idle or 0.0) > MUCH_IDLE:
-            pairs.append((f"Waited {share_text(row.idle or 0.0)} of its time", label))
+    found = []
+    for row, label in pairs:
+        idle = row.idle or 0.0
+        if idle > MUCH_IDLE:
+            found.append((f"Waited {share_text(idle)} of its time", label))
         unknown = {sample.cpu_wait_unknown for sample in row.samples} - {None}
         if unknown and row.threads == 1:
-            pairs.append((f"Wall time, for {unknown.pop()}", label))
-    return _sentences(pairs)
+            found.append((f"Wall time, for {unknown.pop()}", label))
+    return _sentences(found)
 
 
 def _sentences(pairs: Iterable[tuple[str, str]]) -> list[str]:
@@ -109,9 +112,6 @@ def _exhausted(rows: Sequence[Row]) -> list[str]:
     why = {no_pair_text(row.record.get("min_count") or 1, "was") for row in rows}
     done = f"{count_text(merges or 0)} of {count_text(requested or 0)} merges"
     return [f"{text[0].upper()}{text[1:]} after {done}." for text in sorted(why)]
-
-
-Labelled = Sequence[tuple[Row, str]]
 
 
 def _doubtful(measured: Labelled) -> Pairs:

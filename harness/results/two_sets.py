@@ -10,7 +10,7 @@ from harness.common.comparison import differ
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
 from harness.results.fields import FIELDS, Difference, Key, Record, differences, together
-from harness.results.legend import caption_of, columns_of, labels_of, names_of
+from harness.results.legend import caption_of, columns_of, labelled, labels_of, names_of
 from harness.results.notes import failures
 from harness.results.ratios import Against, Ratio, clock_note, ratio_of
 from harness.results.rows import Row, is_wrong, rows
@@ -175,7 +175,7 @@ def _notes(matches: Sequence[Match], differing: str) -> Iterator[str]:
         differ_text = f"{DIFFERENT} left and right learned different merges, so no ratio"
         yield f"{differ_text}: {join_names(wrong)}."
     for side in ("left", "right"):
-        for failure in failures(_side(matches, side)):
+        for failure in failures(labelled(_side(matches, side))):
             yield f"{side}: {failure}"
     if differing:
         yield f"Compared although they differ in {differing}."
