@@ -161,23 +161,6 @@ def sample_of(record: Mapping[str, Any]) -> Sample | None:
     )
 
 
-def net_seconds(record: Mapping[str, Any]) -> dict[str, float | None]:
-    """The seconds of a record by phase without its wait for a processor.
-
-    Nobody knows in which phase it waited, so every phase bears its share.
-
-    >>> net_seconds({"seconds": {"max": 1.0, "update": 3.0, "total": 4.0}, "cpu_wait_seconds": 1.0})
-    {'max': 0.75, 'update': 2.25, 'total': 3.0}
-    """
-    seconds: dict[str, float | None] = record.get("seconds") or {}
-    total = seconds.get("total")
-    if not total:
-        return seconds
-
-    net = 1 - (record.get("cpu_wait_seconds") or 0.0) / total
-    return {phase: None if spent is None else net * spent for phase, spent in seconds.items()}
-
-
 def compare(
     samples: Iterable[Sample], baseline: Iterable[Sample], confidence: float = CONFIDENCE
 ) -> Comparison | None:

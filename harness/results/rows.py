@@ -15,7 +15,7 @@ from functools import cached_property
 from statistics import median, median_low
 from typing import Any, NamedTuple
 
-from harness.common.comparison import Sample, net_seconds, sample_of, spread
+from harness.common.comparison import NET, Sample, sample_of, spread
 from harness.common.units import counted_text
 from harness.proof import BY_DESIGN, IDENTICAL, PROVED, UNPROVED, WRONG
 from harness.records.schema import BY_ITSELF, PHASES
@@ -299,9 +299,7 @@ def _measured(right: Sequence[Record]) -> Row:
     samples = [sample for record in right if (sample := sample_of(record)) is not None]
     counts = [(record.get("instructions") or {}).get("count") for record in right]
     proofs = {_kind_of(record) for record in right}
-    net = [{"seconds": net_seconds(record)} for record in right]
-    medians = _medians_by_name(net, "seconds", median)
-    seconds = {phase: medians[phase] for phase in PHASES if phase in medians}
+    seconds = _net_phases(_medians_by_name(right, "seconds", median), samples)
     tallies = _medians_by_name(right, "tallies", median_low)
     instructed = sum(count is not None for count in counts)
 
@@ -320,6 +318,18 @@ def _measured(right: Sequence[Record]) -> Row:
         memory_is_sampled=any(record.get("memory_is_sampled") for record in right),
         tallies=tallies,
     )
+
+
+def _net_phases(medians: Mapping[str, float], samples: Sequence[Sample]) -> dict[str, float]:
+    """The medians of the phases; those of net times add up to the median of the net totals.
+
+    Nobody knows in which phase a run waited for a processor, so every phase bears its share.
+    """
+    phases = {phase: medians[phase] for phase in PHASES if phase in medians}
+    total = math.fsum(phases.values())
+    net = [sample.seconds for sample in samples if sample.clock == NET]
+    share = median(net) / total if net and total else 1.0
+    return {phase: share * seconds for phase, seconds in phases.items()}
 
 
 def _time_of_measured(seconds: Mapping[str, float], samples: Sequence[Sample]) -> Time:

@@ -17,7 +17,6 @@ from harness.common.comparison import (
     Comparison,
     Sample,
     compare,
-    net_seconds,
     sample_of,
 )
 
@@ -149,13 +148,6 @@ def test_time_that_is_neither_work_nor_pressure_was_waited_for_something_else() 
     assert Sample("r", 0, 1.0, 0.5, pressure=0.25, **UNKNOWN).idle == pytest.approx(0.23)
     assert Sample("r", 0, 1.0, 0.5, **UNKNOWN).idle is None
     assert Sample("r", 0, 1.0, 0.5).idle is None
-
-
-def test_phases_without_waiting_for_a_processor_add_up_to_the_net_total() -> None:
-    record = {"seconds": {"count": 1.0, "update": 2.0, "max": None, "total": 3.0}}
-    assert net_seconds(record) == record["seconds"]
-    net = net_seconds({**record, "cpu_wait_seconds": 1.5})
-    assert net == {"count": 0.5, "update": 1.0, "max": None, "total": 1.5}
 
 
 def test_sample_takes_the_shares_of_what_disturbed_it_from_the_whole_process() -> None:

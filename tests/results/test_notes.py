@@ -83,6 +83,17 @@ def test_ratio_is_of_what_the_columns_show_and_a_wait_is_named() -> None:
     assert cells(records, columns=["variant", "wall"])[1] == {"variant": "sleepy", "wall": "2.06 s"}
 
 
+def test_phases_add_up_to_the_median_net_total() -> None:
+    """Each run waits in another phase, and as long as it works."""
+    records = []
+    for block, phase in enumerate(("count", "max", "update")):
+        seconds = {"count": 1.0, "max": 1.0, "update": 2.0}
+        seconds[phase] += 4.0
+        records.append(measured("one", seconds, block=block, cpu_wait_seconds=4.0, cpu_seconds=4.0))
+    (row,) = cells(records, columns=["total", "count", "max", "update", "wall"])
+    assert list(row.values()) == ["4.00 s", "1.00 s", "1.00 s", "2.00 s", "8.00 s"]
+
+
 @pytest.mark.parametrize(("cpu", "named"), [(0.96, False), (0.94, True)])
 def test_waiting_is_named_from_a_twentieth_on(cpu: float, named: bool) -> None:
     notes = explanations(timed("one", [1.0], cpu_seconds=cpu))
