@@ -56,7 +56,7 @@ MEANINGS = {
 """What a sign in a table means; the page explains those that are in one of its tables."""
 
 
-class Place(NamedTuple):
+class Entrant(NamedTuple):
     """One trainer in one table: its rows by threads, the one on the fewest, and the fastest, or the
     first of them.
     """
@@ -86,7 +86,7 @@ class Section(NamedTuple):
     corpus: str
     vocab_size: int
     rows: Sequence[Row]
-    places: Sequence[Place]
+    entrants: Sequence[Entrant]
 
     @property
     def title(self) -> str:
@@ -97,11 +97,11 @@ class Section(NamedTuple):
         """The name of its chart's file."""
         return f"{self.corpus}-{self.vocab_size}.svg".replace("/", "_").replace(" ", "_")
 
-    def ratio_text(self, place: Place, interval: bool = True) -> str:
+    def ratio_text(self, entrant: Entrant, interval: bool = True) -> str:
         """How many times the first one's time a trainer takes, the same number here, in the chart
         and in README.
         """
-        row, reference = place.first, self.places[0].first
+        row, reference = entrant.first, self.entrants[0].first
         ratio = ratio_of(row, reference)
         if ratio is None:
             return NOT_MEASURED
@@ -121,17 +121,17 @@ def sections(board: Sequence[Row]) -> list[Section]:
     for sizes in by_corpus.values():
         for size, measured in sorted(sizes.items()):
             by_name = together([(row.name, row) for row in measured])
-            places = [_place(trainer) for trainer in by_name.values()]
-            places.sort(key=lambda place: place.order)
-            found.append(Section(str(measured[0].corpus.get("name")), size, measured, places))
+            entrants = [_entrant(trainer) for trainer in by_name.values()]
+            entrants.sort(key=lambda entrant: entrant.order)
+            found.append(Section(str(measured[0].corpus.get("name")), size, measured, entrants))
     return found
 
 
-def _place(trainer: Sequence[Row]) -> Place:
+def _entrant(trainer: Sequence[Row]) -> Entrant:
     by_threads = {row.threads: row for row in trainer}
     first = by_threads[min(by_threads)]
     timed = [row for row in by_threads.values() if row.total is not None]
-    return Place(by_threads, first, min(timed, key=lambda row: row.total or 0.0, default=first))
+    return Entrant(by_threads, first, min(timed, key=lambda row: row.total or 0.0, default=first))
 
 
 def is_right_on_its_words(row: Row) -> bool:
@@ -197,7 +197,7 @@ def headline(board: Sequence[Section]) -> str:
     """Who is first in how many tables, and how far behind the next one is."""
     led: dict[str, list[float]] = {}
     for section in board:
-        ranked = [place.first for place in section.places if place.is_ranked]
+        ranked = [entrant.first for entrant in section.entrants if entrant.is_ranked]
         ratio = ratio_of(ranked[1], ranked[0]) if len(ranked) > 1 else None
         if ratio is not None:
             led.setdefault(ranked[0].name, []).append(ratio.number)
@@ -214,39 +214,39 @@ def headline(board: Sequence[Section]) -> str:
 
 def ratios_sheet(board: Sequence[Section]) -> Sheet:
     """A line for each trainer, a column with its ratio for each table."""
-    names = dict.fromkeys(place.first.name for section in board for place in section.places)
+    names = dict.fromkeys(entrant.first.name for section in board for entrant in section.entrants)
     columns = [Column("trainer", list(names), figures=False)]
     for section in board:
         ratios = dict.fromkeys(names, NOT_MEASURED)
-        for place in section.places:
-            is_wrong = place.first.status == "mismatch"
-            text = "wrong" if is_wrong else section.ratio_text(place, interval=False)
-            ratios[place.first.name] = text
+        for entrant in section.entrants:
+            is_wrong = entrant.first.status == "mismatch"
+            text = "wrong" if is_wrong else section.ratio_text(entrant, interval=False)
+            ratios[entrant.first.name] = text
         columns.append(Column(section.title, list(ratios.values())))
     return Sheet([], columns, [""] * len(names), [])
 
 
 def sheet_of(section: Section) -> Sheet:
     """The table of a section."""
-    places = section.places
+    entrants = section.entrants
     ranks = []
-    for rank, place in enumerate(places, 1):
-        ranks.append(str(rank) if place.is_ranked else NOT_MEASURED)
+    for rank, entrant in enumerate(entrants, 1):
+        ranks.append(str(rank) if entrant.is_ranked else NOT_MEASURED)
     columns = [
         Column("rank", ranks),
-        Column("trainer", [place.first.name for place in places], figures=False),
+        Column("trainer", [entrant.first.name for entrant in entrants], figures=False),
     ]
 
     for width in sorted({row.threads for row in section.rows}):
-        times = [_time_text(place.rows.get(width)) for place in places]
+        times = [_time_text(entrant.rows.get(width)) for entrant in entrants]
         columns.append(Column(counted_text(width, "thread"), times))
-    peaks = [place.best.peak_rss_bytes for place in places]
+    peaks = [entrant.best.peak_rss_bytes for entrant in entrants]
     columns += [
-        Column("times the first", [section.ratio_text(place) for place in places]),
+        Column("times the first", [section.ratio_text(entrant) for entrant in entrants]),
         Column("memory", [bytes_text(peak) if peak else NOT_MEASURED for peak in peaks]),
-        Column("merges", [proof_text(place.best) for place in places], figures=False),
+        Column("merges", [proof_text(entrant.best) for entrant in entrants], figures=False),
     ]
-    return Sheet(caption_of(section.rows), columns, [""] * len(places), _notes(section))
+    return Sheet(caption_of(section.rows), columns, [""] * len(entrants), _notes(section))
 
 
 def _time_text(row: Row | None) -> str:
@@ -259,7 +259,7 @@ def _notes(section: Section) -> list[str]:
     """Why rows are not ranked: wrong merges, other merges on purpose, failures that are no
     timeouts; and what their times hold.
     """
-    firsts = [place.first for place in section.places]
+    firsts = [entrant.first for entrant in section.entrants]
     stopped = [row for row in firsts if row.status in ("timeout", "extrapolated")]
     pairs = labelled(firsts)
     notes = [*failures(pairs, stopped), *waiting(pairs), *clock_note(against(firsts))]

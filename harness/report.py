@@ -23,15 +23,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         "22 if there is nothing to show.",
     )
     add_record_arguments(parser)
-    add, place = parser.add_argument, Path(DEFAULT_RESULTS, "report.html")
-    add(
+    parser.add_argument(
         "--output",
         metavar="FILE",
         type=Path,
-        default=place,
+        default=Path(DEFAULT_RESULTS, "report.html"),
         help="an .html file (default: %(default)s)",
     )
-    add("--relative-to", metavar="VARIANT", help="ratios to this variant (default: the first row)")
+    baseline = "ratios to this variant (default: the first row)"
+    parser.add_argument("--relative-to", metavar="VARIANT", help=baseline)
     arguments = parser.parse_args(argv)
 
     def command() -> int:

@@ -87,18 +87,18 @@ def look_of(name: str) -> Look:
     """The same look in every chart: by the place in the registry, or else by the digest of the
     name.
     """
-    place = _places().get(name)
-    if place is None:
+    number = _numbers().get(name)
+    if number is None:
         digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
-        place = int(digest[:12], 16)
-    turn, hue = divmod(place, len(HUES))
+        number = int(digest[:12], 16)
+    turn, hue = divmod(number, len(HUES))
     return Look(HUES[hue], MARKERS[(turn + hue) % len(MARKERS)])
 
 
 @functools.cache
-def _places() -> dict[str, int]:
-    places = {name: place for place, name in enumerate(registry.counters(), 3)}
-    return places | {name: place for place, name in enumerate(registry.variants())}
+def _numbers() -> dict[str, int]:
+    numbers = {name: number for number, name in enumerate(registry.counters(), 3)}
+    return numbers | {name: number for number, name in enumerate(registry.variants())}
 
 
 # A figure
@@ -209,9 +209,9 @@ def short(text: str, letters: int = 24) -> str:
     return "\n".join(line.replace("_ ", "_") for line in textwrap.wrap(breakable, letters))
 
 
-def new_axes(figure: Figure, place: SubplotSpec, title: str = "") -> Axes:
+def new_axes(figure: Figure, spec: SubplotSpec, title: str = "") -> Axes:
     """Axes in the style of every chart."""
-    axes = figure.add_subplot(place, facecolor=CARD)
+    axes = figure.add_subplot(spec, facecolor=CARD)
     axes.set_axisbelow(True)
     axes.tick_params(axis="both", color=FAINT, labelcolor=FAINT, labelsize=SMALL, width=0.6)
     axes.spines[:].set(color=FAINT, linewidth=0.6, visible=False)
@@ -293,7 +293,7 @@ def end_of(time: Time) -> float:
 
 
 def draw_time(
-    axes: Axes, place: float, time: Time, look: Look, text: str, upright: bool = False
+    axes: Axes, position: float, time: Time, look: Look, text: str, upright: bool = False
 ) -> None:
     """A marker at a time with its interval: hollow if it is no measurement, with an arrow if it
     takes longer.
@@ -312,9 +312,9 @@ def draw_time(
         style |= {"markerfacecolor": CARD, "markeredgecolor": look.colour, "markeredgewidth": 1.3}
     is_limit = time.form == AT_LEAST
     if upright:
-        drawn = axes.errorbar(place, number, yerr=errors, lolims=is_limit, **style)
+        drawn = axes.errorbar(position, number, yerr=errors, lolims=is_limit, **style)
     else:
-        drawn = axes.errorbar(number, place, xerr=errors, xlolims=is_limit, **style)
+        drawn = axes.errorbar(number, position, xerr=errors, xlolims=is_limit, **style)
     hover(drawn.lines[0], text)
 
 

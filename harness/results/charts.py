@@ -38,7 +38,7 @@ from harness.results.legend import caption_of, labelled, labels_of
 from harness.results.lines import CORPUS, THREADS, VOCABULARY, over
 from harness.results.notes import notes
 from harness.results.ratios import against, clock_note, ratio_of
-from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, Time, phases_of
+from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, Time, is_one_variant, phases_of
 from harness.results.selection import one_task, panel_title, tasks_of
 from harness.results.writing import (
     TOTAL,
@@ -77,23 +77,22 @@ axis, as dots, since a bar on a log axis is as long as its axis makes it.
 @chart
 def phases(rows: Sequence[Row], words: Words | None = None) -> Figure:
     """Seconds stacked by phase, the total at each bar; a panel for each task."""
-    one_variant = len({row.configured for row in rows}) == 1
-    tasks = [list(rows)] if one_variant else tasks_of(rows)
+    tasks = [list(rows)] if is_one_variant(rows) else tasks_of(rows)
     if words is None:
         title = claim(rows) or "Where the time goes"
         below = [*notes(rows), *clock_note(against(rows))]
         words = Words(title, caption_of(rows, panels=len(tasks)), below)
     heights = [lines_height(labels_of(task)) for task in tasks]
-    figure, places = new_figure(words, heights, _phase_key(rows))
+    figure, specs = new_figure(words, heights, _phase_key(rows))
 
-    for task, place in zip(tasks, places, strict=True):
+    for task, spec in zip(tasks, specs, strict=True):
         title = panel_title(task, tasks) if len(tasks) > 1 else ""
-        if _are_far_apart([row.total for row in task]):
-            halves = place.subgridspec(1, 2, width_ratios=(3, 2), wspace=0.02)
+        if _are_far_apart([row for row in task if row.total]):
+            halves = spec.subgridspec(1, 2, width_ratios=(3, 2), wspace=0.02)
             _totals(new_axes(figure, halves[0, 0], title), task)
             _phase_bars(new_axes(figure, halves[0, 1]), task, as_shares=True)
         else:
-            _phase_bars(new_axes(figure, place, title), task)
+            _phase_bars(new_axes(figure, spec, title), task)
     return figure
 
 
@@ -137,7 +136,7 @@ def _totals(axes: Axes, task: Sequence[Row]) -> None:
 
 
 def _write_total(axes: Axes, index: int, row: Row, x: float) -> None:
-    """The total, or what happened in place of one."""
+    """The total, or what happened in spec of one."""
     if row.total is not None:
         write_at(axes, x, index, time_text(row.time) + mark_of(row), weight="bold")
     else:
@@ -167,7 +166,7 @@ def race(rows: Sequence[Row]) -> Figure:
     found = [Dot(label, "", row, look_of(row.name)) for row, label in pairs]
     ends = _results({label: row for row, label in pairs})
 
-    mark = _lollipop if _are_far_apart([row.time.number for row in drawn]) else _bar
+    mark = _lollipop if _are_far_apart(drawn) else _bar
     meanings = _meanings(drawn, TOTAL, "Dashed" if mark is _bar else "Hollow")
     below = [*meanings, *notes(trainers, drawn), *clock_note(against(drawn))]
     words = Words(claim(drawn), caption_of(drawn), below)
@@ -252,8 +251,8 @@ def _draw(
 ) -> Figure:
     """The lines with their marks, and at the end of a line its text; ours are bold."""
     lines = list(dict.fromkeys(dot.line for dot in found))
-    figure, (place,) = new_figure(words, [lines_height(lines)], _dots_key(found))
-    axes = new_axes(figure, place)
+    figure, (spec,) = new_figure(words, [lines_height(lines)], _dots_key(found))
+    axes = new_axes(figure, spec)
     name_lines(axes, lines)
     times = [value.of(dot.row) for dot in found]
     scale_times(axes, "x", times, value, is_log=mark is not _bar)
@@ -334,10 +333,10 @@ def _measured(trainers: Sequence[Row], kind: str, value: Value) -> list[Row]:
     return drawn
 
 
-def _are_far_apart(seconds: Sequence[float | None]) -> bool:
+def _are_far_apart(rows: Sequence[Row]) -> bool:
     """Whether bars of these times would hide the short ones."""
-    known = list(filter(None, seconds)) or [1.0]
-    return max(known) > WIDEST_RANGE * min(known)
+    seconds = [_seconds(row) for row in rows] or [1.0]
+    return max(seconds) > WIDEST_RANGE * min(seconds)
 
 
 def _meanings(drawn: Sequence[Row], value: Value, estimated: str = "Hollow") -> list[str]:

@@ -49,7 +49,7 @@ def _verdict(task: Sequence[Row]) -> str:
     """How many rows are proved to have learned the defined merges, and how many learned wrong
     ones.
     """
-    if len(task) < 2 or all(row.counting_only for row in task):
+    if len(task) < 2 or task[0].counting_only:
         return ""
     proved = [row for row in task if row.confirmed]
     kind = "identical" if len({row.digest for row in proved}) == 1 else "proved"

@@ -117,11 +117,11 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
         caption_of(drawn)[-1:],
         [*_meanings(size, value, panels), *notes(tried, drawn)],
     )
-    figure, places = new_figure(words, [PANEL_HEIGHT] * len(panels))
+    figure, specs = new_figure(words, [PANEL_HEIGHT] * len(panels))
     groups = [group for group, _ in panels]
-    for place, (group, series) in zip(places, panels, strict=True):
+    for spec, (group, series) in zip(specs, panels, strict=True):
         title = panel_title(group, groups, sizes=size is not CORPUS)
-        _draw_panel(new_axes(figure, place, title), series, size, value)
+        _draw_panel(new_axes(figure, spec, title), series, size, value)
     return figure
 
 

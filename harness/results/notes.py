@@ -106,11 +106,13 @@ def _exhausted(rows: Sequence[Row]) -> list[str]:
     them.
     """
     learned = {(row.merges, row.requested_merges) for row in rows if row.status == "ok"}
-    if len(learned) != 1 or not any(row.exhausted for row in rows):
+    if len(learned) != 1:
         return []
     ((merges, requested),) = learned
+    if merges is None or requested is None or merges >= requested:
+        return []
     why = {no_pair_text(row.record.get("min_count") or 1, "was") for row in rows}
-    done = f"{count_text(merges or 0)} of {count_text(requested or 0)} merges"
+    done = f"{count_text(merges)} of {count_text(requested)} merges"
     return [f"{text[0].upper()}{text[1:]} after {done}." for text in sorted(why)]
 
 

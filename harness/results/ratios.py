@@ -55,10 +55,10 @@ def is_slower(slower: Row, row: Row) -> bool:
 def clock_note(compared: Sequence[Against]) -> list[str]:
     """What ratios leave out of the totals: those of records without net times are of CPU time."""
     shares = []
-    for each in compared:
-        ratio = each.ratio()
+    for comparison in compared:
+        ratio = comparison.ratio()
         if ratio is not None and ratio.clock == CPU:
-            for row in (each.row, each.base):
+            for row in (comparison.row, comparison.base):
                 if row is not None and row.cpu_seconds and row.total:
                     shares.append(row.cpu_seconds / row.total)
     if not shares:

@@ -116,7 +116,7 @@ class Row:
     @cached_property
     def question(self) -> tuple[Any, ...]:
         """The task, whichever way ties went: times of one task can be compared."""
-        work = [self.values[each.name] for each in WORK]
+        work = [self.values[decisive.name] for decisive in WORK]
         return (self.corpus.get("sha256"), *work, self.counting_only)
 
     @property
@@ -248,6 +248,11 @@ def tallies_of(rows: Iterable[Row]) -> list[str]:
     return list(names)
 
 
+def is_one_variant(rows: Iterable[Row]) -> bool:
+    """Whether the rows are of one variant with the same parameters."""
+    return len({row.configured for row in rows}) < 2
+
+
 def is_wrong(rows: Iterable[Row]) -> bool:
     """Whether any merges are wrong, or rows contradict each other."""
     return any(row.disputed or row.status == "mismatch" for row in rows)
@@ -279,9 +284,12 @@ def _failures_of(cell: Sequence[Record]) -> str:
     failed = [record for record in cell if record["status"] != "ok"]
     if not failed:
         return ""
-    blocks = sorted({1 + (record.get("block") or 0) for record in failed})
-    numbers = f"block{'s' * (len(blocks) > 1)} {', '.join(map(str, blocks))}"
-    reasons = dict.fromkeys(f"{record['status']}: {record.get('reason')}" for record in failed)
+    blocks, reasons = set[int](), dict[str, None]()
+    for record in failed:
+        blocks.add(1 + (record.get("block") or 0))
+        reasons[f"{record['status']}: {record.get('reason')}"] = None
+    noun = "block" if len(blocks) == 1 else "blocks"
+    numbers = f"{noun} {', '.join(map(str, sorted(blocks)))}"
     share = f"{len(failed)} of {counted_text(len(cell), 'block')}"
     return f"failed in {share} ({numbers}): {'; '.join(reasons)}"
 
@@ -369,7 +377,7 @@ def _with_disputes(found: Sequence[Row]) -> list[Row]:
     for row in found:
         has_defined_merges = row.status == "ok" and not (row.counting_only or row.by_design)
         if has_defined_merges and row.record.get("tie_break") != OWN:
-            decisive = tuple(row.values[each.name] for each in DECISIVE)
+            decisive = tuple(row.values[known.name] for known in DECISIVE)
             tasks.setdefault(decisive, []).append(row)
 
     disputed: set[Row] = set()

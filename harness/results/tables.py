@@ -14,7 +14,7 @@ from harness.results.fields import together
 from harness.results.legend import caption_of, columns_of, labels_of, names_of, titles_of
 from harness.results.notes import at_most, notes, reasons, refusals
 from harness.results.ratios import Against, against, clock_note
-from harness.results.rows import TALLIES, Row, phases_of, tallies_of
+from harness.results.rows import TALLIES, Row, is_one_variant, phases_of, tallies_of
 from harness.results.writing import (
     NOT_MEASURED,
     figure_text,
@@ -82,7 +82,7 @@ def tables(rows: Sequence[Row], options: TableOptions | None = None) -> list[She
 
 def by_task(rows: Sequence[Row]) -> list[list[Row]]:
     """The rows of each task together; rows of one variant alone stay in one table."""
-    if len({row.configured for row in rows}) < 2:
+    if is_one_variant(rows):
         return [list(rows)]
     return list(together([(row.question, row) for row in rows]).values())
 
