@@ -45,9 +45,9 @@ ROOMS = (
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
 TOKENS = {
     "worker": 4_900,
-    "common": 10_600,
+    "common": 10_700,
     "measure": 10_020,
-    "corpora": 17_000,
+    "corpora": 18_100,
     "tokenizers": 18_900,
     "proof": 14_480,
     "records": 5_790,
@@ -55,7 +55,7 @@ TOKENS = {
     "results": 23_290,
     "gate": 11_180,
     "commands": 12_200,
-    "tests": 161_800,
+    "tests": 163_000,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.
 

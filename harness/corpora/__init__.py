@@ -22,7 +22,9 @@ from harness.corpora.local import local_corpus
 __all__ = ["CorpusFile", "Part", "digest_of", "is_table", "prepare"]
 
 
-def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
+def prepare(
+    card: Mapping[str, Any], special_tokens: Sequence[str], errors: str = "strict"
+) -> CorpusFile:
     """Find or make the file of a card, verify it, and cut the slice that its `bytes`, `skip`,
     `documents` select.
 
@@ -41,7 +43,7 @@ def prepare(card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFil
     if card["path"] is None:
         path = find(card)
     else:
-        file_name, path, parts = local_corpus(card, special_tokens)
+        file_name, path, parts = local_corpus(card, special_tokens, errors)
         name = file_name if source.get("kind") == "path" else name
     sha256 = cards.check_facts(name, path, card)
     facts = cards.counted_facts(card, special_tokens)

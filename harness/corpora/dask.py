@@ -33,7 +33,7 @@ from harness.common.units import bytes_text, count_text, counted_text, one_line
 from harness.corpora import local
 from harness.corpora.files import CorpusFile, check_readable, entry
 from harness.corpora.generators import cached_table
-from harness.corpora.local import is_url
+from harness.corpora.rows import RowReading, documents_in, form_of, is_url
 from harness.measure.machine import usable_cores
 from harness.worker import exchange
 from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
@@ -85,6 +85,8 @@ def counted_table(
         raise Refusal(
             f"counting.params.part={params['part']} is too small; the minimum is {bytes_text(SMALLEST_PART)}"
         )
+    if card.get("skip_nulls"):
+        raise Refusal("counting=dask cannot skip rows; leave out data.skip_nulls or counting=dask")
     name, members, separator = text_of(card, corpus, file)
     parts = divide(members, part_bytes, corpus, separator, card.get("column"))
     label = f"{name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
@@ -138,21 +140,23 @@ def merge(parts: Sequence[Part], runs: Path, place: Path) -> None:
 
 def text_of(
     card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None
-) -> tuple[str, list[Member], str]:
-    """Name, files and separator of a text. Raises Refusal if its documents cannot be counted
+) -> tuple[str, list[tuple[Member, bool]], str]:
+    """Name, files (and whether each is plain), separator. Raises Refusal if documents cannot be counted
     separately.
     """
     if file is not None:
-        return file.name, members_of(str(file.path)), ""
+        return file.name, [(member, True) for member in members_of(str(file.path))], ""
     path, tokens = card["path"], corpus.special_tokens
     members = members_of(path)
-    separator = local.separator_of(path, members, card.get("column"), tokens)
+    forms = list(map(form_of, members))
+    separator = local.separator_of(path, forms, local.reading_of(card), tokens)
     if separator and not counting.ends_a_part(separator, tokens):
         needed = "counting them separately needs a special token there that no other can overlap"
         raise Refusal(
             f"{separator!r} is between the files, and {needed}; put such a token first in special_tokens"
         )
-    return local.name_of(path, members), members, separator
+    pairs = [(member, form.is_plain) for member, form in zip(members, forms, strict=True)]
+    return local.name_of(path, members), pairs, separator
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ class Member:
     def name(self) -> str:
         return self.place.rpartition("/")[2]
 
-    def open(self) -> BinaryIO:
+    def open(self, _: str = "rb") -> BinaryIO:
         system, path = storage(self.place)
         return io.BufferedReader(system.open(path, "rb"), 1 << 20)
 
@@ -261,6 +265,7 @@ class Part:
     """
 
     member: Member
+    is_plain: bool  # whether the bytes of the file are the text; such a file can be divided
     first: int
     last: int
     corpus: Corpus  # how to read it
@@ -278,23 +283,19 @@ class Part:
         return hashlib.sha256(everything.encode(errors="surrogateescape")).hexdigest()
 
 
-def divide(members: Sequence[Member], part_bytes: int, *how: Any) -> list[Part]:
+def divide(members: Sequence[tuple[Member, bool]], part_bytes: int, *how: Any) -> list[Part]:
     """The parts of these files, the largest first; those of plain text are not much larger than
     `part_bytes`.
     """
     parts = []
-    for member in members:
-        number = max(1, -(-member.size // part_bytes)) if is_plain(member) else 1
+    for member, is_plain in members:
+        number = max(1, -(-member.size // part_bytes)) if is_plain else 1
         bounds = [member.size * place // number for place in range(number + 1)]
         parts += [
-            Part(member, first, last, *how) for first, last in zip(bounds, bounds[1:], strict=False)
+            Part(member, is_plain, first, last, *how)
+            for first, last in zip(bounds, bounds[1:], strict=False)
         ]
     return sorted(parts, key=lambda part: -part.size)
-
-
-def is_plain(member: Member) -> bool:
-    """Whether the bytes of the file are the text; such a file can be divided."""
-    return local.rows_of(member) is None and not local.is_compressed(member)
 
 
 # What workers do. It may run any number of times, anywhere, and may be killed at any moment.
@@ -309,7 +310,7 @@ def count_part(part: Part, memory: int | None) -> bytes:
         if not part.member.is_unchanged():
             raise Refusal(f"{part.member} was changed while it was counted; {AGAIN}", UNMEASURED)
     except (InvalidText, LeftOut) as error:
-        error.path = local.described(part.member)
+        error.path = f"{part.member}{'' if part.is_plain else form_of(part.member).remark}"
         raise Refusal(str(error), UNMEASURED) from error
     except Exception as error:  # whatever the libraries of all the services raise
         raise unreadable(part.member.place, error) from error
@@ -322,11 +323,13 @@ def count_part(part: Part, memory: int | None) -> bytes:
 def count_words(part: Part, memory: int | None) -> WordCounts:
     """The words of a part. Raises what a counter raises, and what reading the file raises."""
     corpus, separator = part.corpus, part.separator.encode()
-    if not is_plain(part.member):
+    if not part.is_plain:
+        form = form_of(part.member)
+        reading = RowReading(part.column, errors=corpus.errors)
 
         def write_documents(text: BinaryIO) -> None:
             with part.member.open() as file:
-                for document in local.documents_in(part.member, file, part.column):
+                for document in documents_in(part.member, file, reading, form):
                     local.append(text, document, separator)
 
         return counting.count_stream(corpus, write_documents, memory)

@@ -20,8 +20,8 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.cards import FETCHED, Card, check_facts, difference, fetched_place
 from harness.corpora.download import Download
 from harness.corpora.files import Damaged, fresh_digest_of, remember
-from harness.corpora.local import documents_in, is_compressed
 from harness.corpora.packages import ADVICE, Source, from_packages
+from harness.corpora.rows import Form, RowReading, documents_in, form_of
 
 
 def fetch(card: Card) -> Path:
@@ -101,14 +101,18 @@ def from_addresses(card: Card, folder: Path) -> Path:
                 f"{url} has sha256 {actual}, not {digest} as on its card; it was discarded",
                 UNMEASURED,
             )
-    if "column" not in source and not is_compressed(paths[0]):
-        return paths[0]
+    forms = list(map(form_of, paths))
+    if "column" not in source:
+        forms = [Form(form.packed) for form in forms]
+        if forms[0].is_plain:
+            return paths[0]
     whole, separator = inside(folder, source["file"]), source.get("separator", "").encode()
     say(f"unpacking {whole.name}")
     with whole.open("wb") as text, bar(whole.name, card["facts"].get("bytes", 0), "bytes") as show:
-        for path in paths:
+        reading = RowReading(source.get("column"))
+        for path, form in zip(paths, forms, strict=True):
             with path.open("rb") as file:
-                for document in documents_in(path, file, source.get("column")):
+                for document in documents_in(path, file, reading, form):
                     for block in document:
                         text.write(block)
                         show(text.tell())

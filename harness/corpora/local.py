@@ -2,46 +2,39 @@
 file.
 
 An existing file or folder wins over every other reading of the same text, so that a file may be
-called `[a].txt`. The end of a file's name says whether it is compressed and whether it has rows;
-each row is one document.
+called `[a].txt`.
 """
 
 from __future__ import annotations
 
 import atexit
-import bz2
 import contextlib
-import csv
 import functools
 import glob
-import gzip
-import io
 import json
-import lzma
 import os
 import re
 import shutil
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO
-from urllib.parse import urlsplit
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from harness.common import files
 from harness.common.console import bar
-from harness.common.errors import UNMEASURED, Refusal, extra, reason
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.registry import split_list
-from harness.common.units import one_line
-from harness.corpora.files import BLOCK_BYTES, Damaged, Part, check_readable, entry, state_of
+from harness.corpora.files import BLOCK_BYTES, Part, check_readable, entry, state_of
+from harness.corpora.rows import ROWS, Form, RowReading, documents_in, form_of, is_url
 
 # "/dev/stdin" may be followed by nothing, and each of them is compared with a path that ends in a /
 STREAMS = ("/dev/stdin/", "/dev/fd/", "/proc/")
 
 
 def local_corpus(
-    card: Mapping[str, Any], special_tokens: Sequence[str]
+    card: Mapping[str, Any], special_tokens: Sequence[str], errors: str = "strict"
 ) -> tuple[str, Path, tuple[Part, ...]]:
     """The name of what data.path names, one plain file of it, and the parts of that file.
 
@@ -49,16 +42,23 @@ def local_corpus(
     changes: each document (a file, or a row) is followed by the first special token unless it ends
     with it or is empty.
     """
-    path, column = card["path"], card.get("column")
+    path = card["path"]
     if path == "-":
         return "stdin", spooled(path), (Part(0, "standard input"),)
     members = members_of(path)
     for member in members:
         check_readable(member)
-    name, separator = name_of(path, members), separator_of(path, members, column, special_tokens)
-    if not separator and not is_compressed(members[0]):
+    forms = list(map(form_of, members))
+    reading = reading_of(card, errors)
+    separator = separator_of(path, forms, reading, special_tokens)
+    name = name_of(path, members)
+    if not separator and forms[0].is_plain:
         return name, members[0], ()
-    return name, *assemble(members, separator, column, name)
+    return name, *assemble(members, separator, reading, name)
+
+
+def reading_of(card: Mapping[str, Any], errors: str = "strict") -> RowReading:
+    return RowReading(card.get("column"), bool(card.get("skip_nulls")), errors)
 
 
 def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> list[Any]:
@@ -128,21 +128,20 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def separator_of(
-    path: Any, members: Sequence[Any], column: str | None, special_tokens: Sequence[str]
+    path: Any, forms: Sequence[Form], reading: RowReading, special_tokens: Sequence[str]
 ) -> str:
     """What the documents of these files are joined by; nothing if there is one text.
 
     Raises Refusal for a column of plain text, and for several documents without a special token.
     """
-    has_rows = any(map(rows_of, members))
-    if column is not None and not has_rows:
-        raise Refusal(
-            f"data.column={column}, but {path} is plain text; {', '.join(ROWS)} files have columns"
-        )
-    if len(members) == 1 and not has_rows:
+    has_rows = any(form.rows is not None for form in forms)
+    if reading.column is not None and not has_rows:
+        what = f"data.column={reading.column}, but {path} is plain text"
+        raise Refusal(f"{what}; {', '.join(ROWS)} and JSON files have columns")
+    if len(forms) == 1 and not has_rows:
         return ""
     if not special_tokens:
-        what = f"these {len(members)} files" if len(members) > 1 else "its rows"
+        what = f"these {len(forms)} files" if len(forms) > 1 else "its rows"
         advice = "add one, or join them yourself: COMMAND | ... data.path=-"
         raise Refusal(
             f"{what} are joined by the first special token, and special_tokens is empty; {advice}"
@@ -169,24 +168,15 @@ def is_list(text: str) -> bool:
     return text.startswith("[") and text.endswith("]") and not os.path.lexists(text)
 
 
-def is_url(text: Any) -> bool:
-    """
-    >>> is_url("s3://bucket/a.txt"), is_url("texts/a.txt"), is_url("C:/a.txt")
-    (True, False, False)
-    """
-    return isinstance(text, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text) is not None
-
-
 def assemble(
-    members: Sequence[Path], separator: str, column: str | None, name: str
+    members: Sequence[Path], separator: str, reading: RowReading, name: str
 ) -> tuple[Path, tuple[Part, ...]]:
     """One file of these members and its parts, made again if a member has changed.
 
     Raises Refusal, and leaves nothing, if a member cannot be read or the cache has no room.
     """
-    folder = entry(
-        "texts", [(str(member), state_of(member)) for member in members], separator, column
-    )
+    states = [(str(member), state_of(member)) for member in members]
+    folder = entry("texts", states, separator, astuple(reading))
     if not folder.exists():
         size, before = sum(member.stat().st_size for member in members), 0
         with files.placing(folder) as temporary, bar(f"reading {name}", size, "bytes") as show:
@@ -194,9 +184,10 @@ def assemble(
             parts = []
             with (temporary / "text").open("wb") as text:
                 for member in members:
-                    parts.append((text.tell(), described(member)))
+                    form = form_of(member)
+                    parts.append((text.tell(), f"{member}{form.remark}"))
                     with member.open("rb") as file:
-                        for document in documents_in(member, file, column):
+                        for document in documents_in(member, file, reading, form):
                             append(
                                 text,
                                 document,
@@ -204,28 +195,11 @@ def assemble(
                                 lambda: show(before + file.tell()),  # noqa: B023
                             )
                     before += member.stat().st_size
-            (temporary / "parts.json").write_text(json.dumps(parts))
-    return folder / "text", tuple(
-        Part(*part) for part in json.loads((folder / "parts.json").read_text())
-    )
+            (temporary / "parts.json").write_text(json.dumps([reading.skipped, parts]))
 
-
-def documents_in(member: Any, file: IO[bytes], column: str | None) -> Iterator[Iterator[bytes]]:
-    """Each document of a file as blocks: its rows, or all of it. Raises Refusal, naming the row, if
-    one is not text.
-    """
-    if (rows := rows_of(member)) is None:
-        yield blocks_of(member, file)
-        return
-    column = column or "text"
-    for place, value in rows(member, file, column):
-        try:
-            yield iter([value.encode()])
-        except (AttributeError, UnicodeEncodeError) as error:  # of half a surrogate pair
-            kind = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
-            raise bad_row(
-                member, place, f"column {column!r} holds {kind}, which is not text"
-            ) from error
+    reading.skipped, parts = json.loads((folder / "parts.json").read_text())
+    reading.report()
+    return folder / "text", tuple(Part(*part) for part in parts)
 
 
 def append(
@@ -239,13 +213,6 @@ def append(
         show()
     if tail and tail != end:
         text.write(end)
-
-
-def described(member: Any) -> str:
-    """A file, and what its bytes are counted in if that is not the file itself."""
-    return f"{member}" + (
-        ", the texts in it" if rows_of(member) else ", unpacked" * is_compressed(member)
-    )
 
 
 @functools.cache
@@ -274,127 +241,3 @@ def spooled(path: str) -> Path:
             file.write(block)
             show(file.tell())
     return folder / name
-
-
-def suffix_of(path: Any) -> str:
-    """The end of the name of a `Path`, a URL, or anything with their text.
-
-    >>> suffix_of("texts/A.JSONL.GZ"), suffix_of("https://host/a.txt?x=1.gz")
-    ('.gz', '.txt')
-    """
-    text = str(path)
-    return PurePosixPath(urlsplit(text).path if is_url(text) else text).suffix.lower()
-
-
-def is_compressed(path: Any) -> bool:
-    return suffix_of(path) in UNPACKED
-
-
-def rows_of(path: Any) -> Callable[[Any, IO[bytes], str], Rows] | None:
-    """What reads the rows of a file, compressed or not; None for a file that is text itself.
-
-    >>> rows_of("a.ndjson.gz").__name__, rows_of("a.TSV").__name__, rows_of("a.txt.gz")
-    ('json_rows', 'csv_rows', None)
-    """
-    return ROWS.get(
-        suffix_of(str(path)[: -len(suffix_of(path))]) if is_compressed(path) else suffix_of(path)
-    )
-
-
-def blocks_of(path: Any, file: IO[bytes]) -> Iterator[bytes]:
-    """The blocks of a file's plain text. Raises Refusal if the file is damaged."""
-    with unpacked(path, file) as text:
-        while block := text.read(BLOCK_BYTES):
-            yield block
-
-
-@contextlib.contextmanager
-def unpacked(path: Any, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """A file that unpacks itself while it is read. Raises Refusal if it is damaged."""
-    kind = suffix_of(path)
-    if kind not in UNPACKED:
-        yield file
-        return
-    try:
-        yield UNPACKED[kind](file)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        why = f"is damaged or not a {kind[1:]} file ({one_line(str(error))})"
-        raise Damaged(f"{path} {why}; get or make it again", UNMEASURED) from error
-
-
-UNPACKED: dict[str, Callable[[Any], Any]] = {
-    ".gz": lambda file: gzip.GzipFile(fileobj=file),
-    ".bz2": bz2.BZ2File,
-    ".xz": lzma.LZMAFile,
-    ".zst": lambda file: io.BufferedReader(
-        extra("pyarrow", "a .zst file").CompressedInputStream(file, "zstd")
-    ),
-}
-Rows = Iterator[tuple[str, Any]]  # the place and the value of each row
-
-
-def parquet_rows(path: Any, opened: IO[bytes], column: str) -> Rows:
-    parquet = extra("pyarrow.parquet", path.name)
-    row = 0
-    try:
-        with parquet.ParquetFile(opened, page_checksum_verification=True) as file:
-            check_name(path, column, file.schema_arrow.names)
-            for batch in file.iter_batches(1024, columns=[column]):
-                for row, scalar in enumerate(batch.column(0), row + 1):  # noqa: B020
-                    yield f"row {row}", scalar.as_py()
-    # a text that is not UTF-8 is a ValueError
-    except (OSError, ValueError, NotImplementedError) as error:
-        why = f"near row {row}: {one_line(str(error))}"
-        raise Damaged(
-            f"{path} is damaged or not a Parquet file, {why}; get or make it again", UNMEASURED
-        ) from error
-
-
-def json_rows(path: Any, opened: IO[bytes], column: str) -> Rows:
-    with unpacked(path, opened) as file:
-        for number, line in enumerate(file, 1):
-            place = f"line {number}"
-            if line.strip():
-                try:
-                    row = json.loads(line.decode("utf-8-sig"))
-                except (ValueError, RecursionError) as error:
-                    raise bad_row(path, place, f"not JSON ({error})") from error
-                if not isinstance(row, dict):
-                    raise bad_row(path, place, f"not an object with a column {column!r}")
-                check_name(f"{path}, {place},", column, list(row))
-                yield place, row[column]
-
-
-def csv_rows(path: Any, opened: IO[bytes], column: str) -> Rows:
-    csv.field_size_limit(1 << 30)
-    with unpacked(path, opened) as file:
-        lines = (line.decode("utf-8-sig") for line in file)
-        rows = csv.DictReader(lines, delimiter="\t" if ".tsv" in path.name.lower() else ",")
-        try:
-            check_name(path, column, list(rows.fieldnames or []))
-            for row in rows:
-                yield f"line {rows.line_num}", row[column]
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise bad_row(path, f"line {rows.line_num + 1}", str(error)) from error
-
-
-ROWS: dict[str, Callable[[Any, IO[bytes], str], Rows]] = {
-    ".parquet": parquet_rows,
-    ".jsonl": json_rows,
-    ".ndjson": json_rows,
-    ".csv": csv_rows,
-    ".tsv": csv_rows,
-}
-
-
-def bad_row(path: Any, place: str, why: str) -> Refusal:
-    return Refusal(
-        f"{path}, {place}: {why}; fix or remove that row, or set data.column=NAME", UNMEASURED
-    )
-
-
-def check_name(path: Any, column: str, names: Sequence[str]) -> None:
-    """Raises Refusal if a column is missing."""
-    if column not in names:
-        there = f"{path} has no column {column!r}, there are: {', '.join(names) or 'none'}"
-        raise Refusal(f"{there}; set data.column=NAME", UNMEASURED)

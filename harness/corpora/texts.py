@@ -23,25 +23,32 @@ from harness.common.units import bytes_text
 from harness.corpora import prepare
 from harness.corpora.cards import card_of
 from harness.corpora.files import CorpusFile, check_readable
-from harness.corpora.local import documents_in, members_of, name_of, separator_of
+from harness.corpora.local import members_of, name_of, reading_of, separator_of
+from harness.corpora.rows import Form, RowReading, documents_in, form_of
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 SLICE = ("bytes", "skip", "documents")
 
 
 def text(
-    source: Source, settings: Sequence[str] = (), special_tokens: Sequence[str] | None = None
+    source: Source,
+    settings: Sequence[str] = (),
+    special_tokens: Sequence[str] | None = None,
+    errors: str = "strict",
 ) -> CorpusFile:
     """The one plain file of a data set or of a path, as `python -m harness` reads it.
 
     `settings` are data.NAME=VALUE. Several documents are joined by the first of the special tokens,
     by default those of the card. Raises Refusal for a table of words, and as `prepare` does.
     """
-    return text_of(card_named(source, settings), special_tokens)
+    return text_of(card_named(source, settings), special_tokens, errors)
 
 
-def text_of(card: Mapping[str, Any], special_tokens: Sequence[str] | None = None) -> CorpusFile:
-    file = prepare(card, card["special_tokens"] if special_tokens is None else special_tokens)
+def text_of(
+    card: Mapping[str, Any], special_tokens: Sequence[str] | None = None, errors: str = "strict"
+) -> CorpusFile:
+    tokens = card["special_tokens"] if special_tokens is None else special_tokens
+    file = prepare(card, tokens, errors)
     if file.table:
         raise Refusal(f"{file.name} is a table of words, not a text; pass a text")
     return file
@@ -70,7 +77,9 @@ def change(card: dict[str, Any], setting: str) -> None:
         part = part.get(step) if isinstance(part, Mapping) else None
 
     if not equals or group != "data" or not isinstance(part, dict) or last not in part:
-        names = [f"data.{name}" for name in ("path", "column", *SLICE, "special_tokens")]
+        names = [
+            f"data.{name}" for name in ("path", "column", "skip_nulls", *SLICE, "special_tokens")
+        ]
         raise Refusal(
             f"--set {setting!r} is not a setting of a text; {unknown('setting', key, names)}"
         )
@@ -88,17 +97,19 @@ class Documents:
     what was read, of compressed files in their own bytes.
     """
 
-    def __init__(self, name: str, size: int, members: Sequence[Any], column: str | None) -> None:
-        self.name, self.size, self.members, self.column = name, size, members, column
+    def __init__(
+        self, name: str, size: int, members: Sequence[tuple[Any, Form]], reading: RowReading
+    ) -> None:
+        self.name, self.size, self.members, self.reading = name, size, members, reading
         self.done = 0
         self.show: Advance = lambda _: None
         self.started = time.monotonic()
 
     def __iter__(self) -> Iterator[Iterator[bytes]]:
-        for member in self.members:
+        for member, form in self.members:
             before = self.done
             with opened(member) as file:
-                for document in documents_in(member, file, self.column):
+                for document in documents_in(member, file, self.reading, form):
                     yield self.counted(document, file, before)
 
     def counted(self, document: Iterator[bytes], file: IO[bytes], before: int) -> Iterator[bytes]:
@@ -121,7 +132,11 @@ class Documents:
 
 def blocks(file: CorpusFile) -> Iterator[bytes]:
     """A plain text in blocks. Raises Refusal if it cannot be read."""
-    return chain.from_iterable(Documents(file.name, file.bytes, [file.path], None))
+    return chain.from_iterable(plain(file))
+
+
+def plain(file: CorpusFile) -> Documents:
+    return Documents(file.name, file.bytes, [(file.path, Form())], RowReading())
 
 
 @contextlib.contextmanager
@@ -141,22 +156,24 @@ def documents(
         if show is not None:
             found.show = show
         yield found
+    found.reading.report()
 
 
 def found_documents(card: Mapping[str, Any]) -> Documents:
-    path, column = card["path"], card["column"]
+    path, reading = card["path"], reading_of(card)
     if path is None or any(card[key] is not None for key in SLICE):
-        file = text_of(card)
-        return Documents(file.name, file.bytes, [file.path], None)
+        return plain(text_of(card))
     if path == "-":
-        return Documents("stdin", 0, [path], None)
+        return Documents("stdin", 0, [(path, Form())], reading)
 
     members = members_of(path)
     for member in members:
         check_readable(member)
-    separator_of(path, members, column, ["any"])  # refuses a column of plain text
+    forms = list(map(form_of, members))
+    separator_of(path, forms, reading, ["any"])  # refuses a column of plain text
     size = sum(member.stat().st_size for member in members)
-    return Documents(name_of(path, members), size, members, column)
+    pairs = list(zip(members, forms, strict=True))
+    return Documents(name_of(path, members), size, pairs, reading)
 
 
 @contextlib.contextmanager

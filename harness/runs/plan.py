@@ -284,7 +284,7 @@ def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus) 
     """
     if config["counting"].get("engine") is not None:
         return counted_by_an_engine(config, corpus)
-    file = corpora.prepare(config["data"], corpus.special_tokens)
+    file = corpora.prepare(config["data"], corpus.special_tokens, corpus.errors)
     if file.table:
         refuse_ignored(file.name, config, keys)
     return file

@@ -16,7 +16,7 @@ from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned, plain
 from harness.tokenizers.encoding import Encoder, encoder_of
 from harness.tokenizers.learned import Learned, check_ids, pattern_name
-from harness.tokenizers.plain import as_bytes, lone_surrogate
+from harness.tokenizers.plain import as_bytes, lone_surrogate, refuse_frame
 from harness.tokenizers.writing import check_output, write_ids
 from variants.contract import GPT2_PATTERN, Merge
 
@@ -133,6 +133,7 @@ class Tokenizer:
         import numpy as np
 
         at_least("threads", threads)
+        refuse_frame(texts, "texts")
         encoder = self.encoder(special_tokens)
         ids, ends = encoder.together(list(map(as_bytes, texts)), threads)
         array = np.frombuffer(ids, encoder.type_code)
@@ -148,6 +149,7 @@ class Tokenizer:
         `bytes` by a window of a million bytes. Raises Refusal, when it gets there, for a part with
         lone surrogates.
         """
+        refuse_frame(texts, "texts")
         encoder = self.encoder(special_tokens)
         return chain.from_iterable(encoder.batches(map(as_bytes, texts)))
 

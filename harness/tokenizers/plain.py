@@ -168,6 +168,15 @@ def as_bytes(text: Any) -> bytes:
         raise lone_surrogate(error) from error
 
 
+def refuse_frame(items: Any, place: str) -> None:
+    """Raise TypeError for a data frame: the names of its columns, or the columns, would be
+    taken for texts.
+    """
+    if hasattr(items, "columns"):
+        what = f"{place} is a {type(items).__name__}, not texts"
+        raise TypeError(f"{what}; pass one of its columns, such as frame['text']")
+
+
 def lone_surrogate(error: UnicodeEncodeError) -> Refusal:
     return Refusal(f"character {error.start} of the text is a lone surrogate, not UTF-8; remove it")
 

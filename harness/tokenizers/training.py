@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
+from operator import index
 from typing import Any
 
 from harness.common import registry
@@ -26,6 +27,7 @@ from harness.tokenizers.learned import (
     trained,
 )
 from harness.tokenizers.model import Tokenizer
+from harness.tokenizers.plain import refuse_frame
 from harness.tokenizers.pre_tokenizer import pattern_and_prefix
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
 
@@ -68,6 +70,7 @@ def train(
     texts = special_texts(special_tokens)
     corpus = Corpus("documents", texts, pattern_named(pattern), errors)
     num_merges = merges_for(vocab_size, corpus)
+    vocab_size = index(vocab_size)  # NumPy's, too
     at_least("min_count", min_count)
     at_least("threads", threads)
     one_of("errors", errors, ["strict", "replace"])
@@ -84,7 +87,7 @@ def merges_for(vocab_size: int, corpus: Corpus) -> int:
     """The number of merges. Raises Refusal for a size, a pattern or special tokens that no
     tokenizer can have.
     """
-    if not isinstance(vocab_size, int):
+    if not hasattr(vocab_size, "__index__"):
         raise TypeError(
             f"vocab_size is {type(vocab_size).__name__}, not int; pass a number such as 32_000"
         )
@@ -96,7 +99,7 @@ def merges_for(vocab_size: int, corpus: Corpus) -> int:
         raise Refusal(
             f"vocab_size={vocab_size} has no room for 256 bytes and {special}; set {least} or more"
         )
-    return vocab_size - least
+    return index(vocab_size) - least
 
 
 def learn(
@@ -177,6 +180,7 @@ def count_documents(
 ) -> WordCounts:
     """The words of an iterable of documents or batches, each changed before it is counted."""
     counter: Callable[..., WordCounts] = registry.resolve(DOCUMENT_COUNTER)
+    refuse_frame(source, "source")
     documents = documents_of(source, corpus)
     if change is not None:
         documents = (list(map(change, batch)) for batch in documents)
@@ -208,7 +212,8 @@ def counted_file(
     progress: bool,
     settings: Sequence[str] = (),
 ) -> Counted:
-    file = text(paths if len(paths) > 1 else paths[0], settings, corpus.special_tokens)
+    source = paths if len(paths) > 1 else paths[0]
+    file = text(source, settings, corpus.special_tokens, corpus.errors)
     reading = Corpus(str(file.path), corpus.special_tokens, corpus.pattern, corpus.errors)
     counter = registry.default_counter()
     with showing(f"counting {file.name}", file.bytes, "bytes", progress) as meter:
@@ -257,6 +262,7 @@ def encoded(items: Iterable[Any], kind: str, first: int, corpus: Corpus) -> list
         if isinstance(item, str | bytes | Mapping | os.PathLike) or not isinstance(item, Iterable):
             documents.append(encoded_document(item, place, corpus))
         else:
+            refuse_frame(item, place)
             documents += encoded(item, f"{place}, element", 1, corpus)
     return documents
 

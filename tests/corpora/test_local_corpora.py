@@ -12,6 +12,8 @@ import json
 import lzma
 import os
 import sys
+import tarfile
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -25,8 +27,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from harness.corpora import local
+from harness.corpora import cards, local, prepare
 from harness.corpora.local import assemble
+from harness.corpora.rows import RowReading
+from harness.corpora.texts import documents
 from variants.contract import Corpus, InvalidText, Meter
 from variants.counting.pretokenize import serial
 
@@ -156,7 +160,7 @@ def test_words_of_a_corpus_are_those_of_its_documents(tmp_path: Path, documents:
     meter, of_files, of_rows = Meter(), Meter(), Meter()
     for member in members:
         words.update(dict(serial(Corpus(str(member)), meter)))
-    files, _ = assemble(members, END, None, "files")
+    files, _ = assemble(members, END, RowReading(), "files")
     assert dict(serial(Corpus(str(files)), of_files)) == words
     assert dict(serial(Corpus(str(prepared(rows).path)), of_rows)) == words
     assert (
@@ -259,6 +263,115 @@ def test_csv_and_tsv_rows_are_a_document_each(tmp_path: Path) -> None:
     assert text_of(path).startswith(f"tone 二{END}t{END}ttwo\n{END}")
     path.with_suffix(".tsv.gz").write_bytes(gzip.compress(b"id\tbody\n1\tlow, lower\n"))
     assert text_of(path.with_suffix(".tsv.gz"), column="body") == f"low, lower{END}"
+
+
+LINES = "\n".join(json.dumps({"text": row}) for row in ROWS)
+ARRAY = json.dumps([{"text": row} for row in ROWS], indent=1)
+WITH_TITLES = "id;title\n" + "".join(f'{number};"{row}"\n' for number, row in enumerate(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("c4.json", LINES),
+        ("c4", LINES),
+        ("c4.json", ARRAY),
+        ("c4", ARRAY),
+        ("c4.json", json.dumps(ROWS)),
+        ("c4.json", f"\ufeff{LINES}"),
+        ("c4.json", json.dumps({"text": ROWS[0] + "x" * 9_000}) + "\n" + LINES),
+    ],
+)
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst", "gz under another name"])
+def test_json_is_read_as_rows_under_any_name(
+    tmp_path: Path, name: str, content: str, packed: str
+) -> None:
+    bytes_of_file = PACK.get(packed, gzip.compress if packed else bytes)(content.encode())
+    path = tmp_path / (name + (packed if packed in PACK else ""))
+    path.write_bytes(bytes_of_file)
+    first = ROWS[0] + "x" * 9_000 + END if "xxx" in content else ""
+    assert text_of(path) == first + JOINED
+
+    with documents(path) as found:
+        streamed = [b"".join(document).decode() for document in found]
+    assert streamed == [first.removesuffix(END)] * bool(first) + ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("package.json", '{\n "name": "low"\n}\n'),
+        ("notes", "{low} [lower]\n"),
+        ("numbers.json", "[1, 2]"),
+        ("c4.txt", LINES),
+    ],
+)
+def test_other_text_stays_one_document(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    assert text_of(tmp_path / name) == content
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_compressed_text_is_unpacked_under_any_name(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "book.txt").write_bytes(PACK[suffix](LONG))
+    assert text_of(tmp_path / "book.txt") == LONG.decode()
+
+
+def archives() -> dict[str, bytes]:
+    packed, tape = io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a.txt", "low")
+    with tarfile.open(fileobj=tape, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("a.txt"))
+    lz4 = bytes(pyarrow.compress(b"low", "lz4", asbytes=True))
+    return {"zip": packed.getvalue(), "tar": tape.getvalue(), "lz4": lz4}
+
+
+@pytest.mark.parametrize("kind", archives())
+@pytest.mark.parametrize("name", ["book.txt", "book", "book.gz"])
+def test_an_archive_is_refused_by_name(tmp_path: Path, kind: str, name: str) -> None:
+    content = archives()[kind]
+    (tmp_path / name).write_bytes(gzip.compress(content) if name == "book.gz" else content)
+    assert f"{name} is a {kind} archive; unpack it first" in refusal(tmp_path / name)
+
+
+def test_nested_binary_and_semicolon_columns_are_read(tmp_path: Path) -> None:
+    lines = "\n".join(json.dumps({"meta": {"text": row}}) for row in ROWS)
+    (tmp_path / "a.jsonl").write_text(lines)
+    assert text_of(tmp_path / "a.jsonl", column="meta.text") == JOINED
+    assert "has no column 'meta.body'" in refusal(tmp_path / "a.jsonl", column="meta.body")
+
+    binary = pyarrow.array([row.encode() for row in ROWS])
+    nested = pyarrow.table({"meta": [{"text": row, "id": 1} for row in ROWS], "body": binary})
+    parquet.write_table(nested, tmp_path / "a.parquet")
+    assert text_of(tmp_path / "a.parquet", column="meta.text") == JOINED
+    assert text_of(tmp_path / "a.parquet", column="body") == JOINED
+
+    (tmp_path / "a.csv").write_text(WITH_TITLES)
+    assert text_of(tmp_path / "a.csv", column="title") == JOINED
+
+
+def test_null_rows_are_left_out_and_counted_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"text": "low"}\n{"text": null}\n{"meta": 1, "text": null}\n{"text": "er"}\n')
+    assert "line 2: column 'text' holds null" in refusal(path)
+    assert "or leave such rows out: set data.skip_nulls=true" in refusal(path)
+
+    for _ in range(2):  # made, then from the cache
+        assert text_of(path, skip_nulls=True) == f"low{END}er{END}"
+        assert "left out 2 rows without a text" in capsys.readouterr().err
+    with documents(path, ["data.skip_nulls=true"]) as found:
+        assert len([b"".join(document) for document in found]) == 2
+    assert "left out 2 rows without a text" in capsys.readouterr().err
+
+
+def test_lone_surrogates_are_replaced_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"text":"ok"}\n{"text":"a\\ud83db"}\n')
+    card = {**cards.card_of("file"), "path": str(path)}
+    assert prepare(card, [END], "replace").path.read_text() == f"ok{END}a\ufffdb{END}"
 
 
 def bad_parquet() -> Any:

@@ -9,8 +9,10 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
+import pandas
 import pytest
 import regex
 from hypothesis import HealthCheck, given, settings
@@ -99,6 +101,9 @@ def test_every_source_gives_the_merges_of_the_definition(tmp_path: Path, source:
     assert tokenizer.tiktoken().encode(TEXT, allowed_special="all") == tokenizer.encode(TEXT)
 
 
+FRAME: Any = pandas.DataFrame({"text": ["low low"], "id": [1]})
+
+
 def failing() -> Iterator[str]:
     yield from ("a", "b")
     raise RuntimeError("gone")
@@ -140,6 +145,8 @@ def failing() -> Iterator[str]:
         (5, {}, TypeError, "source is int; pass paths, documents, or a mapping of counts"),
         ({"a": 1.5}, {}, TypeError, "the mapping has str 'a': float, not a word"),
         ({"a": -1}, {}, Refusal, "has the negative count -1"),
+        (FRAME, {}, TypeError, r"source is a DataFrame, not texts; .* such as frame\['text'\]"),
+        ([FRAME], {}, TypeError, "item 1 is a DataFrame, not texts"),
         (["a"], {"vocab_size": 256}, Refusal, "has no room for 256 bytes and 1 special token"),
         (["a"], {"vocab_size": "32k"}, TypeError, "vocab_size is str, not int"),
         (["a"], {"tie_break": "greatest"}, Refusal, "did you mean greatest_bytes"),
@@ -152,6 +159,14 @@ def test_a_bad_source_is_refused_with_its_place(
 ) -> None:
     with pytest.raises(error, match=answer):
         train(source() if callable(source) else source, **{"vocab_size": 300, **options})
+
+
+def test_texts_of_a_data_frame_are_asked_for() -> None:
+    tokenizer = train(FRAME["text"], cast(int, np.int64(259)))
+    assert tokenizer.merges == train(["low low"], 259).merges
+    for encode in (tokenizer.encode_batch, tokenizer.encode_iterable):
+        with pytest.raises(TypeError, match="texts is a DataFrame"):
+            encode(FRAME)
 
 
 def test_invalid_bytes_are_replaced_in_each_document() -> None:
