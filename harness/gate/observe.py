@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from harness.common import registry
 from harness.common.comparison import Sample as Times
 from harness.common.comparison import sample_of
@@ -115,7 +117,7 @@ class Result:
 
     @property
     def status(self) -> str:
-        return str(self.answer["status"])
+        return self.answer.status
 
     @property
     def digest(self) -> str | None:
@@ -203,7 +205,7 @@ class Sampler:
                 variables=variables,
                 **options,
             )
-            reason = without_paths(answer["reason"], task.cell.reading)
+            reason = without_paths(answer.reason, task.cell.reading)
             return Result(answer, read_merges(output, answer), reason or "no reason was given")
 
     def run_well(self, arm: Arm, task: Task, **options: Any) -> Result:
@@ -280,7 +282,7 @@ def observe_results(
                 )
             )
         if "work" in tiers and result.digest is not None:
-            tallies = dict(sorted(result.answer["tallies"].items()))
+            tallies = dict(sorted((result.answer.tallies or {}).items()))
             expected = snapshot.counters.get(name, {}).get(task.name) if snapshot else None
             add(store.Tallies(name, task.name, tallies, expected, snapshot is not None))
 
@@ -312,11 +314,16 @@ def count_instructions(sampler: Sampler, task: Task, comparison: Comparison) -> 
                 of_base, of_head = threads.map(run, (comparison.base, comparison.head))
         except NotMeasured as error:
             return store.Instructions(name, *error.args)
-        base.append(int(of_base.answer["instructions"]["count"]))
-        head.append(int(of_head.answer["instructions"]["count"]))
+        base.append(instructions_of(of_base))
+        head.append(instructions_of(of_head))
         if relative_increase(base, head) <= rule.most:
             break
     return store.Instructions(name, PASS, None, base, head)
+
+
+def instructions_of(result: Result) -> int:
+    assert result.answer.instructions is not None, "a run under callgrind that is ok has a count"
+    return int(result.answer.instructions["count"])
 
 
 def observe_times(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
@@ -434,11 +441,10 @@ def figures_of(result: Result, threads: int) -> dict[str, Any]:
     if result.status != "ok" or times is None:
         return {"reason": result.reason}
     figures = {name: getattr(times, name) for name in CLOCKS}
-    peak = result.answer.get("peak_rss_bytes")
-    return {**figures, "peak_bytes": peak, "merges_sha256": result.digest}
+    return {**figures, "peak_bytes": result.answer.peak_rss_bytes, "merges_sha256": result.digest}
 
 
 def times_of(result: Result, threads: int) -> Times | None:
     """Return what the clocks show of a result; None if it has no total."""
-    answer = result.answer
-    return sample_of({**answer, "threads": threads, "seconds": {"total": answer.get("total")}})
+    answer = msgspec.structs.asdict(result.answer)
+    return sample_of({**answer, "threads": threads, "seconds": {"total": result.answer.total}})

@@ -83,7 +83,8 @@ def measure_instructions(
     valgrind = shutil.which("valgrind")
     if valgrind is None or job["threads"] > 1:
         output.mkdir(parents=True)
-        return {"status": "skipped", "reason": NOT_INSTALLED if valgrind is None else ONE_THREAD}
+        return Answer("skipped", NOT_INSTALLED if valgrind is None else ONE_THREAD)
+
     answer = measure(
         {**job, "counts_instructions": True},
         output,
@@ -98,20 +99,22 @@ def measure_instructions(
         **options,
     )
     for name in NOT_UNDER_VALGRIND:
-        answer.pop(name, None)
-    answer.update(seconds={}, memory_is_sampled=False)
-    if answer["status"] == "ok":
+        setattr(answer, name, None)
+    answer.seconds = {}
+    answer.memory_is_sampled = False
+
+    if answer.status == "ok":
         try:
             version = subprocess.run(
                 [valgrind, "--version"], capture_output=True, text=True, check=False
             ).stdout
             path = f"{platform.machine()}, {' '.join(platform.libc_ver())}"
             tool = f"callgrind of {version.strip() or 'an unknown valgrind'}"
-            answer["instructions"] = {"count": count_of_call(output), "path": path, "tool": tool}
+            answer.instructions = {"count": count_of_call(output), "path": path, "tool": tool}
         except ValueError as error:
-            answer.update(status="error", reason=str(error))
-    elif answer["status"] == "out_of_memory":
-        answer["reason"] += ", callgrind's own memory included"
+            answer.fail("error", str(error))
+    elif answer.status == "out_of_memory":
+        answer.reason = f"{answer.reason}, callgrind's own memory included"
     return answer
 
 

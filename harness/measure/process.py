@@ -97,10 +97,11 @@ def measure(
     """
     concurrent = is_concurrent()
     answer = measure_once(job, output, limits, on_progress, **options)
-    if answer["status"] == "rejected":
+    if answer.status == "rejected":
         shutil.rmtree(output)
         answer = measure_once(job, output, limits, on_progress, **options)
-    return {**answer, "concurrent": concurrent or is_concurrent()}
+    answer.concurrent = concurrent or is_concurrent()
+    return answer
 
 
 def measure_once(
@@ -116,8 +117,7 @@ def measure_once(
     """Run one job in a fresh process, which puts its results (merges, words) into the new folder
     `output`.
 
-    Every answer has `status` and `reason`; one that was measured also has seconds, tallies and
-    memory. The process runs `under` another program if one is given, with `variables` added to its
+    The process runs `under` another program if one is given, with `variables` added to its
     environment. It imports from `places` and what is installed, and from nowhere else, if they are
     given; else also from here.
     """
@@ -149,12 +149,12 @@ def measure_once(
         }
         with GuardedProcess(command, environment, stderr) as process:
             if process.leader is None:
-                return {"status": "error", "reason": f"cannot start {interpreter}"}
+                return Answer("error", f"cannot start {interpreter}")
             supervision = Supervision(process, whole_job, limits, sandbox.job)
             supervision.attend(on_progress)
         answer = supervision.answer()
         hand_over(answer, sandbox.job, output)
-        answer["stderr_tail"] = process.tail()
+        answer.stderr_tail = process.tail()
     supervision.check(answer, timed=not under)
     return answer
 
@@ -233,7 +233,7 @@ class Supervision:
         extending = work.get("extending")
         inherited = 0 if extending is None else Path(extending["merges"]).stat().st_size
         self.account = ProcessAccount(process, inherited)
-        self.over: Answer = {}
+        self.over: tuple[str, str] | None = None
         self.digest: bytes | None = None
         self.rest = b""
 
@@ -251,13 +251,10 @@ class Supervision:
                 looked_at = now
                 if self.process.look(memory):
                     reason = f"its processes held more than limits.memory={memory} ({bytes_text(memory or 0)})"
-                    self.over = {
-                        "status": "out_of_memory",
-                        "reason": f"{reason}; raise limits.memory",
-                    }
+                    self.over = "out_of_memory", f"{reason}; raise limits.memory"
                     return
             if stop_at is None and wall is not None and now - started > wall:
-                self.over = {"status": "timeout", "reason": f"over limits.wall={wall:g} s"}
+                self.over = "timeout", f"over limits.wall={wall:g} s"
                 stop_at = now + SECONDS_TO_STOP
                 if self.account.received is None:  # it has no figures yet, and does not look
                     return
@@ -301,61 +298,46 @@ class Supervision:
         try:
             answer = read_answer(self.folder, (self.work.get("num_merges") or 0) + MERGES_TOO_MANY)
         except BrokenAnswer as broken:
-            answer = {"status": "error", "reason": f"its answer is invalid: {broken}"}
+            answer = Answer("error", f"its answer is invalid: {broken}")
         if answer is None:
             exit_code = (
                 -signal.SIGKILL if self.process.exit_code is None else self.process.exit_code
             )
             answer = without_answer(exit_code)
-        digest = answer.pop("sha256", None)
-        # it finished just then
-        if self.over and not (self.over["status"] == "timeout" and answer["status"] == "ok"):
-            return {**answer, **self.over}
-        if answer["status"] == "stopped":
-            return {
-                **answer,
-                "status": "error",
-                "reason": "it stopped early, though no limit was reached",
-            }
-        if answer["status"] == "ok" and self.process.is_guard_gone:
-            return {
-                **answer,
-                "status": "rejected",
-                "reason": "its guard ended before it, so its time is not known",
-            }
-        if (
-            answer["status"] == "ok"
-            and digest is not None
-            and self.digest not in (None, digest.encode())
-        ):
-            what = "merges" if "merges_done" in answer else "words"
-            reason = f"its {what} are not those that it had when its call returned"
-            return {**answer, "status": "rejected", "reason": reason}
+
+        status = answer.status
+        if self.over is not None and (status, self.over[0]) != ("ok", "timeout"):
+            answer.fail(*self.over)  # else it finished just then
+        elif status == "stopped":
+            answer.fail("error", "it stopped early, though no limit was reached")
+        elif status == "ok" and self.process.is_guard_gone:
+            answer.fail("rejected", "its guard ended before it, so its time is not known")
+        elif status == "ok" and answer.sha256 and self.digest is not None:
+            what = "words" if answer.merges_done is None else "merges"
+            if answer.sha256.encode() != self.digest:
+                answer.fail(
+                    "rejected", f"its {what} are not those that it had when its call returned"
+                )
         return answer
 
     def check(self, answer: Answer, timed: bool) -> None:
         """Add what the harness knows, and reject an answer that this contradicts; without a clock
         if not `timed`.
         """
-        seen = self.account.record()
-        contradicted = self.account.check(answer, seen["witness"]) if "total" in answer else None
-        if timed and contradicted is not None and answer["status"] in ("ok", "timeout"):
-            answer.update(status="rejected", reason=contradicted)
-        answer.update(
-            **seen,
-            peak_rss_bytes=self.process.peak_bytes or None,
-            memory_is_sampled=self.process.is_sampled or self.account.ended is None,
-            limits={
-                "wall_seconds": self.limits.wall_seconds,
-                "memory_bytes": self.limits.memory_bytes,
-            },
-        )
+        self.account.add_to(answer)
+        contradicted = None if answer.total is None else self.account.check(answer)
+        if timed and contradicted is not None and answer.status in ("ok", "timeout"):
+            answer.fail("rejected", contradicted)
+
+        answer.peak_rss_bytes = self.process.peak_bytes or None
+        answer.memory_is_sampled = self.process.is_sampled or self.account.ended is None
+        answer.limits = self.limits._asdict()
 
 
 def hand_over(answer: Answer, folder: Path, output: Path) -> None:
     """Move the results that an answer reports out of the process's folder."""
-    names = ["merges"] if "merges_done" in answer else []
-    if "words" in answer:
+    names = [] if answer.merges_done is None else ["merges"]
+    if answer.words is not None:
         (output / "words").mkdir()
         names = [f"words/{name}" for name in (exchange.MANIFEST, *dict(exchange.COLUMNS))]
     for name in names:

@@ -15,12 +15,13 @@ import json
 import signal
 import stat
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from harness.common.comparison import OF_ONE_THREAD
 from harness.measure.machine import Totals, difference, interference
@@ -30,8 +31,6 @@ from variants.contract import TieBreak
 
 if TYPE_CHECKING:
     from harness.measure.guarded import Cpu, GuardedProcess, Turns
-
-Answer = dict[str, Any]
 
 LONGEST_ANSWER_BYTES = 64 << 20
 LONGEST_MERGES_BYTES = 1 << 30
@@ -58,6 +57,7 @@ SECONDS_TO_ANSWER, SECONDS_TO_FREE_A_BYTE, SECONDS_TO_WRITE_A_BYTE = 0.1, 1e-9, 
 counter's words.
 """
 SECONDS_TO_DESCRIBE_FEEDING = 0.5
+FAILURES = ("error", "skipped", "out_of_memory")
 
 Text = Annotated[str, Meta(max_length=10_000)]
 Count = Annotated[int, Meta(ge=0, le=GREATEST_NUMBER)]
@@ -68,15 +68,27 @@ FileState = Annotated[list[int], Meta(min_length=5, max_length=5)]
 
 
 class Failed(msgspec.Struct, forbid_unknown_fields=True):
-    """An answer without figures."""
+    """What a process reports if it has no figures."""
 
     status: Literal["error", "skipped", "out_of_memory"]
     reason: Annotated[str, Meta(min_length=1, max_length=10_000)]
-    offset: Count | UnsetType = UNSET
+    offset: Count | None = None
 
 
-class Measured(msgspec.Struct, forbid_unknown_fields=True):
-    """An answer with figures."""
+class Report(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a process may add to its figures."""
+
+    from_file: bool = False
+    tie_break: TieBreak | None = None
+    imported: Annotated[dict[str, FileState], Meta(max_length=100_000)] = {}
+    text: FileState | None = None
+    feeding: Annotated[dict[Text, Text | None], Few] | None = None
+    merges_done: Count | None = None
+    words_done: Count | None = None
+
+
+class Measured(Report):
+    """What a process reports of a call that it measured."""
 
     status: Literal["ok", "stopped", "rejected"]
     reason: Text | None
@@ -85,13 +97,42 @@ class Measured(msgspec.Struct, forbid_unknown_fields=True):
     tallies: Annotated[dict[Text, Count], Few]
     interpreter: Text
     takes_threads: bool | None
-    from_file: bool = False
-    tie_break: TieBreak | None = None
-    imported: Annotated[dict[str, FileState], Meta(max_length=100_000)] = {}
-    text: FileState | None = None
-    feeding: Annotated[dict[Text, Text | None], Few] | None = None
-    merges_done: Count | UnsetType = UNSET
-    words_done: Count | UnsetType = UNSET
+
+
+class Answer(Report):
+    """What came of a job: what its process reports, and what the harness saw and concluded.
+
+    Without figures `total` is None. `sha256` is the digest of the merges or words that were left.
+    """
+
+    status: str
+    reason: str | None = None
+    offset: int | None = None
+    seconds: dict[str, float] = {}
+    total: float | None = None
+    tallies: dict[str, int] | None = None
+    interpreter: str | None = None
+    takes_threads: bool | None = None
+    words: dict[str, Any] | None = None
+    sha256: str | None = None
+    cpu_seconds: float | None = None
+    system_seconds: float | None = None
+    cpu_wait_seconds: float | None = None
+    cpu_wait_unknown: str | None = None
+    witness: dict[str, float] | None = None
+    disturbance: Totals | None = None
+    peak_rss_bytes: int | None = None
+    memory_is_sampled: bool = False
+    limits: dict[str, float | None] | None = None
+    concurrent: bool = False
+    stderr_tail: str = ""
+    instructions: dict[str, Any] | None = None
+    extrapolated: dict[str, float] | None = None
+
+    def fail(self, status: str, reason: str) -> None:
+        """Give it another status; the figures stay."""
+        self.status = status
+        self.reason = reason
 
 
 class BrokenAnswer(Exception):
@@ -102,32 +143,31 @@ def read_answer(folder: Path, most_merges: int) -> Answer | None:
     """Return the answer in a folder, None if there is none; it may report at most `most_merges`
     merges.
 
-    An answer about words gets their manifest as `words`; one about merges or words gets `sha256`,
-    the digest of what is there. Raises BrokenAnswer if the answer, or what it reports, is not
-    whole.
+    An answer about words gets their manifest as `words`. Raises BrokenAnswer if the answer, or what
+    it reports, is not whole.
     """
     try:
-        answer = json.loads(plain_file(folder / ANSWER, LONGEST_ANSWER_BYTES).read_bytes())
-        has_figures = isinstance(answer, dict) and answer.get("status") in (
-            "ok",
-            "stopped",
-            "rejected",
-        )
-        msgspec.convert(answer, Measured if has_figures else Failed)
-        if "merges_done" in answer:
+        report = json.loads(plain_file(folder / ANSWER, LONGEST_ANSWER_BYTES).read_bytes())
+        failed = isinstance(report, dict) and report.get("status") in FAILURES
+        checked = msgspec.convert(report, Failed if failed else Measured)
+        answer = Answer(**msgspec.structs.asdict(checked))
+
+        if answer.merges_done is not None:
             content = plain_file(folder / "merges", LONGEST_MERGES_BYTES).read_bytes()
-            if (merges := len(unpacked(content, most_merges))) != answer["merges_done"]:
-                raise ValueError(f"{merges} merges, not {answer['merges_done']}")
-            answer["sha256"] = hashlib.sha256(content).hexdigest()
-        if "words_done" in answer:
-            answer["words"] = finish_words(folder / "words", answer["words_done"])
-            answer["sha256"] = answer["words"]["seal"]
+            merges = len(unpacked(content, most_merges))
+            if merges != answer.merges_done:
+                raise ValueError(f"{merges} merges, not {answer.merges_done}")
+            answer.sha256 = hashlib.sha256(content).hexdigest()
+
+        if answer.words_done is not None:
+            answer.words = finish_words(folder / "words", answer.words_done)
+            answer.sha256 = answer.words["seal"]
     # msgspec's: ValueErrors
     except (OSError, ValueError, TypeError, RecursionError, exchange.BrokenWords) as error:
         if isinstance(error, FileNotFoundError) and Path(error.filename).name == ANSWER:
             return None
         raise BrokenAnswer((isinstance(error, OSError) and error.strerror) or str(error)) from error
-    return answer  # type: ignore[no-any-return]
+    return answer
 
 
 def plain_file(path: Path, most: int) -> Path:
@@ -165,19 +205,15 @@ def finish_words(folder: Path, number: int) -> dict[str, Any]:
 def without_answer(exit_code: int) -> Answer:
     """Return what the end of a process without an answer means."""
     if exit_code >= 0:
-        return {
-            "status": "error",
-            "reason": f"its process ended without an answer, exit status {exit_code}",
-        }
-    name = (
-        signal.Signals(-exit_code).name
-        if -exit_code in set(signal.Signals)
-        else f"signal {-exit_code}"
-    )
-    hint = "; if memory ran out, take less text (data.bytes=64MB) or set limits.memory" * (
-        name == "SIGKILL"
-    )
-    return {"status": "killed", "reason": f"its process was ended by {name}{hint}"}
+        return Answer("error", f"its process ended without an answer, exit status {exit_code}")
+
+    name = f"signal {-exit_code}"
+    if -exit_code in set(signal.Signals):
+        name = signal.Signals(-exit_code).name
+    reason = f"its process was ended by {name}"
+    if name == "SIGKILL":
+        reason += "; if memory ran out, take less text (data.bytes=64MB) or set limits.memory"
+    return Answer("killed", reason)
 
 
 class Moment(NamedTuple):
@@ -224,79 +260,78 @@ class ProcessAccount:
         accounts = process.cpu(), interference(), turns, process.faults_of_children()
         return Moment(*accounts, process.heard_at)
 
-    def record(self) -> dict[str, Any]:
-        """Return the keys `witness` and `disturbance` of an answer; both are None if the call was
-        not seen to end.
-        """
+    def add_to(self, answer: Answer) -> None:
+        """Set the answer's `witness` and `disturbance`, if the call was seen to end."""
         if self.begun is None or self.ended is None or self.received is None:
-            return {"witness": None, "disturbance": None}
-        witness = {
+            return
+        answer.witness = {
             "wall_seconds": self.ended.at - self.begun.at,
             "cpu_seconds": self.ended.cpu.total - self.begun.cpu.total,
             "system_seconds": self.ended.cpu.system - self.begun.cpu.system,
             "import_cpu_seconds": self.received.total,
         }
-        return {
-            "witness": witness,
-            "disturbance": difference(self.begun.interference, self.ended.interference),
-        }
+        answer.disturbance = difference(self.begun.interference, self.ended.interference)
 
-    def check(self, answer: Answer, seen: dict[str, Any] | None) -> str | None:
+    def check(self, answer: Answer) -> str | None:
         """Set an answer's times right; return what its `witness` contradicts, None if nothing.
 
         The time for which the process waited for a processor, or the harness to hear of the end,
         need not be in the total. A rest that nobody can explain is counted, so a trainer that turns
         its clock back gains nothing.
         """
-        if seen is None or self.begun is None or self.ended is None:
-            return (
-                None
-                if answer["status"] == "timeout"
-                else "its parent has not heard when its call began and ended"
-            )
-        answer.update(cpu_seconds=seen["cpu_seconds"], system_seconds=seen["system_seconds"])
+        seen = answer.witness
+        if seen is None or self.begun is None or self.ended is None or answer.total is None:
+            if answer.status == "timeout":
+                return None
+            return "its parent has not heard when its call began and ended"
+
+        answer.cpu_seconds = seen["cpu_seconds"]
+        answer.system_seconds = seen["system_seconds"]
         waited = self.ended.turns.waited - self.begun.turns.waited
         least = seen["wall_seconds"] - waited - self.late
-        reason = contradiction(answer, seen["wall_seconds"], least)
+        reason = contradiction(answer.total, answer.seconds, seen["wall_seconds"], least)
         before = self.begun.cpu.total - seen["import_cpu_seconds"]
         allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
         reason = reason or excess(
             before, "between receiving the job and starting the call", allowed
         )
         # one that was stopped goes on while its answer is written
-        if answer["status"] != "timeout":
+        if answer.status != "timeout":
             allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes
-            allowed += SECONDS_TO_WRITE_A_BYTE * (answer.get("words") or {}).get("bytes", 0)
-            allowed += SECONDS_TO_DESCRIBE_FEEDING * bool(answer.get("from_file"))
+            allowed += SECONDS_TO_WRITE_A_BYTE * (answer.words or {}).get("bytes", 0)
+            allowed += SECONDS_TO_DESCRIBE_FEEDING * answer.from_file
             reason = reason or excess(
                 self.process.used.total - self.ended.cpu.total, "after its call", allowed
             )
-        if answer["total"] < least - SECONDS_TO_WAKE:
-            answer["total"] = least
+        if answer.total < least - SECONDS_TO_WAKE:
+            answer.total = least
+
         ran = self.ended.turns.ran - self.begun.turns.ran
         alone = OF_ONE_THREAD * ran + SECONDS_OF_OTHERS + SHARE_OF_OTHERS * seen["wall_seconds"]
         if not ran:
-            answer["cpu_wait_unknown"] = "the system does not report waiting for a processor"
+            answer.cpu_wait_unknown = "the system does not report waiting for a processor"
         elif seen["cpu_seconds"] > alone or self.begun.child_faults != self.ended.child_faults:
-            answer["cpu_wait_unknown"] = "other threads or processes did part of the work"
+            answer.cpu_wait_unknown = "other threads or processes did part of the work"
         else:
             # It may also have waited before its clock was started, and so may the harness have.
-            net = max(answer["total"] - waited, least, ran)
-            answer["cpu_wait_seconds"] = max(0.0, answer["total"] - net)
+            net = max(answer.total - waited, least, ran)
+            answer.cpu_wait_seconds = max(0.0, answer.total - net)
         return reason
 
 
-def contradiction(answer: Answer, wall: float, least: float) -> str | None:
-    """Return what is impossible in an answer whose call its parent saw last `wall` seconds, and
+def contradiction(
+    total: float, seconds: Mapping[str, float], wall: float, least: float
+) -> str | None:
+    """Return what is impossible in the times of a call that its parent saw last `wall` seconds, and
     `least` at least.
 
-    >>> contradiction({"total": 1.0, "seconds": {"init": 0.9}}, 1.001, 1.0)
-    >>> contradiction({"total": 0.1, "seconds": {}}, 2.0, 1.9)
+    >>> contradiction(1.0, {"init": 0.9}, 1.001, 1.0)
+    >>> contradiction(0.1, {}, 2.0, 1.9)
     'its clock shows 0.100 s, its parent saw 2.000 s pass'
-    >>> contradiction({"total": 1.0, "seconds": {"init": 0.9, "max": 0.9}}, 1.0, 1.0)
+    >>> contradiction(1.0, {"init": 0.9, "max": 0.9}, 1.0, 1.0)
     'its phases claim 1.800 s of the 1.000 s there were'
     """
-    total, phases = answer["total"], sum(answer["seconds"].values())
+    phases = sum(seconds.values())
     if phases > total + CLOCK_TOLERANCE_SECONDS:
         return f"its phases claim {phases:.3f} s of the {total:.3f} s there were"
     if (

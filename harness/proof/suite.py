@@ -247,7 +247,7 @@ class Child:
             self.process.listen(left)
         if self.process.exit_code is None:
             raise ChildFailed("it cut the line to its judge")
-        raise ChildFailed(str(without_answer(self.process.exit_code)["reason"]))
+        raise ChildFailed(str(without_answer(self.process.exit_code).reason))
 
 
 @contextlib.contextmanager

@@ -181,7 +181,7 @@ def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: S
     for cell in cells:
         trained = train(cell, block, counted[cell.count.key], session)
         prove_merges(trained, session)
-        if block == Block(0) and cell.key in session.outputs and trained.answer["status"] == "ok":
+        if block == Block(0) and cell.key in session.outputs and trained.answer.status == "ok":
             overwrite = settings.overwrite or session.log.attempt > 1
             session.notes += save_tokenizer(trained, session.outputs[cell.key], overwrite)
         record = {**jobs.train_record(trained), "place": task.cells.index(cell)}
@@ -209,11 +209,9 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
         if (words := cell.reading.words()) is not None:
             session.take_words(cell.reading, cell.reading.folder, words)
             session.display.passed(cell.label)
-            return Counted({"status": "ok", "reason": None}, words)
+            return Counted(Answer("ok"), words)
         if cell.reading.file.table:
-            return Counted(
-                {"status": "error", "reason": "its cached words were damaged; run the same again"}
-            )
+            return Counted(Answer("error", "its cached words were damaged; run the same again"))
     started = now()
     counted = run_counter(cell.label, cell, session)
     session.add(jobs.count_record(cell, counted, block, started), cell.counter, task)
@@ -225,14 +223,17 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
     file, output = cell.reading.file, session.next_folder()
     with session.display.showing(label, file.bytes, "bytes") as on_progress:
         answer = measure(jobs.job("count", cell.counter, cell), output, cell.limits, on_progress)
-    session.imported.add(answer.pop("imported", {}))
-    if "offset" in answer:
-        answer["reason"] = file.located(answer["reason"], answer["offset"])
-    words = (
-        checked_words(cell, answer, output / "words", session) if answer["status"] == "ok" else None
-    )
+    session.imported.add(answer.imported)
+    if answer.offset is not None:
+        answer.reason = file.located(answer.reason or "", answer.offset)
+
+    counted = Counted(answer)
+    if answer.status == "ok":
+        words = checked_words(cell, answer, output / "words", session)
+        if words is not None:
+            counted = Counted(answer, words, (answer.tallies or {}).get("documents"))
     shutil.rmtree(output)
-    return Counted(answer, words)
+    return counted
 
 
 def checked_words(
@@ -240,7 +241,7 @@ def checked_words(
 ) -> Manifest | None:
     """The words, moved into the cache; None if they are wrong, and the answer says why."""
     file, manifest = cell.reading.file, exchange.read_words(folder)[1]
-    documents = answer["tallies"].get("documents")
+    documents = (answer.tallies or {}).get("documents")
     status, wrong = "error", read_otherwise(file, answer)
     if wrong is None:
         wrong = counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
@@ -258,9 +259,8 @@ def checked_words(
         )
         wrong += f"harness.conformance {cell.counter.target}"
     if wrong is not None:
-        answer.update(status=status, reason=wrong)
+        answer.fail(status, wrong)
         return None
-    answer["documents"] = documents
     cell.reading.keep(folder, manifest)
     session.take_words(cell.reading, folder, manifest)
     return manifest
@@ -268,7 +268,7 @@ def checked_words(
 
 def read_otherwise(file: CorpusFile, answer: Answer) -> str | None:
     """Return a sentence unless the process has read this very file, with the bytes of its digest."""
-    same_file = answer["text"] is not None and answer["text"] == exchange.file_state(file.path)
+    same_file = answer.text is not None and answer.text == exchange.file_state(file.path)
     if same_file and file.is_unchanged():
         return None
     return f"{file.name} was changed while it was read; run the same again"
@@ -311,7 +311,7 @@ def words_of(cell: TrainCell, settings: Settings) -> tuple[WordCounts, Manifest]
             session = Session(settings, RunLog(None, now()), folder)
             counted = count(cell.count, Block(0), Task(0, [cell]), session)
         if counted.words is None:
-            raise Refusal(f"{cell.count.label} failed: {counted.answer['reason']}", UNMEASURED)
+            raise Refusal(f"{cell.count.label} failed: {counted.answer.reason}", UNMEASURED)
     return exchange.read_words(cell.reading.folder)
 
 
@@ -321,22 +321,20 @@ def words_of(cell: TrainCell, settings: Settings) -> tuple[WordCounts, Manifest]
 def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> Trained:
     """Measure a trainer on the words of its counter; without words it has the counter's failure."""
     started, runs_under, merges = now(), interpreter(cell.interpreter), None
-    answer: Answer = {"status": runs_under.status, "reason": runs_under.reason}
+    answer = Answer(runs_under.status, runs_under.reason)
     if counted.words is None:
         # Wrong words are the counter's mismatch; its trainers have just not been measured.
-        status, reason = (
-            counted.answer["status"],
-            f"{cell.count.label} failed: {counted.answer['reason']}",
-        )
+        status = counted.answer.status
+        reason = f"{cell.count.label} failed: {counted.answer.reason}"
         if status == "timeout":
             reason += "; raise that, take a slice (data.bytes=64MB), or choose another counter"
-        answer = {"status": "error" if status == "mismatch" else status, "reason": reason}
+        answer = Answer("error" if status == "mismatch" else status, reason)
     elif session.words(cell.reading) is None:
-        answer = {"status": "error", "reason": f"its words were {SPOILED} before it ran"}
+        answer = Answer("error", f"its words were {SPOILED} before it ran")
     elif not runs_under.status:
         answer, merges = run_trainer(cell, counted, session)
 
-    if answer["status"] in STOPPED and block.warm_up:
+    if answer.status in STOPPED and block.warm_up:
         block = Block(0)  # it is not run again, so its record belongs to no warm-up
     digest = None if merges is None else merges_sha256(merges)
     return Trained(cell, block, started, answer, counted, merges, digest)
@@ -355,18 +353,18 @@ def run_trainer(
     job = jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
         answer = run_job(job, output, cell.count.limits, on_progress)
-    session.imported.add(answer.pop("imported", {}))
+    session.imported.add(answer.imported)
     merges = jobs.read_merges(output, answer)
     shutil.rmtree(output)
 
-    wrong = read_otherwise(file, answer) if answer.get("from_file") else None
+    wrong = read_otherwise(file, answer) if answer.from_file else None
     if session.words(cell.reading) is None:
         wrong = f"the words that it was given were {SPOILED} while it ran"
-    if wrong is not None and (answer["status"] == "ok" or answer["status"] in STOPPED):
-        answer.update(status="rejected", reason=wrong)
+    if wrong is not None and (answer.status == "ok" or answer.status in STOPPED):
+        answer.fail("rejected", wrong)
         merges = None
 
-    if session.timed and answer["status"] == "timeout":
+    if session.timed and answer.status == "timeout":
         estimate(cell, answer, job, counted, session)
     return answer, merges
 
@@ -393,10 +391,10 @@ def estimate(
             )
         merges = jobs.read_merges(output, part_answer)
         shutil.rmtree(output)
-        if part_answer["status"] == "ok" and not is_part_right(
+        if part_answer.status == "ok" and not is_part_right(
             cell, part, num_merges, merges or [], part_answer
         ):
-            part_answer["status"] = "mismatch"
+            part_answer.status = "mismatch"
         return part_answer
 
     source = Path(job["corpus"]["path"] if reads_text else job["words"])
@@ -404,10 +402,8 @@ def estimate(
     before = 0.0 if reads_text else jobs.net_total(counted.answer)
     bounds = None if total is None else total.beyond(jobs.net_total(answer) or wall, before)
     if bounds is not None:
-        merges_done = answer.get("merges_done", 0)
-        answer.update(
-            status="extrapolated", extrapolated={**bounds._asdict(), "merges_done": merges_done}
-        )
+        answer.status = "extrapolated"
+        answer.extrapolated = {**bounds._asdict(), "merges_done": answer.merges_done or 0}
 
 
 def is_part_right(
@@ -421,8 +417,7 @@ def is_part_right(
     else:
         count_words = registry.resolve(registry.default_counter().target)
         words = count_words(replace(cell.reading.corpus, path=str(part), partial=True))
-    ties = answer.get("tie_break") if cell.tie_break == OWN else cell.tie_break
-    tie_break = None if ties is None else TieBreak(ties)
+    tie_break = answer.tie_break if cell.tie_break == OWN else TieBreak(cell.tie_break)
     listed = MergeList(cell.label, merges, num_merges, tie_break, by_design=excuse(cell))
     return prove(words, listed, cell.min_count, **cell.extending()).kind not in (WRONG, UNPROVED)
 
@@ -437,8 +432,8 @@ def prove_merges(trained: Trained, session: Session) -> None:
     judged, nor those whose words have lost their seal.
     """
     cell, answer = trained.cell, trained.answer
-    whole = answer["status"] == "ok"
-    if trained.merges is None or not (whole or answer["status"] in STOPPED):
+    whole = answer.status == "ok"
+    if trained.merges is None or not (whole or answer.status in STOPPED):
         return
     # late: NumPy comes with it, and is slow to import
     from harness.proof.prove import MergeList, prove, tokens_left
@@ -464,7 +459,7 @@ def prove_merges(trained: Trained, session: Session) -> None:
                 f" ({judged.tie_break})" if judged.tie_break else ""
             )
             identity = replace(identity, of_own_words=of_own_words)
-        if identity.kind == WRONG and answer.get("from_file"):
+        if identity.kind == WRONG and answer.from_file:
             identity = replace(identity, reason=f"{identity.reason}; {OTHER_WORDS}")
         if session.settings.tokens and whole:
             tokens = tokens_left(word_counts, trained.merges)

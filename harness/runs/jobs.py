@@ -30,6 +30,16 @@ if TYPE_CHECKING:
     from harness.proof.prove import Identity
 
 CPU_SECONDS = ("cpu_seconds", "system_seconds")
+FROM_THE_ANSWER = (
+    "memory_is_sampled",
+    "concurrent",
+    "takes_threads",
+    "tallies",
+    "peak_rss_bytes",
+    "witness",
+    "disturbance",
+    "limits",
+)
 
 
 def job(kind: str, card: CounterCard, cell: CountCell) -> dict[str, Any]:
@@ -64,7 +74,9 @@ def read_merges(output: Path, answer: Answer) -> Sequence[Merge] | None:
     """The merges that a process left; None without an answer that names them, for they may be half
     written.
     """
-    return exchange.unpacked((output / "merges").read_bytes()) if "merges_done" in answer else None
+    if answer.merges_done is None:
+        return None
+    return exchange.unpacked((output / "merges").read_bytes())
 
 
 class Counted(NamedTuple):
@@ -72,6 +84,7 @@ class Counted(NamedTuple):
 
     answer: Answer
     words: Manifest | None = None
+    documents: int | None = None
 
 
 @dataclass
@@ -94,7 +107,9 @@ class Trained:
     @property
     def tie_break(self) -> str | None:
         """How ties were broken; None if a trainer's own way is not one of the contract's."""
-        return self.answer.get("tie_break") if self.cell.tie_break == OWN else self.cell.tie_break
+        if self.cell.tie_break != OWN:
+            return self.cell.tie_break
+        return None if self.answer.tie_break is None else self.answer.tie_break.value
 
 
 def train_record(trained: Trained) -> Record:
@@ -103,11 +118,9 @@ def train_record(trained: Trained) -> Record:
     """
     cell, answer, identity = trained.cell, trained.answer, trained.identity
     reads_text = reads_corpus(cell, answer)
-    counting: Answer = {} if reads_text else trained.counted.answer
-    phases = phases_of(answer if reads_text else counting, COUNTING_PHASES) | phases_of(
-        answer, TRAINING_PHASES
-    )
-    total = sum_of(answer.get("total"), counting.get("total")) if "total" in answer else None
+    answers = [answer] if reads_text else [answer, trained.counted.answer]
+    phases = phases_of(answers[-1], COUNTING_PHASES) | phases_of(answer, TRAINING_PHASES)
+    total = None if answer.total is None else sum_of(answers, "total")
     record = {
         **_record(cell.count, trained.counted, answer, trained.block, trained.started),
         "run_key": cell.key,
@@ -123,15 +136,15 @@ def train_record(trained: Trained) -> Record:
         **({} if cell.extension is None else cell.extension.record()),
         "tokens": trained.tokens,
         "merges": len(trained.merges)
-        if trained.merges is not None and answer["status"] == "ok"
+        if trained.merges is not None and answer.status == "ok"
         else None,
         "merges_sha256": trained.merges_sha256,
         "identity": None if identity is None else asdict(identity),
-        **{key: answer.get(key) for key in ("instructions", "merges_done", "extrapolated")},
+        **{key: getattr(answer, key) for key in ("instructions", "merges_done", "extrapolated")},
         "feeding": feeding_of(cell.variant, answer),
         "seconds": seconds_of(phases, total, answer),
-        **{name: sum_of(answer.get(name), counting.get(name)) for name in CPU_SECONDS},
-        **cpu_wait_of(answer, counting),
+        **{name: sum_of(answers, name) for name in CPU_SECONDS},
+        **cpu_wait_of(answers),
         "interpreter": interpreter(cell.interpreter).label,
     }
     if identity is not None and identity.kind == WRONG:
@@ -143,10 +156,13 @@ def feeding_of(card: VariantCard, answer: Answer) -> dict[str, Any] | None:
     """How a trainer was fed, in its module's words; that its merges are others is the card's
     word.
     """
-    feeding = answer.get("feeding")
-    if feeding is None:
+    if answer.feeding is None:
         return None
-    return {**feeding, "by_design": card.by_design or None, "own_words": card.own_words or None}
+    return {
+        **answer.feeding,
+        "by_design": card.by_design or None,
+        "own_words": card.own_words or None,
+    }
 
 
 def count_record(cell: CountCell, counted: Counted, block: Block, started: str) -> Record:
@@ -160,10 +176,10 @@ def count_record(cell: CountCell, counted: Counted, block: Block, started: str) 
         "params": dict(cell.counter.params),
         "counting": cell.counter.name,
         "words_sha256": (counted.words or {}).get("sha256"),
-        "seconds": seconds_of(phases_of(answer, COUNTING_PHASES), answer.get("total"), answer),
-        **{name: answer.get(name) for name in CPU_SECONDS},
-        **cpu_wait_of(answer),
-        "interpreter": answer.get("interpreter") or python(),
+        "seconds": seconds_of(phases_of(answer, COUNTING_PHASES), answer.total, answer),
+        **{name: getattr(answer, name) for name in CPU_SECONDS},
+        **cpu_wait_of([answer]),
+        "interpreter": answer.interpreter or python(),
     }
 
 
@@ -177,13 +193,13 @@ def _record(
     # a given table was not split by any pattern
     was_read = not reading.file.table or reading.file.of_text
     return {
-        "status": answer["status"],
-        "reason": without_paths(answer["reason"], reading),
-        "stderr_tail": without_paths(answer.get("stderr_tail", ""), reading),
+        "status": answer.status,
+        "reason": without_paths(answer.reason, reading),
+        "stderr_tail": without_paths(answer.stderr_tail, reading),
         "threads": cell.threads,
         "data": {
             **{name: getattr(reading.file, name) for name in ("name", "sha256", "bytes", "skip")},
-            "documents": counted.answer.get("documents"),
+            "documents": counted.documents,
             "pre_tokens": manifest.get("pre_tokens"),
             "words": manifest.get("words"),
             "generated": reading.file.parameters,
@@ -192,9 +208,7 @@ def _record(
         "pattern_partial": reading.corpus.partial if was_read else None,
         "special_tokens": list(reading.corpus.special_tokens),
         "errors": reading.corpus.errors if was_read else None,
-        **{name: answer.get(name, False) for name in ("memory_is_sampled", "concurrent")},
-        **{name: answer.get(name) for name in ("takes_threads", "tallies", "peak_rss_bytes")},
-        **{name: answer.get(name) for name in ("witness", "disturbance", "limits")},
+        **{name: getattr(answer, name) for name in FROM_THE_ANSWER},
         "block": block.number,
         "warm_up": block.warm_up,
         "started": started,
@@ -203,9 +217,7 @@ def _record(
 
 def phases_of(answer: Answer, names: Sequence[str]) -> dict[str, float]:
     """The seconds of an answer in the phases of these names."""
-    return {
-        name: seconds for name, seconds in (answer.get("seconds") or {}).items() if name in names
-    }
+    return {name: seconds for name, seconds in answer.seconds.items() if name in names}
 
 
 def seconds_of(
@@ -213,33 +225,34 @@ def seconds_of(
 ) -> dict[str, float | None]:
     """The seconds by phase, those of no phase, and the total of a process that succeeded."""
     other = None if total is None else total - sum(phases.values())
-    return {**phases, "other": other, "total": total if answer["status"] == "ok" else None}
+    return {**phases, "other": other, "total": total if answer.status == "ok" else None}
 
 
-def sum_of(*parts: float | None) -> float | None:
-    """The sum of what was measured; None if nothing was."""
-    measured = [part for part in parts if part is not None]
+def sum_of(answers: Sequence[Answer], name: str) -> float | None:
+    """The sum of one figure where it was measured; None if it was nowhere."""
+    figures = [getattr(answer, name) for answer in answers]
+    measured = [figure for figure in figures if figure is not None]
     return sum(measured) if measured else None
 
 
-def cpu_wait_of(*answers: Answer) -> dict[str, Any]:
+def cpu_wait_of(answers: Sequence[Answer]) -> dict[str, Any]:
     """How long the calls together waited for a processor, or why that is unknown for one of them."""
     for answer in answers:
-        if "cpu_wait_unknown" in answer:
-            return {"cpu_wait_unknown": answer["cpu_wait_unknown"]}
-    return {"cpu_wait_seconds": sum_of(*(answer.get("cpu_wait_seconds") for answer in answers))}
+        if answer.cpu_wait_unknown is not None:
+            return {"cpu_wait_unknown": answer.cpu_wait_unknown}
+    return {"cpu_wait_seconds": sum_of(answers, "cpu_wait_seconds")}
 
 
 def net_total(answer: Answer) -> float:
     """What a call took, without waiting for a processor as far as that is known; 0 without a
     total.
     """
-    return (answer.get("total") or 0.0) - (answer.get("cpu_wait_seconds") or 0.0)
+    return (answer.total or 0.0) - (answer.cpu_wait_seconds or 0.0)
 
 
 def reads_corpus(cell: TrainCell, answer: Answer) -> bool:
     """Whether a trainer reads the file; of one that ended without an answer its card says so."""
-    return bool(answer.get("from_file")) or "from_file" in cell.variant.tags
+    return answer.from_file or "from_file" in cell.variant.tags
 
 
 def without_paths(text: str | None, reading: Reading) -> str | None:
@@ -305,10 +318,10 @@ def estimate_total(
         with tempfile.TemporaryDirectory() as folder:
             part = make_part(source, divisor, Path(folder) / source.name)
             answer = run_part(part, num_merges // divisor, left)
-        left -= SECONDS_TO_START + (answer.get("total") or 0.0)
-        if answer["status"] not in ("ok", "rejected"):
+        left -= SECONDS_TO_START + (answer.total or 0.0)
+        if answer.status not in ("ok", "rejected"):
             break
-        if answer["status"] == "ok" and answer["merges_done"] == num_merges // divisor:
+        if answer.status == "ok" and answer.merges_done == num_merges // divisor:
             times.append((1 / divisor, net_total(answer)))
     return power_law(times)
 

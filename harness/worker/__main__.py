@@ -76,7 +76,7 @@ def main() -> None:
     os.chdir(job["folder"])
     if job["memory_limit"] is not None:
         set_backstop(job["memory_limit"] + BACKSTOP_BYTES)
-    measured = Measured(job, folder, channel)
+    measured = MeasuredCall(job, folder, channel)
     measured.write(measured.run())
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BaseException):  # a trainer may have closed or replaced it
@@ -119,7 +119,7 @@ class Channel:
                 os.read(self.descriptor, 1)
 
 
-class Measured:
+class MeasuredCall:
     """One call of a counter or trainer, and its state at any moment."""
 
     def __init__(self, job: dict[str, Any], output: Path, channel: Channel) -> None:

@@ -29,6 +29,7 @@ from harness.gate.evidence import (
 from harness.gate.judge import Finding, GateVerdict, as_json, judge, lines, markdown
 from harness.gate.observe import Arm, Comparison, Result, Sampler, observe_instructions
 from harness.gate.rule import Card, Stage, TimeRule, read_card
+from harness.measure.process import Answer
 
 CARD = Card(tiers=(), time=TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025), fewest=8))
 STARTED, MACHINE = "2026-01-01T00:00:00+00:00", {"cpu": "one", "python": "CPython 3.12"}
@@ -372,7 +373,7 @@ class FakeSampler(Sampler):
         self.layouts.add(layout)
         count = self.counts[arm.side.name][layout]
         status = count if isinstance(count, str) else "ok"
-        return Result({"status": status, "instructions": {"count": count}}, None, "because")
+        return Result(Answer(status, instructions={"count": count}), None, "because")
 
 
 def comparison(name: str) -> Comparison:

@@ -71,8 +71,8 @@ def test_what_cannot_be_counted_is_skipped_with_a_reason(
     message: str,
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: valgrind)
-    answer = measure_instructions({"threads": threads}, tmp_path / "output", Limits())
-    assert (answer["status"], answer["reason"].endswith(message)) == ("skipped", True)
+    answer: Any = measure_instructions({"threads": threads}, tmp_path / "output", Limits())
+    assert (answer.status, answer.reason.endswith(message)) == ("skipped", True)
 
 
 @needs_valgrind
@@ -121,10 +121,10 @@ def test_layouts_move_what_a_trainer_keeps_in_memory(tmp_path: Path) -> None:
     job = train_job(cell_of(reading_of(tmp_path), variant, 2), variant, words)
     counts = []
     for layout in (0, 1, MOST_LAYOUTS - 1):
-        answer = measure_instructions(
+        answer: Any = measure_instructions(
             job, tmp_path / str(layout), Limits(wall_seconds=120), layout=layout
         )
-        assert answer["status"] == "ok", answer
-        counts.append(answer["instructions"]["count"])
+        assert answer.status == "ok", answer
+        counts.append(answer.instructions["count"])
     assert len(set(counts)) == 3
     assert max(counts) > 1.005 * min(counts)

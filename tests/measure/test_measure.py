@@ -33,7 +33,7 @@ from workbench import BRIEF, CHECKOUT, SUPPORT, first_fast, is_running, limits_w
 from harness.common.errors import guarded
 from harness.measure import process
 from harness.measure.guarded import Turns
-from harness.measure.process import Answer, Limits, measure
+from harness.measure.process import Limits, measure
 from harness.measure.witness import BrokenAnswer, read_answer
 from harness.worker import exchange
 from harness.worker.calling import expect_merges
@@ -47,7 +47,7 @@ WORDS = WordCounts.from_items(
 )
 NUM_MERGES = 8
 MERGES = train(WORDS, NUM_MERGES)
-Measure = Callable[..., tuple[Answer, Path]]
+Measure = Callable[..., tuple[Any, Path]]
 slow = pytest.mark.slow
 
 
@@ -72,7 +72,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
         "partial": True,
     }
 
-    def run(target: str, limits: Limits | None = None, **others: Any) -> tuple[Answer, Path]:
+    def run(target: str, limits: Limits | None = None, **others: Any) -> tuple[Any, Path]:
         what = {"kind": "count", "corpus": corpus} if target.startswith("counter_") else training
         target = target if ":" in target else f"unruly:{target}"
         job = {"target": target, "params": {}, "threads": 1, **what, **others}
@@ -125,12 +125,12 @@ def test_every_trick_has_its_outcome(
     # a process that cannot write what is buffered ends otherwise
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")
     answer, output = measured(target, **job)
-    assert answer["status"] == outcome.status, answer
-    assert re.fullmatch(outcome.reason, str(answer["reason"]))
-    assert all(answer[name] > least for name, least in outcome.least.items()), answer
-    assert answer.get("cpu_seconds") is None or answer["cpu_seconds"] < 10
-    assert outcome.printed in answer.get("stderr_tail", "")
-    assert len(answer.get("stderr_tail", "")) <= 2000
+    assert answer.status == outcome.status, answer
+    assert re.fullmatch(outcome.reason, str(answer.reason))
+    assert all(getattr(answer, name) > least for name, least in outcome.least.items()), answer
+    assert answer.cpu_seconds is None or answer.cpu_seconds < 10
+    assert outcome.printed in answer.stderr_tail
+    assert len(answer.stderr_tail) <= 2000
     if outcome.status == "ok":
         assert unpacked((output / "merges").read_bytes()) == MERGES
     elif outcome.status == "error":
@@ -146,7 +146,7 @@ def test_a_rejected_job_runs_once_more(
         "harness.measure.process.ProcessAccount.check", lambda *_: next(verdicts, None)
     )
     answer, output = measured("takes_two")
-    assert answer["status"] == status
+    assert answer.status == status
     assert next(verdicts, None) is None
     assert unpacked((output / "merges").read_bytes()) == MERGES
 
@@ -192,6 +192,10 @@ def test_a_merge_is_a_plain_pair_of_plain_bytes(wrong: Any) -> None:
             "Expected `int` >= 0.*tallies",
         ),
         (answer_text().replace('"merges_done": 8', f'"merges_done": {10**400}'), "merges_done`"),
+        *(
+            (answer_text().replace('"total"', f'"{seen}": 0, "total"'), f"unknown field `{seen}`")
+            for seen in ("cpu_seconds", "witness", "sha256", "words")
+        ),
         (lambda path: path.symlink_to("/dev/zero"), "answer.json is not a plain file"),
     ],
 )
@@ -238,8 +242,8 @@ def test_a_trainer_over_its_time_is_stopped_with_the_merges_made_so_far(
 ) -> None:
     limits_wait(monkeypatch, lambda done: done == made)
     answer, output = measured(trainer, BRIEF)
-    assert (answer["status"], answer["merges_done"]) == ("timeout", made)
-    assert answer["reason"] == "over limits.wall=0.3 s"
+    assert (answer.status, answer.merges_done) == ("timeout", made)
+    assert answer.reason == "over limits.wall=0.3 s"
     assert unpacked((output / "merges").read_bytes()) == MERGES[:made]
 
 
@@ -251,17 +255,17 @@ ENDLESS = (*NEVER_END, "prints_without_end", "talks_without_end")
 def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, trainer: str) -> None:
     seconds = 0.001 if trainer == "early_learners:sleepy" else 0.8
     answer, output = measured(trainer, Limits(wall_seconds=seconds))
-    assert answer["status"] == "timeout" or (answer["status"], trainer) == (
+    assert answer.status == "timeout" or (answer.status, trainer) == (
         "rejected",
         "talks_without_end",
     )
-    assert answer["status"] == "rejected" or answer["reason"] == f"over limits.wall={seconds:g} s"
-    assert len(answer["stderr_tail"]) <= 2000
+    assert answer.status == "rejected" or answer.reason == f"over limits.wall={seconds:g} s"
+    assert len(answer.stderr_tail) <= 2000
     assert sum(file.stat().st_size for file in output.iterdir()) < 1000
     if trainer == "early_learners:sleepy":  # its call has not begun
-        assert not {"total", "seconds", "merges_done"} & set(answer)
+        assert (answer.total, answer.seconds, answer.merges_done) == (None, {}, None)
     if trainer == "hangs_and_will_not_be_ended":
-        assert answer["peak_rss_bytes"] > 0  # as the parent saw it
+        assert answer.peak_rss_bytes > 0  # as the parent saw it
 
 
 @pytest.mark.parametrize(
@@ -272,8 +276,8 @@ def test_a_trainer_over_its_memory_is_ended(measured: Measure, trainer: str) -> 
     by_itself = "an allocation failed under the memory limit"
     held = "its processes held more than limits.memory=100000000 (100 MB); raise limits.memory"
     reason = by_itself if trainer == "allocates_at_once" else held
-    assert (answer["status"], answer["reason"]) == ("out_of_memory", reason)
-    assert answer.get("memory_is_sampled", False) is True
+    assert (answer.status, answer.reason) == ("out_of_memory", reason)
+    assert answer.memory_is_sampled is True
 
 
 # Nothing is left: no process, no file
@@ -299,7 +303,7 @@ def test_no_process_is_left_behind(
     limits_wait(monkeypatch, lambda _: len(started_in(tmp_path)) >= processes)
     hangs = not trainer.startswith("leaves") or trainer.endswith("hangs")
     answer, _ = measured(trainer, BRIEF if hangs else None)
-    assert answer["status"] == ("timeout" if hangs else "ok")
+    assert answer.status == ("timeout" if hangs else "ok")
     started = started_in(tmp_path)
     assert len(started) >= processes
     wait_until(
@@ -372,8 +376,8 @@ def test_nothing_of_an_earlier_block_is_found(
     for _ in range(2):
         interpreter = of_no_environment if trainer.startswith("planting") else sys.executable
         answer, output = measured(trainer, interpreter=interpreter)
-        assert (answer["status"], answer["stderr_tail"]) == ("ok", printed)
-        assert printed or answer["cpu_seconds"] > 0.25
+        assert (answer.status, answer.stderr_tail) == ("ok", printed)
+        assert printed or answer.cpu_seconds > 0.25
         shutil.rmtree(output)
 
 
@@ -381,10 +385,10 @@ def test_nothing_of_an_earlier_block_is_found(
 
 
 def test_threads_and_a_tie_break_reach_a_trainer(measured: Measure, tmp_path: Path) -> None:
-    assert measured("takes_threads", threads=2)[0]["takes_threads"] is True
+    assert measured("takes_threads", threads=2)[0].takes_threads is True
     shutil.rmtree(tmp_path / "output")
     answer, output = measured("variants.heap:train", tie_break="smallest_bytes")
-    assert answer["status"] == "ok"
+    assert answer.status == "ok"
     expected = train(WORDS, NUM_MERGES, tie_break=TieBreak.SMALLEST_BYTES)
     assert unpacked((output / "merges").read_bytes()) == expected
 
@@ -400,7 +404,7 @@ def test_no_file_of_the_tree_replaces_an_import_of_the_measured_process(
     (tree / "mine.py").write_text("from variants.heap import train\n")
     monkeypatch.chdir(tree)
     answer, _ = measured("mine:train")
-    assert (answer["status"], answer["reason"]) == ("ok", None)
+    assert (answer.status, answer.reason) == ("ok", None)
 
 
 # The account beside an answer
@@ -415,24 +419,20 @@ def test_a_parent_that_ignores_its_children_measures_as_any(measured: Measure) -
         assert guarded(lambda: subprocess.run(["false"], check=False).returncode) == 1
     finally:
         signal.signal(signal.SIGCHLD, before)
-    assert (answer["status"], answer["reason"]) == ("ok", None)
-    assert answer["cpu_seconds"] > 0.2
+    assert (answer.status, answer.reason) == ("ok", None)
+    assert answer.cpu_seconds > 0.2
 
 
 def test_an_answer_has_its_account(measured: Measure) -> None:
     answer, _ = measured("works_and_reports")
-    witness, seconds, disturbance = answer["witness"], answer["seconds"], answer["disturbance"]
+    witness, seconds, disturbance = answer.witness, answer.seconds, answer.disturbance
     assert set(seconds) == {"init", "max", "update"}
     assert (
-        0.25
-        <= seconds["init"]
-        <= sum(seconds.values())
-        <= answer["total"]
-        <= witness["wall_seconds"]
+        0.25 <= seconds["init"] <= sum(seconds.values()) <= answer.total <= witness["wall_seconds"]
     )
-    assert answer["cpu_seconds"] == witness["cpu_seconds"] > answer["system_seconds"] >= 0
-    assert answer["peak_rss_bytes"] > 0
-    assert answer["tallies"]["heap_pushes"] > 0
+    assert answer.cpu_seconds == witness["cpu_seconds"] > answer.system_seconds >= 0
+    assert answer.peak_rss_bytes > 0
+    assert answer.tallies["heap_pushes"] > 0
     assert min(value for value in disturbance.values() if value is not None) >= 0
     if Path("/proc/pressure/cpu").exists():
         assert None not in [
@@ -442,7 +442,7 @@ def test_an_answer_has_its_account(measured: Measure) -> None:
 
 def test_waiting_for_a_processor_is_not_sleeping(measured: Measure) -> None:
     answer, _ = measured("sleeps")
-    assert answer["total"] - answer["cpu_wait_seconds"] >= 0.5
+    assert answer.total - answer.cpu_wait_seconds >= 0.5
 
 
 def test_waiting_for_a_processor_beside_a_busy_process_is_seen(measured: Measure) -> None:
@@ -450,7 +450,7 @@ def test_waiting_for_a_processor_beside_a_busy_process_is_seen(measured: Measure
         os.sched_setaffinity(busy.pid, {min(os.sched_getaffinity(0))})
         answer, _ = measured("works_on_the_first_processor")
         busy.kill()
-    assert 0.1 < answer["cpu_wait_seconds"] < answer["total"] - 0.2
+    assert 0.1 < answer.cpu_wait_seconds < answer.total - 0.2
 
 
 @pytest.mark.parametrize(
@@ -459,8 +459,8 @@ def test_waiting_for_a_processor_beside_a_busy_process_is_seen(measured: Measure
 def test_waiting_is_unknown_if_others_did_the_work(measured: Measure, trainer: str) -> None:
     """Else a trainer could let its main thread wait on purpose while another works."""
     answer, _ = measured(trainer)
-    assert answer["cpu_wait_unknown"] == "other threads or processes did part of the work"
-    assert "cpu_wait_seconds" not in answer
+    assert answer.cpu_wait_unknown == "other threads or processes did part of the work"
+    assert answer.cpu_wait_seconds is None
 
 
 def test_waiting_is_unknown_if_the_system_does_not_report_it(
@@ -468,19 +468,19 @@ def test_waiting_is_unknown_if_the_system_does_not_report_it(
 ) -> None:
     monkeypatch.setattr("harness.measure.guarded.turns_of", lambda _: Turns())
     answer, _ = measured("works_and_reports")
-    assert answer["cpu_wait_unknown"] == "the system does not report waiting for a processor"
+    assert answer.cpu_wait_unknown == "the system does not report waiting for a processor"
 
 
 def test_a_long_import_is_recorded_and_belongs_to_no_total(measured: Measure) -> None:
     answer, _ = measured("early_learners:prepared")
-    assert (answer["status"], answer["reason"]) == ("ok", None)
-    assert answer["witness"]["import_cpu_seconds"] > 0.3
-    assert answer["cpu_seconds"] < 0.3
+    assert (answer.status, answer.reason) == ("ok", None)
+    assert answer.witness["import_cpu_seconds"] > 0.3
+    assert answer.cpu_seconds < 0.3
 
 
 def test_the_manifest_of_a_counter_is_not_believed(measured: Measure) -> None:
     answer, _ = measured("counter_that_forges_its_manifest")
     words = WordCounts.from_items([(b"low", 2), (b"lower", 1)])
     assert {
-        name: answer["words"][name] for name in ("words", "pre_tokens", "sha256")
+        name: answer.words[name] for name in ("words", "pre_tokens", "sha256")
     } == exchange.facts(words)

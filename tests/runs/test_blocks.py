@@ -451,4 +451,4 @@ def test_a_file_trainer_skips_a_table_of_words(tmp_path: Path) -> None:
     job = train_job(cell_of(table, BY_FILE, counter=GIVEN), BY_FILE, tmp_path / "words")
     answer = measure(job, tmp_path / "output", Limits())
     reason = "it reads text, and there are only words with their counts here"
-    assert (answer["status"], answer["reason"]) == ("skipped", reason)
+    assert (answer.status, answer.reason) == ("skipped", reason)

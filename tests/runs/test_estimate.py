@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import msgspec
 import pytest
 from workbench import BRIEF, cell_of, cells, reading_of, run_of, unruly
 
@@ -40,11 +41,8 @@ def test_parts_grow_until_the_time_of_the_limit_is_over_again(tmp_path: Path, po
         took = 40.0 * (part.stat().st_size / len(MANY_WORDS)) ** power
         spent.append(min(took, seconds))
         merges.append(num_merges)
-        return {
-            "status": "ok" if took < seconds else "timeout",
-            "total": spent[-1],
-            "merges_done": num_merges,
-        }
+        status = "ok" if took < seconds else "timeout"
+        return Answer(status, total=spent[-1], merges_done=num_merges)
 
     found = estimate_total(text, 1000, 10.0, grow)
     assert found is not None
@@ -58,8 +56,8 @@ def test_no_part_or_a_single_one_says_nothing(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text(MANY_WORDS)
     for failing in (
-        {"status": "error", "reason": "it raised"},
-        {"status": "ok", "total": 1.0, "merges_done": 0},
+        Answer("error", "it raised"),
+        Answer("ok", total=1.0, merges_done=0),
     ):
         assert estimate_total(text, 1000, 10.0, lambda *_: failing) is None  # noqa: B023
     assert power_law([(0.25, 1.0)]) is power_law([(0.25, 0.0), (0.5, 1.0)]) is None
@@ -219,19 +217,18 @@ def test_the_interval_holds_the_total_nine_times_in_ten(
             job = {**train_job(cell, cell.variant, part), "num_merges": num_merges}
             return measure(job, tmp_path / f"job{next(numbers)}", Limits())
 
-        whole = run(words, cell.num_merges)["cpu_seconds"]
+        whole = run(words, cell.num_merges).cpu_seconds
+        assert whole is not None
         parts: dict[int, Answer] = {}
 
         def run_part(
             part: Path, num_merges: int, seconds: float, known: dict[int, Answer] = parts
         ) -> Answer:
             answer = known.get(num_merges) or known.setdefault(num_merges, run(part, num_merges))
-            took = answer["cpu_seconds"]
-            return {
-                **answer,
-                "total": took,
-                "status": answer["status"] if took < seconds else "timeout",
-            }
+            took = answer.cpu_seconds
+            assert took is not None
+            status = answer.status if took < seconds else "timeout"
+            return msgspec.structs.replace(answer, total=took, status=status)
 
         for divisor in (2, 4, 8, 16, 32):
             found = estimate_total(words, cell.num_merges, whole / divisor, run_part)

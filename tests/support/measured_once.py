@@ -45,15 +45,15 @@ class MeasuredOnce:
         key = digest_of(job, limits)
         if key not in self.answers:
             answer = measure(job, output, limits, on_progress)
-            if answer["status"] != "ok":
+            if answer.status != "ok":
                 return answer
             shutil.copytree(output, self.folder / key)
             self.answers[key] = copy.deepcopy(answer)
             return answer
         shutil.copytree(self.folder / key, output)
         answer = copy.deepcopy(self.answers[key])
-        if answer["text"] is not None:
-            answer["text"] = exchange.file_state(job["corpus"]["path"])
+        if answer.text is not None:
+            answer.text = exchange.file_state(job["corpus"]["path"])
         return answer
 
 

@@ -128,13 +128,7 @@ def pretend_to_train(patch: pytest.MonkeyPatch, stop_after: int | None = None) -
     def train(cell: TrainCell, block: Block, counted: Counted, *_: Any) -> Trained:
         if next(started) == stop_after:
             raise KeyboardInterrupt
-        answer: Answer = {
-            "status": "ok",
-            "reason": None,
-            "total": 1.0,
-            "cpu_seconds": 1.0,
-            "seconds": {},
-        }
+        answer = Answer("ok", total=1.0, cpu_seconds=1.0)
         trained = Trained(cell, block, now(), answer, counted, [], merges_sha256([]))
         trained.identity = Identity(IDENTICAL, cell.tie_break)
         return trained
