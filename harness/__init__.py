@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from harness.results.frame import Records
 
-__all__ = ["__version__", "run"]
+__all__ = ["__version__", "read", "run"]
 
 
 def __getattr__(name: str) -> str:
@@ -40,3 +40,15 @@ def run(*overrides: str, **settings: Any) -> Records:
     records: list[Any] = []
     run_command([*overrides, *overrides_of(settings)], lambda own, _: records.extend(own))
     return Records(records)
+
+
+def read(*paths: str) -> Records:
+    """The records in files, or in folders of results, as `run` returns them: `frame()` is a pandas
+    data frame.
+
+    Raises harness.common.errors.Refusal for a file that cannot be read.
+    """
+    from harness.records.file import read_records
+    from harness.results.frame import Records
+
+    return Records(read_records(paths))

@@ -19,6 +19,7 @@ from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
 from harness.results.frame import frame_of
+from harness.results.latex import sheet_to_latex
 from harness.results.pivot import pivot_sheet
 from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
@@ -26,7 +27,7 @@ from harness.results.tables import TableOptions, tables
 from harness.results.two_sets import compared
 
 CSV = "csv"  # the format in which each row has every field and figure, unrounded
-FORMATS = {".txt": "terminal", ".md": "markdown", ".csv": CSV}
+FORMATS = {".txt": "terminal", ".md": "markdown", ".tex": "latex", ".csv": CSV}
 _EXCLUSIVE = {
     "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases", CSV),
     "pivot": ("work", "columns", "phases", CSV),
@@ -61,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add_record_arguments(parser)
     add("--format", choices=FORMATS.values(), help="(default: by the end of --output, or terminal)")
-    add("--output", metavar="FILE", type=Path, help="write to this file (.md .csv .txt)")
+    add("--output", metavar="FILE", type=Path, help="write to this file (.md .tex .csv .txt)")
     add("--phases", action="store_true", help="the seconds of each phase, spread and CPU time")
     add("--work", action="store_true", help="a second table: how many times each variant did what")
     add(
@@ -154,6 +155,8 @@ def by_total(row: Row) -> tuple[bool, bool, float]:
 def _deliver(sheets: Sequence[Sheet], options: argparse.Namespace) -> None:
     if options.format == "markdown":
         _write(markdown(sheets), options.output)
+    elif options.format == "latex":
+        _write("\n".join(map(sheet_to_latex, sheets)), options.output)
     elif options.output is None:
         print_sheets(sheets)
     else:

@@ -29,9 +29,11 @@ from shown import (
     to_markdown,
 )
 
+import harness
 from harness.common.errors import MISMATCH, OK
 from harness.common.sheet import print_sheets
 from harness.results.frame import frame_of
+from harness.results.latex import sheet_to_latex
 from harness.results.legend import caption_of, columns_of, labels_of
 from harness.results.page import page
 from harness.results.rows import is_wrong, rows
@@ -315,7 +317,8 @@ def test_the_command_on_a_terminal_without_unicode_has_no_traceback() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "start"), [("t.md", "stdlib: "), ("t.csv", "cell,"), ("t.txt", "stdlib: ")]
+    ("name", "start"),
+    [("t.md", "stdlib: "), ("t.csv", "cell,"), ("t.txt", "stdlib: "), ("t.tex", "% stdlib: ")],
 )
 def test_a_file_is_written_whole_in_the_format_of_its_name(
     tmp_path: Path, name: str, start: str
@@ -327,3 +330,17 @@ def test_a_file_is_written_whole_in_the_format_of_its_name(
     text = (tmp_path / "below" / name).read_text()
     assert text.startswith(start)
     assert "\x1b" not in text
+
+
+def test_a_table_of_latex_can_be_put_into_a_paper() -> None:
+    records = [measured("a_b & 50 %", 2.0), measured("c\\^~{}", 4.0, status="error", reason="x\ny")]
+    text = "\n".join(map(sheet_to_latex, tables(rows(records))))
+    assert text == expected("latex")
+
+
+def test_stored_records_are_a_data_frame() -> None:
+    records = harness.read(str(RECORDS / "sweep.jsonl"))
+    frame = records.frame()
+    assert len(frame) == len(records) == len(SWEEP)
+    totals = [(record.get("seconds") or {}).get("total") for record in SWEEP]
+    assert frame["total_seconds"].sum() == pytest.approx(sum(filter(None, totals)))
