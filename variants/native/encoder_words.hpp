@@ -93,7 +93,7 @@ class WordIds final : public scanner::WordSink {
     }
 
   private:
-    static constexpr unsigned first_bits = 12, few_bits = 16;
+    static constexpr unsigned first_short_bits = 16, first_long_bits = 12, few_bits = 16;
     static constexpr std::size_t longest_long = 1024;        // longer words hardly come again
     static constexpr std::size_t inlined = 16 / sizeof(Id) - 1;
 
@@ -313,18 +313,19 @@ class WordIds final : public scanner::WordSink {
         slots = std::move(larger);
     }
     void forget() {
-        shorts_ = Array<ShortSlot>(std::size_t{1} << first_bits);
-        longs_ = Array<LongSlot>(std::size_t{1} << first_bits);
-        short_shift_ = long_shift_ = 64 - first_bits;
+        shorts_ = Array<ShortSlot>(std::size_t{1} << first_short_bits);
+        longs_ = Array<LongSlot>(std::size_t{1} << first_long_bits);
+        short_shift_ = 64 - first_short_bits;
+        long_shift_ = 64 - first_long_bits;
         short_words_ = long_words_kept_ = 0;
         arena_units_ = 1;
     }
 
     const Rules& rules_;
     flat::Encoder encoder_;
-    Array<ShortSlot> shorts_ = Array<ShortSlot>(std::size_t{1} << first_bits);   // a power of two, as of the longs
-    Array<LongSlot> longs_ = Array<LongSlot>(std::size_t{1} << first_bits);
-    unsigned short_shift_ = 64 - first_bits, long_shift_ = 64 - first_bits;
+    Array<ShortSlot> shorts_ = Array<ShortSlot>(std::size_t{1} << first_short_bits);   // a power of two, as of the longs
+    Array<LongSlot> longs_ = Array<LongSlot>(std::size_t{1} << first_long_bits);
+    unsigned short_shift_ = 64 - first_short_bits, long_shift_ = 64 - first_long_bits;
     std::size_t short_words_ = 0, long_words_kept_ = 0;
     Column<byte> arena_;
     std::size_t arena_units_ = 1;   // the place 0 is nobody's
