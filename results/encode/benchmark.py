@@ -17,7 +17,7 @@ import base64
 import hashlib
 import json
 import random
-import resource
+import re
 import statistics
 import subprocess
 import sys
@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -122,17 +123,16 @@ def figures(
             ended = subprocess.run(command, capture_output=True, text=True)
             about = {"block": block, "text": name, "vocab_size": vocab_size, "engine": engine}
             if ended.returncode:
-                yield {
-                    **about,
-                    "error": (ended.stderr.strip().splitlines() or ["killed"])[-1][:200],
-                }
+                error = (ended.stderr.strip().splitlines() or ["killed"])[-1]
+                yield {**about, "error": re.sub(r"\S*/\S*", "FILE", error)[:200]}
             else:
                 yield {**about, **json.loads(ended.stdout)}
 
 
 def measured(engine: str, folder: Path, path: Path) -> dict[str, Any]:
     """The seconds of both passes and of the pieces, the digest of the ids, and the peak memory."""
-    text = path.read_text(newline="")
+    import_module("numpy")  # some engines import it at the first array
+    text = path.read_bytes().decode()
     short = beginning(text.encode()[: SLOW_MEGABYTES * 1_000_000], SLOW_MEGABYTES * 1_000_000)
     if engine in SLOW:
         text = short
@@ -147,12 +147,18 @@ def measured(engine: str, folder: Path, path: Path) -> dict[str, Any]:
         seconds[name] = time.process_time() - cpu
         seconds[f"{name}_wall"] = time.perf_counter() - wall
         if name == "first":
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            peak = peak_memory()
             digests = {str(len(text.encode())): digest(ids)}
     if engine == "ours":
         digests[str(len(short.encode()))] = digest(encode(short))
     size = len(text.encode())
     return {"version": version, "bytes": size, "peak": peak, "digests": digests, **seconds}
+
+
+def peak_memory() -> int:
+    """The most bytes that this process had in memory; what `getrusage` says begins with its parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def digest(ids: Iterable[int]) -> str:
@@ -220,7 +226,11 @@ def table(stored: Sequence[dict[str, Any]]) -> list[str]:
     )
     lines = [header, "|---|---:|---|---:|---:|---:|---:|---:|"]
     for (text, vocab_size, engine), rows in groups.items():
-        ours = {row["block"]: row for row in groups[text, vocab_size, "ours"] if "error" not in row}
+        ours = {
+            row["block"]: row
+            for row in groups.get((text, vocab_size, "ours"), ())
+            if "error" not in row
+        }
         lines.append(f"| {text} | {vocab_size:,} | {row_text(engine, rows, ours)} |")
     return lines[:2] + sorted(lines[2:])
 
