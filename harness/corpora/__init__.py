@@ -44,7 +44,7 @@ def prepare(
         path = find(card)
     else:
         file_name, path, parts = local_corpus(card, special_tokens, errors)
-        name = file_name if source.get("kind") == "path" else name
+        name = name if "sha256" in card["facts"] else file_name
     sha256 = cards.check_facts(name, path, card)
     facts = cards.counted_facts(card, special_tokens)
     whole = CorpusFile(

@@ -150,17 +150,23 @@ def separator_of(
 
 
 def name_of(path: Any, members: Sequence[Any]) -> str:
-    """A short name for records, without folders; a file's name need not be UTF-8, but a record is.
+    """A short name for records, without the folders above; a file's name need not be UTF-8, but a
+    record is. A pattern is named with the folder that it looks into.
 
     >>> name_of("[texts/a.txt,b.txt]", [Path("texts/a.txt"), Path("b.txt")])
     'a.txt+1'
+    >>> name_of("/home/me/texts/**/*.txt", [Path("a.txt"), Path("b.txt")])
+    'texts/**/*.txt'
     """
     if len(members) == 1:
         name = members[0].name
     elif isinstance(path, list) or is_list(path):
         name = f"{members[0].name}+{len(members) - 1}"
     else:
-        name = Path(path).resolve().name
+        parts = Path(path).resolve().parts
+        is_pattern = [re.search("[*?[]", part) is not None for part in parts]
+        first = is_pattern.index(True) if True in is_pattern else len(parts)
+        name = "/".join(parts[first - 1 :])
     return os.fsencode(name).decode(errors="replace")
 
 

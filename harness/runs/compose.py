@@ -8,6 +8,7 @@ composed is plain data; everything else is done outside it.
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -58,15 +59,17 @@ def compose(arguments: Sequence[str]) -> list[Config]:
 
     Raises Refusal, with one sentence, for arguments that cannot be understood.
     """
-    values = [
-        with_own_pattern(argument.lstrip("+")) for argument in arguments if argument not in SWEEP
-    ]
-    for value in values:
-        check_names(value)
+    sweep = not {*SWEEP}.isdisjoint(arguments)
+    values = []
+    for argument in arguments:
+        if argument not in SWEEP:
+            value = as_variants(with_own_pattern(argument.lstrip("+")), sweep)
+            check_names(value)
+            values.append(value)
     keys = {value.partition("=")[0] for value in values}
     if "data.path" in keys and "data" not in keys:
         values.insert(0, "data=file")
-    overrides = list(map(prepared_value, values))
+    overrides = [prepared_value(value, sweep) for value in values]
     for override in overrides:
         check_plain(override)
     register(overrides)
@@ -78,7 +81,7 @@ def compose(arguments: Sequence[str]) -> list[Config]:
             warnings.catch_warnings(action="ignore", category=UserWarning),
             hydra.initialize(config_path=None, version_base=VERSION),
         ):
-            for point in enumerated(overrides, sweep=bool({*SWEEP} & {*arguments})):
+            for point in enumerated(overrides, sweep=sweep):
                 config: Any = OmegaConf.to_container(hydra.compose(CONFIG, point), resolve=True)
                 composed.append(Config(config, sorted(keys)))
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
@@ -162,11 +165,23 @@ def with_own_pattern(value: str) -> str:
     return "pattern=bytes" if expression is None else f"pattern.regex={expression}"
 
 
-def prepared_value(argument: str) -> str:
+def as_variants(override: str, sweep: bool) -> str:
+    """The override; `variant` with trainers of one's own, or with several in a sweep, is
+    `variants`.
+    """
+    key, _, value = override.partition("=")
+    is_several = ":" in value or (sweep and "," in value)
+    return f"variants={value}" if key == "variant" and is_several and "(" not in value else override
+
+
+def prepared_value(argument: str, sweep: bool = False) -> str:
     """An override as Hydra's grammar needs it: literal text quoted, a list in brackets, a size in
     digits.
     """
     key, _, value = argument.partition("=")
+    if key == "data.path" and sweep and not (value.startswith("[") or os.path.lexists(value)):
+        paths = split_list(f"[{value}]", key)
+        return f"{key}={','.join(map(quoted, paths))}"
     if (key in LITERAL and value != "null") or (key == "veto" and value.startswith("[")):
         return f"{key}={quoted(value)}"
     if key == "special_tokens":
@@ -251,8 +266,6 @@ def existing(group: str) -> list[str]:
 def unknown_name(group: str, name: str) -> str:
     if group == "data" and registry.looks_like_a_file(name):
         return f"unknown data set {name!r}; for a file set data.path={name}"
-    if group == "variant" and ":" in name:
-        return f"unknown variant {name!r}; for a trainer of yours set variants={name}"
     return registry.unknown(group, name, existing(group))
 
 

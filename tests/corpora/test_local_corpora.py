@@ -62,9 +62,9 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("path", "documents", "name"),
     [
         ("texts", "abdc", "texts"),
-        ("texts/*.txt", "ab", "*.txt"),
-        ("texts/**/*.txt", "abc", "*.txt"),
-        ("texts/[ab].txt", "ab", "[ab].txt"),
+        ("texts/*.txt", "ab", "texts/*.txt"),
+        ("texts/**/*.txt", "abc", "texts/**/*.txt"),
+        ("texts/[ab].txt", "ab", "texts/[ab].txt"),
         ("[texts/b.txt,texts/a.txt]", "ba", "b.txt+1"),
         ("['texts/b.txt', texts/deep, texts/a*]", "bdca", "b.txt+3"),
         (["texts/b.txt", "texts/deep"], "bdc", "b.txt+2"),

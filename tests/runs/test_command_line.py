@@ -9,6 +9,7 @@ import copy
 import importlib.metadata
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,13 +96,57 @@ def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
     found = [
         each.values
         for each in compose(
-            ["-m", "data.path=a,b.txt", "save=x,y", "threads=1,2", "special_tokens=a,b"]
+            ["-m", "data.path='a,b.txt'", "save=x,y", "threads=1,2", "special_tokens=a,b"]
         )
     ]
     assert [
         (each["data"]["path"], each["save"], each["threads"], each["special_tokens"])
         for each in found
     ] == [("a,b.txt", "x,y", threads, ["a,b"]) for threads in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("path", "paths"),
+    [
+        ("a.txt,b.txt", ["a.txt", "b.txt"]),
+        ("texts,'b c.txt'", ["texts", "b c.txt"]),
+        ("[a.txt,b.txt]", ["[a.txt,b.txt]"]),
+        ("a.txt", ["a.txt"]),
+    ],
+)
+def test_a_sweep_goes_over_files_and_folders(path: str, paths: list[str]) -> None:
+    found = compose(["-m", f"data.path={path}", "threads=1,2"])
+    assert [config.values["data"]["path"] for config in found] == [
+        path for path in paths for _ in (1, 2)
+    ]
+
+
+def test_an_existing_file_with_a_comma_is_one_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a,b.txt").touch()
+    assert composed("-m", "data.path=a,b.txt")["data"]["path"] == "a,b.txt"
+
+
+def test_variant_takes_what_variants_takes(book: str) -> None:
+    for several in ("heap,builtins:len", "heap,naive", "builtins:len"):
+        swept = cells("-m", book, f"variant={several}")
+        assert [cell.key for cell in swept] == [
+            cell.key for cell in cells(book, f"variants={several}")
+        ]
+    one = cells(book, "variant=builtins:len")
+    assert [cell.variant.name for cell in one] == ["builtins:len"]
+
+
+def test_texts_are_called_by_their_own_names(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text(f"low {folder}")
+        (tmp_path / folder / "b.txt").write_text(f"lower {folder}")
+    found = cells("-m", f"data.path={tmp_path}/one/*.txt,{tmp_path}/two/*.txt,{tmp_path}/two/a.txt")
+    assert [cell.reading.file.name for cell in found] == ["one/*.txt", "two/*.txt", "a.txt"]
+    assert cells("data=stdlib", f"data.path={tmp_path}/one/a.txt")[0].reading.file.name == "a.txt"
 
 
 def test_overrides_mean_what_people_write() -> None:
