@@ -184,7 +184,7 @@ def _meanings(
     for _, series in panels:
         if any(law_of(line.points, value) for line in series):
             points = f"if at least {MIN_POINTS} points follow one within {NEAR_THE_LAW:.0%}"
-            return [f"{size.symbol}^x and its line: the power law, {points}."]
+            return [f"{size.symbol}^x and its dashed line: the power law, {points}."]
     return []
 
 
@@ -198,6 +198,10 @@ def _draw_panel(axes: Axes, series: Sequence[Series], size: Size, value: Value) 
     entries = []
     for line in series:
         look = look_of(line.points[0][1].name)
+        sizes = [at for at, _ in line.points]
+        numbers = [value.of(row).number or math.nan for _, row in line.points]
+        axes.plot(sizes, numbers, color=look.colour, linewidth=1.0, alpha=0.5)
+
         law = None if size is THREADS else law_of(line.points, value)
         if law is not None:
             ends = (line.points[0][0], line.points[-1][0])

@@ -208,7 +208,7 @@ def test_sizes_have_a_line_and_a_footnote_only_if_points_follow_a_power_law() ->
     entries = [text.get_text() for text in axes.get_legend().get_texts()]  # type: ignore[union-attr]
     assert entries == ["naive n^2.00", "heap"]
     assert {(8000.0, 64.0), (16000.0, 300.0), (2000.0, 9.0)} <= set(points_of(axes))
-    assert "n^x and its line: the power law" in words_of(figure)
+    assert "n^x and its dashed line: the power law" in words_of(figure)
     assert "power law" not in words_of(draw(odd, "size"))
 
 
