@@ -109,6 +109,13 @@ def test_tokens_without_merges_are_taken_whole() -> None:
         assert CompiledEncoder(one).encode(text) == PlainEncoder(one).encode(text) == ids
 
 
+def test_a_huge_id_takes_no_more_memory_than_its_digits() -> None:
+    vocab = {**dict(enumerate(bytes((byte,)) for byte in range(256))), 2**31 - 1: b"<|far|>"}
+    one = Tokenizer(Learned(vocab, [], {"<|far|>": 2**31 - 1}, PATTERNS["gpt2"]))
+    assert one.encode("a<|far|>") == [97, 2**31 - 1]
+    assert one.encode_to_numpy("a<|far|>").tolist() == [97, 2**31 - 1]
+
+
 def encoded_by_driver(program: Path, folder: Path, cases: list[Any], seed: int) -> list[list[int]]:
     dice, file, tables = random.Random(seed), folder / "cases", folder / "classes"
     tables.write_bytes(b"".join(character_classes()))

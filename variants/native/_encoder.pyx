@@ -61,6 +61,7 @@ cdef extern from "interpreter.hpp" namespace "native" nogil:
     void wait_if_the_interpreter_ends()
 
 cdef size_t SHORT = 1 << 14   # bytes; for less the GIL is not worth releasing
+cdef uint32_t MOST_NUMBERS = 1 << 21
 
 
 cdef class Ids:
@@ -93,7 +94,7 @@ cdef class Encoder:
 
     cdef unique_ptr[Encoding] encoding
     cdef vector[Text] texts     # of the call
-    cdef list numbers           # every id as a Python number, so that a list of them is made by pointing at these
+    cdef list numbers           # ids as Python numbers, so that a list of them is made by pointing at these
     cdef object lock            # the tables belong to one call at a time
     cdef readonly Py_ssize_t itemsize
 
@@ -114,7 +115,7 @@ cdef class Encoder:
         settings.seed = os.urandom(32)
         self.itemsize = 2 if last_id < 1 << 16 else 4
         self.encoding = encoder_of(settings, last_id < 1 << 16)
-        self.numbers = list(range(last_id + 1))
+        self.numbers = list(range(min(<long> last_id + 1, <long> MOST_NUMBERS)))   # a file may have a single huge id
         self.lock = threading.Lock()
 
     def encode(self, text):
@@ -192,9 +193,11 @@ cdef class Encoder:
         cdef const uint16_t* narrow = <const uint16_t*> self.encoding.get().data(0)
         cdef const uint32_t* wide = <const uint32_t*> self.encoding.get().data(0)
         cdef list ids = PyList_New(number)
+        cdef uint32_t value
         cdef object id
         for index in range(number):
-            id = <object> PyList_GET_ITEM(self.numbers, narrow[index] if self.itemsize == 2 else wide[index])
+            value = narrow[index] if self.itemsize == 2 else wide[index]
+            id = <object> PyList_GET_ITEM(self.numbers, value) if value < MOST_NUMBERS else value
             Py_INCREF(id)
             PyList_SET_ITEM(ids, index, id)
         return ids
