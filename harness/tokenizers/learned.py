@@ -179,6 +179,8 @@ def check_ids(learned: Learned) -> None:
     for token in [*BYTES, *(left + right for left, right in learned.merges)]:
         if token not in present:
             raise ValueError(f"it gives no id to {spelled(token)!r}")
+    if (last := max(learned.vocab)) >= 1 << 32:
+        raise ValueError(f"its id {last} takes more than four bytes")
 
 
 def shadowed(special_tokens: Iterable[str]) -> tuple[str, str] | None:

@@ -17,6 +17,7 @@ from random_tokenizers import case_of, random_content, random_learned
 from sanitizers import sanitized
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned, of_merges
 
+from harness.common.errors import Refusal
 from harness.tokenizers.encoding import CompiledEncoder
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.model import Tokenizer
@@ -114,6 +115,8 @@ def test_a_huge_id_takes_no_more_memory_than_its_digits() -> None:
     one = Tokenizer(Learned(vocab, [], {"<|far|>": 2**31 - 1}, PATTERNS["gpt2"]))
     assert one.encode("a<|far|>") == [97, 2**31 - 1]
     assert one.encode_to_numpy("a<|far|>").tolist() == [97, 2**31 - 1]
+    with pytest.raises(Refusal, match="id 4294967296 takes more than four bytes"):
+        Tokenizer(Learned({**vocab, 2**32: b"<|x|>"}, [], {"<|x|>": 2**32}, PATTERNS["gpt2"]))
 
 
 def encoded_by_driver(program: Path, folder: Path, cases: list[Any], seed: int) -> list[list[int]]:
