@@ -380,7 +380,7 @@ def test_refused_exports_leave_nothing_behind(
         (tmp_path / "taken", "Is a directory"),
     ):
         assert main(["counts", "file", "--set", book, "--parquet", str(place)]) == UNMEASURED
-        assert f"({why}); choose another place" in capsys.readouterr().err
+        assert f"({why}); choose another file" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     assert main(["counts", "ties,runs", "--parquet", str(tmp_path / "p")]) == USAGE
     assert "data is given several values" in capsys.readouterr().err
