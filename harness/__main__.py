@@ -15,7 +15,7 @@ import harness
 from harness.common import registry
 from harness.common.console import Parser
 from harness.common.errors import OK, Refusal, guarded
-from harness.common.registry import did_you_mean
+from harness.common.units import did_you_mean
 
 MODULES = (
     "table",
@@ -32,6 +32,7 @@ MODULES = (
 PACKAGES = ("corpora", "records", "gate")
 COMMANDS = (*MODULES, *PACKAGES)
 """Commands with options of their own: `bpe-harness table` is `python -m harness.table`."""
+OF_TOKENIZERS = ("train", "encode", "decode", "convert", "cut", "stats", "unused")
 SHORT, WHOLE = (Path(__file__).with_name(name) for name in ("usage.txt", "usage_all.txt"))
 
 
@@ -45,6 +46,8 @@ def command(arguments: Sequence[str]) -> int:
     if name in COMMANDS:
         module = f"harness.{name}.__main__" if name in PACKAGES else f"harness.{name}"
         return int(importlib.import_module(module).main(arguments[1:]))
+    if name in OF_TOKENIZERS:
+        raise Refusal(f"unknown command {name!r}; did you mean bpe-harness tokenizer {name}?")
     if name.isidentifier() and (meant := did_you_mean(name, COMMANDS, "bpe-harness ")):
         raise Refusal(f"unknown command {name!r};{meant}")
 

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from harness.common.errors import Refusal, wrong_value
+from harness.common.units import did_you_mean
 
 Kind = TypeVar("Kind")
 PLAIN = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -250,6 +251,8 @@ def fitted(content: object, kind: type[Kind], where: str, advice: str) -> Kind:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
         what, key = wrong_value(error)
+        if unknown := re.search("unknown field `(.*)`", what):
+            what += did_you_mean(unknown[1], getattr(kind, "__struct_encode_fields__", ()))
         place = f"{where}{key}".rstrip(".: ")
         raise Refusal(f"{place}: {what[0].lower()}{what[1:]}; {advice}") from error
 

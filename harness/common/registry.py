@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import argparse
 import copy
-import difflib
 import functools
-import importlib.machinery
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -34,7 +31,8 @@ from harness.common.cards import (
     fitted,
 )
 from harness.common.errors import Refusal, reason
-from harness.common.units import one_line
+from harness.common.targets import check_target, not_importable
+from harness.common.units import did_you_mean, one_line
 from harness.worker import calling
 
 # an unknown name is answered with at most so many existing ones, else with the closest
@@ -313,12 +311,7 @@ def select(names: Iterable[str]) -> list[VariantCard]:
         if name in existing:
             matching = {name: existing[name]}
         elif ":" in name:
-            package, places = name.partition(":")[0].partition(".")[0], [str(Path.cwd()), *sys.path]
-            if (
-                package not in sys.modules
-                and importlib.machinery.PathFinder.find_spec(package, places) is None
-            ):
-                raise not_importable(name, "no such module in this folder or environment")
+            check_target(name)
             matching = {name: VariantCard(name, name, "named by its target", tags=(EXTERNAL,))}
         else:
             matching = {
@@ -337,20 +330,11 @@ def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
     """
     existing = list(existing)
     meant = did_you_mean(name, existing)
+    if kind in ("variant", "target") and Path(f"{name}.py").is_file():
+        meant = f" did you mean a function of {name}.py, such as {name}:train?"
     if len(existing) > MOST_NAMES:
         return f"unknown {kind} {name!r};{meant} python -m harness --help all has all {len(existing)} names"
     return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"
-
-
-def did_you_mean(name: str, existing: Iterable[str], before: str = "") -> str:
-    """The most similar name as a question, with a blank before it; nothing if none is similar.
-
-    >>> did_you_mean("hepa", ["heap", "flat"]), did_you_mean("seeds", ["seed=VALUE"])
-    (' did you mean heap?', ' did you mean seed=VALUE?')
-    """
-    names = {full.removesuffix("=VALUE"): full for full in existing}
-    close = difflib.get_close_matches(name, names, 1)
-    return f" did you mean {before}{names[close[0]]}?" if close else ""
 
 
 def looks_like_a_file(name: str) -> bool:
@@ -361,21 +345,6 @@ def looks_like_a_file(name: str) -> bool:
     [True, True, False, False]
     """
     return "/" in name or bool(Path(name).suffix)
-
-
-def not_importable(target: str, reason: str) -> Refusal:
-    """The answer to a target that cannot be imported, with the most similar name if its module
-    can.
-    """
-    module, _, function = target.partition(":")
-    meant = (
-        did_you_mean(function, vars(sys.modules[module]), f"{module}:")
-        if module in sys.modules
-        else ""
-    )
-    return Refusal(
-        f"cannot import {target!r} ({reason});{meant} a target is written package.module:function"
-    )
 
 
 def resolve(target: str) -> Callable[..., Any]:

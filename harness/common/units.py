@@ -4,7 +4,9 @@ plots and notes.
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Iterable
 
 _UNITS = ("kB", "MB", "GB", "TB")
 
@@ -164,3 +166,14 @@ def one_line(text: str) -> str:
     'no room: 2 GB'
     """
     return " ".join(text.split())
+
+
+def did_you_mean(name: str, existing: Iterable[str], before: str = "") -> str:
+    """The most similar name as a question, with a blank before it; nothing if none is similar.
+
+    >>> did_you_mean("hepa", ["heap", "flat"]), did_you_mean("seeds", ["seed=VALUE"])
+    (' did you mean heap?', ' did you mean seed=VALUE?')
+    """
+    names = {full.removesuffix("=VALUE"): full for full in existing}
+    close = difflib.get_close_matches(name, names, 1)
+    return f" did you mean {before}{names[close[0]]}?" if close else ""

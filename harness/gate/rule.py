@@ -23,7 +23,7 @@ from yaml import YAMLError
 from harness.common import registry
 from harness.common.comparison import Comparison, compare
 from harness.common.errors import UNMEASURED, Refusal, wrong_value
-from harness.common.units import one_line
+from harness.common.units import did_you_mean, one_line
 from harness.gate.evidence import AGAIN, BASE, HEAD, INCONCLUSIVE, PASS, REGRESSION, Block
 from harness.measure.callgrind import MOST_LAYOUTS
 
@@ -144,7 +144,11 @@ def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequenc
         content = OmegaConf.merge(schema, *layers, OmegaConf.from_dotlist(list(overrides)))
         return msgspec.convert(OmegaConf.to_container(content), Card, strict=False)
     except ConfigKeyError as error:
-        problem = f"unknown key {error.full_key!r}"
+        problem = (
+            f"unknown key {error.full_key!r};{did_you_mean(str(error.full_key), schema)}".rstrip(
+                ";"
+            )
+        )
     except msgspec.ValidationError as error:
         what, key = wrong_value(error)
         problem = f"{what} for `{key}`" if key else what

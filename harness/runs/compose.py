@@ -27,7 +27,8 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.common import configuration, registry
 from harness.common.cards import fitted
 from harness.common.errors import Refusal
-from harness.common.registry import did_you_mean, parse_number, split_list
+from harness.common.registry import parse_number, split_list
+from harness.common.units import did_you_mean
 
 # Values that are text, not Hydra's language: quoted before it parses.
 LITERAL = (
@@ -64,7 +65,7 @@ def compose(arguments: Sequence[str]) -> list[Config]:
     for argument in arguments:
         if argument not in SWEEP:
             value = as_variants(with_own_pattern(argument.lstrip("+")), sweep)
-            check_names(value)
+            check_names(value, sweep)
             values.append(value)
     keys = {value.partition("=")[0] for value in values}
     if "data.path" in keys and "data" not in keys:
@@ -217,7 +218,7 @@ def quoted(text: str) -> str:
     )
 
 
-def check_names(argument: str) -> None:
+def check_names(argument: str, sweep: bool = False) -> None:
     """Answer a name that does not exist with those that do, before Hydra answers at length."""
     if argument.startswith("-"):
         name = argument.lstrip("-").replace("-", "_").partition("=")[0]
@@ -238,6 +239,8 @@ def check_names(argument: str) -> None:
     if key in GROUPS and key != "experiment" and value.startswith("["):
         several = "variants=A,B" if key == "variant" else f"-m {key}=A,B"
         raise Refusal(f"{key} is one name; for several use {several}")
+    if not sweep and re.fullmatch(r"\w*vocab_size=[1-9]\d{0,2}(,\d{3})+", argument):
+        raise Refusal(f"{argument} is several sizes; did you mean {argument.replace(',', '_')}?")
     if key not in GROUPS or re.search(r"[(\[{}'\"]", value):
         return
     for name in map(str.strip, value.split(",")):
@@ -300,10 +303,12 @@ def sentence(error: BaseException) -> str:
     if match := re.search(r"Ambiguous value for argument 'variant=([^']*)'", text):
         return f"variant is one name; for several set variants={match[1]}"
     if match := re.match(
-        r"Error merging override (\S+): Value .* could not be converted to (Integer|Float)", text
+        r"Error merging override (.+?): Value .* could not be converted to (Integer|Float)", text
     ):
-        text = f"{match[1]} must be a {'whole number' if match[2] == 'Integer' else 'number'}"
-    elif match := re.search(r"Ambiguous value for argument '([^=]+)=", text):
+        kind = "whole number" if match[2] == "Integer" else "number"
+        kind += " of seconds, such as 600" if match[1].startswith("limits.wall=") else ""
+        text = f"{match[1]} must be a {kind}"
+    elif match := re.search(r"Ambiguous value for argument '([^=]+)=([^']*)'", text):
         text = f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where a list is meant"
     elif (match := re.search(r"full_key: (\S+)", str(error))) and match[1] not in text:
         text = f"{match[1]}: {text}"

@@ -139,6 +139,28 @@ def test_variant_takes_what_variants_takes(book: str) -> None:
     assert [cell.variant.name for cell in one] == ["builtins:len"]
 
 
+def test_a_trainer_of_ones_own_is_looked_up_before_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine_here.py").write_text("def train(): ...\nraise SystemExit('was imported')\n")
+    for name in ("variant", "variants"):
+        answer = refusal_of(f"{name}=mine_here:trian")
+        assert answer.startswith(
+            f"'mine_here:trian' is not in {tmp_path}/mine_here.py; did you mean"
+        )
+        assert answer.endswith("did you mean mine_here:train?")
+        assert "such as mine_here:train?" in refusal_of(f"{name}=mine_here")
+    Path("mine_here.py").write_text("from elsewhere import *\n")
+    assert registry.select(["mine_here:trian"])
+
+
+@pytest.mark.parametrize("name", ["train", "encode"])
+def test_a_command_of_tokenizers_is_named(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main([name, "x"]) == USAGE
+    assert f"did you mean bpe-harness tokenizer {name}?" in capsys.readouterr().err
+
+
 def test_texts_are_called_by_their_own_names(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
@@ -214,6 +236,9 @@ def test_every_experiment_composes_into_cells(name: str, book: str) -> None:
         ),
         (["variants=[]"], "variants is empty; set one or more, such as variants=naive,heap"),
         (["variants=[[naive]]"], "unknown variant \"['naive']\""),
+        (["vocab_size=1,000"], "vocab_size=1,000 is several sizes; did you mean vocab_size=1_000?"),
+        (["limits.wall=10m"], "limits.wall=10m must be a number of seconds, such as 600"),
+        (["limits.wall=10 min"], "limits.wall=10 min must be a number of seconds, such as 600"),
         (["variant=naive,heap"], "variant is one name; for several set variants=naive,heap"),
         (["variant=[naive,heap]"], "variants=A,B"),
         (["data=[owt,stdlib]"], "-m data=A,B"),
