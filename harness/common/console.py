@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import itertools
 import re
 import statistics
@@ -22,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from harness.common.units import BytesRead, bytes_text, count_text, duration_text
+from harness.common.units import BytesRead, bytes_text, count_text, did_you_mean, duration_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,9 +147,8 @@ class Parser(argparse.ArgumentParser):
         """End with 2, the mistake and what may have been meant."""
         options = [option for action in self._actions for option in action.option_strings]
         unknown = re.search(r"unrecognized arguments: (\S+)", message)
-        close = difflib.get_close_matches(unknown[1], options, 1) if unknown else []
-        meant = f"did you mean {close[0]}? " if close else ""
-        self.exit(2, f"{message}; {meant}see {self.prog} --help\n")
+        meant = did_you_mean(unknown[1], options) if unknown else ""
+        self.exit(2, f"{message};{meant} see {self.prog} --help\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(terminal_lines(message), file)

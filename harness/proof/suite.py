@@ -30,6 +30,7 @@ from harness.common import errors, registry
 from harness.common.console import bar, tell
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
+from harness.common.targets import not_importable
 from harness.measure.guarded import GuardedProcess
 from harness.measure.process import Sandbox, import_from, worker_environment
 from harness.measure.witness import without_answer
@@ -173,7 +174,7 @@ class Child:
         try:
             start = self.receive(SECONDS_FOR_AN_IMPORT)
         except ChildFailed as failure:
-            raise registry.not_importable(request.target, str(failure)) from failure
+            raise not_importable(request.target, str(failure)) from failure
         if "refused" in start:
             raise Refusal(str(start["refused"]), start["code"])
         self.checks: list[tuple[str, str]] = start["checks"]
