@@ -1,10 +1,8 @@
 """python -m harness.board: the page of a board, from its records: ranks, ratios, memory, whose
 merges, and charts.
 
-python -m harness experiment=board results=results/board      measure, for hours; an interrupted run
-continues python -m harness.board results/board                         results/board/README.md and
-a chart for each table python -m harness.board results/board --check                 21 if the page
-is not what the records say
+python -m harness experiment=board results=results/board  measure, for hours; interrupted, resume it
+python -m harness.board results/board                     README.md there, and a chart for each table
 """
 
 from __future__ import annotations
@@ -15,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.common.console import Parser, markdown_text, say, tell
-from harness.common.errors import MISMATCH, OK, WHOLE_FILES, Refusal, guarded
+from harness.common.console import Parser, markdown_text, tell
+from harness.common.errors import OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
@@ -43,17 +41,6 @@ Records = Sequence[Mapping[str, Any]]
 # the end of the page: how it was measured, and how to do it again
 ABOUT = Path(__file__).with_suffix(".txt")
 MISLEADS = "A single ratio misleads: it depends on the corpus and on the vocabulary."
-MEANINGS = {
-    " to ": "× N (LOW to HIGH): N times the time of the first trainer on the fewest threads, with its 95 % interval.",
-    "~": "`~`: stopped at the limit; the total is estimated from small parts of the text.",
-    ">": "`>`: stopped at the limit; it takes at least that long.",
-    "identical (": "`identical (RULE)`: the same merges as ours under that tie-break.",
-    "identical up to ties": "`identical up to ties`: each merge was of a pair as frequent as any other.",
-    "identical on its own words": "`identical on its own words`: the defined merges on the words that the trainer cuts "
-    "by its own rules. A star marks its ratio: the work is not the same.",
-    "different by design": "`different by design`: other merges on purpose. A star marks its ratio.",
-}
-"""What a sign in a table means; the page explains those that are in one of its tables."""
 
 
 class Entrant(NamedTuple):
@@ -152,12 +139,11 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     for section in board:
         _check_one_task(section, folder)
 
-    ratios = ratios_sheet(board)
-    sheets = [sheet_of(section) for section in board]
-    parts = ["# The board", headline(board), sheet_to_markdown(ratios), MISLEADS]
-    for section, sheet in zip(board, sheets, strict=True):
+    ratios = sheet_to_markdown(ratios_sheet(board))
+    parts = ["# The board", headline(board), ratios, MISLEADS]
+    for section in board:
         chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
-        parts += [f"## {section.title}", chart, sheet_to_markdown(sheet)]
+        parts += [f"## {section.title}", chart, sheet_to_markdown(sheet_of(section))]
 
     skipped = dict.fromkeys((row.name, row.reason) for row in shown if row.status == "skipped")
     if skipped:
@@ -168,7 +154,6 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
         folder=folder.as_posix(),
         corpus=board[0].corpus,
         vocab_size=board[0].vocab_size,
-        meanings=meanings_of([ratios, *sheets]),
         given=sheet_to_markdown(given).strip(),
     )
     return "\n\n".join(part.strip() for part in [*parts, about] if part) + "\n", board
@@ -181,16 +166,6 @@ def _check_one_task(section: Section, folder: Path) -> None:
         why = f"the records of {section.title} in {folder} differ in {', '.join(names)}"
         advice = "remove older records, or keep each in its own folder"
         raise Refusal(f"{why}, and a ratio is of one machine and one question; {advice}")
-
-
-def meanings_of(sheets: Sequence[Sheet]) -> str:
-    """A line for each sign that is in a table."""
-    cells = [cell for sheet in sheets for column in sheet.columns for cell in column.cells]
-    lines = []
-    for sign, meaning in MEANINGS.items():
-        if any(sign in cell for cell in cells):
-            lines.append(f"- {meaning}")
-    return "\n".join(lines)
 
 
 def headline(board: Sequence[Section]) -> str:
@@ -286,36 +261,21 @@ def write(records: Records, folder: Path) -> list[Path]:
     return written
 
 
-def is_stale(records: Records, folder: Path) -> bool:
-    """Whether the page in the folder is not what its records say."""
-    text, _ = page_of(records, folder)
-    page = folder / PAGE
-    return not page.exists() or page.read_bytes() != text.encode(errors="replace")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = Parser(
         prog="python -m harness.board",
         description="Write the page of a board and its charts from the records in a folder.",
-        epilog="exit code: 0; 2 for a usage error; 21 if --check finds the page stale; 22 if there are no records.",
+        epilog="exit code: 0; 2 for a usage error; 22 if there are no records.",
     )
     parser.add_argument(
         "folder", type=Path, nargs="?", default=Path("results/board"), help="(default: %(default)s)"
     )
-    check = "write nothing; 21 if the page is not what its records say"
-    parser.add_argument("--check", action="store_true", help=check)
-    arguments = parser.parse_args(argv)
-    folder = arguments.folder
+    folder = parser.parse_args(argv).folder
 
     def command() -> int:
-        records = records_of([str(folder)])
-        if not arguments.check:
-            for path in write(records, folder):
-                tell(f"wrote {path}")
-        elif is_stale(records, folder):
-            say(f"{folder / PAGE}: stale; run python -m harness.board {folder}")
-            return MISMATCH
+        for path in write(records_of([str(folder)]), folder):
+            tell(f"wrote {path}")
         return OK
 
     return guarded(command, WHOLE_FILES)
