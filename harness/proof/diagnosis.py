@@ -7,10 +7,9 @@ a merge that is not a tuple of two bytes.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from variants.contract import Merge
+from variants.contract import Merge, WordCounts
 
 
 def fault_of(
@@ -27,23 +26,24 @@ def fault_of(
     number = index + 1
     if index == len(want):
         return f"merge {number} is one too many: the list ends after {index} merges"
+    right = want[index]
     if index == len(got):
-        return f"merge {number} is missing: {want[index]} has count {counts_after(words, want[:index])[want[index]]}"
+        [count] = counts_after(words, want[:index], right)
+        return f"merge {number} is missing: {right} has count {count}"
 
     mine = got[index]
-    right = want[index]
     if not isinstance(mine, tuple):
         kind = type(mine).__name__
         return f"merge {number} is a {kind}, {mine}; a merge is a tuple (left, right) of bytes"
 
-    counts = counts_after(words, want[:index])
-    if counts[mine] == 0:
-        return f"merge {number} does not occur: {mine}; {right} has count {counts[right]}"
-    if counts[mine] == counts[right]:
-        same = f"{mine} and {right} have count {counts[right]}"
+    made, due = counts_after(words, want[:index], mine, right)
+    if made == 0:
+        return f"merge {number} does not occur: {mine}; {right} has count {due}"
+    if made == due:
+        same = f"{mine} and {right} have count {due}"
         return f"merge {number} breaks a tie otherwise: {same}, and {rule} takes {right}"
-    if counts[mine] < counts[right]:
-        less = f"{mine} has count {counts[mine]}, and {right} has count {counts[right]}"
+    if made < due:
+        less = f"{mine} has count {made}, and {right} has count {due}"
         return f"merge {number} is less frequent: {less}"
     return f"merge {number} is {mine}, but {right} is due"
 
@@ -56,33 +56,15 @@ def first_difference(merges: Sequence[Merge], want: Sequence[Merge]) -> int:
     return min(len(merges), len(want))
 
 
-def counts_after(words: Mapping[bytes, int], merges: Sequence[Merge]) -> Counter[Merge]:
-    """Return the count of every pair after some merges.
+def counts_after(words: Mapping[bytes, int], merges: Sequence[Merge], *pairs: Merge) -> list[int]:
+    """Return the count of each of these pairs after some merges.
 
-    >>> counts_after({b"aaa": 2}, [])
-    Counter({(b'a', b'a'): 4})
-    >>> counts_after({b"aaa": 2}, [(b"a", b"a")])
-    Counter({(b'aa', b'a'): 2})
+    >>> counts_after({b"aaa": 2}, [], (b"a", b"a"))
+    [4]
+    >>> counts_after({b"aaa": 2}, [(b"a", b"a")], (b"aa", b"a"), (b"a", b"a"))
+    [2, 0]
     """
-    counts: Counter[Merge] = Counter()
-    for word, weight in words.items():
-        tokens = [word[index : index + 1] for index in range(len(word))]
-        for merge in merges:
-            tokens = merged(tokens, merge)
-        for pair in zip(tokens, tokens[1:], strict=False):
-            counts[pair] += weight
-    return counts
+    from harness.proof.true_counts import TrueCounts  # late: NumPy, for a wrong merge alone
 
-
-def merged(tokens: Sequence[bytes], merge: Merge) -> list[bytes]:
-    """Return the tokens of a word after one merge, made from left to right."""
-    result: list[bytes] = []
-    index = 0
-    while index < len(tokens):
-        if tuple(tokens[index : index + 2]) == merge:
-            result.append(merge[0] + merge[1])
-            index += 2
-        else:
-            result.append(tokens[index])
-            index += 1
-    return result
+    true = TrueCounts(WordCounts.from_items(words.items()), inherited=merges)
+    return [true.text.counts.get(true.code(pair), 0) for pair in pairs]
