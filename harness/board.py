@@ -198,7 +198,7 @@ def ratios_sheet(board: Sequence[Section]) -> Sheet:
             text = "wrong" if is_wrong else section.ratio_text(entrant, interval=False)
             ratios[entrant.first.name] = text
         columns.append(Column(section.title, list(ratios.values())))
-    return Sheet([], columns, [""] * len(names), [])
+    return Sheet([], columns)
 
 
 def sheet_of(section: Section) -> Sheet:
@@ -221,7 +221,7 @@ def sheet_of(section: Section) -> Sheet:
         Column("memory", [bytes_text(peak) if peak else NOT_MEASURED for peak in peaks]),
         Column("merges", [proof_text(entrant.best) for entrant in entrants], figures=False),
     ]
-    return Sheet(caption_of(section.rows), columns, [""] * len(entrants), _notes(section))
+    return Sheet(caption_of(section.rows), columns, notes=_notes(section))
 
 
 def _time_text(row: Row | None) -> str:

@@ -156,9 +156,7 @@ def _show(
     if len(set(lines)) > 1:
         of = "lines, so they are not parallel; give every language the same sentences"
         notes.append(f"the dev texts have {', '.join(map(count_text, lines))} {of}")
-    print_sheets(
-        [Sheet([f"{count_text(len(merges))} merges"], columns, [""] * len(languages), notes)]
-    )
+    print_sheets([Sheet([f"{count_text(len(merges))} merges"], columns, notes=notes)])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ follow below.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -31,13 +32,13 @@ class Column(NamedTuple):
 
 class Sheet(NamedTuple):
     """`columns` of equal length, the first of which names the rows; `styles` are rich's, one for
-    each row.
+    each row or none at all.
     """
 
     caption: Sequence[str]
     columns: Sequence[Column]
-    styles: Sequence[str]
-    notes: Sequence[str]
+    styles: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
 def print_sheets(sheets: Sequence[Sheet], console: Console | None = None) -> None:
@@ -45,12 +46,15 @@ def print_sheets(sheets: Sequence[Sheet], console: Console | None = None) -> Non
     width.
     """
     console = console or Console()
-    for place, sheet in enumerate(sheets):
-        _print_lines([""] if place else [], console)
-        _print_lines([*sheet.caption, ""] if sheet.caption else [], console)
+    for number, sheet in enumerate(sheets):
+        if number:
+            console.print()
+        if sheet.caption:
+            _print_lines([*sheet.caption, ""], console)
         if sheet.columns:
             _print_table(sheet, console)
-        _print_lines(["", *sheet.notes] if sheet.notes else [], console)
+        if sheet.notes:
+            _print_lines(["", *sheet.notes], console)
 
 
 def sheet_to_markdown(sheet: Sheet) -> str:
@@ -61,6 +65,7 @@ def sheet_to_markdown(sheet: Sheet) -> str:
     rows = zip(*([name, *cells] for name, cells, _ in sheet.columns), strict=True)
     table = [f"| {' | '.join(map(markdown_text, cells))} |" for cells in rows]
     rule = "|" + "|".join("---:" if column.figures else "---" for column in sheet.columns) + "|"
+
     blocks = (caption, [*table[:1], rule, *table[1:]] if table else [], notes)
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -69,13 +74,15 @@ def _print_table(sheet: Sheet, console: Console) -> None:
     columns = list(map(_aligned, sheet.columns))
     widths = [cell_len(heading) for heading, *_ in columns]
     room = console.width if console.is_terminal else sum(widths) + _BETWEEN_COLUMNS * len(widths)
-    for number, places in enumerate(_parts(widths, room)):
-        _print_lines([""] if number else [], console)
-        head, *rows = map(
-            (" " * _BETWEEN_COLUMNS).join, zip(*(columns[place] for place in places), strict=True)
-        )
+
+    for number, indices in enumerate(_parts(widths, room)):
+        if number:
+            console.print()
+        rows = zip(*(columns[index] for index in indices), strict=True)
+        head, *below = map((" " * _BETWEEN_COLUMNS).join, rows)
         lines = [Text(head, style="bold"), Text("─" * cell_len(head))]
-        lines += [Text(row, style=style) for row, style in zip(rows, sheet.styles, strict=True)]
+        for row, style in zip_longest(below, sheet.styles, fillvalue=""):
+            lines.append(Text(row, style=style))
         console.print(Text("\n").join(lines), soft_wrap=True)
 
 
@@ -88,27 +95,28 @@ def _aligned(column: Column) -> list[str]:
         marks = [len(cell) - len(cell.rstrip("*?")) for cell in cells]
         cells = [cell + " " * (max(marks) - mark) for cell, mark in zip(cells, marks, strict=True)]
     cells.insert(0, terminal_text(column.heading))
+
     width = max(map(cell_len, cells))
-    blanks = [" " * (width - cell_len(cell)) for cell in cells]
-    return [
-        blank + cell if column.figures else cell + blank
-        for cell, blank in zip(cells, blanks, strict=True)
-    ]
+    aligned = []
+    for cell in cells:
+        blanks = " " * (width - cell_len(cell))
+        aligned.append(blanks + cell if column.figures else cell + blanks)
+    return aligned
 
 
 def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
-    """The places of the columns, in as many parts as the room takes; each begins with the first
+    """The indices of the columns, in as many parts as the room takes; each begins with the first
     column.
 
     >>> _parts([4, 5, 5, 5], 18)
     [[0, 1, 2], [0, 3]]
     """
     parts = [[0]]
-    for place in range(1, len(widths)):
-        used = sum(widths[each] + _BETWEEN_COLUMNS for each in parts[-1])
-        if len(parts[-1]) > 1 and used + widths[place] > room:
+    for index, width in enumerate(widths[1:], 1):
+        used = sum(widths[other] + _BETWEEN_COLUMNS for other in parts[-1])
+        if len(parts[-1]) > 1 and used + width > room:
             parts.append([0])
-        parts[-1].append(place)
+        parts[-1].append(index)
     return parts
 
 
@@ -155,17 +163,14 @@ def sheets_to_html_part(sheets: Sequence[Sheet], title: str) -> str:
     """
     parts = [f"<style>\n{STYLE[STYLE.index('.bpe-harness') :]}</style>"]
     parts.append(f'<section class="bpe-harness" aria-label="{html_text(title)}">')
+
     for sheet in sheets:
-        parts += (
-            html_table(sheet)
-            if sheet.columns
-            else [f"<p>{line}</p>" for line in html_texts(sheet.caption)]
-        )
-        parts += (
-            ["<ul>", *(f"<li>{note}</li>" for note in html_texts(sheet.notes)), "</ul>"]
-            if sheet.notes
-            else []
-        )
+        if sheet.columns:
+            parts += html_table(sheet)
+        else:
+            parts += [f"<p>{line}</p>" for line in html_texts(sheet.caption)]
+        if sheet.notes:
+            parts += ["<ul>", *(f"<li>{note}</li>" for note in html_texts(sheet.notes)), "</ul>"]
     return "\n".join([*parts, "</section>\n"])
 
 
@@ -173,33 +178,25 @@ def html_table(sheet: Sheet, keys: Sequence[Sequence[str]] = ()) -> list[str]:
     """The table with its caption; with `keys` without it, and each cell has the one it is sorted
     by.
     """
-    kinds = [' class="figure"' if column.figures else "" for column in sheet.columns]
-    headings = html_texts(column.heading for column in sheet.columns)
-    head = "".join(
-        f'<th scope="col"{kind}>{text}</th>' for text, kind in zip(headings, kinds, strict=True)
-    )
-    columns = []
-    for place, (column, kind) in enumerate(zip(sheet.columns, kinds, strict=True)):
-        start, end = ("<td", "</td>") if place else ('<th scope="row"', "</th>")
-        of_cells = (
-            [f' data-key="{key}"' for key in keys[place]] if keys else [""] * len(column.cells)
-        )
-        texts = zip(of_cells, html_texts(column.cells), strict=True)
-        columns.append([f"{start}{key}{kind}>{text}{end}" for key, text in texts])
-    classes = [f' class="{_CLASSES[style]}"' if style else "" for style in sheet.styles]
-    caption = "" if keys else "".join(f"<span>{line}</span>" for line in html_texts(sheet.caption))
     label = html_text(sheet.caption[0] if sheet.caption else "records")
-    return [
-        f'<div class="scrolled" role="region" tabindex="0" aria-label="{label}">',
-        "<table>",
-        *([f"<caption>{caption}</caption>"] if caption else []),
-        f"<thead><tr>{head}</tr></thead>",
-        "<tbody>",
-        *(
-            f"<tr{of_row}>{''.join(cells)}</tr>"
-            for of_row, *cells in zip(classes, *columns, strict=True)
-        ),
-        "</tbody>",
-        "</table>",
-        "</div>",
-    ]
+    lines = [f'<div class="scrolled" role="region" tabindex="0" aria-label="{label}">', "<table>"]
+    if sheet.caption and not keys:
+        caption = "".join(f"<span>{line}</span>" for line in html_texts(sheet.caption))
+        lines.append(f"<caption>{caption}</caption>")
+
+    head = "".join(_html_cell('th scope="col"', column, column.heading) for column in sheet.columns)
+    lines += [f"<thead><tr>{head}</tr></thead>", "<tbody>"]
+    for index in range(len(sheet.columns[0].cells)):
+        style = sheet.styles[index] if sheet.styles else ""
+        line = f'<tr class="{_CLASSES[style]}">' if style else "<tr>"
+        for number, column in enumerate(sheet.columns):
+            tag = "td" if number else 'th scope="row"'
+            key = f' data-key="{keys[number][index]}"' if keys else ""
+            line += _html_cell(tag + key, column, column.cells[index])
+        lines.append(f"{line}</tr>")
+    return [*lines, "</tbody>", "</table>", "</div>"]
+
+
+def _html_cell(tag: str, column: Column, text: str) -> str:
+    kind = ' class="figure"' if column.figures else ""
+    return f"<{tag}{kind}>{html_text(text)}</{tag[:2]}>"

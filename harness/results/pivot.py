@@ -47,7 +47,7 @@ def pivot_sheet(
             text = f"{across} {text}"
         columns.append(Column(text, [cells.get((line, heading), "") for line in ordered]))
     caption = [f"{title} by {', '.join(down)} and {across}", *caption_of(rows)]
-    return Sheet(caption, columns, [""] * len(ordered), below)
+    return Sheet(caption, columns, notes=below)
 
 
 def _texts(rows: Sequence[Row], value: str, relative_to: str | None) -> tuple[list[str], list[str]]:

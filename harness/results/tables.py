@@ -220,8 +220,8 @@ def work_sheet(rows: Sequence[Row]) -> Sheet:
             cells = [figure_text(row, name) or NOT_MEASURED for row in counted]
             columns.append(Column(name.replace("_", " "), cells))
     if len(columns) == settings:
-        return Sheet([], [], [], ["No work was counted."])
-    return Sheet([], columns, [""] * len(counted), [])
+        return Sheet([], [], notes=["No work was counted."])
+    return Sheet([], columns)
 
 
 def given_sheet(rows: Sequence[Row]) -> Sheet:
@@ -238,4 +238,4 @@ def given_sheet(rows: Sequence[Row]) -> Sheet:
     columns = []
     for index, heading in enumerate(("trainer", *GIVEN)):
         columns.append(Column(heading, [way[index] for way in ways], figures=False))
-    return Sheet([], columns, [""] * len(ways), [])
+    return Sheet([], columns)

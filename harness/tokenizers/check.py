@@ -121,12 +121,8 @@ def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[st
         columns.append(
             Column(heading, [text(getattr(row, heading)) if row.texts else "-" for row in verdicts])
         )
-    return Sheet(
-        [caption],
-        columns,
-        [""] * len(verdicts),
-        [*(note for row in verdicts for note in row.notes), *notes],
-    )
+    of_engines = [note for row in verdicts for note in row.notes]
+    return Sheet([caption], columns, notes=[*of_engines, *notes])
 
 
 def check(
@@ -332,7 +328,7 @@ def figures_sheet(figures: Sequence[Figures]) -> Sheet:
             figures=False,
         ),
     ]
-    return Sheet([], columns, [""] * len(figures), [NOTE])
+    return Sheet([], columns, notes=[NOTE])
 
 
 def _ratio(number: int, base: int) -> str:
@@ -424,5 +420,5 @@ def unused_sheets(findings: Sequence[Finding], size: int, *, with_text: bool) ->
     ]
     rest = len(findings) - len(first)
     notes = [f"{count_text(rest)} more; --format json has all"] if rest else []
-    tables = [Sheet([], classes, [""] * len(kinds), [])]
-    return [*tables, Sheet([], tokens, [""] * len(first), notes)] if first else tables
+    tables = [Sheet([], classes)]
+    return [*tables, Sheet([], tokens, notes=notes)] if first else tables
