@@ -234,8 +234,8 @@ def fitting(cell: TrainCell, merges: Sequence[Merge]) -> list[str]:
     count = registry.resolve(registry.default_counter().target)
     names: list[str] = []
     for special_tokens in dict.fromkeys([reading.corpus.special_tokens, ()]):
-        for name, card in registry.cards("pattern").items():
-            corpus = replace(reading.corpus, pattern=card["regex"], special_tokens=special_tokens)
+        for name, regex in registry.patterns().items():
+            corpus = replace(reading.corpus, pattern=regex, special_tokens=special_tokens)
             with contextlib.suppress(LeftOut):  # a pattern that does not match all of this text
                 listed = MergeList(name, merges, len(merges), None, whole=False)
                 if prove(count(corpus), listed, cell.min_count).kind in PROVED:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
@@ -55,6 +55,7 @@ class CounterCard(msgspec.Struct, frozen=True):
     params: Mapping[str, Any] = {}
 
 
+Card = TypeVar("Card", bound=CounterCard)
 GIVEN = CounterCard("given", "", "the words came with their counts")
 """Stands for the counter where the corpus is a table of words."""
 
@@ -200,16 +201,17 @@ def checked_card(group: str, file: Path) -> dict[str, Any]:
     return content
 
 
-def cards(group: str, conf: Path | None = None) -> dict[str, dict[str, Any]]:
+def cards(group: str) -> dict[str, dict[str, Any]]:
     """The cards of a group by name, as they are written; of `variant` the presets and what other
-    packages announce as well. Those of another checkout's `conf` are not checked.
+    packages announce as well.
     """
-    if group in KINDS and conf is None:
-        found = {name: checked_card(group, file) for name, file in card_files(group).items()}
-    else:
-        files = files_in((conf or conf_folder()) / group)
-        found = {name: read_card(file) for name, file in files.items()}
-    return announced() | found | presets(conf) if group == "variant" else found
+    found = {name: checked_card(group, file) for name, file in card_files(group).items()}
+    return announced() | found | presets() if group == "variant" else found
+
+
+def patterns() -> dict[str, str | None]:
+    """The regular expression of every pattern by name; None means raw bytes."""
+    return {name: card["regex"] for name, card in cards("pattern").items()}
 
 
 def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -251,8 +253,9 @@ def variants() -> dict[str, VariantCard]:
 
 
 def variant_at(conf: Path, name: str) -> VariantCard | None:
-    """A variant of another checkout's configuration, or None."""
-    card = cards("variant", conf).get(name)
+    """A variant of another checkout's configuration, which may have keys of its own, or None."""
+    file = conf / "variant" / f"{name}.yaml"
+    card = read_card(file) if file.is_file() else presets(conf).get(name)
     return None if card is None else _variant(name, card)
 
 
@@ -286,18 +289,22 @@ def definition(*, extending: bool = False) -> Callable[..., Any]:
     """The trainer that is the definition written as a program; with `extending`, that of extending
     and vetoes.
     """
-    cards = (card for card in variants().values() if "definition" in card.tags)
-    return resolve(next(card.target for card in cards if (EXTENDS in card.tags) == extending))
+    found = tagged(variants(), "definition")
+    return resolve(next(card.target for card in found if (EXTENDS in card.tags) == extending))
 
 
 def definition_counter() -> Callable[..., Any]:
     """The word counter that is the definition written as a program."""
-    return resolve(next(card.target for card in counters().values() if "definition" in card.tags))
+    return resolve(tagged(counters(), "definition")[0].target)
 
 
 def default_counter() -> CounterCard:
     """The counter of variants whose card names none."""
-    return next(card for card in counters().values() if COMPILED in card.tags)
+    return tagged(counters(), COMPILED)[0]
+
+
+def tagged(existing: Mapping[str, Card], tag: str) -> list[Card]:
+    return [card for card in existing.values() if tag in card.tags]
 
 
 def select(names: Iterable[str]) -> list[VariantCard]:
@@ -308,15 +315,15 @@ def select(names: Iterable[str]) -> list[VariantCard]:
     existing = variants()
     chosen: dict[str, VariantCard] = {}
     for name in map(str, names):  # an override may hold a list in the list
-        if name in existing:
+        if name == "all":
+            matching = existing
+        elif name in existing:
             matching = {name: existing[name]}
         elif ":" in name:
             check_target(name)
             matching = {name: VariantCard(name, name, "named by its target", tags=(EXTERNAL,))}
         else:
-            matching = {
-                card.name: card for card in existing.values() if name == "all" or name in card.tags
-            }
+            matching = {card.name: card for card in tagged(existing, name)}
         if not matching:
             tags = sorted({tag for card in existing.values() for tag in card.tags})
             raise Refusal(unknown("variant", name, [*existing, "all", *tags]))

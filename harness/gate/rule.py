@@ -116,11 +116,12 @@ def read_card(name: str, overrides: Sequence[str] = ()) -> Card:
     """Return the card of a name or file, over the usual one, with `key=value` overrides. Raises
     Refusal.
     """
-    cards = registry.cards("gate")
-    if name not in cards and not Path(name).is_file():
-        raise Refusal(f"{registry.unknown('gate card', name, cards)}; or pass the name of a file")
-    own = cards[name] if name in cards else registry.read_card(Path(name))
-    return card_of(f"gate card {name}", [cards[DEFAULT_CARD], own], overrides)
+    files = registry.card_files("gate")
+    file = files.get(name, Path(name))
+    if not file.is_file():
+        raise Refusal(f"{registry.unknown('gate card', name, files)}; or pass the name of a file")
+    layers = [registry.read_card(path) for path in (files[DEFAULT_CARD], file)]
+    return card_of(f"gate card {name}", layers, overrides)
 
 
 def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> Card:

@@ -482,7 +482,7 @@ def own_words(trained: Trained, session: Session) -> WordCounts | None:
     cell, name = trained.cell, trained.cell.variant.own_words
     if not name or cell.extension is not None:
         return None
-    pattern = registry.cards("pattern")[name]["regex"]
+    pattern = registry.patterns()[name]
     reading = Reading(
         cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=())
     )

@@ -251,8 +251,8 @@ def card_default(config: Mapping[str, Any], key: str) -> Any:
 def pattern_of(pattern: Mapping[str, Any]) -> tuple[str, str | None]:
     """The pattern's name and expression; one of the user's own is its own name."""
     name, expression = pattern["name"], pattern["regex"]
-    cards = registry.cards("pattern")
-    named = {card["regex"]: card_name for card_name, card in cards.items()}
+    existing = registry.patterns()
+    named = {known: known_name for known_name, known in existing.items()}
     if expression == "":
         raise Refusal(
             "pattern.regex is empty; an expression that matches nothing makes no pre-tokens"
@@ -264,7 +264,7 @@ def pattern_of(pattern: Mapping[str, Any]) -> tuple[str, str | None]:
             raise Refusal(
                 f"pattern.regex={expression!r} is not a regular expression: {error}"
             ) from error
-    if name in cards and cards[name]["regex"] != expression:
+    if existing.get(name, expression) != expression:
         name = named.get(expression, expression)
     return name, expression
 

@@ -56,9 +56,7 @@ class Learned(NamedTuple):
 
 def pattern_name(pattern: str | None) -> str | None:
     """The name of a pattern in conf/pattern; None if it has none."""
-    return next(
-        (name for name, card in registry.cards("pattern").items() if card["regex"] == pattern), None
-    )
+    return next((name for name, regex in registry.patterns().items() if regex == pattern), None)
 
 
 def trained(

@@ -52,15 +52,15 @@ class PreTokenizer(msgspec.Struct):
 
 
 @lru_cache
-def own_spellings() -> dict[str, dict[str, Any]]:
+def own_spellings() -> dict[str | None, dict[str, Any]]:
     """The pre-tokenizers of patterns whose own text not every engine loads; Llama 3's matches what
     GPT-4's does.
     """
-    cards = registry.cards("pattern")
+    regexes = registry.patterns()
     return {
         GPT2_PATTERN: {**BYTE_LEVEL, "use_regex": True},
-        cards["gpt4"]["regex"]: {**SPLIT, "pattern": {"Regex": cards["llama3"]["regex"]}},
-        cards["line"]["regex"]: {
+        regexes["gpt4"]: {**SPLIT, "pattern": {"Regex": regexes["llama3"]}},
+        regexes["line"]: {
             "type": "Split",
             "pattern": {"String": "\n"},
             **SPLIT_AT_LINE_ENDS,
@@ -129,8 +129,7 @@ def _steps(pre_tokenizer: Any) -> list[PreTokenizer]:
 def _split(step: PreTokenizer) -> str:
     how = {"behavior": step.behavior, "invert": step.invert}
     if step.pattern == {"String": "\n"} and how == SPLIT_AT_LINE_ENDS:
-        line: str = registry.cards("pattern")["line"]["regex"]
-        return line
+        return str(registry.patterns()["line"])
     if step.type == "Digits":
         return r"\p{N}" if step.individual_digits else r"\p{N}+"
     if step.type != "Split" or step.pattern is None or "Regex" not in step.pattern:

@@ -118,11 +118,11 @@ def trainer() -> registry.VariantCard:
 
 def pattern_named(pattern: str | None) -> str | None:
     """The regular expression of a name in conf/pattern, or the pattern itself."""
-    cards = registry.cards("pattern")
-    if pattern in cards:
-        return cards[pattern]["regex"] or None
+    existing = registry.patterns()
+    if pattern in existing:
+        return existing[pattern] or None
     if pattern is not None and re.fullmatch(r"[A-Za-z][\w-]+", pattern):
-        raise Refusal(registry.unknown("pattern", pattern, cards))
+        raise Refusal(registry.unknown("pattern", pattern, existing))
     return pattern
 
 
