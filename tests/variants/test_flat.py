@@ -13,6 +13,7 @@ import itertools
 import mmap
 import os
 import random
+import signal
 import subprocess
 from array import array
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ from random_extensions import (
     random_table,
     swapped_words,
 )
-from sanitizers import HEAVIEST, case_text, printed_merges, sanitized, veto_numbers
+from sanitizers import HEAVIEST, case_text, compiled, printed_merges, sanitized, veto_numbers
 from workbench import first_fast
 
 from harness.common import registry
@@ -377,6 +378,51 @@ def test_ids_beyond_sixteen_bits() -> None:
         assert len(merges) > 2**16
         assert merges == flat.train(words, 2**20, tie_break=tie_break)
         assert merges == learn(words, 2**20, inherited=merges[:100], batches=2, tie_break=tie_break)
+
+
+# ---- ending early
+
+
+def test_long_work_looks_whether_to_end_and_the_index_says_its_limit(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [compiled("limits_driver.cpp", tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    assert ended.stdout.splitlines() == [
+        "a long piece asks every 65,536 steps",
+        "and ends at a no",
+        "forming a large level asks",
+        "sorting a large level asks",
+        "a thread asks while it waits for others",
+        "the text holds more than 2**30 different words; count a part of it, as data.bytes= cuts it, "
+        "or with a pattern that cuts more",
+    ]
+
+
+def test_a_piece_being_taken_is_ended_by_stop_and_by_a_signal() -> None:
+    words = chain_of_letters(6_000_000)
+    letters = [bytes((letter,)) for letter in b"ACGT"]
+    inherited = list(itertools.product(letters, repeat=2))  # so no place is cut
+    pieces = flat_native.Pieces(flat.ids_of(inherited))
+
+    pieces.begin(1)
+    pieces.stop()
+    with pytest.raises(RuntimeError, match=r"^stopped$"):
+        pieces.take(0, words.data, words.offsets, words.counts)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        pieces.begin(1)
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(KeyboardInterrupt):
+            pieces.take(0, words.data, words.offsets, words.counts)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    # It was not taken to its end.
+    assert list(learn(words, 20, pieces=pieces, batches=1)) == inherited
 
 
 # ---- files

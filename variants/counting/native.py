@@ -85,7 +85,7 @@ def in_parts(corpus: Corpus, taker: Any, meter: Meter = NULL_METER, *, threads: 
 
     They go to `taker.take(part, data, offsets, counts)`; a word can be in several parts.
     `taker.begin(parts)` comes before, and again where the text has to be read anew; each part is
-    one thread's. Raises what `native` and `taker` raise.
+    one thread's. `taker.stop()` ends what threads are taking. Raises what `native` and `taker` raise.
     """
     pattern = compiled(corpus.pattern)
     if pattern is None:
@@ -162,7 +162,8 @@ class Scan:
         emptying: tuple[Any, ...] = ()
         if self.taker is not None:
             self.taker.begin(ranges)
-            emptying = self.taker.take, max(PART_BYTES, before.st_size // PARTS) // ranges, True
+            part_bytes = max(PART_BYTES, before.st_size // PARTS) // ranges
+            emptying = self.taker.take, part_bytes, True, self.taker.stop
         elif spill is not None:
             table_bytes = int((self.memory or 0) * SHARE_OF_A_TABLE) // ranges
             emptying = lambda _, *columns: spill.add(WordCounts(*columns)), table_bytes

@@ -2,6 +2,7 @@
 # distutils: language = c++
 """The door from Python to flat.hpp: buffers in, merges and measurements out, the GIL released in between."""
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as flag
@@ -63,7 +64,8 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
     cdef cppclass PiecesRead "flat::Pieces":
         PiecesRead(const Merge* merges, size_t number, const Seed& seed) except +
         void begin(size_t parts) except +
-        void take(size_t part, const Words& batch) except +
+        flag take_unless_stopped(size_t part, const Words& batch) except +
+        void ask_by(flag (*go_on)(void* context), void* context) except +
 
     Answer extend "flat::extend"(
         PiecesRead& pieces, Options options, const Extension& extension, Report report, void* context,
@@ -121,6 +123,8 @@ cdef class Pieces:
     """The pieces of a text that is being read, encoded by the merges to go on from as they come."""
 
     cdef unique_ptr[PiecesRead] pieces
+    cdef bint stopped
+    cdef object raised   # by a signal, while pieces were taken
 
     def __cinit__(self, inherited):
         cdef vector[Merge] merges = merges_of(inherited[0], inherited[1])
@@ -128,12 +132,18 @@ cdef class Pieces:
         cdef bytes random = os.urandom(sizeof(Seed))
         memcpy(&seed, <const char*> random, sizeof(Seed))
         self.pieces.reset(new PiecesRead(merges.data(), merges.size(), seed))
+        self.pieces.get().ask_by(go_on_taking, <void*> self)
 
     def begin(self, size_t parts):
         """Forget what was taken; from here on so many threads take pieces."""
         if parts < 1:
             raise ValueError(f"parts is {parts}; it is 1 or more")
+        self.stopped = False
         self.pieces.get().begin(parts)
+
+    def stop(self):
+        """End what other threads take at once; each raises RuntimeError."""
+        self.stopped = True
 
     def take(
         self,
@@ -142,11 +152,33 @@ cdef class Pieces:
         const long long[::1] offsets,
         const unsigned long long[::1] counts,
     ):
-        """Take the columns of some word counts; each of the parts by one thread at a time."""
+        """Take the columns of some word counts; each of the parts by one thread at a time.
+
+        Raises what a signal raises, and RuntimeError if it is stopped: then call `begin` before anything else.
+        """
         cdef Words words = columns_of(data, offsets, counts)
+        cdef flag taken
         with nogil:
-            self.pieces.get().take(part, words)
+            taken = self.pieces.get().take_unless_stopped(part, words)
             wait_if_the_interpreter_ends()
+        if not taken:
+            raised, self.raised = self.raised, None
+            raise raised or RuntimeError("stopped")
+
+
+cdef flag go_on_taking(void* context) noexcept nogil:
+    return in_python(go_on_taking_in_python, context)
+
+
+cdef flag go_on_taking_in_python(void* context) noexcept with gil:
+    """False if other threads are to end, or if a signal raises, which only the main thread sees."""
+    cdef Pieces pieces = <Pieces> context
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        pieces.raised = error
+        pieces.stopped = True
+    return not pieces.stopped
 
 
 def are_whole(const unsigned char[::1] data, const long long[::1] offsets, const unsigned long long[::1] counts):

@@ -158,13 +158,14 @@ cdef cpp_bool hand_over_to_python(void* context, int64_t part, Columns& columns)
 
 
 def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buffer, progress,
-         take=None, size_t table_bytes=0, bint takes_all=False):
+         take=None, size_t table_bytes=0, bint takes_all=False, stop_taking=None):
     """Count the ranges between `bounds`: (columns, documents, bytes, parts of the time spent, invalid, cut off).
 
     `columns` is None where `invalid` is the offset of a bad byte or the file was cut off. `progress` gets the bytes done
     and answers whether to go on. The parts of the time are those spent reading and in `take`. A range whose table has more
     than `table_bytes` hands it to `take`, if there is one: its number and the columns, in its own thread. What is left in
-    the end is taken too if anything was, or if it `takes_all`; then `columns` holds no words.
+    the end is taken too if anything was, or if it `takes_all`; then `columns` holds no words. If the scan is stopped,
+    `stop_taking` is called, so that no thread stays in `take`.
     """
     if len(bounds) < 2:
         raise ValueError(f"{len(bounds)} bounds make no range; give at least two")
@@ -199,6 +200,8 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
         running.finish()
     if taker.raised is not None:
         raise taker.raised
+        if stop_taking is not None:
+            stop_taking()
     if running.error:
         raise OSError(running.error, os.strerror(running.error))
     parts = (running.part_reading(), running.part_handing_over())

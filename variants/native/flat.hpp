@@ -76,7 +76,7 @@ void train_in(const Words& words, const WeightClasses& classes, const Options& o
     Tokens tokens(options.tie_break, veto.refuses_any());
     VetoFilter filter(tokens, veto, context);
     Threshold threshold(options, options.num_merges, &classes);
-    KeptPairs pairs(tokens, tallies, veto.refuses_any() ? &filter : nullptr);
+    KeptPairs pairs(tokens, tallies, progress, veto.refuses_any() ? &filter : nullptr);
     BytePairs<Symbol> bytes(text, pairs, parts, tallies, progress);
     bytes.count(threshold.value());
     make_merges(text, tokens, threshold, pairs, bytes, options, answer, progress);
@@ -155,7 +155,7 @@ void extend_text(Text<Symbol> text, const std::vector<Merge>& kept, const Extens
     for (const Merge& merge : kept) tokens.inherit(merge.left, merge.right);
     VetoFilter filter(tokens, extension.veto, context);
     Threshold threshold(options, options.num_merges - std::min<std::uint64_t>(options.num_merges, kept.size()), nullptr);
-    KeptPairs pairs(tokens, tallies, &filter);
+    KeptPairs pairs(tokens, tallies, progress, &filter);
     TokenPairs<Symbol> first_pairs(text, tokens.size(), pairs, parts, tallies, progress);
     first_pairs.count(threshold, filter);
     make_merges(text, tokens, threshold, pairs, first_pairs, options, answer, progress);
@@ -166,14 +166,16 @@ inline void take_all(Pieces& pieces, const Words& words, std::size_t parts, Prog
     pieces.begin(parts);
     const std::vector<std::size_t> cuts =
         equal_shares(words.number, parts, [&](std::size_t word) { return words.offsets[word + 1] - words.offsets[word]; });
-    in_parallel(parts, [&](std::size_t part) {
+    const auto look = [&progress] { progress.look(convert); };
+    const auto take = [&](std::size_t part) {
         for (std::size_t begin = cuts[part], end; begin < cuts[part + 1]; begin = end) {
             end = std::min(begin + pieces_together, cuts[part + 1]);
             pieces.take(part, {words.bytes, words.size, words.offsets + begin, words.counts + begin, end - begin});
             if (part + 1 == parts)
                 progress.advance(static_cast<std::uint64_t>(words.offsets[end] - words.offsets[begin]), convert);
         }
-    });
+    };
+    pieces.watched(look, [&] { in_parallel(parts, take, look); });
 }
 
 // Learns up to `options.num_merges` merges, the inherited ones included; those that stay come first in the answer. `pieces`,
@@ -197,9 +199,9 @@ inline Answer extend(Pieces& pieces, Options options, const Extension& extension
                 extend_text(std::move(text), kept.merges(), extension, options, parts, answer, progress, context);
             };
             if (options.narrow())
-                extend(table.template finish<std::uint16_t>(kept.ids()));
+                extend(table.template finish<std::uint16_t>(kept.ids(), progress));
             else
-                extend(table.template finish<std::uint32_t>(kept.ids()));
+                extend(table.template finish<std::uint32_t>(kept.ids(), progress));
         });
     } catch (const Stopped&) {
     }

@@ -169,9 +169,10 @@ class InheritedMerges {
 // its bytes.
 class Encoder {
   public:
-    // Whoever does not ask which merges were met is spared the second encoding.
-    explicit Encoder(const InheritedMerges& merges, bool asks_met = true)
-        : merges_(merges), asks_met_(asks_met), met_(merges.size(), !asks_met) {}
+    // Whoever does not ask which merges were met is spared the second encoding. `look` is called now and then in a long unit,
+    // which it ends by throwing.
+    explicit Encoder(const InheritedMerges& merges, bool asks_met = true, const std::function<void()>* look = nullptr)
+        : merges_(merges), asks_met_(asks_met), met_(merges.size(), !asks_met), look_(look) {}
 
     // Writes the tokens of a piece of one byte or more, one cell each, as `symbol_of` gives them, and returns where they end.
     // There must be room for as many as there are bytes. `readable` is where the memory ends that may be looked at.
@@ -416,7 +417,14 @@ class Encoder {
             behind_[place] = place + 1 < number ? static_cast<std::uint32_t>(place + 1) : end;
         }
         queue_.clear();
+        std::uint64_t steps_left = steps_between_looks;
+        const auto step = [&] {
+            if (--steps_left) return;
+            steps_left = steps_between_looks;
+            if (look_ && *look_) (*look_)();
+        };
         const auto put = [&](std::uint32_t at) {
+            step();
             const std::uint32_t rank = rank_met(tokens_[at], tokens_[behind_[at]]);
             if (rank == InheritedMerges::none) return false;
             queue_.push_back(std::uint64_t{rank} << 32 | at);
@@ -434,6 +442,7 @@ class Encoder {
                 const std::uint32_t at = static_cast<std::uint32_t>(queue_.front());
                 std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
                 queue_.pop_back();
+                step();
                 const std::uint32_t next = behind_[at];
                 if (tokens_[at] != merges_[rank].left || next == end || tokens_[next] != merges_[rank].right) continue;
                 tokens_[at] = first_merge + rank;
@@ -455,6 +464,7 @@ class Encoder {
     const InheritedMerges& merges_;
     const bool asks_met_;
     std::vector<std::uint8_t> met_;
+    const std::function<void()>* const look_;
     Array<Known> known_ = Array<Known>(std::size_t{1} << known_log);
     Array<std::uint64_t> boundaries_ = Array<std::uint64_t>(std::size_t{1} << boundaries_log);
     Array<Character> characters_ = Array<Character>(of_three_bytes + of_two_bytes);

@@ -245,11 +245,14 @@ class Merger {
             *neighbour.list.next = position - neighbour.list.length;
             neighbour.list.next += neighbour.list.step;
         };
-        const Occurrence* const end = occurrences_.data() + live_count_;
-        for (const Occurrence* occurrence = occurrences_.data(); occurrence != end; ++occurrence) {
-            const Occurrence noted = *occurrence;
-            write(befores[noted.before], noted.position);
-            write(afters[noted.after], noted.position);
+        for (std::size_t begin = 0; begin < live_count_; begin += steps_between_looks) {
+            const Occurrence* const end = occurrences_.data() + std::min<std::size_t>(begin + steps_between_looks, live_count_);
+            for (const Occurrence* occurrence = occurrences_.data() + begin; occurrence != end; ++occurrence) {
+                const Occurrence noted = *occurrence;
+                write(befores[noted.before], noted.position);
+                write(afters[noted.after], noted.position);
+            }
+            if (end != occurrences_.data() + live_count_) progress_.advance(steps_between_looks, update);
         }
     }
 

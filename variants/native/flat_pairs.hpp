@@ -95,8 +95,8 @@ class Queue {
   public:
     using Slot = PairTable::Slot;
 
-    Queue(PairTable& table, const Tokens& tokens, Tallies& tallies)
-        : table_(table), tokens_(tokens), tallies_(tallies) {}
+    Queue(PairTable& table, const Tokens& tokens, Tallies& tallies, Progress& progress)
+        : table_(table), tokens_(tokens), tallies_(tallies), progress_(progress) {}
 
     void push(PairKey key, std::int64_t count) {
         tallies_.queue_pushes += 1;
@@ -145,6 +145,7 @@ class Queue {
     };
     using Large = std::pair<std::int64_t, PairKey>;   // the count first
     static constexpr std::int64_t small_counts = 65536;
+    static constexpr std::size_t large_level = std::size_t{1} << 18;   // sorted in a tenth of a second; not tuned
 
     bool behind(const Ranked& one, const Ranked& other) const {
         if (one.left != other.left) return one.left < other.left;
@@ -192,9 +193,18 @@ class Queue {
     void sort_some(std::uint64_t wanted) {
         tallies_.queue_sorted += level_.size();
         sorted_ = std::min<std::size_t>(level_.size(), std::max<std::uint64_t>(wanted, level_.size() / 4 + 1));
+        if (level_.size() < large_level) return sort_by(order());
+        std::uint64_t steps_left = steps_between_looks;
+        sort_by([this, &steps_left](const Ranked& one, const Ranked& other) {
+            if (!--steps_left) progress_.advance(steps_left = steps_between_looks, max);
+            return behind(one, other);
+        });
+    }
+    template <class Order>
+    void sort_by(Order order) {
         const auto from = level_.end() - static_cast<std::ptrdiff_t>(sorted_);
-        if (from != level_.begin()) std::nth_element(level_.begin(), from, level_.end(), order());
-        std::sort(from, level_.end(), order());
+        if (from != level_.begin()) std::nth_element(level_.begin(), from, level_.end(), order);
+        std::sort(from, level_.end(), order);
     }
 
     template <class Entry>
@@ -222,6 +232,7 @@ class Queue {
             buckets_.pop_back();
             level_count_ = count;
             for (std::size_t place = 0; place < bucket.size(); ++place) {
+                if (place % steps_between_looks == steps_between_looks - 1) progress_.advance(steps_between_looks, max);
                 if (place + 8 < bucket.size()) table_.prefetch(bucket[place + 8]);
                 admit(bucket[place], count);
             }
@@ -247,6 +258,7 @@ class Queue {
     PairTable& table_;
     const Tokens& tokens_;
     Tallies& tallies_;
+    Progress& progress_;
     std::vector<Ranked> level_;
     std::size_t sorted_ = 0;      // so many at its back are, the best last
     std::vector<Ranked> born_;    // a heap of what was born into the level, the best in front
@@ -260,8 +272,8 @@ class KeptPairs {
     using Slot = PairTable::Slot;
 
     // A pair that the filter refuses is never kept.
-    KeptPairs(const Tokens& tokens, Tallies& tallies, VetoFilter* filter = nullptr)
-        : tallies_(tallies), filter_(filter), queue_(table_, tokens, tallies) {}
+    KeptPairs(const Tokens& tokens, Tallies& tallies, Progress& progress, VetoFilter* filter = nullptr)
+        : tallies_(tallies), filter_(filter), queue_(table_, tokens, tallies, progress) {}
 
     // Gives a new pair a list of just the size it needs, a slot and a place in the queue; null if its count is too low.
     Position* open(PairKey key, std::int64_t count, Position occurrences, std::int64_t lowest) {

@@ -1,6 +1,7 @@
 // Pieces of a text that is still being read: equal ones are counted once, and of each only its tokens are kept.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -131,9 +132,9 @@ constexpr std::size_t pieces_together = std::size_t{1} << 16;   // that are look
 template <class Symbol>
 class PieceTable {
   public:
-    PieceTable(const InheritedMerges& merges, const scanner::Seed& seed, std::size_t parts)
+    PieceTable(const InheritedMerges& merges, const scanner::Seed& seed, std::size_t parts, const std::function<void()>& look)
         : merges_(merges), seed_(seed), shards_(shard_count) {
-        for (std::size_t part = 0; part < parts; ++part) parts_.push_back(std::make_unique<Part>(merges));
+        for (std::size_t part = 0; part < parts; ++part) parts_.push_back(std::make_unique<Part>(merges, look));
     }
 
     // To be called by one thread at a time for each part.
@@ -160,7 +161,7 @@ class PieceTable {
     // The text, its tokens renumbered by `ids`, its pieces by weight in whole blocks. Nothing is left here.
     // Its cells are as wide as the ids of all merges to come: how many come is known only when all pieces are.
     template <class Cell>
-    Text<Cell> finish(const std::vector<std::uint32_t>& ids) {
+    Text<Cell> finish(const std::vector<std::uint32_t>& ids, Progress& progress) {
         parts_.clear();
         std::map<std::uint64_t, std::size_t, std::greater<>> cells;   // of a weight
         std::uint64_t last = 0;
@@ -173,6 +174,7 @@ class PieceTable {
             locked.shard.forget_index();
             locked.shard.each([&](std::uint64_t weight, const Symbol* tokens, const Symbol* end) {
                 cells_of(weight) += static_cast<std::size_t>(end - tokens);
+                progress.advance(static_cast<std::uint64_t>(end - tokens), convert);
             });
         }
         std::size_t size = in_blocks(1);
@@ -192,6 +194,7 @@ class PieceTable {
                 std::size_t& at = cells_of(weight);
                 Cell* to = text.symbols.data() + at;
                 at += static_cast<std::size_t>(end - tokens);
+                progress.advance(static_cast<std::uint64_t>(end - tokens), convert);
                 for (; tokens < end; ++tokens) *to++ = static_cast<Cell>(ids[*tokens]);
             });
             locked.shard = PieceShard<Symbol>();
@@ -209,7 +212,7 @@ class PieceTable {
         PieceShard<Symbol> shard;
     };
     struct Part {
-        explicit Part(const InheritedMerges& merges) : encoder(merges) {}
+        Part(const InheritedMerges& merges, const std::function<void()>& look) : encoder(merges, true, &look) {}
         Encoder encoder;
         std::vector<std::uint64_t> hashes;
         std::vector<std::uint32_t> order;
@@ -294,13 +297,40 @@ class Pieces {
         narrow_table_.reset();
         wide_table_.reset();
         if (has_narrow_ids(merges_.size())) {
-            narrow_table_ = std::make_unique<PieceTable<std::uint16_t>>(merges_, seed_, parts);
+            narrow_table_ = std::make_unique<PieceTable<std::uint16_t>>(merges_, seed_, parts, look_);
         } else {
-            wide_table_ = std::make_unique<PieceTable<std::uint32_t>>(merges_, seed_, parts);
+            wide_table_ = std::make_unique<PieceTable<std::uint32_t>>(merges_, seed_, parts, look_);
         }
     }
     void take(std::size_t part, const Words& batch) {
         table([&](auto& one) { one.take(part, batch); });
+    }
+    // The same; false if it was stopped.
+    bool take_unless_stopped(std::size_t part, const Words& batch) {
+        try {
+            take(part, batch);
+            return true;
+        } catch (const Stopped&) {
+            return false;
+        }
+    }
+    // Every 65,536 steps of a long piece `take` asks, in any of its threads, whether to go on, and throws Stopped if not.
+    void ask_by(bool (*go_on)(void* context), void* context) {
+        look_ = [=] {
+            if (!go_on(context)) throw Stopped{};
+        };
+    }
+    // Calls work(), in which `take` calls look() instead.
+    template <class Work>
+    void watched(std::function<void()> look, Work work) {
+        look_.swap(look);
+        try {
+            work();
+        } catch (...) {
+            look_.swap(look);
+            throw;
+        }
+        look_.swap(look);
     }
 
     const InheritedMerges& merges() const { return merges_; }
@@ -314,6 +344,7 @@ class Pieces {
   private:
     const InheritedMerges merges_;
     const scanner::Seed seed_;
+    std::function<void()> look_;
     std::unique_ptr<PieceTable<std::uint16_t>> narrow_table_;
     std::unique_ptr<PieceTable<std::uint32_t>> wide_table_;
 };

@@ -1,10 +1,12 @@
 // Inputs, results and progress reports shared by all compiled trainers: plain values, no global state.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace native {
@@ -68,6 +70,9 @@ struct Stopped {};
 // Called at most ten times a second with what has been learned so far; false: stop.
 using Report = bool (*)(void* context, const Training& so_far);
 
+// Steps of long work after which to look whether it is to end.
+constexpr std::uint64_t steps_between_looks = 65536;
+
 // The stopwatch that gives time to phases and asks now and then whether to go on.
 class Progress {
   public:
@@ -82,7 +87,7 @@ class Progress {
         mark_ = now;
     }
 
-    // Counts steps of some nanoseconds each; every 65,536 of them it looks at the clock and reports if it is time.
+    // Counts steps of some nanoseconds each; every so many of them it looks at the clock and reports if it is time.
     // `phase` is what is going on.
     void advance(std::uint64_t steps, Phase phase) {
         if (steps < left_) {
@@ -90,21 +95,36 @@ class Progress {
             return;
         }
         left_ = steps_between_looks;
+        report_if_it_is_time(phase);
+    }
+
+    // The same for any thread after `steps_between_looks` steps: the one that made this object reports, all end if it says stop.
+    void look(Phase phase) {
+        if (stopped_) throw Stopped{};
+        if (std::this_thread::get_id() == reporter_) advance(steps_between_looks, phase);
+    }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+
+    // Not inlined, so that `advance` is, everywhere.
+    __attribute__((noinline)) void report_if_it_is_time(Phase phase) {
         const Clock::time_point now = Clock::now();
         if (now - reported_ < std::chrono::milliseconds(100)) return;
         lap(phase);
         const bool go_on = report_(context_, training_);
         mark_ = reported_ = Clock::now();
-        if (!go_on) throw Stopped{};
+        if (go_on) return;
+        stopped_ = true;
+        throw Stopped{};
     }
 
-  private:
-    using Clock = std::chrono::steady_clock;
-    static constexpr std::uint64_t steps_between_looks = 65536;
     Training& training_;
     Report report_;
     void* context_;
     Clock::time_point mark_, reported_;
+    const std::thread::id reporter_ = std::this_thread::get_id();
+    std::atomic<bool> stopped_{false};
     std::uint64_t left_ = steps_between_looks;
 };
 

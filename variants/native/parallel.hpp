@@ -2,8 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -33,6 +36,33 @@ void in_parallel(std::size_t parts, Work work) {
     for (std::thread& thread : threads) thread.join();
     for (const std::exception_ptr& exception : thrown)
         if (exception) std::rethrow_exception(exception);
+}
+
+// The same, and this thread calls while_waiting() twenty times a second from the end of its part to that of all others.
+template <class Work, class WhileWaiting>
+void in_parallel(std::size_t parts, Work work, WhileWaiting while_waiting) {
+    std::mutex mutex;
+    std::condition_variable part_ended;
+    std::size_t ended = 0;
+    in_parallel(parts, [&](std::size_t part) {
+        std::exception_ptr thrown;
+        try {
+            work(part);
+        } catch (...) {
+            thrown = std::current_exception();
+        }
+
+        std::unique_lock<std::mutex> lock(mutex);
+        ++ended;
+        part_ended.notify_one();
+        while (part + 1 == parts && ended < parts) {
+            part_ended.wait_for(lock, std::chrono::milliseconds(50));
+            lock.unlock();
+            while_waiting();
+            lock.lock();
+        }
+        if (thrown) std::rethrow_exception(thrown);
+    });
 }
 
 // Where to cut [0, number) so that every part has about the same share of `size(index)` for the indices in it.

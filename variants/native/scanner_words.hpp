@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "job.hpp"
 #include "memory.hpp"
 #include "scanner_classes.hpp"
 
@@ -234,7 +235,7 @@ class WordTable final : public WordSink {
 
     // Room for so many more words of either kind: the index stays at most six tenths full.
     void reserve(std::size_t more) {
-        if (words_ + more > most_words) throw std::length_error("more different words than the index has numbers for");
+        if (words_ + more > most_words) throw Refused("the text holds more than 2**30 different words; count a part of it, as data.bytes= cuts it, or with a pattern that cuts more");
         reserve(shorts_, short_shift_, short_words_ + more);
         reserve(longs_, long_shift_, words_ - short_words_ + more);
     }
