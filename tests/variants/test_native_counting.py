@@ -288,6 +288,16 @@ def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
             native.native(Corpus(str(tmp_path / name), tuple(special_tokens)), **how)
 
 
+def test_special_tokens_that_begin_alike_are_found_the_longest_first(file: Path) -> None:
+    """A token that is the beginning of another, in a chain, and others between them."""
+    chance = random.Random(0)
+    specials = {"<", "<a", "<ab", "<abc", "<b", "<a>", ">", "é", "éé", "<ab\u00e9"}
+    specials |= {"".join(chance.choices("<ab>é", k=chance.randint(1, 6))) for _ in range(60)}
+    for _ in range(30):
+        content = "".join(chance.choices("<abc>é x", k=300)).encode()
+        expect_definition(file, content, tuple(specials), GPT2_PATTERN)
+
+
 def test_the_columns_are_read_only_and_outlive_the_words(file: Path) -> None:
     file.write_bytes(b"<|e|>low low er<|e|>")
     words = native.native(Corpus(str(file), ("<|e|>",)))

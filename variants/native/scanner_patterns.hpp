@@ -3,6 +3,8 @@
 // Each function pushes the starts of the pre-tokens of text[from:to], a text of its own: nothing precedes or follows it.
 #pragma once
 
+#include <string_view>
+
 #include "scanner_words.hpp"
 
 namespace scanner {
@@ -255,21 +257,44 @@ class SpecialTokens {
     explicit SpecialTokens(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
         std::stable_sort(tokens_.begin(), tokens_.end(),
                          [](const std::string& one, const std::string& other) { return one.size() > other.size(); });
-        for (const std::string& token : tokens_) {
-            std::vector<std::string>& group = by_first_[byte(token[0])];
-            if (group.empty()) firsts_.push_back(byte(token[0]));
-            group.push_back(token);
+        sorted_ = tokens_;
+        std::sort(sorted_.begin(), sorted_.end());
+        for (std::size_t number = 0; number < sorted_.size(); ++number) {
+            const std::string& token = sorted_[number];
+            Group& group = by_first_[byte(token[0])];
+            if (group.begin == group.end) {
+                firsts_.push_back(byte(token[0]));
+                group.begin = number;
+            }
+            group.end = number + 1;
+
+            // The tokens that it begins with are a chain from the one before it.
+            std::size_t shorter = number > group.begin ? number - 1 : none;
+            while (shorter != none && token.compare(0, sorted_[shorter].size(), sorted_[shorter]) != 0) shorter = prefixes_[shorter];
+            prefixes_.push_back(shorter);
         }
     }
 
     const std::vector<std::string>& tokens() const { return tokens_; }
     std::size_t longest() const { return tokens_.empty() ? 0 : tokens_[0].size(); }
 
-    // The length of the token that matches at `at`, 0 if none does. Tokens end before `stop`.
+    // The length of the longest token that matches at `at`, 0 if none does. Tokens end before `stop`.
+    //
+    // Any token that the text begins with is, in the order of bytes, not behind the text; the last token that is not behind
+    // it lies between the two, so it begins with that token as well. All matches are therefore among this last token's prefixes.
     std::size_t match(const byte* text, std::size_t at, std::size_t stop) const {
-        for (const std::string& token : by_first_[text[at]])
-            if (token.size() <= stop - at && std::memcmp(text + at, token.data(), token.size()) == 0) return token.size();
-        return 0;
+        const Group group = by_first_[text[at]];
+        if (group.begin == group.end) return 0;
+        if (group.end - group.begin == 1) {   // as most have: nothing to search
+            const std::string& token = sorted_[group.begin];
+            return token.size() <= stop - at && std::memcmp(text + at, token.data(), token.size()) == 0 ? token.size() : 0;
+        }
+        const std::string_view rest(reinterpret_cast<const char*>(text + at), std::min(stop - at, longest()));
+        const std::string* const first = sorted_.data();
+        const std::size_t behind = static_cast<std::size_t>(std::upper_bound(first + group.begin, first + group.end, rest) - first);
+        std::size_t number = behind > group.begin ? behind - 1 : none;
+        while (number != none && rest.compare(0, sorted_[number].size(), sorted_[number]) != 0) number = prefixes_[number];
+        return number == none ? 0 : sorted_[number].size();
     }
 
     // Whether `place` is inside some token in text[begin:stop], matched or not.
@@ -320,7 +345,14 @@ class SpecialTokens {
     };
 
   private:
-    std::vector<std::string> tokens_, by_first_[256];  // the longest first
+    static constexpr std::size_t none = SIZE_MAX;
+    struct Group {
+        std::size_t begin = 0, end = 0;   // of the sorted tokens with one first byte
+    };
+    std::vector<std::string> tokens_;   // the longest first
+    std::vector<std::string> sorted_;   // by their bytes
+    std::vector<std::size_t> prefixes_;   // of each sorted token, the longest other one that it begins with
+    Group by_first_[256];
     std::vector<byte> firsts_;
 };
 
