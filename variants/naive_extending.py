@@ -45,8 +45,10 @@ def train(
     vocabulary = Vocabulary(tie_break.key)
     tokens = vocabulary.tokens
     meter.follow(vocabulary.merges)
-    words = [list(word) for word in word_counts]
-    weights = list(word_counts.values())
+    # A word of weight 0 occurs nowhere, so none of its pairs is met.
+    counted = {word: weight for word, weight in word_counts.items() if weight}
+    words = [list(word) for word in counted]
+    weights = list(counted.values())
 
     def make(pair: Pair) -> PairCounts:
         """Make a merge everywhere; returns the counts of the pairs that then occur."""

@@ -141,9 +141,8 @@ def named(name: str) -> Veto | None:
     kind, colon, value = name.partition(":")
     if _LONGEST.fullmatch(name):
         if int(value) < 2:
-            raise ValueError(
-                f"veto={name} leaves no pair to merge; the longest token has 2 or more"
-            )
+            left = "no pair" if kind == "bytes" else "only bytes of one character"
+            raise ValueError(f"veto={name} leaves {left} to merge; set {kind}:2 or more")
         return (
             Limits(most_bytes=int(value)) if kind == "bytes" else Limits(most_characters=int(value))
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,6 +60,31 @@ def test_what_cannot_be_inherited_is_refused_with_a_sentence(
 ) -> None:
     with pytest.raises(ValueError, match="^" + regex.escape(sentence, special_only=False)):
         train(WORDS, **{"num_merges": 9, "inherited": inherited, **options})
+
+
+@pytest.mark.parametrize("train", TRAINERS.values(), ids=TRAINERS)
+def test_the_pairs_of_a_word_of_weight_0_are_not_met(train: Train) -> None:
+    offsets, counts = memoryview(array("q", [0, 2, 6])), memoryview(array("Q", [0, 2]))
+    words = WordCounts(memoryview(b"xyabab"), offsets, counts)
+    inherited = [(b"x", b"y"), (b"a", b"b")]
+    met = [(b"a", b"b"), (b"ab", b"ab")]
+    assert train(words, 9, inherited=inherited, inheriting="met") == met
+    assert train(words, 9, inherited=inherited) == [inherited[0], *met]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("bytes:1", "veto=bytes:1 leaves no pair to merge; set bytes:2 or more"),
+        (
+            "characters:1",
+            "veto=characters:1 leaves only bytes of one character to merge; set characters:2 or more",
+        ),
+    ],
+)
+def test_a_limit_of_one_is_refused_with_what_it_leaves(name: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        vetoes.named(name)
 
 
 def test_spellings_become_merges_in_the_order_of_plain_training() -> None:
