@@ -193,6 +193,22 @@ def test_what_runs_is_unavailable_without_its_module(
         train(one_word(10), 5)
 
 
+@pytest.mark.parametrize(
+    ("min_count", "tie_break", "sentence"),
+    [
+        (0, 0, "min_count is 0; it is 1 or more"),
+        (1, 4, "tie_break is 4; it is from 0 to 3"),
+        (1, -1, "tie_break is -1; it is from 0 to 3"),
+    ],
+)
+def test_the_typed_stage_refuses_what_it_has_no_rule_for(
+    min_count: int, tie_break: int, sentence: str
+) -> None:
+    typed = importlib.import_module("variants.native._typed").Typed
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        typed(WordCounts.from_items([(b"ab", 2)]), 1, min_count, tie_break)
+
+
 @pytest.mark.parametrize("train", [*COMPILED, *CYTHON.values(), flat_file.train])
 def test_modules_are_loaded_before_the_clock(
     train: Train, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

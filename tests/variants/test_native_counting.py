@@ -288,6 +288,81 @@ def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
             native.native(Corpus(str(tmp_path / name), tuple(special_tokens)), **how)
 
 
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"bounds": [0]}, "1 bounds make no range; give at least two"),
+        ({"path": "mmx"}, "this machine has no path 'mmx'; it has portable"),
+        ({"buffer": 0}, r"buffer is 0; it is from 1 to \d+ bytes"),
+        ({"buffer": 2**63}, rf"buffer is {2**63}; it is from 1 to \d+ bytes"),
+        ({"pattern": b"\0"}, "a pattern has one byte for each slot"),
+        ({"specials": [b"<e>", b""]}, "a special token of no bytes matches everywhere"),
+        ({"tables": (b"", b"")}, "the table of character classes is cut off"),
+    ],
+)
+def test_the_compiled_scan_refuses_what_it_cannot_read(
+    file: Path, changed: dict[str, Any], sentence: str
+) -> None:
+    file.write_bytes(b"low")
+    arguments: dict[str, Any] = {
+        "bounds": [0, 3],
+        "pattern": b"\x03" + bytes(12),
+        "specials": [],
+        "tables": character_classes.character_classes(),
+        "path": "portable",
+        "buffer": 64,
+        "progress": lambda _: True,
+        **changed,
+    }
+    with file.open("rb") as opened, pytest.raises(ValueError, match=sentence):
+        _scanner.scan(opened.fileno(), **arguments)
+
+
+NO_THREADS = """
+#include <errno.h>
+int pthread_create(void *thread, const void *how, void *(*run)(void *), void *with) {
+    return EAGAIN;
+}
+"""
+COUNT_WITHOUT_THREADS = """
+import sys
+from variants.contract import Corpus
+from variants.counting import native
+
+path, bad = sys.argv[1:]
+alone = native.native(Corpus(path))
+assert native.native(Corpus(path), threads=3, smallest_range=1) == alone
+try:
+    native.native(Corpus(bad, errors="replace"))
+except OSError as error:
+    print(error)
+"""
+
+
+def test_a_thread_that_cannot_be_started_is_done_without_or_named(tmp_path: Path) -> None:
+    source, library = tmp_path / "no_threads.c", tmp_path / "no_threads.so"
+    source.write_text(NO_THREADS)
+    compiler = shutil.which("cc") or pytest.skip("needs a compiler")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    text, bad = tmp_path / "text", tmp_path / "bad"
+    text.write_bytes(b"low lower lowest " * 100)
+    bad.write_bytes(b"low \xff")
+
+    ended = subprocess.run(
+        [sys.executable, "-c", COUNT_WITHOUT_THREADS, text, bad],
+        cwd=ROOT,
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    assert ended.stdout == (
+        "errors=replace decodes in a second thread, and this system starts none; raise its limit of "
+        "processes (ulimit -u), or convert the text to UTF-8 first\n"
+    )
+
+
 def test_special_tokens_that_begin_alike_are_found_the_longest_first(file: Path) -> None:
     """A token that is the beginning of another, in a chain, and others between them."""
     chance = random.Random(0)

@@ -253,7 +253,15 @@ def piped(write: Callable[[BinaryIO], object]) -> Iterator[BinaryIO]:
             write(pipe)
 
     with ThreadPoolExecutor(1) as executor:
-        feeding = executor.submit(feed)
+        try:
+            feeding = executor.submit(feed)
+        except RuntimeError as error:
+            os.close(reading)
+            os.close(writing)
+            raise OSError(
+                "errors=replace decodes in a second thread, and this system starts none; raise its"
+                " limit of processes (ulimit -u), or convert the text to UTF-8 first"
+            ) from error
         try:
             with open(reading, "rb", buffering=0) as file:  # noqa: PTH123
                 yield file

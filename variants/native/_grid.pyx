@@ -18,6 +18,7 @@ include "training.pxi"
 
 cdef extern from "grid.hpp" namespace "grid" nogil:
     const uint32_t first_byte
+    const int schedules
     const char* capsule_name()
 
     cdef enum class Schedule(int):
@@ -97,6 +98,10 @@ def train(
     behind; then the columns are not looked at.
     """
     check_rules(tie_break, min_count, threads)
+    if not 0 <= schedule < schedules:
+        raise ValueError(f"schedule is {schedule}; it is from 0 to {schedules - 1}")
+    if chunk < 1:
+        raise ValueError(f"chunk is {chunk}; it is 1 or more")
     cdef const vector[Member]* members = members_of(capsule)
     cdef bint from_columns = objects is None
     cdef Words words

@@ -63,6 +63,7 @@ cdef extern from "interpreter.hpp" namespace "native" nogil:
 
 PATHS = {"portable": Path.portable, "avx2": Path.avx2, "avx512": Path.avx512, "neon": Path.neon}
 UNTIL_END = 2**63 - 1
+MOST_BUFFER = 2**40
 
 
 def supported_paths():
@@ -169,6 +170,12 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
     """
     if len(bounds) < 2:
         raise ValueError(f"{len(bounds)} bounds make no range; give at least two")
+    if not all(specials):
+        raise ValueError("a special token of no bytes matches everywhere; leave it out")
+    if not 1 <= buffer <= MOST_BUFFER:
+        raise ValueError(f"buffer is {buffer}; it is from 1 to {MOST_BUFFER} bytes")
+    if path not in PATHS or not supported(PATHS[path]):
+        raise ValueError(f"this machine has no path {path!r}; it has {', '.join(supported_paths())}")
     cdef unique_ptr[Scan] scan
     cdef Scan* running
     cdef cpp_bool finished = False
@@ -193,6 +200,8 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
         # Threads that wait for a pipe would hold the destructor up; they see the flag with the next bytes. One that hands
         # a table over waits for the GIL.
         running.stop()
+        if stop_taking is not None:
+            stop_taking()
         with nogil:
             scan.reset()
         raise
@@ -200,8 +209,6 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
         running.finish()
     if taker.raised is not None:
         raise taker.raised
-        if stop_taking is not None:
-            stop_taking()
     if running.error:
         raise OSError(running.error, os.strerror(running.error))
     parts = (running.part_reading(), running.part_handing_over())

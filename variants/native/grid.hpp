@@ -31,6 +31,7 @@ constexpr Token first_byte = 0;    // bytes are their own ids, NUL is 0, and no 
 constexpr Token first_merge = 256;
 
 enum class Schedule : int { fixed, dynamic, guided, automatic };
+constexpr int schedules = 4;
 
 struct Options {
     std::uint64_t num_merges = 0;

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <system_error>
 
 #include "scanner_join.hpp"
 #include "scanner_paths.hpp"
@@ -267,16 +268,14 @@ class Scan {
             ranges_.front()->count();
             return;
         }
-        working_ = std::async(std::launch::async, [this] {
-            native::in_parallel(ranges_.size(), [this](std::size_t i) {
-                try {
-                    ranges_[i]->count();
-                } catch (...) {
-                    stop();
-                    throw;
-                }
+        try {
+            working_ = std::async(std::launch::async, [this] {
+                native::in_parallel(ranges_.size(), [this](std::size_t i) { count(i); });
             });
-        });
+        } catch (const std::system_error&) {   // no thread can be started: this one counts all ranges
+            job_.go_on = go_on;
+            for (std::size_t i = 0; i < ranges_.size(); ++i) count(i);
+        }
     }
     bool wait(double seconds) {
         return !working_.valid() || working_.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
@@ -318,6 +317,15 @@ class Scan {
     WordTable::Columns columns{};
 
   private:
+    void count(std::size_t range) {
+        try {
+            ranges_[range]->count();
+        } catch (...) {
+            stop();
+            throw;
+        }
+    }
+
     double part_of(double Range::* seconds) const {
         double part = 0, all = 0;
         for (const auto& range : ranges_) {
