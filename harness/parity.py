@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from harness.common.console import Parser
 from harness.common.errors import OK, UNCHANGED, Refusal, guarded
@@ -18,10 +18,12 @@ from harness.tokenizers.folder import check_place
 from harness.tokenizers.learned import trained
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.training import counted_file, merges_for, pattern_named, showing
+from variants import parity
 from variants.contract import Corpus, Merge, WordCounts
 
 Tables = Sequence[WordCounts]
-RULE = importlib.import_module("variants.parity")  # what has the trainer and its tie-breaks
+Value = TypeVar("Value")
+SETTINGS = ("min_count", "window", "alpha", "together")
 EPILOG = """\
 Before every merge the language that needs most tokens on its dev text is chosen, and its best pair is merged in all
 languages. Dev texts have to be parallel: the same sentences in each language. Without them the training texts decide,
@@ -46,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--ratio", metavar="LANGUAGE=NUMBER", nargs="+", default=[], help="instead of --dev"
     )
-    add_training_options(parser, next(iter(RULE.TIE_BREAKS)))
+    add_training_options(parser, next(iter(parity.TIE_BREAKS)))
     parser.add_argument(
         "--window", metavar="N", type=int, default=0, help="limit shares of the last N choices"
     )
@@ -60,70 +62,67 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(options: argparse.Namespace) -> int:
-    texts, dev, ratio = (_named(given) for given in (options.texts, options.dev, options.ratio))
+    texts = _named("", options.texts, str)
+    dev = _named("--dev ", options.dev, str)
+    ratio = _named("--ratio ", options.ratio, float)
     for option, given in (("--dev", dev), ("--ratio", ratio)):
         if given and given.keys() != texts.keys():
-            languages = f"{', '.join(given)}, and the training texts are for {', '.join(texts)}"
-            raise Refusal(f"{option} is for {languages}; give both for the same languages")
-    one_of("tie-break", options.tie_break, list(RULE.TIE_BREAKS))
+            both = f"{', '.join(given)}, and the training texts are for {', '.join(texts)}"
+            raise Refusal(f"{option} is for {both}; give both for the same languages")
+    one_of("tie-break", options.tie_break, list(parity.TIE_BREAKS))
+    at_least("--min-count", options.min_count, 1)
+    check_place(options.save, options.overwrite)
+
     corpus = Corpus("", tuple(special_tokens(options)), pattern_named(options.pattern))
     size = parse_vocab_size(options.vocab_size)
     num_merges = merges_for(size, corpus)
-    check_place(options.save, options.overwrite)
-    at_least("--min-count", options.min_count, 1)
-    settings = {"window": options.window, "alpha": options.alpha, "together": options.together}
-    settings |= {"ratio": [_number(language, ratio[language]) for language in texts if ratio]}
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    settings["ratio"] = [ratio[language] for language in texts if ratio]
     with showing("training", num_merges, "merges", True) as meter:
-        tables = [_words(language, texts[language], corpus) for language in texts]
-        measured = [_words(language, dev[language], corpus) for language in texts if dev]
-        how = {
-            "dev": measured,
-            "tie_break": RULE.TIE_BREAKS[options.tie_break],
-            "min_count": options.min_count,
-        }
-        served = RULE.train(tables, num_merges, meter, **how, **settings)
+        tables = _tables(texts, texts, corpus)
+        measured = _tables(texts, dev, corpus) if dev else []
+        tie_break = parity.TIE_BREAKS[options.tie_break]
+        served = parity.train(
+            tables, num_merges, meter, dev=measured, tie_break=tie_break, **settings
+        )
+
     merges = [merge for merge, _ in served]
-    _show(list(texts), tables, measured, merges, [language for _, language in served])
-    origin = {
-        "vocab_size_asked": size,
-        "tie_break": options.tie_break,
-        "min_count": options.min_count,
-        **settings,
-    }
-    origin |= {"variant": "parity", "languages": list(texts), "dev": bool(dev)}
-    save_and_report(
-        Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin), options.save
-    )
+    languages = [language for _, language in served]
+    _show(list(texts), tables, measured, merges, languages)
+    origin = {"variant": "parity", "languages": list(texts), "dev": bool(dev), **settings}
+    origin |= {"vocab_size_asked": size, "tie_break": options.tie_break}
+    learned = trained(merges, corpus.special_tokens, corpus.pattern)
+    save_and_report(Tokenizer(learned, origin), options.save)
     return OK
 
 
-def _named(given: Iterable[str]) -> dict[str, str]:
-    """The values by language. Raises Refusal for what has no name, or one twice."""
-    values: dict[str, str] = {}
+def _named(option: str, given: Iterable[str], read: Callable[[str], Value]) -> dict[str, Value]:
+    """The values by language. Raises Refusal for what cannot be read, and for a language twice."""
+    values: dict[str, Value] = {}
     for text in given:
-        language, equals, value = text.partition("=")
-        if not (language and equals and value):
-            raise Refusal(f"{text!r} is not of the form LANGUAGE=VALUE, such as en=en.txt")
+        language, _, value = text.partition("=")
         if language in values:
-            raise Refusal(f"{language} is given twice; give each language one text")
-        values[language] = value
+            raise Refusal(f"{option}{language} is given twice; give each language one text")
+        if not (language and value):
+            raise Refusal(f"{option}{text} is not of the form LANGUAGE=VALUE, such as en=en.txt")
+        try:
+            values[language] = read(value)
+        except ValueError as error:
+            raise Refusal(f"{option}{text} is not a number") from error
     return values
 
 
-def _number(language: str, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError as error:
-        raise Refusal(f"--ratio {language}={value} is not a number") from error
-
-
-def _words(language: str, file: str, corpus: Corpus) -> WordCounts:
-    words, _ = counted_file([file], corpus, 1, False)
-    if not len(words):
-        raise Refusal(
-            f"{language}={file} has no words; leave the language out or pass another text"
-        )
-    return words
+def _tables(languages: Iterable[str], files: Mapping[str, str], corpus: Corpus) -> Tables:
+    """The words of each language's file. Raises Refusal for a file without words."""
+    tables = []
+    for language in languages:
+        file = files[language]
+        words, _ = counted_file([file], corpus, 1, False)
+        if not len(words):
+            advice = "leave the language out or pass another text"
+            raise Refusal(f"{language}={file} has no words; {advice}")
+        tables.append(words)
+    return tables
 
 
 def _show(
@@ -134,24 +133,22 @@ def _show(
     served: list[int | None],
 ) -> None:
     """Print a row for each language; with dev texts, a warning if they cannot be parallel."""
-    sizes, after = ([tokens_left(table, made) for table in dev or tables] for made in ((), merges))
+    sizes = [tokens_left(table, ()) for table in dev or tables]
+    tokens = [tokens_left(table, merges) for table in dev or tables]
+    times = [served.count(index) for index in range(len(languages))]
+    rates = [f"{size / left:.3f}" for size, left in zip(sizes, tokens, strict=True)]
     columns = [
         Column("language", languages, figures=False),
-        Column(
-            "merges served", [count_text(served.count(place)) for place in range(len(languages))]
-        ),
+        Column("merges served", list(map(count_text, times))),
         Column("bytes", list(map(count_text, sizes))),
-        Column("tokens", list(map(count_text, after))),
-        Column(
-            "bytes per token",
-            [f"{size / tokens:.3f}" for size, tokens in zip(sizes, after, strict=True)],
-        ),
+        Column("tokens", list(map(count_text, tokens))),
+        Column("bytes per token", rates),
     ]
+
     notes = [f"figures are of the {'dev' if dev else 'training'} texts"]
     if None in served:
-        notes.append(
-            f"{count_text(served.count(None))} merges were made by the counts of all languages together"
-        )
+        number = count_text(served.count(None))
+        notes.append(f"{number} merges were made by the counts of all languages together")
     lines = [sum(word.count(b"\n") * count for word, count in table.items()) for table in dev]
     if len(set(lines)) > 1:
         of = "lines, so they are not parallel; give every language the same sentences"
