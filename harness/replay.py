@@ -83,88 +83,78 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(options: argparse.Namespace) -> int:
     use_folder(options.config_dir)
     paths = [options.merges] if options.against is None else [options.merges, options.against]
-    files = [read_merges_file(path) for path in paths]
-    for path, file in zip(paths, files):
-        if not file.merges:
-            raise Refusal(f"{path} has no merge, so nothing in it is right or wrong; pass another")
-    told = [told_by(path) for path in paths]
+    lists = [listed(path) for path in paths]
     keys = {override.lstrip("+").partition("=")[0] for override in options.overrides}
     if options.data is None and not any(key.partition(".")[0] == "data" for key in keys):
-        raise Refusal(f"pass --data FILE, the text that {paths[0]} was learned from{told[0].text}")
+        text = f"the text that {paths[0]} was learned from{lists[0].text}"
+        raise Refusal(f"pass --data FILE, {text}")
 
-    overrides = [*told[0].overrides(keys), *options.overrides]
-    cell, settings = only_cell(options.data, overrides)
+    cell, settings = only_cell(options.data, [*lists[0].overrides(keys), *options.overrides])
     if cell.tie_break == OWN:
         raise Refusal(
             f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none"
         )
     words = words_of(cell, settings)[0]
-
-    names = [
-        f"{path}: {count_text(len(file.merges))} merges ({file.form})"
-        for path, file in zip(paths, files)
-    ]
-    differing = [line for each in told for line in each.differing(cell)]
-    replays = []
-    for path, file, each in zip(paths, files, told):
-        extending = cell.extending() or {"inherited": file.merges[: each.inherited]}
-        with bar(f"replaying {path.name}", len(file.merges), "merges") as shown:
-            replays.append(
-                replay(words, file.merges, min_count=cell.min_count, on_progress=shown, **extending)
-            )
-    if len(replays) > 1:
+    differing = [line for given in lists for line in given.differing(cell)]
+    replays = [given.replayed(words, cell) for given in lists]
+    if len(lists) > 1:
         different = list(differences(replays[0], replays[1]))
-        lines = [
-            *differing,
-            *map(" ".join, zip("AB", names)),
-            described(words, cell),
-            *(different or ["the lists are equal"]),
-        ]
-        lines += [
-            f"{side}: {text}"
-            for side, each in zip("AB", replays)
-            for text in faults(each) or [verdict(each)]
-        ]
+        lines = [*differing, *(f"{side} {given.title}" for side, given in zip("AB", lists))]
+        lines += [described(words, cell), *(different or ["the lists are equal"])]
+        for side, replayed in zip("AB", replays):
+            lines += [f"{side}: {text}" for text in faults(replayed) or [verdict(replayed)]]
         tell("\n".join(lines))
         return MISMATCH if different else OK
 
-    problems = objections(replays[0], cell, keys)
-    hints = []
+    [given], [replayed] = lists, replays
+    problems = objections(replayed, cell, keys)
+    lines = [*differing, given.title, described(words, cell), *report(replayed), *problems]
     if problems and not differing:
-        hints = [f"{told[0].path} says the same pattern, special tokens, min_count and data"]
-        hints = hints if told[0].learned else fitting(cell, files[0].merges)
-    lines = [*differing, *names, described(words, cell), *report(replays[0]), *problems, *hints]
-    tell("\n".join([*lines, verdict(replays[0], problems)]))
+        same = f"{given.manifest} says the same pattern, special tokens, min_count and data"
+        lines += [same] if given.learned else fitting(cell, given.merges)
+    tell("\n".join([*lines, verdict(replayed, problems)]))
     return MISMATCH if problems else OK
 
 
-class Told(NamedTuple):
-    """What a saved tokenizer says of the training of its merges; `learned` is None if nothing
-    does.
+class Listed(NamedTuple):
+    """A list of merges, and what a saved tokenizer says of their training; `learned` is None if
+    nothing does.
     """
 
     path: Path
+    merges: Sequence[Merge]
+    form: str
+    manifest: Path
     learned: Learned | None = None
     origin: Mapping[str, Any] = {}
+
+    @property
+    def title(self) -> str:
+        return f"{self.path}: {count_text(len(self.merges))} merges ({self.form})"
 
     @property
     def text(self) -> str:
         """The name of its text, as the end of a sentence."""
         name = (self.origin.get("data") or {}).get("name")
-        return f"; {self.path} names {name}" if name else ""
-
-    @property
-    def inherited(self) -> int:
-        return int(self.origin.get("inherited_merges", 0))
+        return f"; {self.manifest} names {name}" if name else ""
 
     @property
     def min_count(self) -> int:
         return int(self.origin.get("min_count", 1))
 
+    def replayed(self, words: WordCounts, cell: TrainCell) -> Replay:
+        inherited = self.merges[: int(self.origin.get("inherited_merges", 0))]
+        extending = cell.extending() or {"inherited": inherited}
+        with bar(f"replaying {self.path.name}", len(self.merges), "merges") as show:
+            return replay(
+                words, self.merges, min_count=cell.min_count, on_progress=show, **extending
+            )
+
     def overrides(self, keys: Iterable[str]) -> list[str]:
         """The settings that it decides, but for those that the command sets."""
         if self.learned is None:
             return []
+
         special_tokens = ",".join(map(quoted, self.learned.special_tokens))
         pattern = pattern_name(self.learned.pattern)
         said = {
@@ -179,49 +169,54 @@ class Told(NamedTuple):
         """A line that names what it says otherwise than the command; none if nothing differs."""
         if self.learned is None:
             return []
-        reading, data = cell.reading, self.origin.get("data") or {}
+
+        reading = cell.reading
         pattern = pattern_name(self.learned.pattern) or repr(self.learned.pattern)
+        special_tokens = shown(self.learned.special_tokens)
         facts = [
             ("pattern", pattern, reading.pattern_name),
-            (
-                "special tokens",
-                shown(self.learned.special_tokens),
-                shown(reading.corpus.special_tokens),
-            ),
+            ("special tokens", special_tokens, shown(reading.corpus.special_tokens)),
             ("min_count", self.min_count, cell.min_count),
         ]
+        data = self.origin.get("data") or {}
         if data.get("sha256"):
-            file = reading.file
-            facts.append(
-                (
-                    "data",
-                    f"{data.get('name')} (sha256 {data['sha256'][:8]})",
-                    f"{file.name} (sha256 {file.sha256[:8]})",
-                )
-            )
+            says = text_name(str(data.get("name")), data["sha256"])
+            facts.append(("data", says, text_name(reading.file.name, reading.file.sha256)))
+
         differing = [f"{name} {says}, not {used}" for name, says, used in facts if says != used]
-        return [f"{self.path} says: {'; '.join(differing)}"] if differing else []
+        return [f"{self.manifest} says: {'; '.join(differing)}"] if differing else []
+
+
+def text_name(name: str, sha256: str) -> str:
+    return f"{name} (sha256 {sha256[:8]})"
 
 
 def shown(special_tokens: Iterable[str]) -> str:
     return " ".join(special_tokens) or "none"
 
 
-def told_by(path: Path) -> Told:
-    """What the manifest of a folder, or a tokenizer.json, says of the merges in it."""
+def listed(path: Path) -> Listed:
+    """The merges of a file, with what the manifest of its folder, or a tokenizer.json, says of
+    them. Raises Refusal if there are none.
+    """
+    file = read_merges_file(path)
+    if not file.merges:
+        raise Refusal(f"{path} has no merge, so nothing in it is right or wrong; pass another")
+
     folder = path if path.is_dir() else path.parent
     names: Sequence[str] = (MANIFEST, TOKENIZER_JSON)
     if not path.is_dir() and path.name != TOKENIZER_JSON:
         names = [MANIFEST] if path.name == MERGES else []
-    place = next((folder / name for name in names if (folder / name).is_file()), None)
-    if place is None:
-        return Told(path)
-
+    manifest = next((folder / name for name in names if (folder / name).is_file()), None)
+    alone = Listed(path, file.merges, file.form, path)
+    if manifest is None:
+        return alone
     try:
-        return Told(place, *read_tokenizer(place, ..., None))
+        learned, origin = read_tokenizer(manifest, ..., None)
     except Refusal as refusal:
         say(f"{refusal}; judged by the settings of this command")
-        return Told(path)
+        return alone
+    return alone._replace(manifest=manifest, learned=learned, origin=origin)
 
 
 def fitting(cell: TrainCell, merges: Sequence[Merge]) -> list[str]:
