@@ -101,11 +101,13 @@ def usage() -> str:
     presets = registry.presets()
     names["variants"] = [name for name in registry.variants() if name not in presets]
     names["variants"].append(f"and {len(presets)} in conf/family")
+
     filled = (
         WHOLE.read_text()
         .rstrip()
         .format(**{key: ", ".join(values) for key, values in names.items()})
     )
+
     lines = []
     for line in filled.splitlines():
         lines += textwrap.wrap(line, 88, subsequent_indent=" " * 15, break_on_hyphens=False) or [""]

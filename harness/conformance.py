@@ -110,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Check that a trainer or a word counter computes what is defined.",
         epilog="Exit code 0: all passed; 21: a check failed; 22: the target cannot run here; 2: no such target.",
     )
+
     target = "package.module:function, importable from the current folder, or a name in conf/variant or conf/counting; "
     parser.add_argument("target", help=target + "a word counter's first parameter is called corpus")
     parameters: dict[str, Any] = {
@@ -125,6 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     only = "make only the checks of this name, with * for any letters"
     parser.add_argument("--only", default="*", metavar="NAME", help=only)
+
     return errors.guarded(lambda: _command(parser.parse_args(arguments)), errors.UNCHANGED)
 
 

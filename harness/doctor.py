@@ -55,11 +55,13 @@ def resolution(repeat: int) -> str:
     """Compare a cell with itself in pairs of runs. Raises Refusal if it could not be measured."""
     with temporary_folder() as folder:
         records = run(*USUAL, repeat=2 * repeat, results=folder)
+
     name, data = records[0]["variant"], records[0]["data"]["name"]
     for record in records:
         if record["status"] != "ok":
             failed = f"{record['status']}: {record['reason']}"
             raise Refusal(f"{name} could not be compared with itself ({failed})", UNMEASURED)
+
     samples = [
         sample._replace(block=sample.block // 2)
         for sample in map(sample_of, records)
@@ -70,6 +72,7 @@ def resolution(repeat: int) -> str:
     text = f"A/A run: {name} against itself on {data}, {repeat} pairs of {milliseconds:.0f} ms:"
     if compared is None or compared.low is None or compared.high is None:
         return f"{text} too many were disturbed to say what this machine resolves."
+
     share = max(compared.high, 1 / compared.low) - 1
     interval = (
         f"{ratio_text(compared.ratio)} ({ratio_text(compared.low)} to {ratio_text(compared.high)})"

@@ -60,10 +60,12 @@ def _new_variant(name: str) -> int:
         )
     if name in {"all"}.union(*((card.name, *card.tags) for card in cards)):
         raise Refusal(f"{name!r} is a variant or a tag already; choose another name")
+
     places = [root / place.format(name) for place in TEMPLATES]
     for path in [*places, root / "variants" / name]:
         if path.exists():
             raise Refusal(f"{path} exists already; choose another name")
+
     definition = next(card for card in cards if {"definition", "series"} <= set(card.tags))
     source = inspect.getsource(sys.modules[registry.resolve(definition.target).__module__])
     values = {
@@ -71,6 +73,7 @@ def _new_variant(name: str) -> int:
         "title": name.replace("_", " ").capitalize(),
         "family": definition.family,
     }
+
     # the definition's, from the end of its docstring on
     values["body"] = source.partition('"""\n')[2]
     for path, template in zip(places, TEMPLATES.values(), strict=True):

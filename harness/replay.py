@@ -94,9 +94,11 @@ def command(options: argparse.Namespace) -> int:
         raise Refusal(
             f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none"
         )
+
     words = words_of(cell, settings)[0]
     differing = [line for given in lists for line in given.differing(cell)]
     replays = [given.replayed(words, cell) for given in lists]
+
     if len(lists) > 1:
         different = list(differences(replays[0], replays[1]))
         lines = [*differing, *(f"{side} {given.title}" for side, given in zip("AB", lists))]
@@ -264,6 +266,7 @@ def differences(a: Replay, b: Replay) -> Iterator[str]:
     mine, theirs = ([step.merge for step in replayed.steps] for replayed in (a, b))
     if mine == theirs:
         return
+
     place = first_difference(mine, theirs)
     yield f"first difference: merge {count_text(place + 1)}, {count_text(place)} equal before it"
     for side, replayed in zip("AB", (a, b), strict=True):
@@ -271,6 +274,7 @@ def differences(a: Replay, b: Replay) -> Iterator[str]:
             yield f"  {side} {describe(replayed.steps[place])}"
         else:
             yield f"  {side} has ended; {rest_text(replayed.rest)}"
+
     made, others = ({left + right for left, right in merges} for merges in (mine, theirs))
     merges = f"{len({*mine} & {*theirs}):,} of {len({*mine, *theirs}):,} merges"
     yield f"in common: {merges}, {len(made & others):,} of {len(made | others):,} tokens"
@@ -300,6 +304,7 @@ def objections(replayed: Replay, cell: TrainCell, keys: Container[str]) -> list[
             f"merge {step.number} is a tie that {tie_break.value} breaks otherwise: it takes "
             f"{merge_text(step.best.choices[tie_break])}, not {merge_text(step.merge)}"
         )
+
     if "vocab_size" in keys:
         requested, made = cell.num_merges, len(replayed.steps)
         size = f"vocab_size={cell.vocab_size} requests {count_text(requested)} merges"
@@ -316,12 +321,14 @@ def report(replayed: Replay) -> Iterator[str]:
         number = sum(step.judgement == judgement for step in replayed.steps)
         if number or judgement in (MAXIMUM, TIE, WRONG):
             yield f"{count_text(number):>9}  {text}"
+
     ties = replayed.ties
     for tie_break in replayed.judges if ties else ():
         others = [step for step in ties if tie_break not in step.right_under]
         first = f", not merge {others[0].number}" if others else ""
         share = f"{count_text(len(ties) - len(others))} of {count_text(len(ties))} ties"
         yield f"{'':>9}  {tie_break.value}: {share}{first}"
+
     for name, steps in (("not right", replayed.faults), ("ties", ties)):
         if steps:
             yield name + (
@@ -330,6 +337,7 @@ def report(replayed: Replay) -> Iterator[str]:
                 else ":"
             )
             yield from (f"  {describe(step)}" for step in steps[:IN_FULL])
+
     if replayed.steps:
         yield f"after the last merge {rest_text(replayed.rest)}"
     if replayed.bytes:

@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--columns", metavar="NAMES", help="these alone, such as variant,total,memory,proof")
     add("--sort", choices=("appearance", "total"), help="the order of rows (default: appearance)")
+
     layout = (
         "one figure of every row, laid out by two fields such as variant, data, threads, vocab_size"
     )
@@ -106,17 +107,20 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f"cannot tell a format from {options.output}; end it with one of {', '.join(FORMATS)}"
             )
         options.format = FORMATS[ending]
+
     given = {name for name, value in vars(options).items() if value not in (None, False, [], "")}
     given |= {CSV} if options.format == CSV else set()
     for name, others in _EXCLUSIVE.items():
         if name in given and (used := [other for other in others if other in given]):
             conflict = f"--{name} does not go with --{used[0]}".replace("_", "-")
             parser.error(conflict.replace("--csv", "--format csv, which has every row and column"))
+
     for name, needed in _NEEDED.items():
         if name in given and needed not in given:
             parser.error(f"--{name} goes with --{needed}")
     if options.compare is not None and options.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
+
     return guarded(lambda: _command(options), UNCHANGED)
 
 
@@ -126,6 +130,7 @@ def _command(options: argparse.Namespace) -> int:
         sheet, is_bad = compared(left, right, options.compare, options.unlike)
         _deliver([sheet], options)
         return MISMATCH if is_bad else OK
+
     shown = chosen_rows(options)
     if options.sort == "total":
         shown.sort(key=by_total)

@@ -186,9 +186,11 @@ def add_training_options(command: argparse.ArgumentParser, tie_break: str) -> No
     command.add_argument(
         "--overwrite", action="store_true", help="replace a tokenizer in that folder"
     )
+
     command.add_argument(
         "--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s"
     )
+
     about = "repeatable; default: <|endoftext|>; '' for none"
     command.add_argument("--special-token", metavar="TOKEN", action="append", help=about)
     command.add_argument(
@@ -245,6 +247,7 @@ def _train(options: argparse.Namespace) -> None:
         for name in ("pattern", "tie_break", "min_count", "threads", "errors")
     }
     how["settings"] = options.set
+
     try:
         tokenizer = train(
             source, size, special_tokens=special_tokens(options), progress=True, **how
@@ -254,6 +257,7 @@ def _train(options: argparse.Namespace) -> None:
         for advice, option in ADVICE.items():
             sentence = sentence.replace(advice, option)
         raise Refusal(sentence, refusal.exit_code) from refusal
+
     fewer = ""
     if len(tokenizer) < size:
         fewer = f", fewer than {count_text(size)}: {no_pair_text(options.min_count)}"
@@ -364,11 +368,13 @@ def _check(options: argparse.Namespace) -> int:
     if not files:
         mixed = check.mixed_parts(options.seed, size, [*tokenizer.special_tokens])
         named = [(f"mixed text (seed {options.seed})", mixed)]
+
     parts = ((name, part) for name, bytes_of_name in named for part in decoded(bytes_of_name))
     with bar(
         f"checking {options.given}", sum(file.bytes for file in files) or size, "bytes"
     ) as show:
         verdicts, notes = check.check(tokenizer, Path(options.given), parts, check.ENGINES, show)
+
     caption = f"{options.given}: {count_text(len(tokenizer))} tokens"
     print_sheets([check.verdicts_sheet(verdicts, caption, notes)])
     if any(verdict.differing for verdict in verdicts):

@@ -145,9 +145,11 @@ def sample_of(record: Mapping[str, Any]) -> Sample | None:
     wall = (record.get("seconds") or {}).get("total")
     if not wall:
         return None
+
     disturbance = record.get("disturbance") or {}
     lasted = (record.get("witness") or {}).get("wall_seconds") or wall
     pressed, stolen = (disturbance.get(name) for name in ("psi_cpu_seconds", "steal_seconds"))
+
     return Sample(
         str(record.get("run_id")),
         record.get("block") or 0,
@@ -179,6 +181,7 @@ def compare(
     ]
     if not pairs:
         return None
+
     clocks = {sample.clock for pair in pairs for sample in pair}
     clock = clocks.pop() if len(clocks) == 1 else WALL
     name = "cpu_seconds" if clock == CPU else "seconds"

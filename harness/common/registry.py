@@ -324,6 +324,7 @@ def select(names: Iterable[str]) -> list[VariantCard]:
             matching = {name: VariantCard(name, name, "named by its target", tags=(EXTERNAL,))}
         else:
             matching = {card.name: card for card in tagged(existing, name)}
+
         if not matching:
             tags = sorted({tag for card in existing.values() for tag in card.tags})
             raise Refusal(unknown("variant", name, [*existing, "all", *tags]))
@@ -422,6 +423,7 @@ def split_list(value: str, name: str) -> list[str]:
     inner = value[1:-1]
     if not inner.strip():
         return []
+
     texts: list[str] = []
     position, more = 0, ","
     while more:

@@ -80,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
         )
     else:
         evidence = observe(options)
+
     verdict = judge(evidence)
     code = verdict.exit_code(options.treat_inconclusive)
     if options.replay is None or options.output != OUTPUT:
@@ -106,6 +107,7 @@ def observe(options: argparse.Namespace) -> Evidence:
         raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
     against = registry.select([options.against_variant])[0] if options.against_variant else None
     targets = [each.target for each in (*variants, against) if each]
+
     with temporary_folder() as folder:
         head = side_of(HEAD, "the working tree", located_here(targets), folder)
         started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
@@ -119,6 +121,7 @@ def observe(options: argparse.Namespace) -> Evidence:
                 observe_counts(sampler, head, variants)
             if options.accept and not sampler.changed_files():
                 store.accept(Path(card.work.counters), evidence)
+
             if base is not None:
                 comparisons = [compared(each, head, base, against) for each in variants]
                 if "work" in card.tiers:
@@ -126,6 +129,7 @@ def observe(options: argparse.Namespace) -> Evidence:
                 if "time" in card.tiers:
                     with timing(options.concurrent):
                         observe_times(sampler, comparisons)
+
             if changed := ", ".join(sampler.changed_files()[:3]):
                 reason = (
                     f"the results are not trusted: {changed}, of the base, changed while head ran"
@@ -223,6 +227,7 @@ def _parser() -> argparse.ArgumentParser:
         help="of the card",
     )
     add("--tiers", metavar="A,B", help=f"only these of {','.join(TIERS)}")
+
     mode = parser.add_mutually_exclusive_group().add_argument
     mode(
         "--against",

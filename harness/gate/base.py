@@ -127,6 +127,7 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path, output: Path
     checkout = folder / "checkout"
     git(root, "worktree", "prune")  # a gate that was killed left an entry
     git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
+
     try:
         provide_compiled(root, checkout, commit, base.build, compiled_modules(targets, places))
         links = {package: checkout / path.relative_to(root) for package, path in places.items()}
@@ -177,12 +178,14 @@ def departure(root: Path, against: Sequence[str]) -> tuple[str, str]:
         raise NoBase(
             f"git has none of {', '.join(against)}; fetch it, use --against COMMIT, or {NO_BASE_HINT}"
         )
+
     try:
         commit = git(root, "merge-base", "HEAD", name)
     except Refusal as error:
         raise NoBase(
             f"HEAD and {name} have no common commit in this clone; run git fetch --unshallow"
         ) from error
+
     if commit != commit_of(root, "HEAD"):
         return commit, f"{commit[:12]} (where HEAD departs from {name})"
     if git(root, "status", "--porcelain", "--untracked-files=no"):
@@ -245,12 +248,14 @@ def provide_compiled(
             raise Refusal(
                 f"{source.name} is newer than its compiled module; run pip install -e .", UNMEASURED
             )
+
     changed = map(Path, git(root, "diff", "--name-only", "-z", commit).split("\0"))
     if modules and any(
         path.name == BUILD_FILE or path.suffix not in NOT_COMPILED for path in changed
     ):
         build_base(checkout, build)
         return
+
     for module in modules:
         target = checkout / module.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -264,6 +269,7 @@ def build_base(checkout: Path, build: str) -> None:
     command = [part.replace("{python}", sys.executable) for part in shlex.split(build)]
     with bar("building the base", 0, "modules"):
         built = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+
     if built.returncode != 0:
         reason, project = last_line(built.stderr or built.stdout), checkout / "pyproject.toml"
         if "No module named" in reason and project.is_file():

@@ -239,9 +239,11 @@ def accept(path: Path, evidence: Evidence) -> None:
         if each.identity is not None and each.identity.kind == WRONG
     ]
     wrong = {(each.variant, each.corpus) for each in merges}
+
     for each in evidence.of(Tallies):
         if (each.tallies or each.expected) and (each.variant, each.corpus) not in wrong:
             snapshot.counters.setdefault(each.variant, {})[each.corpus] = each.tallies
+
     content = json.dumps(msgspec.to_builtins(snapshot), indent=1, sort_keys=True) + "\n"
     write_whole(
         path,

@@ -102,6 +102,7 @@ def judge(evidence: Evidence) -> GateVerdict:
     samples: dict[str, list[store.Sample]] = {}
     for sample in evidence.of(store.Sample):
         samples.setdefault(sample.comparison, []).append(sample)
+
     accepted = bool(evidence.of(store.Accepted))
     measured = {each.variant for each in evidence.of(store.Merges) if each.status != "skipped"}
     findings = [
@@ -121,6 +122,7 @@ def judge(evidence: Evidence) -> GateVerdict:
         Finding(each.tier, each.state, each.variant, each.reason)
         for each in evidence.of(store.Note)
     ]
+
     findings += [finding for tier in card.tiers for finding in tier_not_measured(tier, findings)]
     return GateVerdict(sorted(findings, key=lambda finding: STATES.index(finding.state)))
 
@@ -158,6 +160,7 @@ def merges_finding(merges: store.Merges, known_wrong: str | None = None) -> Find
         state, message = UNMEASURED, f"unproved, {identity.reason or merges.reason}"
     else:
         state, message = PASS, f"{count_text(merges.merges or 0)} merges are right"
+
     subject = f"{merges.variant} on {merges.corpus}"
     return Finding(IDENTITY, state, merges.variant, f"{subject}: {message}", merges.corpus)
 
@@ -193,6 +196,7 @@ def tally_findings(observed: store.Tallies, accepted: bool) -> Iterator[Finding]
             for tally, (before, after) in changes.items()
             if before != after
         ]
+
     for state, fact, accepting in found:
         advice = f"; --accept {accepting}" if accepting else ""
         if accepted and accepting:
@@ -249,9 +253,11 @@ def time_finding(card: Card, timed: store.Timed, samples: Sequence[store.Sample]
             message = f"{subject}: {sample.arm} made other merges than the proved ones {where}"
             tier, state = (IDENTITY, MISMATCH) if is_head else (TIME, ABSENT)
             return Finding(tier, state, timed.variant, message, timed.corpus)
+
     first, fresh = (store.blocks_of(samples, stage) for stage in (store.TRIAGE, store.CONFIRM))
     decision = decide(card.time, first, fresh, timed.threads)
     state = INCONCLUSIVE if decision.state == ESCALATE else decision.state
+
     effect, memory = decision.effect, decision.memory
     if state == REGRESSION and memory is not None and is_larger(card.time, memory):
         message = (
@@ -261,6 +267,7 @@ def time_finding(card: Card, timed: store.Timed, samples: Sequence[store.Sample]
         message = f"{subject}, {effect.clock} time: {decision.why}{effect_text(effect)}"
     else:
         message = f"{subject}: {decision.why}"
+
     details = {"effect": effect, "control": decision.control, "memory": memory}
     return Finding(TIME, state, timed.variant, message, timed.corpus, details)
 
@@ -305,6 +312,7 @@ def lines(verdict: GateVerdict) -> list[str]:
     checks = of if bad else counted_text(passed, "check")
     whole = {each.reason: each.message for each in findings if each.variant == ALL}
     text = ["; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *whole.values()])]
+
     names = {**HEADINGS, ABSENT: "not measured"}
     for tier, states in verdict.tiers().items():
         counts = (
@@ -313,10 +321,12 @@ def lines(verdict: GateVerdict) -> list[str]:
             if state in states
         )
         text.append(f"  {tier:<9}{', '.join(counts)}")
+
     absent: dict[str, dict[str, None]] = {}
     for each in findings:
         if each.state == ABSENT and each.variant != ALL:
             absent.setdefault(each.reason, {})[each.variant] = None
+
     text += [f"{each.state:<13}{each.message}" for each in bad]
     text += [f"{ABSENT:<13}{', '.join(variants)}: {reason}" for reason, variants in absent.items()]
     return text + [

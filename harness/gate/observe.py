@@ -165,6 +165,7 @@ class Sampler:
                 raise Refusal(
                     f"corpus {name} of the gate makes {len(cells)} tasks; set one value for each key"
                 )
+
             reading, words = cells[0].reading, self.folder / f"words{len(self.tasks)}"
             if reading.file.table:
                 words = reading.file.path
@@ -194,6 +195,7 @@ class Sampler:
             variables = {"PYTHONPYCACHEPREFIX": "", "PYTHONDONTWRITEBYTECODE": "1"}
         if seed:
             variables["PYTHONHASHSEED"] = seed
+
         job = train_job(task.cell, arm.variant, task.words)
         with temporary_folder() as folder:
             output = folder / "output"
@@ -281,6 +283,7 @@ def observe_results(
                     name, task.name, result.status, reason, number, result.digest, identity
                 )
             )
+
         if "work" in tiers and result.digest is not None:
             tallies = dict(sorted((result.answer.tallies or {}).items()))
             expected = snapshot.counters.get(name, {}).get(task.name) if snapshot else None
@@ -362,6 +365,7 @@ def observe_time(sampler: Sampler, comparison: Comparison) -> None:
         ),
     )
     sampler.evidence.add(timed)
+
     for stage, number in {
         store.TRIAGE: rule.triage.blocks,
         store.CONFIRM: rule.confirm.blocks,

@@ -141,6 +141,7 @@ def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequenc
     OmegaConf.set_struct(schema, True)
     for free in (schema.corpora, schema.known_wrong):
         OmegaConf.set_struct(free, False)
+
     try:
         content = OmegaConf.merge(schema, *layers, OmegaConf.from_dotlist(list(overrides)))
         return msgspec.convert(OmegaConf.to_container(content), Card, strict=False)
@@ -217,8 +218,10 @@ def confirm(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
     """The decision of fresh blocks, the only one that can fail a change."""
     slower, control, memory = figures(blocks, threads)
     state, why = INCONCLUSIVE, "the machine is too noisy: the interval includes no slow-down at all"
+
     if is_larger(rule, memory):
         return Decision(REGRESSION, "the peak of memory is higher", slower, control, memory)
+
     if slower.blocks < rule.fewest:
         why = f"only {slower.blocks} of {len(blocks)} blocks were undisturbed"
     elif slower.ratio <= 1 + rule.confirm.most and excludes(rule, slower):
@@ -230,6 +233,7 @@ def confirm(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
         why = f"two measurements of base differ by {100 * abs(control.ratio - 1):.1f} % ({limit})"
     elif slower.low is not None and slower.low > 1:
         state, why = REGRESSION, "head is slower"
+
     return Decision(state, why, slower, control, memory)
 
 

@@ -279,6 +279,7 @@ class TrainerCall(Call):
         word_counts = (
             WordCounts.from_items(self.words.items()) if word_counts is None else word_counts
         )
+
         positional: list[Any] = [word_counts, self.num_merges]
         if meter:
             if not accepts(train, "meter"):
@@ -317,6 +318,7 @@ class TrainerCall(Call):
             "veto": f"vetoes.named({self.veto!r})",
         }
         keywords = [f"{option}={texts.get(option, repr(value))}" for option, value in given.items()]
+
         return function_text(
             "test_these_words_give_the_defined_merges()",
             *["from variants import vetoes"] * ("veto" in given),

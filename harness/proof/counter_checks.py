@@ -166,11 +166,13 @@ class CounterCall(Call):
         options += [f"pattern={self.pattern!r}"] * (self.pattern != GPT2_PATTERN)
         options += [f"errors={self.errors!r}"] * (self.errors != "strict")
         call, defined = f"{name}({', '.join(['corpus', *bound, *threads])})", self.defined()
+
         refuses = isinstance(defined, int)
         asserted = [f"assert dict({call}) == {literal(defined)}"]
         if refuses:
             asserted = ["with pytest.raises(InvalidText) as failure:", f"    {call}"]
             asserted += [f"assert failure.value.offset == {defined}"]
+
         return function_text(
             "test_this_file_gives_the_defined_words(tmp_path)",
             *["import pytest"] * refuses,

@@ -84,6 +84,7 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
             reason=f"it made {made} merges, and {needed} were requested",
             merge=listed.needed + 1,
         )
+
     tie_breaks = tuple(TieBreak) if listed.tie_break is None else (listed.tie_break,)
     compiles = _replay is not None and can_judge(**extending)
     rules = {"min_count": min_count, **extending}
@@ -94,11 +95,13 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
             )
         if judged == (len(listed.merges), False):
             return Identity(IDENTICAL, tie_break.value)
+
     with bar(
         f"{'explaining' if compiles else 'replaying'} {listed.name}", listed.needed, "merges"
     ) as shown:
         how: dict[str, Any] = {"tie_breaks": tie_breaks, "on_progress": shown, "until_wrong": True}
         replayed = true_counts.replay(words, listed.merges, **how, **rules)
+
     identity = identity_of(replayed, listed.needed, listed.by_design)
     if compiles and identity.kind == IDENTICAL:
         return Identity(
@@ -125,9 +128,11 @@ def describe(step: Step) -> str:
         return f"{text}, {TEXTS[step.judgement]}"
     if not best.count:
         return f"{text}; no pair was left"
+
     takers: dict[Merge, list[str]] = {}
     for tie_break, merge in best.choices.items():
         takers.setdefault(merge, []).append(tie_break.value)
+
     if best.tied == 1:
         return f"{text}; the most frequent is {merge_text(*takers)}, {times_text(best.count)}"
     if step.judgement == TIE:
@@ -154,6 +159,7 @@ def identity_of(replayed: Replay, num_merges: int, by_design: str | None = None)
             return Identity(IDENTICAL, replayed.tie_breaks[0].value)
         if len(replayed.judges) > 1:
             return up_to_ties(replayed)
+
     if fault is None and len(replayed.judges) == 1:
         fault = replayed.first_against(replayed.judges[0])
     if fault is None:
@@ -162,6 +168,7 @@ def identity_of(replayed: Replay, num_merges: int, by_design: str | None = None)
         wrong = Identity(WRONG, reason=reason, merge=len(replayed.steps) + 1)
     else:
         wrong = identity_at(fault, WRONG, describe(fault), replayed.judges[0])
+
     return (
         wrong
         if by_design is None
@@ -219,6 +226,7 @@ def judge(
         return len(claimed), len(claimed) == len(merges)
     dropped = stays.count(False)
     retained, requested = len(stays) - dropped, max(num_merges, 0) + dropped
+
     lefts, rights = token_ids(claimed[:requested])
     right, too_few, _, _, _, met = _replay.judge(
         *columns_of(word_counts),
@@ -232,6 +240,7 @@ def judge(
         veto=limits_of(veto),
         **settings,
     )
+
     if inheriting == "met" and met != stays:
         different = next(place for place, stay in enumerate(stays) if met[place] != stay)
         right = sum(stays[:different])
@@ -250,6 +259,7 @@ def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
     """
     if _replay is None or not can_judge(merges):
         return int(true_counts.TrueCounts(word_counts, inherited=merges).text.tokens)
+
     lefts, rights = token_ids(merges)
     _, _, _, _, merged, _ = _replay.judge(
         *columns_of(word_counts),
@@ -261,6 +271,7 @@ def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
         on_progress=lambda _: None,
         stays=bytes([True]) * len(lefts),  # inherited, so made whatever they count
     )
+
     ends = word_counts.offsets
     return (
         sum(count * (end - start) for count, start, end in zip(word_counts.counts, ends, ends[1:]))

@@ -135,11 +135,13 @@ def bound(request: Request) -> Subject:
         function = registry.resolve(target)
     except Unavailable as reason:
         raise Refusal(f"{target} cannot run here: {reason}", errors.UNMEASURED) from reason
+
     if reads_corpus(parameters_of(function)):
         advice = f"its merges are proved by running it: python -m harness variants={target}"
         raise Refusal(
             f"{target} trains from a file, so it cannot be given the words of a check; {advice}"
         )
+
     try:
         signature = inspect.signature(function)
         signature.bind_partial(**request.parameters)
@@ -187,6 +189,7 @@ class Child:
         """
         statuses = set()
         check, left = FRESH, list(self.checks)
+
         try:
             with bar(self.request.target, len(left), "checks") as advance:
                 while left:
@@ -240,9 +243,11 @@ class Child:
                 raise ChildFailed(f"its processes held over {MEMORY_BYTES >> 30} GiB of memory")
             if time.monotonic() > give_up:
                 raise ChildFailed(f"it took over {seconds:g} s")
+
         if self.line in ready:
             with contextlib.suppress(EOFError, OSError, ValueError):
                 return dict(json.loads(self.line.recv_bytes()))
+
         give_up = time.monotonic() + SECONDS_TO_END
         while self.process.exit_code is None and (left := give_up - time.monotonic()) > 0:
             self.process.listen(left)
@@ -281,6 +286,7 @@ def report(child: Child, name: str) -> int:
         if PASSED in statuses
         else errors.UNMEASURED
     )
+
     failed = {outcome.check: outcome for outcome in outcomes if outcome.status == FAILED}
     if failed:
         check, fault, test = child.shown or (next(iter(failed)), "", "")
@@ -288,6 +294,7 @@ def report(child: Child, name: str) -> int:
         tell("\n    ".join(line[:300] for line in [f"FAILED {check}: {lines[0]}", *lines[1:]]))
         repeat = f"to repeat it: --only '{check}'"
         tell(f"\n{test.rstrip() or repeat}\n")
+
     for group, members in itertools.groupby(outcomes, key=lambda outcome: outcome.group):
         of_group = list(members)
         names = [outcome.check for outcome in of_group if outcome.status == FAILED]
@@ -296,6 +303,7 @@ def report(child: Child, name: str) -> int:
         )
         details = [", ".join(names[:3]) + " and more" * (len(names) > 3)] if names else reasons
         tell(": ".join([f"{group:<16} {summary(of_group)}", *details]))
+
     tell(f"{name} {VERDICTS[exit_code]}: {summary(outcomes)}")
     return exit_code
 

@@ -358,6 +358,7 @@ def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
         words[bytes(chance.choices(letters, k=chance.randint(2, 18)) + letters[:1] * run)] = (
             chance.randint(1, 5)
         )
+
     others = {
         bytes(chance.choices(letters, k=chance.randint(2, 9))): chance.randint(1, 3)
         for _ in range(4)
@@ -366,11 +367,13 @@ def random_extension(seed: int, tie_break: TieBreak) -> TrainerCall:
     inherited = registry.definition()(
         WordCounts.from_items(learned_from.items()), chance.randint(0, 12)
     )
+
     inheriting = chance.choice(("kept", "met"))
     if inheriting == "met":
         inherited = [merge for merge in inherited if chance.random() < 0.9]
         if chance.random() < 0.4:
             inherited = chance.sample(inherited, len(inherited)) + inherited[:1]
+
     num_merges = len(inherited) + chance.choice((0, 3, to_exhaustion(words)))
     min_count = chance.choice((1, 1, 2))
     return TrainerCall(

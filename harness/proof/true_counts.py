@@ -73,8 +73,10 @@ class PairText:
         filled = offsets[:-1][lengths > 0]
         self.before[filled] = self.end
         self.after[filled + lengths[lengths > 0] - 1] = self.end
+
         self.weights = np.frombuffer(word_counts.counts, dtype=np.uint64).astype(np.int64)
         self.word = np.repeat(np.arange(len(lengths), dtype=number), lengths)
+
         self.counts: dict[Code, int] = {}
         self.places: dict[Code, list[Array]] = {}
         # In Python's integers: the sum may exceed 64 bits although no pair's count does.
@@ -91,6 +93,7 @@ class PairText:
         places = self._places(left, right)
         if not len(places):
             return []
+
         swallowed, preceding = self.after[places], self.before[places]
         following = self.after[swallowed]
         # An occurrence directly after another is preceded by that one's right token, which is
@@ -100,10 +103,12 @@ class PairText:
         self.token[swallowed] = right
         gone = np.concatenate((places, swallowed[following != self.end], preceding))
         changes = [(code, -weight) for code, weight, _ in self._grouped(gone)]
+
         self.token[places], self.token[swallowed] = new, ABSENT
         self.after[places], self.before[following] = following, places
         self.tokens -= int(self.weights[self.word[places]].sum())
         changes += self._appeared(np.concatenate((places[following != self.end], preceding)))
+
         changed = []
         for code, change in changes:
             old = self.counts.pop(code, 0)
@@ -304,10 +309,12 @@ class TrueCounts:
             del self._groups[-heapq.heappop(self._negative_counts)]
         if not self._negative_counts:
             return Best(0, 0, {})
+
         count = -self._negative_counts[0]
         group = self._groups[count]
         if len(group) == 1:
             return Best(count, 1, dict.fromkeys(self.tie_breaks, self.merge_of(*group)))
+
         if count != self._ordered_count:
             self._ordered_count = count
             for tie_break in self.tie_breaks:
@@ -316,6 +323,7 @@ class TrueCounts:
         for ordered in self._ordered.values():
             while ordered[0][-1] not in group:
                 heapq.heappop(ordered)
+
         choices = {
             tie_break: self.merge_of(ordered[0][-1]) for tie_break, ordered in self._ordered.items()
         }
@@ -382,6 +390,7 @@ def replay(
             counts.get(true.code(merge), 0),
         )
         steps.append(Step(number, merge, judgement, count, Best(0, 0, {})))
+
     seen = set(true.inherited)
     for number, merge in enumerate(merges[first:], first + 1):
         best, code = true.best(), true.code(merge)
@@ -407,6 +416,7 @@ def replay(
         for changed in true.make(merge):
             true.regroup(*changed)
         on_progress(number)
+
     return Replay(
         steps, true.best(), tuple(tie_breaks), min_count, true.text.tokens, true.text.bytes
     )
