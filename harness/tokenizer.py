@@ -11,19 +11,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.common.console import Parser, bar, tell
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
-from harness.common.registry import folder_option, parse_bytes, parse_vocab_size, use_folder
-from harness.common.sheet import Sheet, print_sheets
+from harness.common.registry import folder_option, one_of, parse_bytes, parse_vocab_size, use_folder
 from harness.common.units import count_text, no_pair_text
 from harness.corpora.texts import blocks, text
-from harness.tokenizers import check
 from harness.tokenizers.folder import FILES_OF, check_free, check_place, save
 from harness.tokenizers.model import Tokenizer, ids_in_array, load
 from harness.tokenizers.plain import decoded
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
+
+if TYPE_CHECKING:
+    from harness.common.sheet import Sheet
 
 __all__ = ["Tokenizer", "load", "main", "train", "train_new_from_iterator"]
 
@@ -103,8 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_data(command, "a data set or a file; repeatable")
     _add_ordinary(command)
-    about = "exit with 21 if there are any; repeatable"
-    command.add_argument("--fail-on", choices=check.CLASSES, action="append", help=about)
+    about = "exit with 21 if there are any: dead, cut, part or unused; repeatable"
+    command.add_argument("--fail-on", metavar="CLASS", action="append", default=[], help=about)
     command.add_argument("--format", choices=("terminal", "json"), default="terminal")
 
     command = _add(
@@ -287,13 +288,17 @@ def _cut(options: argparse.Namespace) -> None:
 
 
 def _unused(options: argparse.Namespace) -> int:
+    from harness.tokenizers import check  # late, here and below: training needs no comparisons
+
+    for name in options.fail_on:
+        one_of("--fail-on", name, list(check.CLASSES))
     tokenizer = load(options.given)
     files = [text(data, options.set) for data in options.data or ()]
     parts = chain.from_iterable(map(blocks, files)) if files else None
     findings = check.unused(tokenizer, parts, special_tokens=options.special_tokens)
     sheets = check.unused_sheets(findings, len(tokenizer), with_text=bool(files))
     _report(options, [finding.record() for finding in findings], sheets)
-    return MISMATCH if {finding.kind for finding in findings} & set(options.fail_on or ()) else OK
+    return MISMATCH if {finding.kind for finding in findings} & {*options.fail_on} else OK
 
 
 def _encode(options: argparse.Namespace) -> None:
@@ -361,6 +366,9 @@ def _convert(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from harness.common.sheet import print_sheets
+    from harness.tokenizers import check
+
     size = parse_bytes(options.size, "--size")
     tokenizer = load(options.given)
     files = [text(data, options.set) for data in options.data or ()]
@@ -386,6 +394,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace) -> None:
+    from harness.tokenizers import check
+
     tokenizers = {name: load(name) for name in options.given}
     figures = []
     for file in [text(data, options.set) for data in options.data]:
@@ -402,6 +412,8 @@ def _stats(options: argparse.Namespace) -> None:
 def _report(
     options: argparse.Namespace, records: list[dict[str, Any]], sheets: list[Sheet]
 ) -> None:
+    from harness.common.sheet import print_sheets
+
     if options.format == "json":
         tell(json.dumps(records, indent=1))
     else:

@@ -29,6 +29,7 @@ from harness.tokenizers.learned import (
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.plain import refuse_frame
 from harness.tokenizers.pre_tokenizer import pattern_and_prefix
+from variants import flat
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 Source = (
@@ -79,7 +80,7 @@ def train(
     options = {"tie_break": TieBreak(tie_break), "min_count": min_count, "threads": threads}
     merges = learn(words, num_merges, progress, **options)
     origin = {"vocab_size_asked": vocab_size, "tie_break": tie_break, "min_count": min_count}
-    origin |= {"variant": trainer().name, "data": data}
+    origin |= {"variant": "flat", "data": data}
     return Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin)
 
 
@@ -107,13 +108,7 @@ def learn(
 ) -> list[Merge]:
     """The merges of the fastest trainer. Raises Refusal if it cannot train on these words."""
     with showing("training", num_merges, "merges", progress) as meter:
-        return list(registry.resolve(trainer().target)(words, num_merges, meter, **options))
-
-
-def trainer() -> registry.VariantCard:
-    """The fastest trainer that starts from words."""
-    tags = {"frontier", "native", "extends"}
-    return next(card for card in registry.variants().values() if tags <= set(card.tags))
+        return list(flat.train(words, num_merges, meter, **options))
 
 
 def pattern_named(pattern: str | None) -> str | None:

@@ -51,7 +51,7 @@ def counted_by_ranges(corpus: Corpus, number: int) -> tuple[list[tuple[bytes, in
     documents.
     """
     size = Path(corpus.path).stat().st_size
-    ranges = processes.cut(corpus, size, number) or [(0, size)]
+    ranges = pretokenize.cut(corpus, size, number) or [(0, size)]
     assert [start for start, _ in ranges[1:]] == [stop for _, stop in ranges[:-1]]
     assert (ranges[0][0], ranges[-1][1]) == (0, size)
     processes.share([0] * (len(ranges) + 1))
@@ -224,7 +224,6 @@ def test_ranges_have_the_words_of_the_whole_file(
     meter = Meter()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pretokenize, "CHUNK_BYTES", chunk_bytes)
-        patch.setattr(processes, "CHUNK_BYTES", chunk_bytes)
         patch.setattr(processes, "_scanned", None)
         try:
             want = list(serial(corpus, meter).items()), meter.tallies["documents"]

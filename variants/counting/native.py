@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from variants.contract import NULL_METER, Corpus, InvalidText, Meter, Unavailable, WordCounts
-from variants.counting import processes
 from variants.counting.character_classes import character_classes
 from variants.counting.patterns import compiled, splits_documents
-from variants.counting.pretokenize import CHUNK_BYTES, read_chunks, serial
+from variants.counting.pretokenize import CHUNK_BYTES, cut, read_chunks, serial
 from variants.counting.spilling import SHARE_OF_A_TABLE, Spill
 from variants.native import built
 
@@ -209,7 +208,7 @@ class Scan:
         if width < 2 or not stat.S_ISREG(facts.st_mode):
             return []
         if not splits_documents(self.corpus.pattern):
-            ranges = processes.cut(self.corpus, facts.st_size, width)
+            ranges = cut(self.corpus, facts.st_size, width)
             return [0, *(stop for _, stop in ranges)] if len(ranges) > 1 else []
         targets = [facts.st_size * part // width for part in range(width)] + [facts.st_size]
         cuts = [

@@ -19,10 +19,9 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from variants.contract import NULL_METER, Corpus, Meter, WordCounts
-from variants.counting import processes
 from variants.counting.native import Scan, piped
 from variants.counting.patterns import compiled, splits_documents
-from variants.counting.pretokenize import WordTable, serial, split_documents
+from variants.counting.pretokenize import WordTable, find, safe_to_cut, serial, split_documents
 from variants.counting.spilling import Spill, run_in, spill_folder, unnamed_files, write_run
 from variants.counting.spilling import merge as merge_runs
 
@@ -45,7 +44,7 @@ def ends_a_part(token: str, special_tokens: Sequence[str]) -> bool:
     """
     tokens = [each.encode() for each in special_tokens]
     longer = any(each.startswith(token.encode()) and each != token.encode() for each in tokens)
-    return token.encode() in processes.safe_to_cut(tokens) and not longer
+    return token.encode() in safe_to_cut(tokens) and not longer
 
 
 def safe_place(corpus: Corpus, file: BinaryIO, size: int, target: int) -> int:
@@ -61,10 +60,10 @@ def safe_place(corpus: Corpus, file: BinaryIO, size: int, target: int) -> int:
         scan = Scan(corpus, NULL_METER, compiled(corpus.pattern) or b"")
         place = scan.safe_place(file, target, size)
     else:
-        tokens = processes.safe_to_cut([token.encode() for token in corpus.special_tokens])
+        tokens = safe_to_cut([token.encode() for token in corpus.special_tokens])
         if not tokens:
             return size
-        place = processes.find(tokens, file, target)
+        place = find(tokens, file, target)
     return size if place is None else place
 
 

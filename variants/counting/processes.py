@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import re
 import sys
 from array import array
 from collections import deque
-from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any
 
 from variants.contract import NULL_METER, Corpus, Meter, WordCounts
-from variants.counting.pretokenize import CHUNK_BYTES, WordTable, serial
+from variants.counting.pretokenize import WordTable, cut, serial
 from variants.counting.spilling import Overflow
 
 RANGES_PER_PROCESS = 4
@@ -118,63 +116,6 @@ def refuse_unguarded_script() -> None:
             f"counting in processes starts {script} again in each of them; put what it does under "
             'if __name__ == "__main__":'
         )
-
-
-def cut(corpus: Corpus, size: int, number: int) -> list[tuple[int, int]]:
-    """Up to `number` ranges of about equal length that begin at special tokens and together cover
-    the file.
-    """
-    tokens = safe_to_cut([token.encode() for token in corpus.special_tokens])
-    if not tokens:
-        return []
-    bounds = [0]
-    with open(corpus.path, "rb") as file:  # noqa: PTH123
-        for part in range(1, number):
-            position = size * part // number
-            # a long document reaches past this place; nothing is read twice
-            if position <= bounds[-1]:
-                continue
-            found = find(tokens, file, position)
-            if found is None:
-                break
-            bounds.append(found)
-    return list(zip(bounds, [*bounds[1:], size]))
-
-
-def find(tokens: Sequence[bytes], file: BinaryIO, position: int) -> int | None:
-    """Where the first of these special tokens at `position` or later begins."""
-    special, overlap = re.compile(b"|".join(map(re.escape, tokens))), max(map(len, tokens)) - 1
-    while True:
-        file.seek(position)
-        window = file.read(CHUNK_BYTES + overlap)
-        if not window:
-            return None
-        if found := special.search(window):
-            return position + found.start()
-        position += CHUNK_BYTES
-
-
-def safe_to_cut(tokens: Sequence[bytes]) -> list[bytes]:
-    """Those special tokens whose every occurrence is a match: no other, nor the token itself, can
-    overlap it shifted.
-
-    >>> safe_to_cut([b"<e>", b"ab", b"bc", b"aa"])
-    [b'<e>']
-    """
-    return [
-        token for token in tokens if not any(overlaps_shifted(token, other) for other in tokens)
-    ]
-
-
-def overlaps_shifted(token: bytes, other: bytes) -> bool:
-    """Whether `other` can stand at another start so that both cover a common byte and agree on all
-    of them.
-    """
-    for shift in range(1 - len(other), len(token)):
-        start, stop = max(shift, 0), min(len(token), shift + len(other))
-        if shift and token[start:stop] == other[start - shift : stop - shift]:
-            return True
-    return False
 
 
 _scanned: Any = None
