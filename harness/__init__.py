@@ -29,7 +29,8 @@ def run(*overrides: str, **settings: Any) -> Records:
     `run("variants=naive,heap", "data.path=book.txt", "vocab_size=10000")`: a keyword is the
     override's name with an underscore for each dot, its value a text, a number, True, False, None
     or a list. What comes back is a list of records with `frame()` for pandas and the counters' own
-    records in `counters`; a notebook shows it as the table. Raises harness.common.errors.Refusal
+    records in `counters`; a notebook shows it as the table. A record is a read-only mapping of the
+    keys of docs/reference/records.md. Raises harness.common.errors.Refusal
     where the command would end with a sentence; a variant that fails is a record with its status.
     """
     # Imported late: the measured process imports this package too, and must stay small.

@@ -9,13 +9,16 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import harness
 from harness.common import registry
 from harness.common.console import Parser
 from harness.common.errors import OK, Refusal, guarded
 from harness.common.units import did_you_mean
+
+if TYPE_CHECKING:
+    from harness.records.file import Record
 
 MODULES = (
     "table",
@@ -76,7 +79,7 @@ def command(arguments: Sequence[str]) -> int:
     return run_command(arguments, show)
 
 
-def show(records: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
+def show(records: Sequence[Record], notes: Sequence[str]) -> None:
     """Print a table for each task, and the notes."""
     from rich.console import Console
 

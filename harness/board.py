@@ -18,6 +18,7 @@ from harness.common.errors import OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
+from harness.records.file import Record
 from harness.results.canvas import save
 from harness.results.charts import dots
 from harness.results.fields import together
@@ -37,7 +38,7 @@ from harness.results.writing import (
 )
 
 PAGE = "README.md"
-Records = Sequence[Mapping[str, Any]]
+Records = Sequence[Record]
 # the end of the page: how it was measured, and how to do it again
 ABOUT = Path(__file__).with_suffix(".txt")
 MISLEADS = "A single ratio misleads: it depends on the corpus and on the vocabulary."
@@ -99,9 +100,9 @@ def sections(board: Sequence[Row]) -> list[Section]:
     """The tables of a board: corpora in their order, vocabularies from the smallest up."""
     by_corpus: dict[Any, dict[int, list[Row]]] = {}
     for row in board:
-        size = row.record.get("vocab_size")
+        size = row.record.cell.vocab_size
         if not row.counting_only and size is not None:
-            sizes = by_corpus.setdefault(row.corpus.get("sha256"), {})
+            sizes = by_corpus.setdefault(row.corpus.sha256, {})
             sizes.setdefault(size, []).append(row)
 
     found = []
@@ -110,7 +111,7 @@ def sections(board: Sequence[Row]) -> list[Section]:
             by_name = together([(row.name, row) for row in measured])
             entrants = [_entrant(trainer) for trainer in by_name.values()]
             entrants.sort(key=lambda entrant: entrant.order)
-            found.append(Section(str(measured[0].corpus.get("name")), size, measured, entrants))
+            found.append(Section(str(measured[0].corpus.name), size, measured, entrants))
     return found
 
 
@@ -240,10 +241,10 @@ def _notes(section: Section) -> list[str]:
     notes = [*failures(pairs, stopped), *waiting(pairs), *clock_note(against(firsts))]
     for row in firsts:
         if row.status == "ok" and row.by_design:
-            why = str(row.identity.get("reason") or "").rpartition("; ")[0]
+            why = str(row.identity.reason or "").rpartition("; ")[0]
             note = f"{row.name}: other merges on purpose: {one_line(why or 'no reason recorded')}"
             if is_right_on_its_words(row):
-                note += f"; identical on its own words ({row.identity['of_own_words']})"
+                note += f"; identical on its own words ({row.identity.of_own_words})"
             notes.append(f"{note}.")
         elif row.doubtful:
             notes.append(f"{row.name}: nobody has proved its merges, so it is not ranked.")

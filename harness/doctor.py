@@ -56,10 +56,10 @@ def resolution(repeat: int) -> str:
     with temporary_folder() as folder:
         records = run(*USUAL, repeat=2 * repeat, results=folder)
 
-    name, data = records[0]["variant"], records[0]["data"]["name"]
+    name, data = records[0].cell.variant, records[0].cell.data.name
     for record in records:
-        if record["status"] != "ok":
-            failed = f"{record['status']}: {record['reason']}"
+        if record.status != "ok":
+            failed = f"{record.status}: {record.measurement.reason}"
             raise Refusal(f"{name} could not be compared with itself ({failed})", UNMEASURED)
 
     samples = [

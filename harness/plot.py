@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.common.console import Parser, tell
 from harness.common.errors import MISMATCH, OK, WHOLE_FILES, guarded
@@ -24,6 +24,8 @@ from harness.results.writing import VALUES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from harness.records.file import Record
+
 PLAIN = "phases"
 _EPILOG = f"""\
 kinds:
@@ -39,7 +41,7 @@ each other; 22 if the records lack what the chart needs."""
 
 
 def draw(
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Record],
     kind: str = PLAIN,
     where: Sequence[str] = (),
     value: str = "total",

@@ -50,7 +50,7 @@ TOKENS = {
     "corpora": 18_100,
     "tokenizers": 18_900,
     "proof": 14_480,
-    "records": 5_790,
+    "records": 6_130,
     "runs": 15_800,
     "results": 23_290,
     "gate": 11_180,
@@ -62,7 +62,7 @@ TOKENS = {
 Comments, docstrings and blank lines are free.
 """
 SLACK = 1.08
-UNBROKEN, PACKED, TYPES_TWICE = 0.30, 0.065, 14
+UNBROKEN, PACKED, TYPES_TWICE = 0.30, 0.065, 8
 """Maximum shares of long bodies without a paragraph and of functions with three comprehensions
 or more, and how many names of types may be defined in more than one module.
 """

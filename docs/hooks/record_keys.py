@@ -43,7 +43,7 @@ def keys_of(described: Any, before: str = "") -> Iterator[Key]:
             kind = next(one for one in kind.types if not isinstance(one, inspect.NoneType))
         name = f"{before}{field.encode_name}"
         yield Key(name, type_in_words(kind), field.required, meaning)
-        if isinstance(kind, inspect.TypedDictType):
+        if isinstance(kind, inspect.TypedDictType | inspect.StructType):
             yield from keys_of(kind, f"{name}.")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,6 @@ from harness.common.units import count_text, counted_text
 from harness.records.file import (
     FILE_NAME,
     Joined,
-    Record,
     RecordFile,
     append_whole,
     joined_lines,
@@ -133,7 +132,10 @@ def export(paths: Sequence[Path], output: Path) -> int:
         )
     with whole_file(output, "pass another file", UNMEASURED) as part:
         if output.suffix == ".json":
-            part.write_text(json.dumps(records, ensure_ascii=False, indent=1) + "\n")
+            part.write_text(
+                json.dumps([dict(record) for record in records], ensure_ascii=False, indent=1)
+                + "\n"
+            )
         elif output.suffix == ".csv":
             part.write_text(frame_to_csv(frame_of(records)))
         else:
@@ -143,13 +145,13 @@ def export(paths: Sequence[Path], output: Path) -> int:
     return OK
 
 
-def frame_of(records: list[Record]) -> pd.DataFrame:
+def frame_of(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """A row a record, nested keys joined by dots. Lists, and values of several types in a column,
     are JSON text.
     """
     import pandas as pd  # late: it costs half a second
 
-    frame = pd.json_normalize(records).convert_dtypes()
+    frame = pd.json_normalize([dict(record) for record in records]).convert_dtypes()
     names = list(map(str, frame))
     # A key that is null in one record and has parts in another is known by its parts.
     frame = frame.drop(

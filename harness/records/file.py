@@ -15,10 +15,13 @@ import io
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from harness.common.console import say, well_formed
 from harness.common.errors import UNMEASURED, Refusal, reason, wrong_value
@@ -28,23 +31,19 @@ from harness.records.schema import (
     DECODER,
     PHASES,
     SCHEMA,
-    Block,
     Cell,
     End,
-    Identity,
     Line,
     Measurement,
     Proof,
     Run,
+    StoredIdentity,
+    WholeBlock,
 )
 from variants.contract import COUNTING_PHASES
 
 FILE_NAME = "records.jsonl"
 PACKED = f"{FILE_NAME}.gz"  # the same file packed by gzip: complete, and not appended to
-Record = dict[str, Any]
-"""A measured process with all that is recorded of it: run, cell, measurement and proof as one
-mapping.
-"""
 ELSEWHERE = "choose another folder with results=FOLDER"
 MOST_REPORTED = 2
 KindOfLine = TypeVar("KindOfLine", bound=Line)
@@ -185,6 +184,61 @@ def complaint_of(error: Exception) -> str:
 # Lines joined into records
 
 
+@dataclass(frozen=True)
+class Record(Mapping[str, Any]):
+    """A measured process with all that is recorded of it.
+
+    To those who only look up keys it is a mapping of all of them, as docs/reference/records.md
+    describes.
+    """
+
+    run: Run
+    cell: Cell
+    measurement: Measurement
+    proof: Proof | None = None
+    block_whole: bool | None = None
+    """Whether its block was measured whole; None if nobody has looked."""
+    unfinished: bool = False
+    """Whether its run has no end."""
+
+    @property
+    def trains(self) -> bool:
+        return self.cell.role == "train"
+
+    @property
+    def status(self) -> str:
+        return self.measurement.status
+
+    @property
+    def identity(self) -> StoredIdentity | None:
+        return None if self.proof is None else self.proof.identity
+
+    @cached_property
+    def flat(self) -> dict[str, Any]:
+        """All keys of its lines in one mapping."""
+        fields = {**asdict(self.run), **asdict(self.cell), **asdict(self.measurement)}
+        fields["run_id"] = fields.pop("run")
+        fields["cell"] = fields.pop("role")
+        fields["data"] = msgspec.to_builtins(self.cell.data)
+        fields["identity"] = None if self.identity is None else asdict(self.identity)
+        fields["tokens"] = None if self.proof is None else self.proof.tokens
+        fields["seconds"] = {**_SECONDS[self.cell.role], **self.measurement.seconds}
+        if self.block_whole is not None:
+            fields["block_whole"] = self.block_whole
+        if self.unfinished:
+            fields["unfinished"] = True
+        return fields
+
+    def __getitem__(self, key: str) -> Any:
+        return self.flat[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.flat)
+
+    def __len__(self) -> int:
+        return len(self.flat)
+
+
 def read_records(paths: Iterable[Path | str]) -> list[Record]:
     """The records in files, or in the `records.jsonl` of folders, in order; broken lines are
     reported and skipped.
@@ -200,10 +254,8 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
             joined = Joined()
             sound_lines(file, joined)
             unfinished = joined.unfinished()
-            records += [
-                {**record, "unfinished": True} if record["run_id"] in unfinished else record
-                for record in joined.records()
-            ]
+            for record in joined.records():
+                records.append(replace(record, unfinished=record.run.run in unfinished))
     return records
 
 
@@ -257,7 +309,7 @@ class Joined:
         """Whether joining this line would change nothing."""
         if isinstance(line, Measurement):
             return msgspec.json.encode(line) in self.measurements
-        if isinstance(line, Block | End):
+        if isinstance(line, WholeBlock | End):
             return line in self.closed
         return self.shared.get(name_of(line)) == line
 
@@ -267,7 +319,7 @@ class Joined:
         """
         if isinstance(line, Measurement):
             return self._measurement(line)
-        if isinstance(line, Block | End):
+        if isinstance(line, WholeBlock | End):
             self.closed.add(line)
         else:
             self.shared[name_of(line)] = line
@@ -276,29 +328,14 @@ class Joined:
     def _measurement(self, line: Measurement) -> str | None:
         name = name_of(line)
         run, cell, proof = (self.shared.get(name[:length]) for length in (1, 2, 3))
-        if run is None or not isinstance(cell, Cell):
+        if not isinstance(run, Run) or not isinstance(cell, Cell):
             missing = "run" if run is None else f"cell {line.cell}"
             return f"its {missing} has no line before it"
         if line in self:
             return "an earlier line is the same measurement; python -m harness.records merge copies each once"
         self.measurements.add(msgspec.json.encode(line))
-        identity, tokens = (
-            (proof.identity, proof.tokens) if isinstance(proof, Proof) else (None, None)
-        )
-        self.measured.append(
-            {
-                **_without(run, "run"),
-                "run_id": line.run,
-                **_without(cell, "run", "cell", "role"),
-                "cell": cell.role,
-                "identity": None
-                if identity is None
-                else {**dict.fromkeys(Identity.__annotations__), **identity},
-                "tokens": tokens,
-                **_without(line, "run", "cell"),
-                "seconds": {**_SECONDS[cell.role], **line.seconds},
-            }
-        )
+        proof = proof if isinstance(proof, Proof) else None
+        self.measured.append(Record(run, cell, line, proof))
         return None
 
     def split(self, record: Mapping[str, Any]) -> list[Line]:
@@ -345,24 +382,31 @@ class Joined:
 
         Each says whether its block was measured whole.
         """
-        chosen = [record for record in self.measured if task in (None, record["task"])]
-        for record in chosen:
-            block = Block(run=record["run_id"], **{name: record[name] for name in _BLOCK})
-            record["block_whole"] = block in self.closed
-        runs = {
-            run: place
-            for place, run in enumerate(dict.fromkeys(record["run_id"] for record in chosen))
-        }
+        chosen = []
+        runs: dict[str, int] = {}
+        for record in self.measured:
+            if task in (None, record.cell.task):
+                whole = self._block_of(record) in self.closed
+                chosen.append(replace(record, block_whole=whole))
+                runs.setdefault(record.run.run, len(runs))
 
         def order(record: Record) -> tuple[Any, ...]:
-            trained = (
-                (not record["warm_up"], record["block"], record["place"])
-                if record["cell"] == "train"
-                else ()
-            )
-            return runs[record["run_id"]], record["task"], trained
+            measured = record.measurement
+            block = (not measured.warm_up, measured.block, record.cell.place)
+            return runs[record.run.run], record.cell.task, block if record.trains else ()
 
         return sorted(chosen, key=order)
+
+    def _block_of(self, record: Record) -> WholeBlock:
+        """The line that closes its block."""
+        measured = record.measurement
+        return WholeBlock(
+            run=measured.run,
+            task=record.cell.task,
+            block=measured.block,
+            warm_up=measured.warm_up,
+            attempt=measured.attempt,
+        )
 
 
 _BLOCK = ("task", "block", "warm_up", "attempt")
@@ -382,13 +426,7 @@ def name_of(line: Line) -> tuple[Any, ...]:
     )
 
 
-def _without(line: Line, *names: str) -> Record:
-    return {
-        name: value for name, value in msgspec.structs.asdict(line).items() if name not in names
-    }
-
-
-def _without_figures(record: Record, complaint: str) -> Record:
+def _without_figures(record: Mapping[str, Any], complaint: str) -> dict[str, Any]:
     """The record of an error in place of one that does not fit the schema."""
     about = {*Run.__struct_fields__, *Cell.__struct_fields__, *_BLOCK, "run_id", "started"}
     kept = {name: value for name, value in record.items() if name in about - {"feeding"}}
@@ -413,8 +451,9 @@ class RunLog(Joined):
         for line in lines:
             self.join(line)
         self.store = store
-        self.attempt = 1 + max((record["attempt"] for record in self.measured), default=0)
-        self.about: Record = {
+        attempts = [record.measurement.attempt for record in self.measured]
+        self.attempt = 1 + max(attempts, default=0)
+        self.about: dict[str, Any] = {
             "run_id": run_id,
             "plan": plan,
             "overrides": list(overrides),
@@ -439,7 +478,7 @@ class RunLog(Joined):
                 "warm_up": warm_up,
                 "attempt": self.attempt,
             }
-            lines.append(Block(run=lines[-1].run, **block))
+            lines.append(WholeBlock(run=lines[-1].run, **block))
             self.join(lines[-1])
         if self.store is not None:
             self.store.append_lines(lines)

@@ -8,7 +8,7 @@ docs/reference/records.md is generated from these classes.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Required, TypedDict, get_args
+from typing import Annotated, Any, Literal, TypedDict, get_args
 
 import msgspec
 from msgspec import Meta
@@ -59,23 +59,25 @@ class Precision(TypedDict):
     ]
 
 
-class Data(TypedDict, total=False):
-    name: Annotated[str, doc("the card's name, or the file's")]
-    sha256: Annotated[Digest, doc("the digest of the bytes that were read")]
-    bytes: Annotated[Whole, doc("how many bytes were read")]
-    skip: Annotated[Whole, doc("how many bytes were passed over before them")]
-    documents: Annotated[Whole, doc("texts between special tokens")]
-    pre_tokens: Annotated[Whole, doc("matches of the pattern")]
-    words: Annotated[Whole, doc("distinct pre-tokens")]
-    generated: Annotated[dict[str, Any], doc("the parameters of a generated data set")]
+class Data(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    name: Annotated[str | None, doc("the card's name, or the file's")] = None
+    sha256: Annotated[Digest | None, doc("the digest of the bytes that were read")] = None
+    bytes: Annotated[Whole | None, doc("how many bytes were read")] = None
+    skip: Annotated[Whole | None, doc("how many bytes were passed over before them")] = None
+    documents: Annotated[Whole | None, doc("texts between special tokens")] = None
+    pre_tokens: Annotated[Whole | None, doc("matches of the pattern")] = None
+    words: Annotated[Whole | None, doc("distinct pre-tokens")] = None
+    generated: Annotated[dict[str, Any] | None, doc("the parameters of a generated data set")] = (
+        None
+    )
 
 
-class Limits(TypedDict, total=False):
+class CellLimits(TypedDict, total=False):
     wall_seconds: Annotated[Number, doc("wall time")]
     memory_bytes: Annotated[Whole, doc("memory of all processes together")]
 
 
-class Feeding(TypedDict, total=False):
+class Fed(TypedDict, total=False):
     program: Annotated[str, doc("the package and its version")]
     way_in: Annotated[str, doc("the function and the form of the text")]
     pre_tokens: Annotated[str, doc("who splits the text, and by what")]
@@ -123,7 +125,7 @@ class Disturbance(TypedDict, total=False):
     steal_seconds: Annotated[Number, doc("what the hypervisor gave to other machines")]
 
 
-class Instructions(TypedDict):
+class InstructionCount(TypedDict):
     count: Annotated[Whole, doc("instructions of the trainer's call alone")]
     path: Annotated[str | None, doc("the instruction set and the C library of the program")]
     tool: Annotated[str | None, doc("what counted them, with its version")]
@@ -137,18 +139,22 @@ class Extrapolated(TypedDict, total=False):
     merges_done: Annotated[Whole, doc("how many merges were made before the limit")]
 
 
-class Identity(TypedDict, total=False):
-    kind: Required[Annotated[Kind, doc("whether the merges are the defined ones")]]
-    tie_break: Annotated[str, doc("the tie-break of the contract under which they are")]
-    reason: Annotated[str, doc("why they are not, in a sentence")]
-    merge: Annotated[Whole, doc("the number, from 1, of the first merge that shows it")]
-    got: Annotated[Pair, doc("that merge, left and right token in hexadecimal")]
-    want: Annotated[Pair, doc("the most frequent pair at that moment")]
-    got_count: Annotated[Whole, doc("the true count of the one")]
-    want_count: Annotated[Whole, doc("the true count of the other")]
+class StoredIdentity(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    kind: Annotated[Kind, doc("whether the merges are the defined ones")]
+    tie_break: Annotated[str | None, doc("the tie-break of the contract under which they are")] = (
+        None
+    )
+    reason: Annotated[str | None, doc("why they are not, in a sentence")] = None
+    merge: Annotated[Whole | None, doc("the number, from 1, of the first merge that shows it")] = (
+        None
+    )
+    got: Annotated[Pair | None, doc("that merge, left and right token in hexadecimal")] = None
+    want: Annotated[Pair | None, doc("the most frequent pair at that moment")] = None
+    got_count: Annotated[Whole | None, doc("the true count of the one")] = None
+    want_count: Annotated[Whole | None, doc("the true count of the other")] = None
     of_own_words: Annotated[
-        str, doc("the kind of the same merges on the words of the trainer's own pattern")
-    ]
+        str | None, doc("the kind of the same merges on the words of the trainer's own pattern")
+    ] = None
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", kw_only=True):
@@ -235,14 +241,14 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
     veto: Annotated[str | None, doc("which pairs might not be merged, by the name of the veto")] = (
         None
     )
-    feeding: Annotated[
-        Feeding | None, doc("what an outside trainer was given, in its own words")
-    ] = None
+    feeding: Annotated[Fed | None, doc("what an outside trainer was given, in its own words")] = (
+        None
+    )
     source_sha256: Annotated[
         Digest | None, doc("the digest of the code and what it imports of its package")
     ] = None
     interpreter: Annotated[str | None, doc("the Python that ran it")] = None
-    limits: Annotated[Limits | None, doc("what the process was allowed")] = None
+    limits: Annotated[CellLimits | None, doc("what the process was allowed")] = None
     precision: Annotated[
         Precision | None, doc("with `measure.precision`: how precise a ratio is wanted")
     ] = None
@@ -288,7 +294,9 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     tallies: Annotated[
         dict[str, Whole] | None, doc("counts of work by name, equal on every machine")
     ] = None
-    instructions: Annotated[Instructions | None, doc("what `measure=instructions` counted")] = None
+    instructions: Annotated[InstructionCount | None, doc("what `measure=instructions` counted")] = (
+        None
+    )
     peak_rss_bytes: Annotated[
         Whole | None, doc("the peak of resident memory, child processes included")
     ] = None
@@ -333,17 +341,17 @@ class Proof(Line, tag="proof", kw_only=True, frozen=True):
 
     cell: CellKey
     merges_sha256: Annotated[Digest, doc("the digest of the merges")]
-    identity: Annotated[Identity, doc("whether the merges are the defined ones")]
+    identity: Annotated[StoredIdentity, doc("whether the merges are the defined ones")]
     tokens: Annotated[
         Whole | None, doc("how many tokens the merges leave of the text, with `tokens=true`")
     ] = None
 
     def __post_init__(self) -> None:
-        if self.identity["kind"] == WRONG and not self.identity.get("reason"):
+        if self.identity.kind == WRONG and not self.identity.reason:
             raise ValueError("identity.reason is missing, but identity.kind is wrong")
 
 
-class Block(Line, tag="block", kw_only=True, frozen=True):
+class WholeBlock(Line, tag="block", kw_only=True, frozen=True):
     """One attempt measured all of a block, so its cells can be compared."""
 
     task: Annotated[Whole, doc("the task, as in `cell`")] = 0
@@ -356,6 +364,6 @@ class End(Line, tag="end", kw_only=True, frozen=True):
     """The run is complete."""
 
 
-AnyLine = Run | Cell | Measurement | Proof | Block | End
+AnyLine = Run | Cell | Measurement | Proof | WholeBlock | End
 KINDS: tuple[type[Line], ...] = get_args(AnyLine)
 DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(AnyLine)

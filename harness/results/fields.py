@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from harness.common.units import count_text, counted_text
+from harness.records.file import Record
 from variants.contract import GREATEST_BYTES
 
-Record = Mapping[str, Any]
 Key = tuple[Any, ...]
 Item = TypeVar("Item")
 
+MOST_OF_SEEDS = 56  # characters
 PROTECTED = re.compile(r"protected:[0-9a-f.]+")
 
 
@@ -108,29 +109,35 @@ class Field:
 
 
 def _corpus(record: Record) -> str:
-    data = record["data"]
-    size = [] if data.get("bytes") is None else [f"{count_text(data['bytes'])} bytes"]
-    return ", ".join([str(data.get("name")), *size, f"sha256 {data['sha256'][:8]}"])
+    data = record.cell.data
+    size = [] if data.bytes is None else [f"{count_text(data.bytes)} bytes"]
+    return ", ".join([str(data.name), *size, f"sha256 {str(data.sha256)[:8]}"])
 
 
 def _extended(record: Record) -> str:
     """Its name, or the first letters of its digest, and its number of merges."""
-    merges = record.get("extend_merges")
-    number = "" if merges is None else f", {count_text(merges)} merges"
-    return f"{record.get('extend_name') or record['extend'][:8]}{number}"
+    cell = record.cell
+    number = "" if cell.extend_merges is None else f", {count_text(cell.extend_merges)} merges"
+    return f"{cell.extend_name or str(cell.extend)[:8]}{number}"
+
+
+def _seeds(record: Record) -> str:
+    seeds = str(record.cell.seeds)
+    return seeds if len(seeds) <= MOST_OF_SEEDS else f"{seeds[:MOST_OF_SEEDS]} ..."
+
+
+def _veto(record: Record) -> str:
+    return PROTECTED.sub(
+        lambda tokens: f"{tokens[0].count('.') + 1} protected", str(record.cell.veto)
+    )
 
 
 def _machine(record: Record) -> str:
-    environment = record.get("environment") or {}
+    environment = record.run.environment
     cpu, cores = environment.get("cpu"), environment.get("cores")
     if not cpu:
-        return f"host {record['host']}"
+        return f"host {record.run.host}"
     return f"{cpu} ({cores} cores)" if cores else str(cpu)
-
-
-def counts_only(record: Record) -> bool:
-    """Whether a word counter alone was measured."""
-    return record.get("cell") == "count"
 
 
 def _field(name: str, key: str = "", **what: Any) -> Field:
@@ -145,7 +152,7 @@ def _decisive(name: str, **what: Any) -> Field:
 
 FIELDS: tuple[Field, ...] = (
     _field("cell", names_cell=True),
-    Field("variant", lambda record: record.get("counting" if counts_only(record) else "variant"), names_cell=True),
+    Field("variant", lambda record: record.cell.variant if record.trains else record.cell.counting, names_cell=True),
     _field("family"),
     _field("data", "data.name", title="data"),
     _field("data.sha256", decides_merges=True, names_cell=True, unlike="corpus", usual="not recorded", written=_corpus),
@@ -153,7 +160,7 @@ FIELDS: tuple[Field, ...] = (
     _decisive("vocab_size", title="vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
     _decisive(
         "pattern", other_work="another pattern", default="gpt2",
-        written=lambda record: record["pattern"] + " (leaves text out)" * bool(record.get("pattern_partial")),
+        written=lambda record: str(record.cell.pattern) + " (leaves text out)" * bool(record.cell.pattern_partial),
     ),
     _decisive("special_tokens", title="special tokens", other_work="other special tokens", default=["<|endoftext|>"]),
     _decisive("errors", usual="strict", other_work="errors treated otherwise"),
@@ -163,24 +170,24 @@ FIELDS: tuple[Field, ...] = (
     _decisive("inherited", usual="kept", other_work="merges inherited otherwise"),
     _decisive(
         "seeds", usual="none", other_work="other seeds",
-        written=lambda record: record["seeds"][:56] + " ..." * (len(record["seeds"]) > 56),
+        written=_seeds,
     ),
     _decisive(
         "veto", usual="none", other_work="another veto",
-        written=lambda record: PROTECTED.sub(lambda tokens: f"{tokens[0].count('.') + 1} protected", record["veto"]),
+        written=_veto,
     ),
     Field(
-        "counting", lambda record: None if counts_only(record) else record.get("counting"),
+        "counting", lambda record: record.cell.counting if record.trains else None,
         title="counting", sentence="counting {}", names_cell=True, unlike="counting",
-        written=lambda record: record["counting"] + " (chosen)" * bool(record.get("counting_chosen")),
+        written=lambda record: record.cell.counting + " (chosen)" * record.cell.counting_chosen,
     ),
     _field(
         "threads", title="threads", figure=True, names_cell=True, unlike="threads",
-        sentence=lambda record: counted_text(record["threads"], "thread"),
+        sentence=lambda record: counted_text(record.cell.threads or 1, "thread"),
     ),
     _field(
         "params", names_cell=True, unlike="params",
-        written=lambda record: ", ".join(f"{name}={value}" for name, value in record["params"].items()) or "without",
+        written=lambda record: ", ".join(f"{name}={value}" for name, value in record.cell.params.items()) or "without",
     ),
     _field("interpreter", title="interpreter", names_cell=True, unlike="python", circumstance=True),
     _field(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,10 @@ from rich.console import Console
 
 from harness.common.sheet import print_sheets, sheets_to_html_part
 from harness.proof import UNPROVED, WRONG
+from harness.records.file import Record
 from harness.records.schema import PHASES
-from harness.results.fields import Record, value_at
-from harness.results.rows import Row, rows, tallies_of
+from harness.results.fields import value_at
+from harness.results.rows import UNKNOWN, Row, rows, tallies_of
 from harness.results.tables import tables
 
 if TYPE_CHECKING:
@@ -55,21 +56,21 @@ def _json(value: Any) -> str | None:
 
 def _texts(row: Row) -> dict[str, Any]:
     record = row.record
-    identity = {} if row.counting_only else row.identity
+    identity = UNKNOWN if row.counting_only else row.identity
     return {
         **_recorded(record, "cell", "variant"),
-        "params": json.dumps(record.get("params") or {}, sort_keys=True),
+        "params": json.dumps(record.cell.params, sort_keys=True),
         **_recorded(record, "counting"),
         "status": row.status,
         "reason": row.reason or None,
         "proof": _proof(row),
-        "proof_tie_break": identity.get("tie_break"),
-        "wrong_merge": identity.get("merge"),
-        "got": _json(identity.get("got")),
-        "want": _json(identity.get("want")),
-        "data": row.corpus.get("name"),
-        "data_sha256": row.corpus.get("sha256"),
-        "special_tokens": _json(record.get("special_tokens")),
+        "proof_tie_break": identity.tie_break,
+        "wrong_merge": identity.merge,
+        "got": _json(identity.got),
+        "want": _json(identity.want),
+        "data": row.corpus.name,
+        "data_sha256": row.corpus.sha256,
+        "special_tokens": _json(record.cell.special_tokens),
         **_recorded(record, "pattern", "errors", "tie_break", "interpreter", "host", "started"),
         **_recorded(record, "merges_sha256", "environment.cpu"),
     }
@@ -81,7 +82,7 @@ def _proof(row: Row) -> str | None:
         return None
     if row.status == "mismatch":
         return WRONG
-    return str(row.identity["kind"]) if row.proved or row.by_design else UNPROVED
+    return row.identity.kind if row.proved or row.by_design else UNPROVED
 
 
 def _counts(row: Row, tallies: Sequence[str]) -> dict[str, Any]:
@@ -108,12 +109,13 @@ def _seconds(row: Row) -> dict[str, Any]:
     for phase in PHASES:
         seconds[f"{phase}_seconds"] = row.seconds.get(phase)
     seconds["merges_per_second"] = row.figures["merges/s"]
+    estimate: Mapping[str, Any] = row.extrapolated
     for end in ("total", "low", "high"):
-        seconds[f"extrapolated_{end}_seconds"] = row.extrapolated.get(f"{end}_seconds")
+        seconds[f"extrapolated_{end}_seconds"] = estimate.get(f"{end}_seconds")
     return seconds
 
 
-class Records(list[dict[str, Any]]):
+class Records(list[Record]):
     """The records of a run's trainers, one for each measured run, in order; it shows itself as the
     table.
 
@@ -122,10 +124,10 @@ class Records(list[dict[str, Any]]):
     are stored.
     """
 
-    def __init__(self, records: Iterable[dict[str, Any]] = ()) -> None:
+    def __init__(self, records: Iterable[Record] = ()) -> None:
         self.everything = list(records)
-        super().__init__(record for record in self.everything if record.get("cell") != "count")
-        self.counters = [record for record in self.everything if record.get("cell") == "count"]
+        super().__init__(record for record in self.everything if record.trains)
+        self.counters = [record for record in self.everything if not record.trains]
 
     def frame(self) -> pd.DataFrame:
         """A tidy pandas data frame: one line for each measured run of a trainer, one column for

@@ -89,7 +89,7 @@ def caption_of(rows: Sequence[Row], among: Sequence[Row] = (), panels: int = 1) 
         if field.name != "data" and len({*_texts(rows, field)} - {None}) == 1:
             phrases = vocabulary if field.name == "vocab_size" else others
             phrases.append(_phrase(rows, field, among))
-    days = sorted(str(row.record["started"])[:10] for row in rows if row.record.get("started"))
+    days = sorted(row.record.measurement.started[:10] for row in rows)
     if days:
         others.append(" to ".join(dict.fromkeys([days[0], days[-1]])))
 
@@ -120,12 +120,12 @@ def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
     sizes: dict[Any, dict[Any, str]] = {}
     for row in rows:
         corpus = row.corpus
-        size = bytes_text(corpus.get("bytes") or 0)
-        sizes.setdefault(corpus.get("name"), {})[corpus.get("sha256")] = size
+        size = bytes_text(corpus.bytes or 0)
+        sizes.setdefault(corpus.name, {})[corpus.sha256] = size
 
     names: list[str | None] = []
     for row in rows:
-        name, digest = row.corpus.get("name"), row.corpus.get("sha256")
+        name, digest = row.corpus.name, row.corpus.sha256
         namesakes = sizes[name]
         if name is None or len(namesakes) == 1:
             names.append(name)
@@ -141,14 +141,14 @@ def _corpora_lines(rows: Sequence[Row]) -> list[str]:
     """
     named: dict[str, tuple[str | None, list[Row]]] = {}
     for row, name in zip(rows, _corpus_names(rows), strict=True):
-        if row.corpus.get("sha256"):
-            named.setdefault(row.corpus["sha256"], (name, []))[1].append(row)
+        if row.corpus.sha256:
+            named.setdefault(row.corpus.sha256, (name, []))[1].append(row)
 
     lines = []
     for name, corpus_rows in named.values():
         facts = []
         for fact in ("bytes", "words"):
-            numbers: set[Any] = {row.corpus.get(fact) for row in corpus_rows} - {None}
+            numbers: set[Any] = {getattr(row.corpus, fact) for row in corpus_rows} - {None}
             if len(numbers) == 1:
                 facts.append(counted_text(numbers.pop(), fact.removesuffix("s")))
         lines.append(f"{name}: {', '.join(facts)}")
@@ -160,7 +160,7 @@ def _phrase(rows: Sequence[Row], field: Field, among: Sequence[Row]) -> str:
     row = next(row for row in rows if field.name in row.words)
     everywhere = {other.words[field.name] for other in among if field.name in other.words}
     if len(everywhere) < 2:
-        if field.name == "counting" and not row.record.get("counting_chosen"):
+        if field.name == "counting" and not row.record.cell.counting_chosen:
             return ""
         if field.default is not None and field.value(row.record) == field.default:
             return ""

@@ -44,7 +44,7 @@ def reasons(rows: Sequence[Row]) -> list[str]:
     """Why merges that are right are not plainly identical."""
     found = []
     for row, label in labelled(rows):
-        kind, reason = row.identity["kind"], row.identity.get("reason")
+        kind, reason = row.identity.kind, row.identity.reason
         if kind in (UP_TO_TIES, BY_DESIGN) and reason:
             found.append(f"{label}, {kind.replace('_', ' ')}: {one_line(reason)}.")
     return found
@@ -62,7 +62,7 @@ def refusals(compared: Sequence[Against], labels: Sequence[str]) -> list[str]:
 
 def unfinished(rows: Sequence[Row]) -> list[str]:
     """A sentence for each run of these rows that has no end."""
-    runs = dict.fromkeys(row.record["run_id"] for row in rows if row.record.get("unfinished"))
+    runs = dict.fromkeys(row.record.run.run for row in rows if row.record.unfinished)
     return [f"R{unfinished_note(run)[1:]}." for run in runs]
 
 
@@ -111,7 +111,7 @@ def _exhausted(rows: Sequence[Row]) -> list[str]:
     ((merges, requested),) = learned
     if merges is None or requested is None or merges >= requested:
         return []
-    why = {no_pair_text(row.record.get("min_count") or 1, "was") for row in rows}
+    why = {no_pair_text(row.record.cell.min_count or 1, "was") for row in rows}
     done = f"{count_text(merges)} of {count_text(requested)} merges"
     return [f"{text[0].upper()}{text[1:]} after {done}." for text in sorted(why)]
 
@@ -124,7 +124,7 @@ def _doubtful(measured: Labelled) -> Pairs:
             yield differ, f"{label} ({row.digest})"
     for row, label in measured:
         if not row.proved and not row.by_design:
-            reason = row.identity.get("reason")
+            reason = row.identity.reason
             yield f"{UNPROVED_MARK} Not proved{f' ({one_line(reason)})' if reason else ''}", label
 
 
@@ -138,9 +138,7 @@ def _cut_short(measured: Labelled) -> Pairs:
 def _too_close(measured: Labelled) -> Pairs:
     """Rows of one task on one machine that cannot be ranked before the next slower one."""
     timed = [(row, label) for row, label in measured if row.total is not None and not row.by_design]
-    tasks = together(
-        [((row.question, row.record.get("host")), (row, label)) for row, label in timed]
-    )
+    tasks = together([((row.question, row.record.run.host), (row, label)) for row, label in timed])
     for task in tasks.values():
         task.sort(key=lambda pair: pair[0].total or 0.0)
         for (row, label), (slower, slower_label) in itertools.pairwise(task):
@@ -154,7 +152,7 @@ def _loading(measured: Labelled) -> Pairs:
     """
     longer = "Loading the module took longer than the total, which excludes it"
     for row, label in measured:
-        spent = (row.record.get("witness") or {}).get("import_cpu_seconds") or 0.0
+        spent = (row.record.measurement.witness or {}).get("import_cpu_seconds") or 0.0
         if spent > max(MUCH_IMPORT_CPU_SECONDS, row.total or 0.0):
             yield longer, f"{label} {spent:.1f} s"
 

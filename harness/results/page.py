@@ -111,14 +111,14 @@ def _table(rows: Sequence[Row], relative_to: str | None) -> list[str]:
 
 def _environments(rows: Sequence[Row]) -> Iterator[str]:
     """Each machine with its software, folded."""
-    environments = [json.dumps(row.record.get("environment") or {}, indent=1) for row in rows]
+    environments = [json.dumps(row.record.run.environment, indent=1) for row in rows]
     for text, count in Counter(environments).items():
         yield _folded(f"Environment of {counted_text(count, 'row')}", text)
 
 
 def _commands(rows: Sequence[Row]) -> str:
     """The commands that measured the rows, folded."""
-    commands = {shlex.join([*COMMAND, *row.record.get("overrides", ())]): None for row in rows}
+    commands = {shlex.join([*COMMAND, *row.record.run.overrides]): None for row in rows}
     return _folded("Measure again", "\n".join(commands))
 
 

@@ -127,8 +127,8 @@ def against(rows: Sequence[Row], variant: str | None = None) -> list[Against]:
     for row in measured:
         if variant in (None, row.name) and row.question not in questions:
             questions.add(row.question)
-            baselines.setdefault(row.corpus.get("sha256"), []).append(row)
-    return [_against(row, baselines.get(row.corpus.get("sha256"), [])) for row in rows]
+            baselines.setdefault(row.corpus.sha256, []).append(row)
+    return [_against(row, baselines.get(row.corpus.sha256, [])) for row in rows]
 
 
 def _against(row: Row, baselines: Sequence[Row]) -> Against:

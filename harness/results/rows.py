@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 from harness.common.comparison import NET, Sample, sample_of, spread
 from harness.common.units import counted_text
-from harness.proof import BY_DESIGN, IDENTICAL, PROVED, UNPROVED, WRONG
-from harness.records.schema import BY_ITSELF, PHASES
-from harness.results.fields import DECISIVE, WORK, InWords, Record, cell_of, facts_of, together
+from harness.proof import BY_DESIGN, IDENTICAL, PROVED, WRONG
+from harness.records.file import Record
+from harness.records.schema import BY_ITSELF, PHASES, Data, Extrapolated, StoredIdentity
+from harness.results.fields import DECISIVE, WORK, InWords, cell_of, facts_of, together
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES
 
@@ -44,6 +45,8 @@ class Time(NamedTuple):
 
 
 UNTIMED = Time()
+UNKNOWN = StoredIdentity(kind="unproved")
+"""Of merges that nobody has looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +93,21 @@ class Row:
 
     @property
     def counting_only(self) -> bool:
-        return bool(self.values["cell"] == "count")
+        return not self.record.trains
 
     @property
-    def corpus(self) -> Mapping[str, Any]:
-        return self.record.get("data") or {}
+    def corpus(self) -> Data:
+        return self.record.cell.data
 
     @property
     def threads(self) -> int:
-        return int(self.record.get("threads") or 1)
+        return self.record.cell.threads or 1
 
     @cached_property
     def params(self) -> Mapping[str, str]:
         """Those of the trainer or the counter, each as it would be given on the command line."""
         texts = {}
-        for name, value in (self.record.get("params") or {}).items():
+        for name, value in self.record.cell.params.items():
             texts[name] = value if isinstance(value, str) else json.dumps(value)
         return texts
 
@@ -117,29 +120,29 @@ class Row:
     def question(self) -> tuple[Any, ...]:
         """The task, whichever way ties went: times of one task can be compared."""
         work = [self.values[decisive.name] for decisive in WORK]
-        return (self.corpus.get("sha256"), *work, self.counting_only)
+        return (self.corpus.sha256, *work, self.counting_only)
 
     @property
     def requested_merges(self) -> int | None:
-        size = self.record.get("vocab_size")
-        return None if size is None else size - 256 - len(self.record.get("special_tokens") or ())
+        size = self.record.cell.vocab_size
+        return None if size is None else size - 256 - len(self.record.cell.special_tokens)
 
     # The verdict
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> StoredIdentity:
         """What the proof says of its merges."""
-        return self.record.get("identity") or {"kind": UNPROVED}
+        return self.record.identity or UNKNOWN
 
     @property
     def by_design(self) -> bool:
         """Whether its merges differ from the defined ones on purpose."""
-        return bool(self.identity["kind"] == BY_DESIGN)
+        return self.identity.kind == BY_DESIGN
 
     @property
     def other_merges(self) -> bool:
         """Whether they differ on purpose, and not only because its words do."""
-        on_own_words = str(self.identity.get("of_own_words") or "")
+        on_own_words = self.identity.of_own_words or ""
         return self.by_design and not on_own_words.startswith(IDENTICAL)
 
     @property
@@ -154,11 +157,11 @@ class Row:
     @property
     def digest(self) -> str:
         """Enough of the digest of its merges to distinguish two lists."""
-        return (self.record.get("merges_sha256") or "")[:8]
+        return (self.record.measurement.merges_sha256 or "")[:8]
 
     @property
     def merges(self) -> int | None:
-        return self.record.get("merges") if self.status == "ok" else None
+        return self.record.measurement.merges if self.status == "ok" else None
 
     @property
     def exhausted(self) -> bool:
@@ -183,19 +186,20 @@ class Row:
         return idle
 
     @property
-    def extrapolated(self) -> Mapping[str, Any]:
+    def extrapolated(self) -> Extrapolated:
         """The estimate for a row that a limit stopped; empty without one."""
-        estimate = self.record.get("extrapolated") if self.status == "extrapolated" else None
-        return estimate or {}
+        estimate = self.record.measurement.extrapolated
+        return estimate if estimate and self.status == "extrapolated" else {}
 
     @cached_property
     def figures(self) -> Mapping[str, Any]:
         """Every figure by its name in `--columns` and `--value`; None if it is unknown."""
         merging = _sum_without(self.seconds, COUNTING_PHASES) if self.seconds else None
         # the total of the whole way from the file: a table of words is not counted
-        counted = "count" in self.seconds or self.record.get("counting") == BY_ITSELF
+        counted = "count" in self.seconds or self.record.cell.counting == BY_ITSELF
         whole = self.total if counted else None
-        size, tokens = self.corpus.get("bytes"), self.record.get("tokens")
+        proof, size = self.record.proof, self.corpus.bytes
+        tokens = None if proof is None else proof.tokens
 
         figures: dict[str, Any] = {
             "total": self.total,
@@ -210,10 +214,10 @@ class Row:
             "merge": merging,
             "memory": self.peak_rss_bytes,
             "MB/s": _rate(size and size / 1e6, whole),
-            "pre-tokens/s": _rate(self.corpus.get("pre_tokens"), whole),
+            "pre-tokens/s": _rate(self.corpus.pre_tokens, whole),
             "merges/s": _rate(self.merges, merging),
             "merges": self.merges,
-            "words": self.corpus.get("words") if self.status == "ok" else None,
+            "words": self.corpus.words if self.status == "ok" else None,
             "bytes/token": size / tokens if tokens and size else None,
             "instructions": self.instructions,
         }
@@ -228,7 +232,7 @@ def rows(records: Sequence[Record]) -> list[Row]:
 
     Runs of warm-up are in no row, unless their merges are wrong.
     """
-    shown = [record for record in records if not record.get("warm_up") or _is_wrong(record)]
+    shown = [record for record in records if not record.measurement.warm_up or _is_wrong(record)]
     cells = together([(cell_of(record), record) for record in shown])
 
     found = _with_disputes(list(map(_row_of, cells.values())))
@@ -261,19 +265,19 @@ def is_wrong(rows: Iterable[Row]) -> bool:
 def _row_of(cell: Sequence[Record]) -> Row:
     """The row of all records of a cell; one record of wrong merges makes all of it wrong."""
     wrong = [record for record in cell if _is_wrong(record)]
-    right = [record for record in cell if record["status"] == "ok"]
+    right = [record for record in cell if record.status == "ok"]
     if wrong:
-        return _row(wrong[0], "mismatch", wrong[0].get("reason"), len(wrong))
+        return _row(wrong[0], "mismatch", wrong[0].measurement.reason, len(wrong))
     if not right:
-        return _row(cell[0], cell[0]["status"], cell[0].get("reason"), len(cell))
+        return _row(cell[0], cell[0].status, cell[0].measurement.reason, len(cell))
 
-    digests = sorted({str(record.get("merges_sha256"))[:8] for record in right})
+    digests = sorted({str(record.measurement.merges_sha256)[:8] for record in right})
     if len(digests) > 1:
         reason = f"its own runs gave different merges ({', '.join(digests)})"
         return _row(right[0], "mismatch", reason, len(right))
 
     # a block that was cut short has some of its cells and not the others, so it compares none
-    whole = [record for record in right if record.get("block_whole") is not False]
+    whole = [record for record in right if record.block_whole is not False]
     row = _measured(whole or right)
     was_cut_short = 0 < len(whole) < len(right)
     return replace(row, reason=_failures_of(cell), was_cut_short=was_cut_short)
@@ -281,13 +285,13 @@ def _row_of(cell: Sequence[Record]) -> Row:
 
 def _failures_of(cell: Sequence[Record]) -> str:
     """In which of its blocks a cell failed, and why; empty if in none."""
-    failed = [record for record in cell if record["status"] != "ok"]
+    failed = [record.measurement for record in cell if record.status != "ok"]
     if not failed:
         return ""
     blocks, reasons = set[int](), dict[str, None]()
-    for record in failed:
-        blocks.add(1 + (record.get("block") or 0))
-        reasons[f"{record['status']}: {record.get('reason')}"] = None
+    for measurement in failed:
+        blocks.add(1 + measurement.block)
+        reasons[f"{measurement.status}: {measurement.reason}"] = None
     noun = "block" if len(blocks) == 1 else "blocks"
     numbers = f"{noun} {', '.join(map(str, sorted(blocks)))}"
     share = f"{len(failed)} of {counted_text(len(cell), 'block')}"
@@ -305,10 +309,11 @@ def _row(record: Record, status: str, reason: str | None, runs: int) -> Row:
 def _measured(right: Sequence[Record]) -> Row:
     """The row of records whose merges are right, with their medians."""
     samples = [sample for record in right if (sample := sample_of(record)) is not None]
-    counts = [(record.get("instructions") or {}).get("count") for record in right]
+    measurements = [record.measurement for record in right]
+    counts = [one.instructions and one.instructions["count"] for one in measurements]
     proofs = {_kind_of(record) for record in right}
-    seconds = _net_phases(_medians_by_name(right, "seconds", median), samples)
-    tallies = _medians_by_name(right, "tallies", median_low)
+    seconds = _net_phases(_medians_by_name([one.seconds for one in measurements], median), samples)
+    tallies = _medians_by_name([one.tallies for one in measurements], median_low)
     instructed = sum(count is not None for count in counts)
 
     row = _row(right[0], "ok", "", max(len(samples), instructed, 1))
@@ -320,10 +325,10 @@ def _measured(right: Sequence[Record]) -> Row:
         time=_time_of_measured(seconds, samples),
         wall_seconds=_median([sample.wall_seconds for sample in samples], median),
         cpu_seconds=_median([sample.cpu_seconds for sample in samples], median),
-        system_seconds=_median([record.get("system_seconds") for record in right]),
+        system_seconds=_median([one.system_seconds for one in measurements]),
         instructions=_median(counts),
-        peak_rss_bytes=_median([record.get("peak_rss_bytes") for record in right]),
-        memory_is_sampled=any(record.get("memory_is_sampled") for record in right),
+        peak_rss_bytes=_median([one.peak_rss_bytes for one in measurements]),
+        memory_is_sampled=any(one.memory_is_sampled for one in measurements),
         tallies=tallies,
     )
 
@@ -360,7 +365,7 @@ def _time_of_stopped(row: Row) -> Time:
     estimate = row.extrapolated
     total = estimate.get("total_seconds")
     if total is None:
-        limit = (row.record.get("limits") or {}).get("wall_seconds")
+        limit = (row.record.cell.limits or {}).get("wall_seconds")
         return Time(AT_LEAST, limit) if limit else UNTIMED
 
     low, high = estimate["low_seconds"], estimate["high_seconds"]
@@ -376,7 +381,7 @@ def _with_disputes(found: Sequence[Row]) -> list[Row]:
     tasks: dict[tuple[Any, ...], list[Row]] = {}
     for row in found:
         has_defined_merges = row.status == "ok" and not (row.counting_only or row.by_design)
-        if has_defined_merges and row.record.get("tie_break") != OWN:
+        if has_defined_merges and row.record.cell.tie_break != OWN:
             decisive = tuple(row.values[known.name] for known in DECISIVE)
             tasks.setdefault(decisive, []).append(row)
 
@@ -392,22 +397,21 @@ def _with_disputes(found: Sequence[Row]) -> list[Row]:
 
 
 def _is_wrong(record: Record) -> bool:
-    return bool(record["status"] == "mismatch" or _kind_of(record) == WRONG)
+    return record.status == "mismatch" or _kind_of(record) == WRONG
 
 
 def _kind_of(record: Record) -> str | None:
-    return (record.get("identity") or {}).get("kind")
+    return None if record.identity is None else record.identity.kind
 
 
 def _medians_by_name(
-    records: Sequence[Record], key: str, middle: Callable[[list[Any]], Any]
+    mappings: Sequence[Mapping[str, Any] | None], middle: Callable[[list[Any]], Any]
 ) -> dict[str, Any]:
-    """The median of each value in the mappings of one key, over the records that have it."""
+    """The median of each value over the mappings that have it."""
     values: dict[str, list[Any]] = {}
-    for record in records:
-        for name, value in (record.get(key) or {}).items():
-            if value is not None:
-                values.setdefault(name, []).append(value)
+    for mapping in mappings:
+        for name, value in (mapping or {}).items():
+            values.setdefault(name, []).append(value)
     return {name: middle(known) for name, known in values.items()}
 
 

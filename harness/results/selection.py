@@ -7,14 +7,13 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import bytes_text
-from harness.records.file import read_records
-from harness.results.fields import DECISIVE, FIELD, Key, Record, cell_of, together
+from harness.records.file import Record, read_records
+from harness.results.fields import DECISIVE, FIELD, Key, cell_of, together
 from harness.results.rows import Row, rows
 
 DEFAULT_RESULTS = "results/local"
@@ -59,7 +58,7 @@ def chosen_rows(arguments: argparse.Namespace) -> list[Row]:
     return rows_where(rows(records), arguments.where)
 
 
-def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Mapping[str, Any]]:
+def records_of(paths: Sequence[str], every: bool = False) -> Sequence[Record]:
     """The records in files and folders: all of them, or each cell's latest run. Raises Refusal if
     there are none.
     """
@@ -74,19 +73,19 @@ def latest(records: Sequence[Record]) -> list[Record]:
     each.
     """
     newest: dict[Key, str] = {}
-    for record in sorted(records, key=lambda record: str(record.get("started") or "")):
+    for record in sorted(records, key=lambda record: record.measurement.started):
         newest[_measured_cell(record)] = _run(record)
     return [record for record in records if newest[_measured_cell(record)] == _run(record)]
 
 
 def _measured_cell(record: Record) -> Key:
     """The cell, and whether only its merges or its instructions were measured."""
-    measure = record.get("measure")
+    measure = record.run.measure
     return (cell_of(record), measure if measure in ("proof", "instructions") else None)
 
 
 def _run(record: Record) -> str:
-    return str(record.get("run_id") or "")
+    return record.run.run
 
 
 def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
@@ -123,7 +122,7 @@ def tasks_of(rows: Sequence[Row], without: Sequence[str] = ("tie_break",)) -> li
     fields = [name for name in TASK if name not in without]
     keyed = []
     for row in rows:
-        corpus = base_name(row) if "data.sha256" in without else row.corpus.get("name")
+        corpus = base_name(row) if "data.sha256" in without else row.corpus.name
         keyed.append(((corpus, *[row.values[name] for name in fields]), row))
     return list(together(keyed).values())
 
@@ -164,13 +163,13 @@ def unlike(rows: Sequence[Row], without: Sequence[str]) -> list[str]:
 def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bool = True) -> str:
     """The corpus with its language, and whatever distinguishes this group from the others."""
     first, base = group[0], base_name(group[0])
-    title = str(first.corpus.get("name")) if sizes else base
+    title = str(first.corpus.name) if sizes else base
     language = registry.cards("data").get(base, {}).get("language", "generated")
     if language != "generated":
         title += f" ({language})"
     parts = [title]
-    if sizes and first.corpus.get("bytes") is not None:
-        parts.append(bytes_text(first.corpus["bytes"]))
+    if sizes and first.corpus.bytes is not None:
+        parts.append(bytes_text(first.corpus.bytes))
 
     for field in (*DECISIVE, FIELD["host"]):
         words = first.words.get(field.name)
@@ -185,4 +184,4 @@ def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bo
 
 def base_name(row: Row) -> str:
     """The name of the row's corpus, of any size: one_word of one_word(bytes=5000)."""
-    return str(row.corpus.get("name")).partition("(")[0]
+    return str(row.corpus.name).partition("(")[0]

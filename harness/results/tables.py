@@ -157,7 +157,7 @@ def _special_columns(
         Column("total", [marked(row, time_text(row.time)) for row in task]),
         Column("memory", [memory_text(row) for row in task]),
         Column("threads", [count_text(row.threads) for row in task]),
-        Column("data", [str(row.corpus.get("name")) for row in task], figures=False),
+        Column("data", [str(row.corpus.name) for row in task], figures=False),
         Column("status", [status_text(row) for row in task], figures=False),
         Column("proof", [proof_text(row) for row in task], figures=False),
     ]
@@ -205,7 +205,7 @@ def style_of(*rows: Row) -> str:
 
 def is_outside_table(rows: Sequence[Row]) -> bool:
     """Whether any row is of a trainer that reports how it was fed."""
-    return any(row.record.get("feeding") for row in rows)
+    return any(row.record.cell.feeding for row in rows)
 
 
 def work_sheet(rows: Sequence[Row]) -> Sheet:
@@ -230,7 +230,7 @@ def given_sheet(rows: Sequence[Row]) -> Sheet:
     """
     ways: dict[tuple[str, ...], None] = {}
     for row in rows:
-        feeding = row.record.get("feeding")
+        feeding = row.record.cell.feeding
         if feeding:
             way = [str(feeding.get(key) or NOT_MEASURED) for key in GIVEN.values()]
             ways[(row.name, *way)] = None

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from harness.common.comparison import differ
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
-from harness.results.fields import FIELDS, Difference, Key, Record, differences, together
+from harness.records.file import Record
+from harness.results.fields import FIELDS, Difference, Key, differences, together
 from harness.results.legend import caption_of, columns_of, labelled, labels_of, names_of
 from harness.results.notes import failures
 from harness.results.ratios import Against, Ratio, clock_note, ratio_of

@@ -144,7 +144,7 @@ def proof_text(row: Row) -> str:
     """
     identity = row.identity
     if row.status == "mismatch":
-        merge = identity.get("merge")
+        merge = identity.merge
         return f"wrong at merge {count_text(merge)}" if merge else WRONG
     if row.status != "ok":
         return status_text(row)
@@ -156,7 +156,7 @@ def proof_text(row: Row) -> str:
         return differs if row.other_merges else "identical on its own words"
     if not row.proved:
         return UNPROVED
-    kind, tie_break = str(identity["kind"]).replace("_", " "), identity.get("tie_break")
+    kind, tie_break = str(identity.kind).replace("_", " "), identity.tie_break
     return kind if tie_break in (None, GREATEST_BYTES.value) else f"{kind} ({tie_break})"
 
 
@@ -166,7 +166,7 @@ def failure_text(row: Row) -> str:
     "timeout: over limits.wall=20 s, after 311 of 743 merges; estimated total 60 s (50 s to 70 s)"
     """
     if row.status == "mismatch":
-        reason = row.identity.get("reason") if row.identity["kind"] == WRONG else row.reason
+        reason = row.identity.reason if row.identity.kind == WRONG else row.reason
         return f"wrong merges, so no time is shown: {one_line(reason or '')}"
 
     if row.status == "ok":
@@ -174,7 +174,7 @@ def failure_text(row: Row) -> str:
     text = status_text(row)
     if row.reason:
         text += f": {one_line(row.reason)}"
-    done, requested = row.record.get("merges_done"), row.requested_merges
+    done, requested = row.record.measurement.merges_done, row.requested_merges
     if done and requested is not None and done < requested:
         text += f", after {count_text(done)} of {count_text(requested)} merges"
 

@@ -30,7 +30,7 @@ from harness.measure.machine import environment, host, interpreter, machine, pyt
 from harness.measure.process import Answer, measure
 from harness.measure.quiet import timing
 from harness.proof import BY_DESIGN, UNPROVED, WRONG
-from harness.records.file import Record, RunLog
+from harness.records.file import RunLog
 from harness.runs import jobs
 from harness.runs.cells import (
     Block,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from harness.proof.prove import Identity
 
 
-UNTIMED: Record = {
+UNTIMED: dict[str, Any] = {
     **dict.fromkeys(("cpu_seconds", "system_seconds", "cpu_wait_seconds", "cpu_wait_unknown")),
     "seconds": {},
     "concurrent": False,
@@ -95,7 +95,7 @@ class Session:
         self.imported = ImportedFiles(self.log)
 
     @functools.cached_property
-    def facts(self) -> Record:
+    def facts(self) -> dict[str, Any]:
         """What all records of the run share; read for the first, because looking at every module
         takes a while.
         """
@@ -127,7 +127,7 @@ class Session:
         return exchange.sealed(self.words_folder(reading), self.seals.get(reading.key, ""))
 
     def add(
-        self, record: Record, card: CounterCard, task: Task, closes: Block | None = None
+        self, record: Mapping[str, Any], card: CounterCard, task: Task, closes: Block | None = None
     ) -> None:
         """Put a record on disk, with what it shares with others and the digest of its code as first
         met.

@@ -18,7 +18,6 @@ from harness.common.registry import CounterCard, VariantCard
 from harness.measure.machine import interpreter, python
 from harness.measure.process import Answer
 from harness.proof import WRONG
-from harness.records.file import Record
 from harness.records.schema import BY_ITSELF
 from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
 from harness.runs.plan import redact_paths
@@ -112,7 +111,7 @@ class Trained:
         return None if self.answer.tie_break is None else self.answer.tie_break.value
 
 
-def train_record(trained: Trained) -> Record:
+def train_record(trained: Trained) -> dict[str, Any]:
     """The record of a trainer in one block; the counter's time in that block is part of its
     total.
     """
@@ -165,7 +164,7 @@ def feeding_of(card: VariantCard, answer: Answer) -> dict[str, Any] | None:
     }
 
 
-def count_record(cell: CountCell, counted: Counted, block: Block, started: str) -> Record:
+def count_record(cell: CountCell, counted: Counted, block: Block, started: str) -> dict[str, Any]:
     """The record of a word counter in one block."""
     answer = counted.answer
     return {
@@ -185,7 +184,7 @@ def count_record(cell: CountCell, counted: Counted, block: Block, started: str) 
 
 def _record(
     cell: CountCell, counted: Counted, answer: Answer, block: Block, started: str
-) -> Record:
+) -> dict[str, Any]:
     """The part of a record that counters and trainers share: the corpus, and what was seen of the
     process.
     """

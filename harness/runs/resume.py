@@ -103,15 +103,15 @@ def pending(
     """The blocks of a task that are still to be measured, by its records so far, and which cells in
     each.
     """
-    trained = [record for record in records if record["cell"] == "train"]
-    stopped = {record["run_key"] for record in trained if record["status"] in STOPPED}
+    trained = [record for record in records if record.trains]
+    stopped = {record.cell.run_key for record in trained if record.status in STOPPED}
     number, blocks = blocks_wanted(cells, settings, trained), settings.blocks()
     todo = []
     for block in blocks:
-        there = [record for record in trained if (record["block"], record["warm_up"]) == block]
-        if len(blocks) > 1 and any(record["block_whole"] for record in there):
+        there = [record for record in trained if block_of(record) == block]
+        if len(blocks) > 1 and any(record.block_whole for record in there):
             continue
-        done = stopped if len(blocks) > 1 else stopped | {record["run_key"] for record in there}
+        done = stopped if len(blocks) > 1 else stopped | {record.cell.run_key for record in there}
         due = [
             cell
             for cell in cells
@@ -119,6 +119,10 @@ def pending(
         ]
         todo += [(block, due)] if due else []
     return todo
+
+
+def block_of(record: Record) -> Block:
+    return Block(record.measurement.block, record.measurement.warm_up)
 
 
 def blocks_wanted(
@@ -131,12 +135,10 @@ def blocks_wanted(
         return {cell.key: settings.repeat for cell in cells}
     samples: dict[str, list[Sample]] = {cell.key: [] for cell in cells}
     for record in trained:
-        if (
-            not record["warm_up"]
-            and record["block_whole"]
-            and (sample := sample_of(record)) is not None
-        ):
-            samples[record["run_key"]].append(sample)
+        sample = sample_of(record)
+        if sample is not None and record.block_whole and not record.measurement.warm_up:
+            samples[record.cell.run_key].append(sample)
+
     number = dict.fromkeys(samples, 0)
     for cell in cells:
         reference, own = reference_of(cell, cells), settings.repeat

@@ -59,15 +59,14 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
                 measure_task(task, session)
         finally:  # neither a full disk nor an interruption costs the table of what was measured
             records = session.log.records()
-            counted = any(record["data"].get("words") is not None for record in records)
+            counted = any(record.cell.data.words is not None for record in records)
             if counted:
                 show(records, [*session.notes, *notes(records)])
         session.log.finish()
         session.imported.forget()
     if not counted:
-        raise Refusal(
-            "; ".join(sorted({record["reason"] for record in trained(records)})), exit_code(records)
-        )
+        reasons = {str(record.measurement.reason) for record in trained(records)}
+        raise Refusal("; ".join(sorted(reasons)), exit_code(records))
     return exit_code(records)
 
 
@@ -77,18 +76,18 @@ def exit_code(records: Sequence[Record]) -> int:
     A variant that cannot run here, and one whose total is extrapolated, is a fault only if there is
     no other. Merges that nothing proves are never right: MISMATCH if others of their task differ.
     """
-    statuses = {record["status"] for record in trained(records)}
-    if "mismatch" in {record["status"] for record in records}:
+    statuses = {record.status for record in trained(records)}
+    if any(record.status == "mismatch" for record in records):
         return MISMATCH
 
     unproved = False
-    lists: dict[tuple[int, str], set[str]] = {}
+    lists: dict[tuple[int, str | None], set[str | None]] = {}
     for record in trained(records):
-        kind = (record.get("identity") or {}).get("kind")
-        if record["status"] == "ok" and kind != BY_DESIGN:
+        kind = None if record.identity is None else record.identity.kind
+        if record.status == "ok" and kind != BY_DESIGN:
             unproved = unproved or kind not in PROVED
-            task = record["task"], record["tie_break"]
-            lists.setdefault(task, set()).add(record["merges_sha256"])
+            task = record.cell.task, record.cell.tie_break
+            lists.setdefault(task, set()).add(record.measurement.merges_sha256)
     if unproved and any(len(digests) > 1 for digests in lists.values()):
         return MISMATCH
 
@@ -98,33 +97,29 @@ def exit_code(records: Sequence[Record]) -> int:
 
 
 def trained(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record["cell"] == "train"]
+    return [record for record in records if record.trains]
 
 
 def notes(records: Sequence[Record]) -> list[str]:
     """What a reader of the table should know that is not in it."""
     lines = []
     for record in records:
-        name = record["data"]["name"]
-        if record["data"].get("words") == 0:
+        cell, tallies = record.cell, record.measurement.tallies or {}
+        name = cell.data.name
+        if cell.data.words == 0:
             lines.append(f"{name} holds no words, so there is nothing to merge")
-        if record["cell"] == "count" and (record["tallies"] or {}).get("fell_back_to_regex"):
+        if not record.trains and tallies.get("fell_back_to_regex"):
             lines.append(
-                f"counting={record['counting']} has no compiled form of this pattern: {name} was counted by `regex`, "
+                f"counting={cell.counting} has no compiled form of this pattern: {name} was counted by `regex`, "
                 "which takes some fifty times as long"
             )
-    wide = {
-        record["counting"]
-        for record in records
-        if record["cell"] == "count" and record["takes_threads"]
-    }
-    narrow = dict.fromkeys(
-        record["variant"]
-        for record in trained(records)
-        if (record["threads"] or 1) > 1
-        and record["takes_threads"] is False
-        and record["counting"] not in wide
-    )
+
+    cells = [record.cell for record in records]
+    wide = {cell.counting for cell in cells if cell.role == "count" and cell.takes_threads}
+    narrow: dict[str, None] = {}
+    for cell in cells:
+        if cell.variant and (cell.threads or 1) > 1 and cell.takes_threads is False:
+            narrow |= {} if cell.counting in wide else {cell.variant: None}
     if narrow:
         names = ", ".join(narrow)
         lines.append(

@@ -59,12 +59,12 @@ def by_text(trainers: Sequence[Row]) -> dict[str, list[Row]]:
 def title_of(row: Row) -> str:
     """The name of a text and its vocabulary, such as "DNA, one word: 50,000"."""
     name = (
-        str(row.corpus.get("name"))
+        str(row.corpus.name)
         .removesuffix(".txt")
         .replace("_one_word", ", one word")
         .replace("_", " ")
     )
-    return f"{name}: {count_text(row.record['vocab_size'])}"
+    return f"{name}: {count_text(row.record.cell.vocab_size or 0)}"
 
 
 if __name__ == "__main__":

@@ -37,18 +37,18 @@ from harness.records.file import (
     FILE_NAME,
     PACKED,
     Joined,
+    Record,
     RecordFile,
     RunLog,
     read_lines,
     read_records,
 )
-from harness.records.schema import KINDS, Block
+from harness.records.schema import KINDS, WholeBlock
 from harness.runs.jobs import without_paths
 from variants.contract import GPT2_PATTERN, WordCounts
 from variants.naive import train
 
 pytestmark = pytest.mark.xdist_group("records")  # the run that most look at is made once
-Record = dict[str, Any]
 FOLDER = CHECKOUT / "tests/fixtures/records"
 RUN = "2026-11-21T11:20:00+00:00"
 
@@ -129,7 +129,7 @@ def test_what_was_not_measured_is_null_and_a_mismatch_says_where_and_why(
 def test_a_record_names_no_place_host_or_variable_of_this_machine(
     made: list[Record], tmp_path: Path
 ) -> None:
-    text = json.dumps(made, ensure_ascii=False)
+    text = json.dumps([dict(record) for record in made], ensure_ascii=False)
     reasons = json.dumps(
         [{name: each[name] for name in ("reason", "stderr_tail")} for each in made]
     )
@@ -230,7 +230,7 @@ def test_a_block_is_whole_if_a_line_says_that_one_attempt_measured_it(tmp_path: 
         tmp_path / FILE_NAME,
         [measured("heap", 1.0, attempt=tries, block=block) for tries, block in blocks],
     )
-    RecordFile(tmp_path).append_lines([Block(run=RUN, attempt=2)])
+    RecordFile(tmp_path).append_lines([WholeBlock(run=RUN, attempt=2)])
     assert [record["block_whole"] for record in read_records([path])] == [False, True, False]
 
 
@@ -297,7 +297,7 @@ def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: 
     ],
     ids=str,
 )
-def test_what_does_not_fit_the_schema_is_refused(change: Record, complaint: str) -> None:
+def test_what_does_not_fit_the_schema_is_refused(change: dict[str, Any], complaint: str) -> None:
     with pytest.raises(msgspec.ValidationError) as refused:
         Joined().split({**measured("heap", 1.0), **change})
     assert complaint in str(refused.value)
@@ -316,7 +316,7 @@ def test_what_does_not_fit_the_schema_is_refused(change: Record, complaint: str)
     ids=str,
 )
 def test_a_record_that_does_not_fit_becomes_an_error(
-    change: Record, complaint: str, tmp_path: Path
+    change: dict[str, Any], complaint: str, tmp_path: Path
 ) -> None:
     log = RunLog(RecordFile(tmp_path), RUN)
     log.add({**measured("heap", 1.0, task=0), **change}, (0, False))
@@ -362,7 +362,7 @@ def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     )
     runs = [f"2026-11-21T11:20:0{number}+00:00" for number in range(4)]
     arguments = [sys.executable, "-c", program, str(tmp_path)]
-    whole = json.dumps(measured("heap", 1.0))
+    whole = json.dumps(dict(measured("heap", 1.0)))
     writers = [subprocess.Popen([*arguments, run, whole], cwd=CHECKOUT) for run in runs]
     assert [writer.wait() for writer in writers] == [0] * 4
     found = read_records([tmp_path])
@@ -642,7 +642,9 @@ def test_exports_hold_every_value_in_its_column(made: list[Record], tmp_path: Pa
         )
     columns = pyarrow.parquet.read_table(tmp_path / "exports" / "runs.parquet").to_pydict()
     lines = list(csv.DictReader(io.StringIO((tmp_path / "exports" / "runs.csv").read_text())))
-    assert json.loads((tmp_path / "exports" / "runs.json").read_text()) == made
+    assert json.loads((tmp_path / "exports" / "runs.json").read_text()) == [
+        dict(record) for record in made
+    ]
     assert len(lines) == len(made)
     assert list(lines[0]) == list(columns)
     for number, record in enumerate(made):

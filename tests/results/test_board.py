@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measured import Record, measured, stopped, stored, wrong
+from measured import measured, stopped, stored, wrong
 
 from harness.board import headline, main, page_of, ratios_sheet, sections, sheet_of
 from harness.common.errors import OK, USAGE
+from harness.records.file import Record
 from harness.results.rows import rows
 from harness.results.selection import records_of
 

@@ -314,7 +314,7 @@ def test_whatever_the_records_are_there_is_a_chart_or_a_sentence(kind: str, name
 def test_hostile_names_are_text(kind: str) -> None:
     bad = "a\x1b[2J\u202e</text><script>$x^2$&\x00"
     records = [
-        measured(bad, {bad: 1.0, "update": 2.0}, data=bad),
+        measured(bad, {"max": 1.0, "update": 2.0}, data=bad),
         measured("heap", 2.0, data=bad),
         stopped("naive", 3.0, data=bad, reason=bad),
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from measured import measured
+from measured import changed, measured
 
+from harness.records.file import Record
 from harness.results.fields import FIELDS, WORK, Field, cell_of, differences
 from harness.results.legend import columns_of
 from harness.results.pivot import fields_of
@@ -36,11 +37,11 @@ ANOTHER: dict[str, Any] = {
 PLAIN = measured("heap", 1.0)
 
 
-def another(name: str) -> dict[str, Any]:
+def another(name: str) -> Record:
     """A record that is another in one field."""
     outer, _, inner = name.partition(".")
     value = ANOTHER[name]
-    return {**PLAIN, outer: {**PLAIN[outer], inner: value} if inner else value}
+    return changed(PLAIN, **{outer: {**PLAIN[outer], inner: value} if inner else value})
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
         return
     both = rows([PLAIN, other])
     assert len(both) == 2
-    contradicting = rows([PLAIN, {**other, "merges_sha256": "77" * 32}])
+    contradicting = rows([PLAIN, changed(other, merges_sha256="77" * 32)])
     assert bool(contradicting[0].disputed) != field.decides_merges
     assert (both[0].question != both[1].question) == (field in WORK or field.name == "data.sha256")
     assert field.name in ("params", *fields_of(both))
@@ -63,5 +64,5 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
         assert both[1].words[field.name].text in columns_of(both)[field.title].cells
     if field in WORK:
         assert incomparable(both[1], both[0]) == field.other_work
-        pair = against(rows([PLAIN, {**other, "variant": "naive"}]), "heap")
+        pair = against(rows([PLAIN, changed(other, variant="naive")]), "heap")
         assert [each.ratio() for each in pair] == [Ratio(1.0, MEASURED), None]

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from measured import Record, measured
+from measured import changed, measured
 from shown import cells, explanations, to_markdown
 
+from harness.records.file import Record
 from harness.results.ratios import incomparable
 from harness.results.rows import rows
 
@@ -157,19 +158,16 @@ def test_warm_up_and_blocks_that_were_cut_short_are_in_no_figure() -> None:
     assert (row.total, row.runs) == (1.0, 2)
     assert (rows(warm), rows(cut)[0].total) == ([], 9.0)
     # what warms up must be right as well
-    wrong = timed("one", [9.0], warm_up=True, status="mismatch")
+    wrong = timed("one", [9.0], warm_up=True, status="mismatch", reason="differs")
     assert rows(wrong + timed("one", [1.0]))[0].status == "mismatch"
 
 
 def test_instructions_without_times_have_ratios_of_their_own() -> None:
     def counted(variant: str, count: int) -> Record:
         instructions = {"count": count, "tool": "callgrind", "path": "x86_64"}
-        return {
-            **timed(variant, [1.0])[0],
-            "seconds": {},
-            "instructions": instructions,
-            "measure": "instructions",
-        }
+        return changed(
+            timed(variant, [1.0])[0], seconds={}, instructions=instructions, measure="instructions"
+        )
 
     records = [counted("one", 15_021_976), counted("other", 531_787_678)]
     one, other = cells(records)
@@ -223,7 +221,7 @@ def test_the_notes_say_what_each_was_given() -> None:
         "special_tokens": "none",
         "ties": "first",
     }
-    stopped = {**measured("peer", 1.0, vocab_size=9), "status": "timeout"}
+    stopped = measured("peer", {}, vocab_size=300, status="timeout", reason="late")
     records = [measured("ours", 1.0), measured("peer", 1.0, feeding=fed, threads=2), stopped]
     text = to_markdown(records, notes=True)
     assert text.count("| peer | peer 1.0 | files | itself | none | first |") == 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from measured import changed
 from shown import FORMS, expected, printed
 
 from harness.common.errors import Refusal
+from harness.records.file import Record
 from harness.results.pivot import pivot_sheet
 from harness.results.rows import rows
 
@@ -15,25 +15,24 @@ HEAP, NAIVE = (
     next(record for record in FORMS if record["variant"] == name) for name in ("heap", "naive")
 )
 OWT = {**HEAP["data"], "name": "owt", "sha256": "cd" * 32}
-SLOWER = {**HEAP["seconds"], "update": HEAP["seconds"]["update"] * 3}
-ESTIMATE = {"total_seconds": 40_000, "low_seconds": 33_000, "high_seconds": 50_000}
-STOPPED = {
-    **HEAP,
-    "status": "extrapolated",
-    "reason": "limit",
-    "seconds": {},
-    "extrapolated": ESTIMATE,
+MORE = 2 * HEAP["seconds"]["update"]
+SLOWER = {
+    **HEAP["seconds"],
+    "update": HEAP["seconds"]["update"] + MORE,
+    "total": HEAP["seconds"]["total"] + MORE,
 }
-SETS: dict[str, list[dict[str, Any]]] = {
-    "texts": [NAIVE, HEAP, {**HEAP, "data": OWT}],
-    "times_of_the_baseline": [NAIVE, HEAP, {**HEAP, "data": OWT, "seconds": SLOWER}],
-    "threads": [{**HEAP, "threads": threads} for threads in (16, 2, 1)],
+ESTIMATE = {"total_seconds": 40_000, "low_seconds": 33_000, "high_seconds": 50_000}
+STOPPED = changed(HEAP, status="extrapolated", reason="limit", seconds={}, extrapolated=ESTIMATE)
+SETS: dict[str, list[Record]] = {
+    "texts": [NAIVE, HEAP, changed(HEAP, data=OWT)],
+    "times_of_the_baseline": [NAIVE, HEAP, changed(HEAP, data=OWT, seconds=SLOWER)],
+    "threads": [changed(HEAP, threads=threads) for threads in (16, 2, 1)],
     "one_more_field": [
-        {**HEAP, "threads": threads, "vocab_size": size}
+        changed(HEAP, threads=threads, vocab_size=size)
         for threads in (1, 2)
         for size in (1000, 500)
     ],
-    "parameters": [{**HEAP, "params": {"push": push}} for push in ("all", "grown")],
+    "parameters": [changed(HEAP, params={"push": push}) for push in ("all", "grown")],
     "an_estimate": [NAIVE, STOPPED],
     "no_memory": [STOPPED],
     "every_outcome": list(FORMS),

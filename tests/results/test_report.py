@@ -12,11 +12,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from measured import Record, measured, stopped, wrong
+from measured import measured, stopped, wrong
 from shown import FORMS, RECORDS
 
 from harness.common.sheet import Sheet, sheets_to_html_part
-from harness.records.file import read_records
+from harness.records.file import Record, read_records
 from harness.results.claim import headline
 from harness.results.page import page
 from harness.results.rows import rows
@@ -90,7 +90,7 @@ def test_equal_records_give_equal_pages_with_unique_ids() -> None:
 def test_whatever_a_record_holds_is_text() -> None:
     bad = '<script>alert(1)</script>\x1b[2J\u202e"'
     records = [
-        measured(bad, {bad: 1.0}, params={bad: bad}, environment={bad: bad}, data=bad),
+        measured(bad, 1.0, params={bad: bad}, environment={bad: bad}, data=bad),
         measured("x", {}, status="error", reason=bad, data=bad),
     ]
     content = page_of(*records)

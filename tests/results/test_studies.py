@@ -18,10 +18,11 @@ from typing import Any
 
 import pytest
 import yaml
-from measured import measured, stored
+from measured import changed, measured, stored
 
 from harness.common import registry
 from harness.common.comparison import differ, interval
+from harness.records.file import Record
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -125,7 +126,7 @@ def test_every_claim_is_measured_by_an_experiment_and_borne_out_by_published_fig
         assert SCRIPT["judge"](claim, programs, [])["theirs"] >= claim["factor"] > 1, claim["says"]
 
 
-def judged(tmp_path: Path, *records: dict[str, Any]) -> int:
+def judged(tmp_path: Path, *records: Record) -> int:
     """The exit code for a file of these records."""
     stored(tmp_path / "records.jsonl", records)
     code: int = SCRIPT["main"]([str(tmp_path)])
@@ -150,9 +151,9 @@ def test_a_claim_holds_if_our_ratio_reaches_its_factor(
 def test_a_claim_with_a_stated_reason_is_refuted_here_without_failing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scan = {"seconds": {"max": 1.0}, "variant": "cpp_omp_v3"}
-    threads = {"seconds": {"max": 7.0}, "variant": "cpp_omp_v7"}
-    stored(tmp_path / "records.jsonl", [measured("x", 1.0) | scan, measured("x", 1.0) | threads])
+    scan = measured("cpp_omp_v3", 1.0, seconds={"max": 1.0})
+    threads = measured("cpp_omp_v7", 1.0, seconds={"max": 7.0})
+    stored(tmp_path / "records.jsonl", [scan, threads])
     assert SCRIPT["main"]([str(tmp_path), "--part", "6"]) == 0
     assert "| 0.143 | 2 | refuted here |" in capsys.readouterr().out
 
@@ -187,7 +188,7 @@ def test_a_program_is_its_variant_with_its_parameters(
         measured("multiprocess", 2.0, params={"parallel_max": 2, "pool": "kept"}),
     )
     assert judged(tmp_path, fast, slow) == 0
-    assert judged(tmp_path, fast, {**slow, "params": {"parallel_max": 1, "pool": "kept"}}) == 22
+    assert judged(tmp_path, fast, changed(slow, params={"parallel_max": 1, "pool": "kept"})) == 22
     assert (
         "| the maximum by processes, against one scan | merge | 7.42 | - | 1.5 | not measured |"
         in capsys.readouterr().out

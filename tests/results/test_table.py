@@ -9,11 +9,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from measured import measured, stopped, stored
+from measured import changed, measured, stopped, stored
 from rich.cells import cell_len
 from rich.console import Console
 from shown import (
@@ -32,6 +33,7 @@ from shown import (
 import harness
 from harness.common.errors import MISMATCH, OK
 from harness.common.sheet import print_sheets
+from harness.records.file import Record
 from harness.results.frame import frame_of
 from harness.results.latex import sheet_to_latex
 from harness.results.legend import caption_of, columns_of, labels_of
@@ -41,8 +43,6 @@ from harness.results.selection import latest
 from harness.results.tables import TableOptions, tables
 from harness.results.writing import proof_text
 from harness.table import main
-
-Record = dict[str, Any]
 
 
 def printed(records: Any, width: int = 80, terminal: bool = False, work: bool = False) -> str:
@@ -61,12 +61,8 @@ def csv_rows(records: Any) -> dict[str, dict[str, str]]:
     return {row["variant"]: row for row in csv.DictReader(io.StringIO(to_csv(records)))}
 
 
-def changed(record: Any, **changes: Any) -> Record:
-    return {**record, **changes}
-
-
-def named(records: Any, variant: str) -> Record:
-    return next(record for record in records if record["variant"] == variant)
+def named(records: Sequence[Record], variant: str) -> Record:
+    return next(record for record in records if record.cell.variant == variant)
 
 
 NAIVE, HEAP = named(FORMS, "naive"), named(FORMS, "heap")
@@ -158,7 +154,7 @@ def test_only_the_latest_run_is_shown_without_a_path_and_of_each_cell_with_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made = [
-        {**measured(name, 1.0), "run_id": f"2026-01-0{day}T09:00:00+00:00"}
+        measured(name, 1.0, run_id=f"2026-01-0{day}T09:00:00+00:00")
         for day, name in ((1, "a"), (3, "b"), (2, "c"))
     ]
     Path("results/local").mkdir(parents=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from measured import Record, stored
+from measured import changed, stored
 from shown import FORMS
 
 from harness.common.errors import MISMATCH, USAGE, Refusal
+from harness.records.file import Record
 from harness.results.two_sets import compared
 from harness.table import main
 
@@ -17,10 +19,6 @@ HEAP, NAIVE, SLOW = (
     next(record for record in FORMS if record["variant"] == name)
     for name in ("heap", "naive", "slow")
 )
-
-
-def changed(record: Record, **changes: object) -> Record:
-    return {**record, **changes}
 
 
 HERE = HEAP["host"]
@@ -89,7 +87,7 @@ NOTHING = "have no cell in common to compare: their first rows"
     ],
 )
 def test_sets_that_differ_are_refused_with_both_sides_and_circumstances_may(
-    change: Record, between: str, text: str
+    change: dict[str, Any], between: str, text: str
 ) -> None:
     here, there = changed(HEAP, concurrent=False), changed(HEAP, **{"concurrent": False, **change})
     with pytest.raises(Refusal) as refused:
@@ -126,7 +124,7 @@ def times(
             "cpu_wait_seconds": 0.0,
             "run_id": RUNS[run],
         }
-        made.append({**record, **measured, "block": block, "repeat": blocks, **changes})
+        made.append(changed(record, **{**measured, "block": block, "repeat": blocks, **changes}))
     return made
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import regex
+from measured import measured
 from msgspec import structs
 from workbench import (
     BRIEF,
@@ -178,8 +179,8 @@ def test_exit_codes() -> None:
 
 def outcome(status: str, kind: str | None, digest: str = "ab") -> Record:
     identity = None if kind is None else {"kind": kind}
-    task = {"cell": "train", "task": 0, "tie_break": "greatest_bytes", "merges_sha256": digest}
-    return {**task, "status": status, "identity": identity}
+    verdict = {"status": status, "reason": "because", "identity": identity}
+    return measured("heap", 1.0, merges_sha256=digest * 32, **verdict)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from measured import changed, measured
 from workbench import (
     HEAP,
     NAIVE,
@@ -279,14 +280,15 @@ def history(cells: Sequence[TrainCell], text: str) -> list[Record]:
     """
     keys = dict(zip("abc", (cell.key for cell in cells), strict=True))
     return [
-        {
-            "cell": "train",
-            "run_key": keys[word[1]],
-            "block": int(word[0]),
-            "block_whole": "!" in word,
-            "warm_up": "w" in word,
-            "status": "timeout" if "t" in word else "ok",
-        }
+        measured(
+            "a",
+            1.0,
+            run_key=keys[word[1]],
+            block=int(word[0]),
+            block_whole="!" in word,
+            warm_up="w" in word,
+            **({"status": "timeout", "reason": "late"} if "t" in word else {}),
+        )
         for word in text.split()
     ]
 
@@ -367,9 +369,11 @@ def test_the_spread_of_the_first_blocks_says_how_often_each_cell_is_measured(
             cells, " ".join(f"{block}{name}!" for block in range(blocks) for name in "abc")
         )
         order = random.Random(0)
-        for record, name in zip(records, "abc" * blocks, strict=True):
+        for index, name in enumerate("abc" * blocks):
             spread = math.exp(order.gauss(0, spread_of_c)) if name == "c" else 1.0
-            record["seconds"] = {"total": spread * (times_of_b if name == "b" else 1.0)}
+            total = spread * (times_of_b if name == "b" else 1.0)
+            seconds = {"update": total, "total": total}
+            records[index] = changed(records[index], seconds=seconds, cpu_seconds=None)
         due = Counter(
             "abc"[cells.index(cell)]
             for _, found in pending(cells, settings, records)

@@ -16,12 +16,12 @@ from workbench import CHECKOUT, TEXT, cell_of, reading_of, run_of, unruly_counte
 
 from harness.common.errors import Refusal
 from harness.corpora.local import members_of
-from harness.records.file import read_records
+from harness.records.file import Record, read_records
 from harness.worker import exchange
 from variants.contract import WordCounts
 
 
-def trained_on(folder: Path, path: str, **process: Any) -> dict[str, Any]:
+def trained_on(folder: Path, path: str, **process: Any) -> Record:
     """The record of heap on a stream, by the command."""
     arguments = ["variant=heap", f"data.path={path}", "vocab_size=262", "results=results"]
     subprocess.run(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.records.file import Joined, RecordFile, read_lines
+from harness.records.file import Joined, Record, RecordFile, read_lines
 from harness.records.schema import End
 
-Record = dict[str, Any]
-BLANK: Record = {
+BLANK: dict[str, Any] = {
     "schema": 2,
     "cell": "train",
     "status": "ok",
@@ -51,7 +51,9 @@ def measured(variant: str, seconds: dict[str, float] | float, /, **changes: Any)
         "bytes": size,
         "sha256": hashlib.sha256(f"{name} {size}".encode()).hexdigest(),
     }
-    return {
+    if changes.get("status", "ok") in ("ok", "mismatch"):
+        phases = {**phases, "total": sum(phases.values())}
+    keys = {
         **BLANK,
         "variant": variant,
         "family": variant,
@@ -60,10 +62,24 @@ def measured(variant: str, seconds: dict[str, float] | float, /, **changes: Any)
         "vocab_size": vocab_size,
         "merges": vocab_size - 256,
         "merges_done": vocab_size - 256,
-        "seconds": {**phases, "total": sum(phases.values())},
-        "cpu_seconds": sum(phases.values()),
+        "seconds": phases,
+        "cpu_seconds": phases.get("total"),
         **changes,
     }
+    return record_of(keys)
+
+
+def record_of(keys: Mapping[str, Any]) -> Record:
+    """The record that has these keys, as if it were read from a file."""
+    joined = Joined()
+    joined.split(keys)
+    looked_up = {name: keys[name] for name in ("block_whole", "unfinished") if name in keys}
+    return replace(joined.measured[0], **looked_up)
+
+
+def changed(record: Record, **keys: Any) -> Record:
+    """The record with other values of some keys."""
+    return record_of({**record, **keys})
 
 
 def stopped(variant: str, limit: float, **changes: Any) -> Record:
@@ -100,7 +116,7 @@ def wrong(variant: str, **changes: Any) -> Record:
     )
 
 
-def append(store: RecordFile, records: Iterable[Record]) -> None:
+def append(store: RecordFile, records: Iterable[Mapping[str, Any]]) -> None:
     """Append records as lines; lines that the file has already are not repeated."""
     joined = Joined()
     for _, line in read_lines(store.path) if store.path.is_file() else ():
@@ -109,7 +125,7 @@ def append(store: RecordFile, records: Iterable[Record]) -> None:
     store.append_lines([line for record in records for line in joined.split(record)])
 
 
-def stored(path: Path, records: Iterable[Record]) -> Path:
+def stored(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
     """The file with these records in it and no others."""
     path.unlink(missing_ok=True)
     store, records = RecordFile(path.parent, path.name), list(records)

@@ -79,8 +79,10 @@ FAULTS = (
     ),
     Fault(
         "an answer may lack a figure",
-        "Measured if has_figures else Failed",
-        "dict if has_figures else Failed",
+        "    total: Amount\n    tallies: Annotated[dict[Text, Count], Few]\n    interpreter: Text\n"
+        "    takes_threads: bool | None\n",
+        "    total: Amount = 0.0\n    tallies: Annotated[dict[Text, Count], Few] = {}\n"
+        "    interpreter: Text = ''\n    takes_threads: bool | None = None\n",
     ),
     # Corpora.
     Fault("a remembered digest outlives a change of its file", "|{status.st_size}|{times}|", "|"),
@@ -129,12 +131,12 @@ FAULTS = (
     # Records, and what they show.
     Fault(
         "an interrupted block is compared",
-        '"block_whole"] = block in self.closed',
-        '"block_whole"] = True',
+        "whole = self._block_of(record) in self.closed",
+        "whole = True",
     ),
     Fault(
         "special tokens are forgotten",
-        'size - 256 - len(self.record.get("special_tokens") or ())',
+        "size - 256 - len(self.record.cell.special_tokens)",
         "size - 256",
     ),
     Fault(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ from rich.console import Console
 from harness import table
 from harness.common.console import frame_to_csv
 from harness.common.sheet import Sheet, print_sheets
-from harness.records.file import read_records
+from harness.records.file import Record, read_records
 from harness.results.frame import frame_of
 from harness.results.rows import Row, rows
 from harness.results.tables import TableOptions, tables
 
-Records = Sequence[Mapping[str, Any]]
+Records = Sequence[Record]
 RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
 FORMS, REPEATS, COUNTING, SWEEP = (
     read_records([RECORDS / f"{name}.jsonl"]) for name in ("forms", "repeats", "counting", "sweep")
