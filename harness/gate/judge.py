@@ -99,31 +99,29 @@ class GateVerdict:
 def judge(evidence: Evidence) -> GateVerdict:
     """Return the verdict that follows from the evidence."""
     card = stored_card(evidence.question.card)
+    accepted = bool(evidence.of(store.Accepted))
+    measured = {each.variant for each in evidence.of(store.Merges) if each.status != "skipped"}
     samples: dict[str, list[store.Sample]] = {}
     for sample in evidence.of(store.Sample):
         samples.setdefault(sample.comparison, []).append(sample)
 
-    accepted = bool(evidence.of(store.Accepted))
-    measured = {each.variant for each in evidence.of(store.Merges) if each.status != "skipped"}
-    findings = [
-        merges_finding(each, card.known_wrong.get(each.variant))
-        for each in evidence.of(store.Merges)
-        if each.status != "skipped" or each.variant not in measured  # on a corpus that suits it
-    ]
-    findings += [
-        finding for each in evidence.of(store.Tallies) for finding in tally_findings(each, accepted)
-    ]
-    findings += [instructions_finding(card, each) for each in evidence.of(store.Instructions)]
-    findings += [
-        time_finding(card, each, samples.get(each.comparison, []))
-        for each in evidence.of(store.Timed)
-    ]
-    findings += [
-        Finding(each.tier, each.state, each.variant, each.reason)
-        for each in evidence.of(store.Note)
-    ]
+    findings = []
+    for merges in evidence.of(store.Merges):
+        if (
+            merges.status != "skipped" or merges.variant not in measured
+        ):  # on a corpus that suits it
+            findings.append(merges_finding(merges, card.known_wrong.get(merges.variant)))
+    for tallies in evidence.of(store.Tallies):
+        findings += tally_findings(tallies, accepted)
+    for counted in evidence.of(store.Instructions):
+        findings.append(instructions_finding(card, counted))
+    for timed in evidence.of(store.Timed):
+        findings.append(time_finding(card, timed, samples.get(timed.comparison, [])))
+    for note in evidence.of(store.Note):
+        findings.append(Finding(note.tier, note.state, note.variant, note.reason))
 
-    findings += [finding for tier in card.tiers for finding in tier_not_measured(tier, findings)]
+    for tier in card.tiers:
+        findings += list(tier_not_measured(tier, findings))
     return GateVerdict(sorted(findings, key=lambda finding: STATES.index(finding.state)))
 
 
@@ -131,15 +129,18 @@ def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Findin
     """A finding of a requested tier without a result; the same code is one if anything else was
     measured.
     """
-    own = [finding for finding in findings if finding.tier == tier]
-    if any(finding.state != ABSENT or finding.variant == ALL for finding in own):
+    of_tier = [finding for finding in findings if finding.tier == tier]
+    if any(finding.state != ABSENT or finding.variant == ALL for finding in of_tier):
         return
-    same_code = any(finding.message.endswith(SAME_CODE) for finding in own)
-    state = (
-        ABSENT if same_code and any(finding.state != ABSENT for finding in findings) else UNMEASURED
-    )
-    more = f" (and {count_text(len(own) - 1)} more)" if len(own) > 1 else ""
-    why = f"{own[0].message}{more}" if own else "the card has no corpus for these variants"
+
+    same_code = any(finding.message.endswith(SAME_CODE) for finding in of_tier)
+    is_measured = any(finding.state != ABSENT for finding in findings)
+    why = "the card has no corpus for these variants"
+    if of_tier:
+        why = of_tier[0].message
+    if len(of_tier) > 1:
+        why += f" (and {count_text(len(of_tier) - 1)} more)"
+    state = ABSENT if same_code and is_measured else UNMEASURED
     yield Finding(tier, state, ALL, f"{tier} was not measured: {why}")
 
 
@@ -167,11 +168,8 @@ def merges_finding(merges: store.Merges, known_wrong: str | None = None) -> Find
 
 def tally_findings(observed: store.Tallies, accepted: bool) -> Iterator[Finding]:
     """One variant's counts of work on one corpus against the snapshot."""
-    subject, counted, expected = (
-        f"{observed.variant} on {observed.corpus}",
-        observed.tallies,
-        observed.expected,
-    )
+    subject = f"{observed.variant} on {observed.corpus}"
+    counted, expected = observed.tallies, observed.expected
     if expected is None and not counted:
         found = [(ABSENT, f"{subject}: the trainer counts nothing of its work", "")]
     elif expected is None and observed.snapshot:
@@ -179,23 +177,15 @@ def tally_findings(observed: store.Tallies, accepted: bool) -> Iterator[Finding]
     elif expected is None:
         found = [(ABSENT, f"{subject}: no snapshot of counts of work", "writes one")]
     elif counted == expected:
-        found = [
-            (
-                PASS,
-                f"{subject}: {counted_text(len(counted), 'count')} of work as in the snapshot",
-                "",
-            )
-        ]
+        counts = counted_text(len(counted), "count")
+        found = [(PASS, f"{subject}: {counts} of work as in the snapshot", "")]
     else:
-        changes = {
-            tally: (expected.get(tally), counted.get(tally))
-            for tally in sorted({*expected, *counted})
-        }
-        found = [
-            (DRIFT, f"{subject}, {tally}: {change_text(before, after)}", "accepts it")
-            for tally, (before, after) in changes.items()
-            if before != after
-        ]
+        found = []
+        for tally in sorted({*expected, *counted}):
+            before, after = expected.get(tally), counted.get(tally)
+            if before != after:
+                change = f"{subject}, {tally}: {change_text(before, after)}"
+                found.append((DRIFT, change, "accepts it"))
 
     for state, fact, accepting in found:
         advice = f"; --accept {accepting}" if accepting else ""
