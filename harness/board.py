@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.common.console import Parser, markdown_text, tell
+from harness.common.console import Parser, markdown_text, print_stdout
 from harness.common.errors import OK, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
@@ -276,7 +276,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def command() -> int:
         for path in write(records_of([str(folder)]), folder):
-            tell(f"wrote {path}")
+            print_stdout(f"wrote {path}")
         return OK
 
     return guarded(command, WHOLE_FILES)

@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import errors, registry
-from harness.common.console import Parser, say
+from harness.common.console import Parser, print_stderr
 from harness.common.errors import Refusal
 from harness.proof.checks import (
     Check,
@@ -136,7 +136,7 @@ def _command(options: argparse.Namespace) -> int:
     with child_of(Request(target, parameters, tie_breaks, options.only)) as child:
         exit_code = report(child, options.target)
         if printed := child.process.tail().strip():
-            say(f"it printed, at last: {printed}")
+            print_stderr(f"it printed, at last: {printed}")
         return exit_code
 
 

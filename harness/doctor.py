@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from harness import run
 from harness.common.comparison import FEWEST_BLOCKS, compare, sample_of
-from harness.common.console import Parser, tell
+from harness.common.console import Parser, print_stdout
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.registry import at_least
@@ -41,13 +41,13 @@ def command(options: argparse.Namespace) -> int:
     at_least("--repeat", options.repeat, FEWEST_BLOCKS)
     found = findings()
     for finding in found:
-        tell(f"{SIGNS[finding.disturbs]} {finding.name:<19}{finding.what}")
+        print_stdout(f"{SIGNS[finding.disturbs]} {finding.name:<19}{finding.what}")
         if finding.advice:
-            tell(f"  {'':<19}-> {finding.advice}")
+            print_stdout(f"  {'':<19}-> {finding.advice}")
     bad = sum(bool(finding.disturbs) for finding in found)
-    tell(f"{bad} of {len(found)} disturb timing (!); ? means unavailable")
+    print_stdout(f"{bad} of {len(found)} disturb timing (!); ? means unavailable")
     if not options.no_run:
-        tell(f"\n{resolution(options.repeat)}")
+        print_stdout(f"\n{resolution(options.repeat)}")
     return OK
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from string import Template
 
 from harness.common import registry
-from harness.common.console import Parser, tell
+from harness.common.console import Parser, print_stdout
 from harness.common.errors import OK, UNMEASURED, WHOLE_FILES, Refusal, guarded
 from harness.common.files import write_whole
 
@@ -81,7 +81,7 @@ def _new_variant(name: str) -> int:
         write_whole(
             path, Template(text).substitute(values).encode(), "make its folder writable", UNMEASURED
         )
-    tell("\n".join([*map(os.path.relpath, places), NEXT.format(name=name)]))
+    print_stdout("\n".join([*map(os.path.relpath, places), NEXT.format(name=name)]))
     return OK
 
 

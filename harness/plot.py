@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.common.console import Parser, tell
+from harness.common.console import Parser, print_stdout
 from harness.common.errors import MISMATCH, OK, WHOLE_FILES, guarded
 from harness.results.canvas import check_suffix, save
 from harness.results.charts import KINDS, OF_VALUES
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_suffix(path)
         shown = chosen_rows(arguments)
         save(_figure(shown, kind, value), path)
-        tell(f"wrote {path}")
+        print_stdout(f"wrote {path}")
         return MISMATCH if is_wrong(shown) else OK
 
     return guarded(command, WHOLE_FILES)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common import registry
-from harness.common.console import Parser, bar, say, tell
+from harness.common.console import Parser, bar, print_stderr, print_stdout
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, times_text
@@ -105,7 +105,7 @@ def command(options: argparse.Namespace) -> int:
         lines += [described(words, cell), *(different or ["the lists are equal"])]
         for side, replayed in zip("AB", replays):
             lines += [f"{side}: {text}" for text in faults(replayed) or [verdict(replayed)]]
-        tell("\n".join(lines))
+        print_stdout("\n".join(lines))
         return MISMATCH if different else OK
 
     [given], [replayed] = lists, replays
@@ -114,7 +114,7 @@ def command(options: argparse.Namespace) -> int:
     if problems and not differing:
         same = f"{given.manifest} says the same pattern, special tokens, min_count and data"
         lines += [same] if given.learned else fitting(cell, given.merges)
-    tell("\n".join([*lines, verdict(replayed, problems)]))
+    print_stdout("\n".join([*lines, verdict(replayed, problems)]))
     return MISMATCH if problems else OK
 
 
@@ -216,7 +216,7 @@ def listed(path: Path) -> Listed:
     try:
         learned, origin = read_tokenizer(manifest, ..., None)
     except Refusal as refusal:
-        say(f"{refusal}; judged by the settings of this command")
+        print_stderr(f"{refusal}; judged by the settings of this command")
         return alone
     return alone._replace(manifest=manifest, learned=learned, origin=origin)
 

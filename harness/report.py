@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.common.console import Parser, tell
+from harness.common.console import Parser, print_stdout
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.files import write_whole
 from harness.results.page import page
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         shown = chosen_rows(arguments)
         write_whole(arguments.output, page(shown, arguments.relative_to).encode())
-        tell(f"wrote {arguments.output}")
+        print_stdout(f"wrote {arguments.output}")
         return MISMATCH if is_wrong(shown) else OK
 
     return guarded(command, UNCHANGED)

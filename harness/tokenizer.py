@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.common.console import Parser, bar, tell
+from harness.common.console import Parser, bar, print_stdout
 from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
 from harness.common.registry import folder_option, one_of, parse_bytes, parse_vocab_size, use_folder
 from harness.common.units import count_text, no_pair_text
@@ -271,7 +271,9 @@ def special_tokens(options: argparse.Namespace) -> list[str]:
 
 def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "") -> None:
     notes = tokenizer.save(folder, overwrite=True)
-    tell("\n".join([f"saved {folder}: {count_text(len(tokenizer))} tokens{remark}", *notes]))
+    print_stdout(
+        "\n".join([f"saved {folder}: {count_text(len(tokenizer))} tokens{remark}", *notes])
+    )
 
 
 def _cut(options: argparse.Namespace) -> None:
@@ -284,7 +286,7 @@ def _cut(options: argparse.Namespace) -> None:
         save_and_report(cut, folder)
         for token, old in tokenizer.special_tokens.items():
             if (number := cut.special_tokens[token]) != old:
-                tell(f"special token {token!r} has id {number}, not {old}")
+                print_stdout(f"special token {token!r} has id {number}, not {old}")
 
 
 def _unused(options: argparse.Namespace) -> int:
@@ -314,7 +316,7 @@ def _encode(options: argparse.Namespace) -> None:
     if options.data is None:
         content = sys.stdin.buffer.read() if options.text == "-" else options.text
         ids = tokenizer.encode(content, special_tokens=options.special_tokens)
-        tell(" ".join(map(str, ids)))
+        print_stdout(" ".join(map(str, ids)))
         return
 
     array = tokenizer.encode_file(
@@ -327,7 +329,7 @@ def _encode(options: argparse.Namespace) -> None:
         overwrite=options.overwrite,
         progress=True,
     )
-    tell(f"{options.output}: {count_text(len(array))} ids, {array.dtype}")
+    print_stdout(f"{options.output}: {count_text(len(array))} ids, {array.dtype}")
 
 
 def _decode(options: argparse.Namespace) -> None:
@@ -362,7 +364,9 @@ def _convert(options: argparse.Namespace) -> None:
         folder, tokenizer.learned, tokenizer.origin, overwrite=options.overwrite, form=options.to
     )
     written = ", ".join(name for name in FILES_OF[options.to] if (folder / name).exists())
-    tell("\n".join([f"wrote {folder}: {written} ({count_text(len(tokenizer))} tokens)", *notes]))
+    print_stdout(
+        "\n".join([f"wrote {folder}: {written} ({count_text(len(tokenizer))} tokens)", *notes])
+    )
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -415,7 +419,7 @@ def _report(
     from harness.common.sheet import print_sheets
 
     if options.format == "json":
-        tell(json.dumps(records, indent=1))
+        print_stdout(json.dumps(records, indent=1))
     else:
         print_sheets(sheets)
 

@@ -111,13 +111,13 @@ def _escaped(text: str) -> str:
 # Printing
 
 
-def say(sentence: object) -> None:
+def print_stderr(sentence: object) -> None:
     """Print one line to standard error."""
     with contextlib.suppress(OSError):  # nobody reads it
         print(terminal_text(str(sentence)), file=sys.stderr)  # noqa: T201
 
 
-def tell(text: str) -> None:
+def print_stdout(text: str) -> None:
     """Print lines to standard output."""
     print(terminal_lines(text), flush=True)  # noqa: T201
 
@@ -181,7 +181,9 @@ class Display:
         now = time.monotonic()
         if self.done and now - self.logged >= FIRST_LINE_SECONDS and not sys.stderr.isatty():
             self.logged = now
-            say(f"{self.done} of {self.done + self.expected.total()} measured{self.left()}")
+            print_stderr(
+                f"{self.done} of {self.done + self.expected.total()} measured{self.left()}"
+            )
 
     def left(self) -> str:
         """The time that they take; nothing while some label of them has not been measured."""
@@ -266,6 +268,6 @@ def _logged(label: str) -> Report:
             else ""
         )
         speed = f", {bytes_text(int(done / passed))}/s" if not unit else ""
-        say(f"{label}: {text(done)}{of}{unit} after {duration_text(passed)}{speed}{left}")
+        print_stderr(f"{label}: {text(done)}{of}{unit} after {duration_text(passed)}{speed}{left}")
 
     return report

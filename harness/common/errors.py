@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from harness.common.console import say
+from harness.common.console import print_stderr
 
 OK = 0
 USAGE = 2
@@ -140,13 +140,13 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
                 raise KeyboardInterrupt from None
             raise
     except Refusal as refusal:
-        say(f"{refusal}")
+        print_stderr(f"{refusal}")
         return refusal.exit_code
     except KeyboardInterrupt:
-        say(f"interrupted; {kept}")
+        print_stderr(f"interrupted; {kept}")
         return INTERRUPTED
     except OSError as error:
-        say(f"cannot go on ({error}); {kept}")
+        print_stderr(f"cannot go on ({error}); {kept}")
         return UNMEASURED
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.common import files, registry
-from harness.common.console import Parser, tell, terminal_text
+from harness.common.console import Parser, print_stdout, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.units import bytes_text
 from harness.corpora import prepare
@@ -92,7 +92,7 @@ def list_all(_: argparse.Namespace) -> None:
         rows.append([terminal_text(text or "-") for text in texts])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        tell("  ".join(map(str.ljust, row, widths)).rstrip())
+        print_stdout("  ".join(map(str.ljust, row, widths)).rstrip())
 
 
 def info(arguments: argparse.Namespace) -> None:
@@ -104,7 +104,7 @@ def info(arguments: argparse.Namespace) -> None:
         if here == "yours"
         else f"python -m harness.corpora path {card['name']} prints its place"
     )
-    tell(f"{text.rstrip()}\n# here: {here}; {place}")
+    print_stdout(f"{text.rstrip()}\n# here: {here}; {place}")
 
 
 def fetch_all(arguments: argparse.Namespace) -> None:
@@ -116,7 +116,7 @@ def fetch_all(arguments: argparse.Namespace) -> None:
 def path(arguments: argparse.Namespace) -> None:
     """Only where the file is that a run would read, for scripts."""
     card = card_of(arguments.name)
-    tell(str(prepare(card, card["special_tokens"]).path))
+    print_stdout(str(prepare(card, card["special_tokens"]).path))
 
 
 def verify(arguments: argparse.Namespace) -> None:
@@ -128,9 +128,9 @@ def verify(arguments: argparse.Namespace) -> None:
         raise Refusal(
             f"{corpus.path} is damaged, though its times are unchanged; remove it", UNMEASURED
         )
-    tell(f"{card['name']}: {corpus.path}")
+    print_stdout(f"{card['name']}: {corpus.path}")
     for fact, value in {"bytes": corpus.bytes, "sha256": corpus.sha256}.items():
-        tell(
+        print_stdout(
             f"  {fact:<8}{value}  {'as the card says' if fact in card['facts'] else 'not on the card'}"
         )
 
@@ -139,13 +139,15 @@ def cache(arguments: argparse.Namespace) -> None:
     """What is kept between runs, and how much room it takes; --clear removes it."""
     if arguments.clear:
         removed = files.clear(list(files.KINDS) if "all" in arguments.clear else arguments.clear)
-        tell(f"removed {bytes_text(sum(removed.values()))} in {len(removed)} entries")
+        print_stdout(f"removed {bytes_text(sum(removed.values()))} in {len(removed)} entries")
         return
-    tell(str(files.cache_folder()))
+    print_stdout(str(files.cache_folder()))
     for kind, about in files.KINDS.items():
         if entries := files.cached(kind):
-            tell(f"{kind:<10} {bytes_text(sum(entries.values())):>8} {len(entries):>5}  {about}")
-    tell("--clear texts removes copies of texts, --clear all everything")
+            print_stdout(
+                f"{kind:<10} {bytes_text(sum(entries.values())):>8} {len(entries):>5}  {about}"
+            )
+    print_stdout("--clear texts removes copies of texts, --clear all everything")
 
 
 def counts(arguments: argparse.Namespace) -> None:
@@ -165,7 +167,7 @@ def counts(arguments: argparse.Namespace) -> None:
     with files.whole_file(path, "choose another file", UNMEASURED) as temporary:
         write(temporary, words, manifest["sha256"])
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
-    tell(f"{path}: {facts}, sha256 of the counts {manifest['sha256']}")
+    print_stdout(f"{path}: {facts}, sha256 of the counts {manifest['sha256']}")
 
 
 def write_lines(path: Path, words: WordCounts, _: str) -> None:

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 import regex
 
 from harness.common import files
-from harness.common.console import bar, say
+from harness.common.console import bar, print_stderr
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.registry import at_least, parse_bytes
 from harness.common.units import bytes_text, count_text, counted_text, one_line
@@ -117,7 +117,7 @@ def count(
     """
     todo = [part for part in parts if not (runs / part.key).exists()]
     total, left = (sum(part.size for part in some) for some in (parts, todo))
-    say(f"counting {label}, {count_text(len(parts) - len(todo))} of them counted before")
+    print_stderr(f"counting {label}, {count_text(len(parts) - len(todo))} of them counted before")
     with workers(params) as (client, replace_dead), bar("counting", total, "bytes") as show:
         for part, run in run_tasks(client, replace_dead, todo, memory):
             with files.placing(runs / part.key) as temporary:
@@ -386,7 +386,7 @@ def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
             lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", INNOCENT)
         )
         if params["scheduler"] is not None and not client.nthreads():
-            say(f"waiting for the first worker of {address}")
+            print_stderr(f"waiting for the first worker of {address}")
         try:
             yield client, replace_dead
         finally:

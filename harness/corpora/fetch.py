@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.common import files
 from harness.common.cards import inside
-from harness.common.console import bar, say
+from harness.common.console import bar, print_stderr
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora.cards import FETCHED, Card, check_facts, difference, fetched_place
 from harness.corpora.download import Download
@@ -43,7 +43,7 @@ def fetch(card: Card) -> Path:
     missing = ", ".join(
         f"{fact} {value}" for fact, value in facts.items() if fact not in card["facts"]
     )
-    say(
+    print_stderr(
         f"{name} is at {place}"
         + (f"; its card does not say: {missing}" if missing else ", as its card says")
     )
@@ -64,7 +64,7 @@ def fetch_into(place: Path, card: Card) -> None:
             if card["source"]["kind"] in ADVICE
             else from_addresses(card, folder)
         )
-        say(f"checking {made.name}")
+        print_stderr(f"checking {made.name}")
         digest = fresh_digest_of(made)
         if wrong := difference(card, {"bytes": made.stat().st_size, "sha256": digest}):
             advice = "it was discarded, and if the next fetch ends so too, its source has changed"
@@ -92,7 +92,7 @@ def from_addresses(card: Card, folder: Path) -> Path:
     ):
         if path.exists():
             continue
-        say(f"fetching {url}")
+        print_stderr(f"fetching {url}")
         with bar(path.name, 0, "bytes") as show:
             Download(url, path, show, headers).run()
         if digest is not None and (actual := fresh_digest_of(path)) != digest:
@@ -107,7 +107,7 @@ def from_addresses(card: Card, folder: Path) -> Path:
         if forms[0].is_plain:
             return paths[0]
     whole, separator = inside(folder, source["file"]), source.get("separator", "").encode()
-    say(f"unpacking {whole.name}")
+    print_stderr(f"unpacking {whole.name}")
     with whole.open("wb") as text, bar(whole.name, card["facts"].get("bytes", 0), "bytes") as show:
         reading = RowReading(source.get("column"))
         for path, form in zip(paths, forms, strict=True):

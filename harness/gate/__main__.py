@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from harness.common import errors, registry
-from harness.common.console import Parser, tell
+from harness.common.console import Parser, print_stdout
 from harness.common.errors import Refusal, guarded
 from harness.common.files import temporary_folder, write_whole
 from harness.common.registry import VariantCard
@@ -92,8 +92,8 @@ def run(options: argparse.Namespace) -> int:
         accepted = [
             finding.message for finding in verdict.findings if finding.message.endswith(ACCEPTED)
         ]
-        tell("\n".join(accepted) or "the snapshot is unchanged")
-    tell("\n".join(lines(verdict)))
+        print_stdout("\n".join(accepted) or "the snapshot is unchanged")
+    print_stdout("\n".join(lines(verdict)))
     return code
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from harness.common.comparison import MOST_PRESSURE
-from harness.common.console import say
+from harness.common.console import print_stderr
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import open_safely
 from harness.common.units import bytes_text, share_text
@@ -56,7 +56,7 @@ def timing(concurrent: bool = False) -> io.FileIO:
         if concurrent:
             fcntl.flock(held, fcntl.LOCK_SH)
         elif not lock(held) or is_concurrent():
-            say(WAITING)
+            print_stderr(WAITING)
             while not lock(held) or is_concurrent():
                 time.sleep(SECONDS_BETWEEN_TRIES)
     except BaseException:

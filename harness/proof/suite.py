@@ -27,7 +27,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from harness.common import errors, registry
-from harness.common.console import bar, tell
+from harness.common.console import bar, print_stdout
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
 from harness.common.targets import not_importable
@@ -291,9 +291,11 @@ def report(child: Child, name: str) -> int:
     if failed:
         check, fault, test = child.shown or (next(iter(failed)), "", "")
         lines = (fault or failed[check].message).splitlines()[:3]
-        tell("\n    ".join(line[:300] for line in [f"FAILED {check}: {lines[0]}", *lines[1:]]))
+        print_stdout(
+            "\n    ".join(line[:300] for line in [f"FAILED {check}: {lines[0]}", *lines[1:]])
+        )
         repeat = f"to repeat it: --only '{check}'"
-        tell(f"\n{test.rstrip() or repeat}\n")
+        print_stdout(f"\n{test.rstrip() or repeat}\n")
 
     for group, members in itertools.groupby(outcomes, key=lambda outcome: outcome.group):
         of_group = list(members)
@@ -302,9 +304,9 @@ def report(child: Child, name: str) -> int:
             outcome.message for outcome in of_group if outcome.status == SKIPPED
         )
         details = [", ".join(names[:3]) + " and more" * (len(names) > 3)] if names else reasons
-        tell(": ".join([f"{group:<16} {summary(of_group)}", *details]))
+        print_stdout(": ".join([f"{group:<16} {summary(of_group)}", *details]))
 
-    tell(f"{name} {VERDICTS[exit_code]}: {summary(outcomes)}")
+    print_stdout(f"{name} {VERDICTS[exit_code]}: {summary(outcomes)}")
     return exit_code
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.common.console import Parser, frame_to_csv, tell
+from harness.common.console import Parser, frame_to_csv, print_stdout
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import whole_file
 from harness.common.units import count_text, counted_text
@@ -59,12 +59,12 @@ def check(paths: Sequence[Path]) -> int:
         if 1 < lines == len(complaints):
             complaints[1:] = [f"{file}: none of its {counted_text(lines, 'line')} is a record"]
         for complaint in complaints:
-            tell(complaint)
+            print_stdout(complaint)
         for run in joined.unfinished():
-            tell(f"{file}: {unfinished_note(run)}")
+            print_stdout(f"{file}: {unfinished_note(run)}")
 
     wanting = f"{count_text(broken)} of them broken" if broken else "none broken"
-    tell(f"{counted_text(seen, 'line')} in {counted_text(len(files), 'file')}, {wanting}")
+    print_stdout(f"{counted_text(seen, 'line')} in {counted_text(len(files), 'file')}, {wanting}")
     return UNMEASURED if broken else OK
 
 
@@ -92,7 +92,7 @@ def merge(paths: Sequence[Path], output: Path) -> int:
             text.rstrip(b"\r\n") + b"\n" for lines in given for text in lacking(lines, present)
         ]
         append_whole(file, b"".join(added))
-    tell(
+    print_stdout(
         f"{target}: {counted_text(before, 'record')} before, {len(present.measured) - before} added"
     )
     return OK
@@ -141,7 +141,7 @@ def export(paths: Sequence[Path], output: Path) -> int:
         else:
             extra("pyarrow", "an export as Parquet")
             frame_of(records).to_parquet(part, index=False)
-    tell(f"{output}: {counted_text(len(records), 'record')}")
+    print_stdout(f"{output}: {counted_text(len(records), 'record')}")
     return OK
 
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
-from harness.common.console import say, well_formed
+from harness.common.console import print_stderr, well_formed
 from harness.common.errors import UNMEASURED, Refusal, reason, wrong_value
 from harness.common.files import make_results_folder, open_appending, sync
 from harness.common.units import counted_text
@@ -282,7 +282,7 @@ def sound_lines(path: Path, joined: Joined) -> list[tuple[Line, bytes]]:
         more = f"{path}: skipped {counted_text(rest, 'more line')}; python -m harness.records check names each"
         broken[MOST_REPORTED:] = [more]
     for sentence in broken:
-        say(sentence)
+        print_stderr(sentence)
     return sound
 
 

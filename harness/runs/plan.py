@@ -17,7 +17,7 @@ from msgspec import structs
 
 from harness import corpora
 from harness.common import registry
-from harness.common.console import say, tell, terminal_text
+from harness.common.console import print_stderr, print_stdout, terminal_text
 from harness.common.errors import Refusal
 from harness.common.registry import (
     EXTENDS,
@@ -82,7 +82,9 @@ def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:
             kept.append(cell)
         else:
             alone = f"{cell.variant.name} and counting={cell.count.counter.name}"
-            say(f"{alone} take no threads: not measured again with threads={cell.count.threads}")
+            print_stderr(
+                f"{alone} take no threads: not measured again with threads={cell.count.threads}"
+            )
     return kept
 
 
@@ -435,4 +437,4 @@ def show_plan(plan: Plan) -> None:
     )
     blocks += f" after {how.warm_up} of warm-up" if how.warm_up else ""
     size = f"{counted_text(len(plan.cells), 'cell')} in {counted_text(len(plan.tasks), 'task')}, {blocks}"
-    tell("\n".join([*map(terminal_text, lines), f"{size}; nothing was run (plan=true)"]))
+    print_stdout("\n".join([*map(terminal_text, lines), f"{size}; nothing was run (plan=true)"]))

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from harness import worker
 from harness.common.comparison import Sample, compare, interval, sample_of
-from harness.common.console import say
+from harness.common.console import print_stderr
 from harness.common.files import open_appending
 from harness.measure.machine import source_sha256
 from harness.measure.quiet import lock
@@ -46,7 +46,7 @@ def open_log(plan: Plan, machine: str, now: str, opened: contextlib.ExitStack) -
     alone = hold(store.path.parent / f"{RUNNING}{key}", opened)
     lines = unfinished(store.path, key) if alone and not plan.settings.rerun else []
     if lines:
-        say(
+        print_stderr(
             f"continuing the run of {lines[0].run[:16]} after what it has measured; rerun=true starts anew"
         )
     return RunLog(store, lines[0].run if lines else now, key, overrides, lines)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.common.console import say
+from harness.common.console import print_stderr
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import cache_folder, copy_tree, sync, temporary_folder
 from harness.common.units import count_text, counted_text
@@ -53,7 +53,7 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
                 if len(plan.tasks) > 1:
                     cell, trainers = task.cells[0], counted_text(len(task.cells), "trainer")
                     about = f"{cell.reading.file.name}, vocabulary {count_text(cell.vocab_size)}, {trainers}"
-                    say(
+                    print_stderr(
                         f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {about}"
                     )
                 measure_task(task, session)

@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness.common.console import say
+from harness.common.console import print_stderr
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.registry import at_least
 from harness.common.units import count_text, counted_text
@@ -196,7 +196,7 @@ class Tokenizer:
             )
             if self.why_plain:
                 speed = f"encoded in plain Python at {found.speed()}"
-                say(f"{speed}: {self.why_plain}")
+                print_stderr(f"{speed}: {self.why_plain}")
         return array
 
     def decode(self, ids: Iterable[int]) -> bytes:

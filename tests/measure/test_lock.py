@@ -27,7 +27,7 @@ pytestmark = pytest.mark.xdist_group("one after the other")
 @pytest.fixture
 def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
-    monkeypatch.setattr(lock, "say", found.append)
+    monkeypatch.setattr(lock, "print_stderr", found.append)
     return found
 
 

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness.common.console import tell
+from harness.common.console import print_stdout
 from harness.records.file import Record
 from harness.runs import jobs
 from harness.runs.run import run_command
@@ -66,14 +66,14 @@ def case(variant: str, text: str) -> tuple[float, Record] | None:
 
 def main() -> int:
     jobs.SECONDS_TO_START = 0.0
-    tell(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print_stdout(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     held: list[bool] = []
     silent = 0
     for variant, text in itertools.product(TRAINERS, TEXTS):
         name = text.partition(" ")[0]
         found = case(variant, text)
         if found is None:
-            tell(f"{variant} {name}: not measured")
+            print_stdout(f"{variant} {name}: not measured")
             continue
         total, record = found
         told: dict[str, Any] = record.get("extrapolated") or {}
@@ -83,8 +83,10 @@ def main() -> int:
         else:
             silent += 1
             says = f"{record['status']}: {record['reason']}"
-        tell(f"{variant} {name}: took {total:.2f} s, says {says}")
-    tell(f"{sum(held)} of {len(held)} intervals hold the total; {silent} say no more than a limit")
+        print_stdout(f"{variant} {name}: took {total:.2f} s, says {says}")
+    print_stdout(
+        f"{sum(held)} of {len(held)} intervals hold the total; {silent} say no more than a limit"
+    )
     return 0
 
 
