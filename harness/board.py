@@ -171,15 +171,15 @@ def _check_one_task(section: Section, folder: Path) -> None:
 
 def headline(board: Sequence[Section]) -> str:
     """Who is first in how many tables, and how far behind the next one is."""
-    led: dict[str, list[float]] = {}
+    leads: dict[str, list[float]] = {}
     for section in board:
         ranked = [entrant.first for entrant in section.entrants if entrant.is_ranked]
         ratio = ratio_of(ranked[1], ranked[0]) if len(ranked) > 1 else None
         if ratio is not None:
-            led.setdefault(ranked[0].name, []).append(ratio.number)
+            leads.setdefault(ranked[0].name, []).append(ratio.number)
 
     sentences = []
-    for name, ratios in sorted(led.items(), key=lambda item: -len(item[1])):
+    for name, ratios in sorted(leads.items(), key=lambda item: -len(item[1])):
         behind = " to ".join(dict.fromkeys([ratio_text(min(ratios)), ratio_text(max(ratios))]))
         where = f"{len(ratios)} of {len(board)} tables"
         sentences.append(

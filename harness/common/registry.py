@@ -38,6 +38,7 @@ from harness.worker import calling
 # an unknown name is answered with at most so many existing ones, else with the closest
 MOST_NAMES = 50
 ENTRY_POINTS = "harness.variants"
+TARGET = "_target_"
 OUTSIDE = "peer"  # the tag of other people's trainers
 EXTERNAL = "external"  # the tag of trainers that the harness does not have
 PROGRAM = "yours"  # the tag of variants whose parameters are a program
@@ -49,7 +50,7 @@ class CounterCard(msgspec.Struct, frozen=True):
     """A word counter and its keyword parameters with their defaults."""
 
     name: str
-    target: str = msgspec.field(name="_target_")
+    target: str = msgspec.field(name=TARGET)
     about: str = ""
     tags: tuple[str, ...] = ()
     params: Mapping[str, Any] = {}
@@ -236,7 +237,7 @@ def announced() -> dict[str, dict[str, Any]]:
         entry.name: {
             "name": entry.name,
             "about": f"from {entry.value}",
-            "_target_": entry.value,
+            TARGET: entry.value,
             "tags": [EXTERNAL],
         }
         for entry in entry_points(group=ENTRY_POINTS)
@@ -277,12 +278,8 @@ def _rung(card: VariantCard) -> tuple[bool, bool, bool, int, int, int, str]:
 @functools.cache
 def counters() -> dict[str, CounterCard]:
     """Every word counter by name."""
-    found = [msgspec.convert(card, CountingCard) for card in cards("counting").values()]
-    return {
-        card.name: CounterCard(card.name, card.target, card.about, card.tags, card.params)
-        for card in found
-        if card.target is not None
-    }
+    found = cards("counting").items()
+    return {name: msgspec.convert(card, CounterCard) for name, card in found if card.get(TARGET)}
 
 
 def definition(*, extending: bool = False) -> Callable[..., Any]:

@@ -97,10 +97,7 @@ def seconds_text(seconds: float) -> str:
     >>> [seconds_text(seconds) for seconds in (0.0, 0.00917, 0.9996, 34.334, 343.4, 5000.0)]
     ['0 s', '0.00917 s', '1.00 s', '34.3 s', '343 s', '83 min']
     """
-    if seconds >= 999.5:
-        return duration_text(seconds)
-    rounded = float(f"{seconds:.3g}")
-    return f"{rounded:.{max(0, 2 - math.floor(math.log10(rounded)))}f} s" if rounded > 0 else "0 s"
+    return duration_text(seconds) if seconds >= 999.5 else f"{ratio_text(seconds)} s"
 
 
 def share_text(share: float) -> str:
