@@ -23,6 +23,7 @@ from variants.contract import Corpus, Merge, WordCounts
 
 Tables = Sequence[WordCounts]
 Value = TypeVar("Value")
+HEADINGS = ("language", "merges served", "bytes", "tokens", "bytes per token")
 SETTINGS = ("min_count", "window", "alpha", "together")
 EPILOG = """\
 Before every merge the language that needs most tokens on its dev text is chosen, and its best pair is merged in all
@@ -133,17 +134,14 @@ def _show(
     served: list[int | None],
 ) -> None:
     """Print a row for each language; with dev texts, a warning if they cannot be parallel."""
-    sizes = [tokens_left(table, ()) for table in dev or tables]
-    tokens = [tokens_left(table, merges) for table in dev or tables]
-    times = [served.count(index) for index in range(len(languages))]
-    rates = [f"{size / left:.3f}" for size, left in zip(sizes, tokens, strict=True)]
-    columns = [
-        Column("language", languages, figures=False),
-        Column("merges served", list(map(count_text, times))),
-        Column("bytes", list(map(count_text, sizes))),
-        Column("tokens", list(map(count_text, tokens))),
-        Column("bytes per token", rates),
-    ]
+    rows = []
+    for index, table in enumerate(dev or tables):
+        size, tokens = tokens_left(table, ()), tokens_left(table, merges)
+        counts = map(count_text, (served.count(index), size, tokens))
+        rows.append([languages[index], *counts, f"{size / tokens:.3f}"])
+    columns = []
+    for heading, cells in zip(HEADINGS, zip(*rows, strict=True), strict=True):
+        columns.append(Column(heading, cells, heading != HEADINGS[0]))
 
     notes = [f"figures are of the {'dev' if dev else 'training'} texts"]
     if None in served:

@@ -96,12 +96,11 @@ def command(options: argparse.Namespace) -> int:
         )
 
     words = words_of(cell, settings)[0]
-    differing = [line for given in lists for line in given.differing(cell)]
     replays = [given.replayed(words, cell) for given in lists]
-
+    lines = [line for given in lists for line in given.differing(cell)]
     if len(lists) > 1:
-        different = list(differences(replays[0], replays[1]))
-        lines = [*differing, *(f"{side} {given.title}" for side, given in zip("AB", lists))]
+        different = list(differences(*replays))
+        lines += [f"{side} {given.title}" for side, given in zip("AB", lists)]
         lines += [described(words, cell), *(different or ["the lists are equal"])]
         for side, replayed in zip("AB", replays):
             lines += [f"{side}: {text}" for text in faults(replayed) or [verdict(replayed)]]
@@ -110,10 +109,8 @@ def command(options: argparse.Namespace) -> int:
 
     [given], [replayed] = lists, replays
     problems = objections(replayed, cell, keys)
-    lines = [*differing, given.title, described(words, cell), *report(replayed), *problems]
-    if problems and not differing:
-        same = f"{given.manifest} says the same pattern, special tokens, min_count and data"
-        lines += [same] if given.learned else fitting(cell, given.merges)
+    hints = fitting(given, cell) if problems and not lines else []
+    lines += [given.title, described(words, cell), *report(replayed), *problems, *hints]
     print_stdout("\n".join([*lines, verdict(replayed, problems)]))
     return MISMATCH if problems else OK
 
@@ -221,10 +218,13 @@ def listed(path: Path) -> Listed:
     return alone._replace(manifest=manifest, learned=learned, origin=origin)
 
 
-def fitting(cell: TrainCell, merges: Sequence[Merge]) -> list[str]:
-    """Why merges may be wrong for which no file names the pattern, and the patterns under which
-    they are right.
+def fitting(given: Listed, cell: TrainCell) -> list[str]:
+    """What was right about the settings of wrong merges; if no file names their pattern, the
+    patterns under which they are right.
     """
+    if given.learned is not None:
+        return [f"{given.manifest} says the same pattern, special tokens, min_count and data"]
+
     reading = cell.reading
     if reading.file.table or reading.file.bytes > MOST_BYTES_TRIED or cell.extension is not None:
         return []
@@ -234,8 +234,8 @@ def fitting(cell: TrainCell, merges: Sequence[Merge]) -> list[str]:
         for name, regex in registry.patterns().items():
             corpus = replace(reading.corpus, pattern=regex, special_tokens=special_tokens)
             with contextlib.suppress(LeftOut):  # a pattern that does not match all of this text
-                listed = MergeList(name, merges, len(merges), None, whole=False)
-                if prove(count(corpus), listed, cell.min_count).kind in PROVED:
+                candidate = MergeList(name, given.merges, len(given.merges), None, whole=False)
+                if prove(count(corpus), candidate, cell.min_count).kind in PROVED:
                     names.append(name)
         if names:
             break

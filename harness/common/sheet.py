@@ -59,15 +59,16 @@ def print_sheets(sheets: Sequence[Sheet], console: Console | None = None) -> Non
 
 def sheet_to_markdown(sheet: Sheet) -> str:
     """A GitHub table; caption and notes are paragraphs above and below it."""
-    lines = list(map(markdown_text, sheet.caption))
-    caption = [f"{line}  " for line in lines[:-1]] + lines[-1:]
-    notes = [f"- {markdown_text(note)}" for note in sheet.notes]
-    rows = zip(*([name, *cells] for name, cells, _ in sheet.columns), strict=True)
-    table = [f"| {' | '.join(map(markdown_text, cells))} |" for cells in rows]
-    rule = "|" + "|".join("---:" if column.figures else "---" for column in sheet.columns) + "|"
+    table = []
+    for cells in zip(*([name, *cells] for name, cells, _ in sheet.columns), strict=True):
+        table.append(f"| {' | '.join(map(markdown_text, cells))} |")
+    if table:
+        kinds = ["---:" if column.figures else "---" for column in sheet.columns]
+        table.insert(1, f"|{'|'.join(kinds)}|")
 
-    blocks = (caption, [*table[:1], rule, *table[1:]] if table else [], notes)
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+    caption = "  \n".join(map(markdown_text, sheet.caption))
+    notes = "\n".join(f"- {markdown_text(note)}" for note in sheet.notes)
+    return "\n\n".join(filter(None, [caption, "\n".join(table), notes])) + "\n"
 
 
 def _print_table(sheet: Sheet, console: Console) -> None:

@@ -90,10 +90,12 @@ class GateVerdict:
 
     def tiers(self) -> dict[str, list[str]]:
         """Return the states of each tier that has findings."""
-        states = {
-            tier: [each.state for each in self.findings if each.tier == tier] for tier in TIERS
-        }
-        return {tier: found for tier, found in states.items() if found}
+        found: dict[str, list[str]] = {}
+        for tier in TIERS:
+            states = [finding.state for finding in self.findings if finding.tier == tier]
+            if states:
+                found[tier] = states
+        return found
 
 
 def judge(evidence: Evidence) -> GateVerdict:
@@ -295,33 +297,34 @@ def lines(verdict: GateVerdict) -> list[str]:
 
     Variants that are absent for the same reason share a line. Times are shown also if they passed.
     """
-    findings = verdict.findings
-    passed = sum(each.state == PASS for each in findings)
-    bad = [each for each in findings if each.state not in (PASS, ABSENT)]
-    of = f"{count_text(passed)} of {count_text(passed + len(bad))} checks passed"
-    checks = of if bad else counted_text(passed, "check")
-    whole = {each.reason: each.message for each in findings if each.variant == ALL}
-    text = ["; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *whole.values()])]
+    passed = [finding for finding in verdict.findings if finding.state == PASS]
+    bad = [finding for finding in verdict.findings if finding.state not in (PASS, ABSENT)]
+    of_all: dict[str, str] = {}
+    absent: dict[str, dict[str, None]] = {}
+    for finding in verdict.findings:
+        if finding.variant == ALL:
+            of_all[finding.reason] = finding.message
+        elif finding.state == ABSENT:
+            absent.setdefault(finding.reason, {})[finding.variant] = None
 
+    checks = counted_text(len(passed), "check")
+    if bad:
+        checks = f"{count_text(len(passed))} of {count_text(len(passed + bad))} checks passed"
+    text = ["; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *of_all.values()])]
     names = {**HEADINGS, ABSENT: "not measured"}
     for tier, states in verdict.tiers().items():
-        counts = (
-            f"{count_text(states.count(state))} {names[state]}"
-            for state in STATES
-            if state in states
-        )
+        numbers = {state: states.count(state) for state in STATES if state in states}
+        counts = [f"{count_text(number)} {names[state]}" for state, number in numbers.items()]
         text.append(f"  {tier:<9}{', '.join(counts)}")
 
-    absent: dict[str, dict[str, None]] = {}
-    for each in findings:
-        if each.state == ABSENT and each.variant != ALL:
-            absent.setdefault(each.reason, {})[each.variant] = None
-
-    text += [f"{each.state:<13}{each.message}" for each in bad]
-    text += [f"{ABSENT:<13}{', '.join(variants)}: {reason}" for reason, variants in absent.items()]
-    return text + [
-        f"{PASS:<13}{each.message}" for each in findings if (each.state, each.tier) == (PASS, TIME)
-    ]
+    for finding in bad:
+        text.append(f"{finding.state:<13}{finding.message}")
+    for reason, variants in absent.items():
+        text.append(f"{ABSENT:<13}{', '.join(variants)}: {reason}")
+    for finding in passed:
+        if finding.tier == TIME:
+            text.append(f"{PASS:<13}{finding.message}")
+    return text
 
 
 def markdown(verdict: GateVerdict, evidence: Evidence) -> str:

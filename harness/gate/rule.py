@@ -261,13 +261,14 @@ def memory_increase(blocks: Sequence[Block]) -> tuple[float, float] | None:
     """By which share and how many bytes head's peak is higher, in the median block; None if it was
     not measured.
     """
-    peaks = [(block[BASE].peak_bytes, block[HEAD].peak_bytes) for block in blocks]
-    measured = [(base, head) for base, head in peaks if base and head]
-    if not measured:
-        return None
-    return median(head / base - 1 for base, head in measured), median(
-        head - base for base, head in measured
-    )
+    shares = []
+    increases = []
+    for block in blocks:
+        base, head = block[BASE].peak_bytes, block[HEAD].peak_bytes
+        if base and head:
+            shares.append(head / base - 1)
+            increases.append(head - base)
+    return (median(shares), median(increases)) if shares else None
 
 
 def is_larger(rule: TimeRule, memory: tuple[float, float] | None) -> bool:
