@@ -18,6 +18,7 @@ from harness.common.console import Parser, frame_to_csv
 from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
 from harness.common.files import write_whole
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
+from harness.results.export import hyperfine
 from harness.results.frame import frame_of
 from harness.results.latex import sheet_to_latex
 from harness.results.pivot import pivot_sheet
@@ -27,7 +28,14 @@ from harness.results.tables import TableOptions, tables
 from harness.results.two_sets import compared
 
 CSV = "csv"  # the format in which each row has every field and figure, unrounded
-FORMATS = {".txt": "terminal", ".md": "markdown", ".tex": "latex", ".csv": CSV}
+HYPERFINE = "hyperfine"  # JSON for what tracks benchmarks over time
+FORMATS = {
+    ".txt": "terminal",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".csv": CSV,
+    ".json": HYPERFINE,
+}
 _EXCLUSIVE = {
     "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases", CSV),
     "pivot": ("work", "columns", "phases", CSV),
@@ -40,6 +48,7 @@ examples:
   python -m harness.table                            the latest run; --all: every run
   python -m harness.table mine.jsonl yours/ --phases joined, with the seconds of phases
   python -m harness.table --format csv > times.csv   raw seconds and bytes
+  python -m harness.table --output times.json        as hyperfine's, for Bencher and other trackers
   python -m harness.table --where variant='heap,flat*' --sort total
   python -m harness.table --columns variant,total,CPU,spread,MB/s,merges/s
   python -m harness.table --pivot variant data --value MB/s
@@ -62,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add_record_arguments(parser)
     add("--format", choices=FORMATS.values(), help="(default: by the end of --output, or terminal)")
-    add("--output", metavar="FILE", type=Path, help="write to this file (.md .tex .csv .txt)")
+    add("--output", metavar="FILE", type=Path, help="write to this file (.md .tex .csv .json .txt)")
     add("--phases", action="store_true", help="the seconds of each phase, spread and CPU time")
     add("--work", action="store_true", help="a second table: how many times each variant did what")
     add(
@@ -136,6 +145,8 @@ def _command(options: argparse.Namespace) -> int:
         shown.sort(key=by_total)
     if options.format == CSV:
         _write(frame_to_csv(frame_of(shown)), options.output)
+    elif options.format == HYPERFINE:
+        _write(hyperfine(shown), options.output)
     elif options.pivot is not None:
         _deliver(
             [pivot_sheet(shown, options.pivot, options.value or "total", options.relative_to)],

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.common import files, registry
-from harness.common.console import Parser, print_stdout, terminal_text
+from harness.common.console import Parser, print_stderr, print_stdout, terminal_text
 from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.units import bytes_text
 from harness.corpora import prepare
@@ -72,9 +72,9 @@ def parser() -> argparse.ArgumentParser:
     )
     added = commands.choices["counts"]
     added.add_argument("name", metavar="NAME|FILE", help="a data set or a file")
-    form = added.add_mutually_exclusive_group(required=True)
+    form = added.add_mutually_exclusive_group()
     form.add_argument("--parquet", metavar="FILE", type=Path, help="where to write columns")
-    about = "where to write lines: the count, the word; the most frequent first"
+    about = "where to write lines: the count, the word (default: the screen)"
     form.add_argument("--text", metavar="FILE", type=Path, help=about)
     about = "without words that occur less often (default: %(default)s)"
     added.add_argument("--least", metavar="N", type=int, default=1, help=about)
@@ -151,7 +151,9 @@ def cache(arguments: argparse.Namespace) -> None:
 
 
 def counts(arguments: argparse.Namespace) -> None:
-    """The words of a data set with their counts, as Parquet or text; counted first if missing."""
+    """Show the words of a data set or a file with their counts, the most frequent first, or write
+    them.
+    """
     from harness.runs.blocks import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import only_cell
 
@@ -162,21 +164,26 @@ def counts(arguments: argparse.Namespace) -> None:
         words = WordCounts.from_items(item for item in words.items() if item[1] >= arguments.least)
         manifest = exchange.facts(words)
 
-    write = write_parquet if arguments.text is None else write_lines
-    path = arguments.parquet or arguments.text
-    with files.whole_file(path, "choose another file", UNMEASURED) as temporary:
-        write(temporary, words, manifest["sha256"])
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
+    path = arguments.parquet or arguments.text
+    if path is None:
+        sys.stdout.writelines(lines_of(words))
+        print_stderr(facts)
+        return
+    with files.whole_file(path, "choose another file", UNMEASURED) as temporary:
+        if arguments.text is None:
+            write_parquet(temporary, words, manifest["sha256"])
+        else:
+            temporary.write_text("".join(lines_of(words)))
     print_stdout(f"{path}: {facts}, sha256 of the counts {manifest['sha256']}")
 
 
-def write_lines(path: Path, words: WordCounts, _: str) -> None:
+def lines_of(words: WordCounts) -> Iterator[str]:
     """A line for each word: its count and its bytes as Python writes them, to be compared with
     others.
     """
-    items = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-    with path.open("w") as file:
-        file.writelines(f"{count}\t{word!r}\n" for word, count in items)
+    for word, count in sorted(words.items(), key=lambda item: (-item[1], item[0])):
+        yield f"{count}\t{word!r}\n"
 
 
 def write_parquet(path: Path, words: WordCounts, sha256: str) -> None:

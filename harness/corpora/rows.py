@@ -66,7 +66,7 @@ class Form(NamedTuple):
         """What the bytes of the text are counted in if that is not the file itself."""
         if self.rows is not None:
             return ", the texts in it"
-        return ", unpacked" if self.packed else ""
+        return self.packed and ", unpacked"
 
 
 def form_of(member: Any) -> Form:
@@ -128,8 +128,8 @@ def documents_in(
                 raise no_column(f"{member}, {place},", column, list(row)) from error
             if value is None and reading.skip_nulls:
                 reading.skipped += 1
-                continue
-            yield iter([as_text(member, place, value, column, reading.errors)])
+            else:
+                yield iter([as_text(member, place, value, column, reading.errors)])
 
 
 def value_in(row: Mapping[str, Any], column: str) -> Any:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ import harness
 from harness.common.errors import MISMATCH, OK
 from harness.common.sheet import print_sheets
 from harness.records.file import Record
+from harness.results.export import hyperfine
 from harness.results.frame import frame_of
 from harness.results.latex import sheet_to_latex
 from harness.results.legend import caption_of, columns_of, labels_of
@@ -332,6 +334,26 @@ def test_a_table_of_latex_can_be_put_into_a_paper() -> None:
     records = [measured("a_b & 50 %", 2.0), measured("c\\^~{}", 4.0, status="error", reason="x\ny")]
     text = "\n".join(map(sheet_to_latex, tables(rows(records))))
     assert text == expected("latex")
+
+
+def test_an_export_is_what_hyperfine_writes() -> None:
+    shown = rows([*FORMS, *REPEATS])
+    timed = [row for row in shown if row.total is not None]
+    results = json.loads(hyperfine(shown))["results"]
+    assert 0 < len(results) == len(timed) < len(shown)
+
+    names = [result["command"] for result in results]
+    assert len({*names}) == len(names)
+    for row, result in zip(timed, results, strict=True):
+        times = [sample.seconds for sample in row.samples]
+        assert result["times"] == times
+        assert (result["min"], result["max"]) == (min(times), max(times))
+        assert result["median"] == statistics.median(times)
+        assert result["mean"] == pytest.approx(statistics.mean(times))
+        parts = [] if result["user"] is None else [result["user"] + result["system"]]
+        assert parts == [pytest.approx(row.cpu_seconds)] * len(parts)
+        assert bool(parts) == (None not in (row.cpu_seconds, row.system_seconds))
+        assert (result["stddev"] is None) == (len(times) == 1)
 
 
 def test_stored_records_are_a_data_frame() -> None:
