@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--ratio", metavar="LANGUAGE=NUMBER", nargs="+", default=[], help="instead of --dev"
     )
+
     add_training_options(parser, next(iter(parity.TIE_BREAKS)))
     parser.add_argument(
         "--window", metavar="N", type=int, default=0, help="limit shares of the last N choices"

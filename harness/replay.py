@@ -77,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="the text that the merges were learned from: a data set or a file",
     )
     folder_option(parser)
+
     return guarded(lambda: command(parser.parse_intermixed_args(argv)), UNCHANGED)
 
 

@@ -157,6 +157,7 @@ def base_for(
 ) -> Iterator[Side | None]:
     """Yield the base, if a tier needs it and there is one; else the evidence says why not."""
     evidence = sampler.evidence
+
     if options.no_base:
         note(sampler, COMPARED, ABSENT, "nothing was compared: no base, because of --no-base")
         yield None

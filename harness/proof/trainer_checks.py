@@ -308,9 +308,11 @@ UNINHERITABLE: tuple[tuple[list[Merge], int, str], ...] = (
 def check_refuses_to_inherit(tie_break: TieBreak, train: Subject) -> None:
     for inherited, num_merges, why in UNINHERITABLE:
         call = TrainerCall({b"abcd": 2}, num_merges, tie_break, inherited=tuple(inherited))
+        word_counts = WordCounts.from_items(call.words.items())
+
         try:
             train(
-                WordCounts.from_items(call.words.items()),
+                word_counts,
                 num_merges,
                 tie_break=tie_break,
                 inherited=inherited,
