@@ -127,8 +127,6 @@ def opened(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """A file that is on the disk as a whole, or not at all."""
     with whole_file(path, INSTEAD, UNMEASURED) as part, part.open(mode) as file:
         yield file
-        file.flush()
-        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
