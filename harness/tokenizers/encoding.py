@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Literal
 
 from harness.tokenizers.learned import Learned
-from harness.tokenizers.plain import PlainEncoder
+from harness.tokenizers.plain import PlainEncoder, windows
 from variants import encoding
 from variants.contract import Unavailable
 
@@ -81,10 +81,3 @@ def encoder_of(learned: Learned, special_tokens: bool = True) -> tuple[Encoder, 
         return CompiledEncoder(learned, special_tokens), ""
     except Unavailable as error:
         return PlainEncoder(learned, special_tokens), str(error)
-
-
-def windows(parts: Iterable[bytes], window: int) -> Iterator[bytes]:
-    """The parts, none of which is longer than a window."""
-    for part in parts:
-        for start in range(0, len(part), window):
-            yield part[start : start + window]

@@ -34,11 +34,11 @@ from harness.tokenizers.forms import (
 )
 from harness.tokenizers.learned import (
     Learned,
-    check_special_tokens,
     others,
     pattern_name,
     put_together,
     shadowed,
+    special_texts,
     spelled,
     surrounded,
 )
@@ -278,16 +278,16 @@ def _completed(
     path: Path, pattern: Any, special_tokens: Specials, ignore_merges: bool = False
 ) -> Learned:
     """What vocab.json, with merges.txt, or ranks make with pattern and special tokens."""
-    check_special_tokens(() if special_tokens is None else special_tokens)
+    texts = special_texts(special_tokens or ())
     is_gpt2 = path.name == VOCAB
     ids: Mapping[Any, int] = parse(
         path, partial(read_json, kind=dict[str, Id]) if is_gpt2 else forms.read_ranks
     )
     if not isinstance(special_tokens, Mapping):
-        if missing := [text for text in special_tokens or () if text not in ids]:
+        if missing := [text for text in texts if text not in ids]:
             advice = "pass those that it has" if is_gpt2 else f"give each as {missing[0]}=ID"
             raise Refusal(f"{path} has no special token {missing[0]!r}; {advice}")
-        special_tokens = {text: ids[text] for text in special_tokens or ()}
+        special_tokens = {text: ids[text] for text in texts}
     if not is_gpt2:
         return parse(path, lambda _: forms.of_ranks(ids, special_tokens, pattern))
     merges = parse(path.parent / MERGES, forms.read_merges)

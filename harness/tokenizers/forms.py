@@ -31,6 +31,7 @@ from harness.tokenizers.learned import (
     read_spelling,
     spelled,
     surrounded,
+    tokens_made,
 )
 from harness.tokenizers.post_processor import Around, Id
 from harness.tokenizers.pre_tokenizer import (
@@ -359,7 +360,7 @@ def read_tokenizer_json(content: bytes) -> Learned:
 def why_not(learned: Learned) -> str | None:
     """Why tiktoken would not give the same ids; None if it gives them on every text."""
     ids = learned.token_ids()
-    by_rank = [ids[left + right] for left, right in learned.merges]
+    by_rank = [ids[token] for token in tokens_made(learned.merges)]
     if by_rank != sorted(by_rank):
         return "the ids of its tokens are not in the order of its merges, and tiktoken merges in the order of ids"
     last = last_merges(

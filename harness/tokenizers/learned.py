@@ -71,23 +71,24 @@ def trained(
     Raises Refusal for merges that cannot be a tokenizer, or do not start with those of the extended
     one.
     """
-    check_special_tokens(special_tokens)
-    special_ids = {text: number for number, text in enumerate(special_tokens, 256)}
-    learned = Learned(vocab_of(merges, special_tokens), list(merges), special_ids, pattern)
-    if len(learned.token_ids()) + len(special_ids) < len(learned.vocab):
-        raise Refusal(
-            "two merges make the same token, which can have one id only; train with a variant that conforms"
-        )
-    if (unmade := first_unmade(merges)) is not None:
-        raise Refusal(f"{unmade}; train with a variant that conforms")
+    texts = special_texts(special_tokens)
+    special_ids = {text: number for number, text in enumerate(texts, 256)}
+    learned = Learned(vocab_of(merges, texts), list(merges), special_ids, pattern)
+    try:
+        if len(set(tokens_made(merges))) < len(merges):
+            raise ValueError("two merges make the same token, which can have one id only")
+        check_ids(learned)
+    except ValueError as error:
+        raise Refusal(f"{error}; train with a variant that conforms") from error
     if extended is None:
         return learned
+
     if learned.merges[: len(extended.merges)] != extended.merges:
         raise Refusal(
             "the result does not start with the merges of the extended tokenizer, so ids cannot stay"
         )
     present, vocab = set(extended.token_ids()), dict(extended.vocab)
-    new = [left + right for left, right in learned.merges if left + right not in present]
+    new = [token for token in tokens_made(merges) if token not in present]
     vocab.update(enumerate(new, max(vocab) + 1))
     return learned._replace(vocab=vocab, special_tokens=dict(extended.special_tokens))
 
@@ -153,10 +154,10 @@ def of_vocab(
     special_ids = {}
     for text in special_texts(special_tokens):
         number = ids.get(text.encode(), max(tokens, default=-1) + 1)
-        tokens[number], special_ids[text] = text.encode(), number
+        tokens[number] = text.encode()
+        special_ids[text] = number
 
     learned = Learned(tokens, pairs, special_ids, pattern)
-    check_special_tokens(special_ids)
     check_ids(learned)
     return learned
 
@@ -171,13 +172,16 @@ def surrounded(learned: Learned, around: Around) -> Learned:
 
 def check_ids(learned: Learned) -> None:
     """Raises ValueError for a merge of a token that nothing makes, and if a token has no id."""
-    if (unmade := first_unmade(learned.merges)) is not None:
-        raise ValueError(unmade)
+    made = dict.fromkeys([*BYTES, *tokens_made(learned.merges)])
+    for rank, merge in enumerate(learned.merges, 1):
+        for token in merge:
+            if token not in made:
+                raise ValueError(f"merge {rank} joins {spelled(token)!r}, which nothing makes")
+
     present = learned.token_ids()
-    for token in [*BYTES, *(left + right for left, right in learned.merges)]:
-        if token not in present:
-            raise ValueError(f"it gives no id to {spelled(token)!r}")
-    if (last := max(learned.vocab)) >= 1 << 32:
+    if missing := [token for token in made if token not in present]:
+        raise ValueError(f"it gives no id to {spelled(missing[0])!r}")
+    if (last := max(learned.vocab)) >= IDS:
         raise ValueError(f"its id {last} takes more than four bytes")
 
 
@@ -190,30 +194,18 @@ def shadowed(special_tokens: Iterable[str]) -> tuple[str, str] | None:
 
 def others(learned: Learned) -> list[bytes]:
     """The tokens that are neither a byte, nor special, nor made by a merge."""
-    made = {*BYTES, *(left + right for left, right in learned.merges)}
+    made = {*BYTES, *tokens_made(learned.merges)}
     return [token for token in learned.token_ids() if token not in made]
 
 
-def first_unmade(merges: Sequence[Merge]) -> str | None:
-    """Describe the first merge that joins a token which is neither a byte nor made by a merge; None
-    if all are.
-    """
-    made = {*BYTES, *(left + right for left, right in merges)}
-    unmade = (
-        (rank, token)
-        for rank, merge in enumerate(merges, 1)
-        for token in merge
-        if token not in made
-    )
-    return next(
-        (f"merge {rank} joins {spelled(token)!r}, which nothing makes" for rank, token in unmade),
-        None,
-    )
+def tokens_made(merges: Iterable[Merge]) -> list[bytes]:
+    """The token that each merge makes."""
+    return [left + right for left, right in merges]
 
 
 def special_texts(special_tokens: Iterable[str]) -> tuple[str, ...]:
     """The special tokens of a list. Raises TypeError for a str in place of a list, or for a token
-    that is not a str.
+    that is not a str, and Refusal for a token that is empty, repeated, or not UTF-8.
     """
     if isinstance(special_tokens, str | bytes):
         advice = f"pass a list, such as [{special_tokens!r}]"
@@ -222,6 +214,10 @@ def special_texts(special_tokens: Iterable[str]) -> tuple[str, ...]:
     for text in texts:
         if not isinstance(text, str):
             raise TypeError(f"special token {text!r} is {type(text).__name__}, not str")
+    if not all(texts) or len(set(texts)) < len(texts):
+        raise Refusal(f"special tokens {[*texts]} contain an empty or repeated one; pass each once")
+    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
+        raise Refusal(f"special tokens {[*texts]} contain one that is not UTF-8; leave it out")
     return texts
 
 
@@ -235,15 +231,6 @@ def check_spellings(special_tokens: Iterable[str]) -> None:
             raise Refusal(f"special token {text!r} cannot be saved: {why}; use a longer one")
 
 
-def check_special_tokens(special_tokens: Iterable[str]) -> None:
-    """Raises Refusal for a special token that is empty, repeated, or not UTF-8."""
-    texts = special_texts(special_tokens)
-    if not all(texts) or len(set(texts)) < len(texts):
-        raise Refusal(f"special tokens {[*texts]} contain an empty or repeated one; pass each once")
-    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
-        raise Refusal(f"special tokens {[*texts]} contain one that is not UTF-8; leave it out")
-
-
 def cut(learned: Learned, vocab_size: int) -> Learned:
     """The tokenizer that training to the smaller `vocab_size` gives: bytes, special tokens and the
     first merges.
@@ -251,7 +238,7 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     Ids close up in their old order. Raises Refusal for a size that it cannot have, and for tokens
     that no merge makes.
     """
-    made = list(dict.fromkeys(left + right for left, right in learned.merges))
+    made = list(dict.fromkeys(tokens_made(learned.merges)))
     least = len(BYTES) + len(learned.special_tokens)
     most = least + len(made)
     if not least <= vocab_size <= most:
@@ -347,7 +334,7 @@ def join(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any)
 
 def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes, Merge]:
     """The merge that makes each token last, of those that merging their own bytes makes."""
-    made = [left + right for left, right in merges]
+    made = tokens_made(merges)
     ranks = {merge: rank for rank, merge in reversed([*enumerate(merges)])}
     parts = {token: _parts(token, ranks.get, made) for token in tokens}
     return {token: (two[0], two[1]) for token, two in parts.items() if two in ranks}

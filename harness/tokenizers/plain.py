@@ -17,7 +17,7 @@ from typing import Any, Literal
 import regex
 
 from harness.common.errors import Refusal
-from harness.tokenizers.learned import BYTES, Learned, join
+from harness.tokenizers.learned import BYTES, Learned, join, tokens_made
 from variants.contract import Pair
 from variants.counting import patterns
 
@@ -41,7 +41,7 @@ class PlainEncoder:
 
         ids = learned.token_ids()
         self.byte_ids = [ids[byte] for byte in BYTES]
-        self.made = [ids[left + right] for left, right in learned.merges]
+        self.made = [ids[token] for token in tokens_made(learned.merges)]
         self.whole = ids if learned.ignore_merges else {}
         self.ranks: dict[Pair, int] = {}
         for rank, (left, right) in enumerate(learned.merges):
@@ -185,10 +185,14 @@ def decoded(parts: Iterable[bytes]) -> Iterator[str]:
     """The parts as texts, in windows; a character whose bytes are divided between two is put
     together.
     """
-    windows = (
-        part[start : start + WINDOW] for part in parts for start in range(0, len(part), WINDOW)
-    )
-    return codecs.iterdecode(windows, "utf-8", "surrogateescape")
+    return codecs.iterdecode(windows(parts, WINDOW), "utf-8", "surrogateescape")
+
+
+def windows(parts: Iterable[bytes], window: int) -> Iterator[bytes]:
+    """The parts, none of which is longer than a window."""
+    for part in parts:
+        for start in range(0, len(part), window):
+            yield part[start : start + window]
 
 
 def last_cut_of(pattern: str | None) -> regex.Pattern[str] | None:
