@@ -19,6 +19,7 @@ from harness.common.registry import folder_option, one_of, parse_bytes, parse_vo
 from harness.common.units import count_text, no_pair_text
 from harness.corpora.texts import blocks, text
 from harness.tokenizers.folder import FILES_OF, check_free, check_place, save
+from harness.tokenizers.mixed import mixed_parts
 from harness.tokenizers.model import Tokenizer, ids_in_array, load
 from harness.tokenizers.plain import decoded
 from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
@@ -378,7 +379,7 @@ def _check(options: argparse.Namespace) -> int:
     files = [text(data, options.set) for data in options.data or ()]
     named = [(file.name, blocks(file)) for file in files]
     if not files:
-        mixed = check.mixed_parts(options.seed, size, [*tokenizer.special_tokens])
+        mixed = mixed_parts(options.seed, size, [*tokenizer.special_tokens])
         named = [(f"mixed text (seed {options.seed})", mixed)]
 
     parts = ((name, part) for name, bytes_of_name in named for part in decoded(bytes_of_name))

@@ -5,11 +5,9 @@ never used.
 from __future__ import annotations
 
 import itertools
-import random
 import re
 import shutil
 import tempfile
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -112,17 +110,13 @@ def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[st
     columns = [
         Column("engine", [f"{row.engine} {version(row.engine)}" for row in verdicts], figures=False)
     ]
-    for heading, text in (
-        ("bytes", bytes_text),
-        ("ids", count_text),
-        ("texts", count_text),
-        ("differing", count_text),
-    ):
-        columns.append(
-            Column(heading, [text(getattr(row, heading)) if row.texts else "-" for row in verdicts])
-        )
-    of_engines = [note for row in verdicts for note in row.notes]
-    return Sheet([caption], columns, notes=[*of_engines, *notes])
+    figures = {"bytes": bytes_text, "ids": count_text, "texts": count_text, "differing": count_text}
+    for name, text in figures.items():
+        cells = [text(getattr(row, name)) if row.texts else "-" for row in verdicts]
+        columns.append(Column(name, cells))
+
+    below = [*itertools.chain.from_iterable(row.notes for row in verdicts), *notes]
+    return Sheet([caption], columns, [""] * len(verdicts), below)
 
 
 def check(
@@ -211,50 +205,6 @@ def _difference(
             readable_token(tokenizer.vocab.get(number, b"?")) for number in ids[same : same + 6]
         )
         yield f"    {side:7} {tokens or '(the end)'}"
-
-
-# Generated text: many scripts, every kind of blank and line end, contractions, special tokens whole
-# and truncated, random characters, random bytes. Random characters are those of Unicode 3.2, so
-# engines with older tables than ours have them as well.
-
-MIXED_PART = 1 << 16
-DIGITS = "0123456789٣٤५६७๒四Ⅷ½²①"
-SIGNS = ".,;:!?-–—…'\"’‘“”()[]{}<>/\\|@#$%^&*_+=~`«»¿¡、。「」・€£¥§©®™°±×÷→∀∑"
-CLUSTERS = ["e\u0301", "👩\u200d👩\u200d👧", "🇩🇪", "👍🏽", "☺\ufe0f", "ﬁ", "ǅ", "İ", "ß", "ẞ"]
-CLUSTERS += ["\u0301", "x\u20e3", "\x00", "\x7f", "\ufffd"]
-# word characters to one engine and not to another, and letters with two cases in one of them
-CLUSTERS += ["می\u200cروم", "क्\u200dष", *"²³¹¼½¾Ⓐ\u212a\u0131\u0345"]
-STRANGE = (
-    "  |   |\t|\n|\n\n|\r\n|\r| \n|\n |\t\t|\v|\f|\u00a0|\u3000|\u2003|"
-    "\u2028|\u0085|\u200b|\ufeff|\u1680|\u180e| \u00a0 |\x1c"
-)
-BLANKS = [*[" "] * 60, *[""] * 20, *STRANGE.split("|")]
-CONTRACTIONS = "'s 'S 't 're 'RE 've 'm 'll 'LL 'd 'D 'ſ ’s ' ''"
-ENDINGS = [*CONTRACTIONS.split(), *[""] * 135]
-
-
-def mixed_parts(seed: int, size: int, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
-    """Parts of 64 KiB, `size` bytes in all; every eighth is random bytes."""
-    chance, category = random.Random(seed), unicodedata.ucd_3_2_0.category
-    assigned = [
-        sign for sign in map(chr, range(0x11_0000)) if category(sign) not in ("Cn", "Cs", "Co")
-    ]
-    letters = (sign for sign in assigned if category(sign)[0] in "LM")
-    # Every 128 characters are about one script; behind the last alphabets are Chinese, Korean and
-    # Yi.
-    scripts = [
-        [*group]
-        for _, group in itertools.groupby(letters, lambda sign: min(ord(sign) >> 7, 0x3400 >> 7))
-    ]
-    tokens = [part for text in special_tokens for part in (text, text[:-1], text[1:]) if part]
-    common = [*scripts[:2] * 8, *[DIGITS, SIGNS] * 8, *[CLUSTERS, assigned, tokens or CLUSTERS] * 4]
-    for number, start in enumerate(range(0, size, MIXED_PART), 1):
-        room, text = min(MIXED_PART, size - start), bytearray()
-        while len(text) < room:
-            signs = chance.choices(chance.choice([*common, *scripts]), k=chance.randint(1, 6))
-            text += "".join([*signs, chance.choice(ENDINGS), chance.choice(BLANKS)]).encode()
-        whole = text[:room].decode(errors="ignore").encode().ljust(room, b".")
-        yield chance.randbytes(room) if number % 8 == 0 else whole
 
 
 # Compression
@@ -420,5 +370,5 @@ def unused_sheets(findings: Sequence[Finding], size: int, *, with_text: bool) ->
     ]
     rest = len(findings) - len(first)
     notes = [f"{count_text(rest)} more; --format json has all"] if rest else []
-    tables = [Sheet([], classes)]
-    return [*tables, Sheet([], tokens, notes=notes)] if first else tables
+    tables = [Sheet([], classes, [""] * len(kinds), [])]
+    return [*tables, Sheet([], tokens, [""] * len(first), notes)] if first else tables

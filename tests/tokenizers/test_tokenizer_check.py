@@ -19,9 +19,10 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.measure.machine import version
 from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers import check as checking
-from harness.tokenizers.check import check, figures_of, figures_sheet, mixed_parts, unused
+from harness.tokenizers.check import check, figures_of, figures_sheet, unused
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import trained
+from harness.tokenizers.mixed import mixed_parts
 
 
 def put(folder: Path, pattern: str = "gpt2", specials: Sequence[str] = SPECIALS) -> Path:
