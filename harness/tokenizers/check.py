@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.common.errors import extra
-from harness.common.sheet import Column, Sheet
+from harness.common.sheet import Sheet, sheet_of
 from harness.common.units import bytes_text, count_text, one_line, share_text, token_text
 from harness.measure.machine import version
 from harness.tokenizers import folder as folders
@@ -107,16 +107,16 @@ class Verdict:
 
 def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[str]) -> Sheet:
     """A row for each engine, and below why it was not tried and where it differs first."""
-    columns = [
-        Column("engine", [f"{row.engine} {version(row.engine)}" for row in verdicts], figures=False)
-    ]
-    figures = {"bytes": bytes_text, "ids": count_text, "texts": count_text, "differing": count_text}
-    for name, text in figures.items():
-        cells = [text(getattr(row, name)) if row.texts else "-" for row in verdicts]
-        columns.append(Column(name, cells))
+    rows, below = [], list[str]()
+    for row in verdicts:
+        figures = ["-"] * 4
+        if row.texts:
+            figures = [bytes_text(row.bytes), *map(count_text, (row.ids, row.texts, row.differing))]
+        rows.append([f"{row.engine} {version(row.engine)}", *figures])
+        below += row.notes
 
-    below = [*itertools.chain.from_iterable(row.notes for row in verdicts), *notes]
-    return Sheet([caption], columns, [""] * len(verdicts), below)
+    headings = ["engine", "bytes", "ids", "texts", "differing"]
+    return sheet_of(headings, rows, words=["engine"], caption=[caption], notes=[*below, *notes])
 
 
 def check(
@@ -213,6 +213,17 @@ NOTE = (
     "bytes per token: higher is better; tokens per word: a word is what is between white space, whatever the pattern; "
     "used: the share of the vocabulary that occurs in the text"
 )
+HEADINGS = (
+    "text",
+    "tokenizer",
+    "bytes",
+    "tokens",
+    "bytes per token",
+    "tokens per word",
+    "vocabulary",
+    "used",
+    "longest token",
+)
 _WORD_START = re.compile(rb"\s\S")
 
 
@@ -263,22 +274,14 @@ def figures_of(
 
 def figures_sheet(figures: Sequence[Figures]) -> Sheet:
     """A row for each tokenizer on each text, the tokenizers of one text together."""
-    columns = [
-        Column("text", [row.text for row in figures], figures=False),
-        Column("tokenizer", [row.tokenizer for row in figures], figures=False),
-        Column("bytes", [bytes_text(row.bytes) for row in figures]),
-        Column("tokens", [count_text(row.tokens) for row in figures]),
-        Column("bytes per token", [_ratio(row.bytes, row.tokens) for row in figures]),
-        Column("tokens per word", [_ratio(row.tokens, row.words) for row in figures]),
-        Column("vocabulary", [count_text(row.vocabulary) for row in figures]),
-        Column("used", [share_text(row.used / row.vocabulary) for row in figures]),
-        Column(
-            "longest token",
-            [readable_token(bytes.fromhex(row.longest)) for row in figures],
-            figures=False,
-        ),
-    ]
-    return Sheet([], columns, notes=[NOTE])
+    rows = []
+    for row in figures:
+        texts = [row.text, row.tokenizer, bytes_text(row.bytes), count_text(row.tokens)]
+        ratios = [_ratio(row.bytes, row.tokens), _ratio(row.tokens, row.words)]
+        share = share_text(row.used / row.vocabulary)
+        longest = readable_token(bytes.fromhex(row.longest))
+        rows.append([*texts, *ratios, count_text(row.vocabulary), share, longest])
+    return sheet_of(HEADINGS, rows, words=["text", "tokenizer", "longest token"], notes=[NOTE])
 
 
 def _ratio(number: int, base: int) -> str:
@@ -324,20 +327,18 @@ def unused(
 
     Special tokens and single bytes are not judged.
     """
-    ids = {
-        token: number for token, number in tokenizer.learned.token_ids().items() if len(token) > 1
-    }
-    alive = last_merges(tokenizer.merges, ids)
+    ids = tokenizer.learned.token_ids()
+    tokens = [token for token in ids if len(token) > 1]
+    alive = last_merges(tokenizer.merges, tokens)
     given = set(ids.values())
     if blocks is not None:
         given = set(tokenizer.encode_iterable(blocks, special_tokens=special_tokens))
-    kinds = {
-        token: kind_of(token, tokenizer, alive) or "unused" * (ids[token] not in given)
-        for token in ids
-    }
-    findings = (
-        Finding(number, token, kinds[token]) for token, number in ids.items() if kinds[token]
-    )
+
+    findings = []
+    for token in tokens:
+        kind = kind_of(token, tokenizer, alive) or "unused" * (ids[token] not in given)
+        if kind:
+            findings.append(Finding(ids[token], token, kind))
     return sorted(findings, key=lambda finding: (list(CLASSES).index(finding.kind), finding.id))
 
 
@@ -354,21 +355,20 @@ def kind_of(token: bytes, tokenizer: Tokenizer, alive: Mapping[bytes, Merge]) ->
 
 def unused_sheets(findings: Sequence[Finding], size: int, *, with_text: bool) -> list[Sheet]:
     """A row for each class, `unused` only with a text; and the first tokens."""
-    kinds = [kind for kind in CLASSES if with_text or kind != "unused"]
     numbers = Counter(finding.kind for finding in findings)
-    classes = [
-        Column("class", kinds, figures=False),
-        Column("tokens", [count_text(numbers[kind]) for kind in kinds]),
-        Column("share", [share_text(numbers[kind] / size) for kind in kinds]),
-        Column("meaning", [CLASSES[kind] for kind in kinds], figures=False),
-    ]
+    classes = []
+    for kind, meaning in CLASSES.items():
+        if with_text or kind != "unused":
+            number = numbers[kind]
+            classes.append([kind, count_text(number), share_text(number / size), meaning])
+
     first = findings[:TOKENS_SHOWN]
-    tokens = [
-        Column("id", [str(finding.id) for finding in first]),
-        Column("token", [readable_token(finding.token) for finding in first], figures=False),
-        Column("class", [finding.kind for finding in first], figures=False),
-    ]
+    tokens = [[str(number), readable_token(token), kind] for number, token, kind in first]
     rest = len(findings) - len(first)
     notes = [f"{count_text(rest)} more; --format json has all"] if rest else []
-    tables = [Sheet([], classes, [""] * len(kinds), [])]
-    return [*tables, Sheet([], tokens, [""] * len(first), notes)] if first else tables
+
+    words = ["class", "meaning", "token"]
+    sheets = [sheet_of(["class", "tokens", "share", "meaning"], classes, words=words)]
+    if first:
+        sheets.append(sheet_of(["id", "token", "class"], tokens, words=words, notes=notes))
+    return sheets
