@@ -49,11 +49,10 @@ def readable_token(token: bytes) -> str:
         text = repr(token.decode())
     except UnicodeDecodeError:
         return token_text(token, LONGEST_SHOWN)
-    return (
-        text
-        if len(text) <= LONGEST_SHOWN
-        else f"{text[: LONGEST_SHOWN // 2]}…{text[-LONGEST_SHOWN // 2 :]}"
-    )
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    half = LONGEST_SHOWN // 2
+    return f"{text[:half]}…{text[-half:]}"
 
 
 # Engines
@@ -133,25 +132,21 @@ def check(
     Returns notes about the others, too.
     """
     verdicts = [Verdict(name) for name in engines]
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as made:
-        notes = folders.save(Path(made), tokenizer.learned, {})
-        if source.name in (MANIFEST, VOCAB):
-            source = source.parent
-        for name in (TOKENIZER_JSON, RANKS):
-            original = source / name if source.is_dir() else source
-            if original.suffix == Path(name).suffix and original.is_file():
-                shutil.copyfile(original, Path(made, name))
-        present = [path for path in Path(made).iterdir() if path.name != MANIFEST]
-        contents = {path.name: path.read_bytes() for path in present}
-        Path(made, MANIFEST).write_bytes(folders.manifest(tokenizer.learned, {}, contents))
+    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as temporary:
+        folder = Path(temporary)
+        notes = folders.save(folder, tokenizer.learned, {})
+        copy_forms(source, folder)
+        contents = {path.name: path.read_bytes() for path in folder.iterdir()}
+        contents.pop(MANIFEST)
+        (folder / MANIFEST).write_bytes(folders.manifest(tokenizer.learned, {}, contents))
 
         for verdict in verdicts:
             try:
-                verdict.encode = engines[verdict.engine](Path(made))
+                verdict.encode = engines[verdict.engine](folder)
             except Exception as error:  # whatever an engine raises says why it cannot
-                verdict.notes.append(
-                    f"{verdict.engine} was not tried: {one_line(str(error)) or type(error).__name__}"
-                )
+                why = one_line(str(error)) or type(error).__name__
+                verdict.notes.append(f"{verdict.engine} was not tried: {why}")
+
     done: Counter[str] = Counter()
     for name, part in parts:
         content = part.encode(errors="surrogateescape")
@@ -164,6 +159,16 @@ def check(
         if not any(verdict.encode for verdict in verdicts):
             break
     return verdicts, notes
+
+
+def copy_forms(source: Path, folder: Path) -> None:
+    """Copy the forms in a folder or of a file over those of another folder."""
+    if source.name in (MANIFEST, VOCAB):
+        source = source.parent
+    for name in (TOKENIZER_JSON, RANKS):
+        original = source / name if source.is_dir() else source
+        if original.suffix == Path(name).suffix and original.is_file():
+            shutil.copyfile(original, folder / name)
 
 
 def _compare(
@@ -185,10 +190,8 @@ def _compare(
     verdict.ids += len(ours)
     if theirs != ours:
         if not verdict.differing:
-            verdict.notes += [
-                f"{verdict.engine} differs first at",
-                *_difference(tokenizer, name, start, ours, theirs),
-            ]
+            verdict.notes.append(f"{verdict.engine} differs first at")
+            verdict.notes += _difference(tokenizer, name, start, ours, theirs)
         verdict.differing += 1
 
 

@@ -198,16 +198,14 @@ class _Translation:
         for operator in self.dialect.operators:
             if operator in text:
                 raise self._wrong(f"{operator} in a set")
-        if not self.folds[-1]:
-            return opening + "".join(map(self._member, members)) + "]"
 
-        folded = any(member in self.dialect.folded for member in members)
+        folded = self.folds[-1] and any(member in self.dialect.folded for member in members)
         differs = LETTERS_OR_MARKS if opening == "[^" else NOT_ASCII
-        if regex.search(differs, text) or (folded and opening == "[^"):
+        if (folded and opening == "[^") or (self.folds[-1] and regex.search(differs, text)):
             raise self._wrong(f"{text} without regard to case")
-        if not folded:
-            return opening + "".join(map(self._member, members)) + "]"
-        return f"(?-i:{opening}{''.join(map(self._folded, members))}])"
+        if folded:
+            return f"(?-i:{opening}{''.join(map(self._folded, members))}])"
+        return opening + "".join(map(self._member, members)) + "]"
 
     def _member(self, member: str) -> str:
         """A member of a set, such as a-z, a class or a letter."""

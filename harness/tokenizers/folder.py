@@ -13,6 +13,8 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import starmap
+from operator import itemgetter
 from pathlib import Path
 from types import EllipsisType
 from typing import Any, Literal
@@ -87,7 +89,6 @@ def save(
     other ids is left out. Raises Refusal if the one form cannot hold the tokenizer, if the folder
     cannot be written, or has these files and `overwrite` is false.
     """
-    names = FILES_OF[form]
     check_free(folder, overwrite)
     if form == "gpt2":
         forms.check_one_id(learned, VOCAB)
@@ -96,13 +97,12 @@ def save(
                 f"{VOCAB} cannot hold this tokenizer: it takes whole pre-tokens that no merges make"
             )
     contents, notes = dict[str, bytes](), list[str]()
-    for name in names:
+    for name in FILES_OF[form]:
         try:
-            contents[name] = (
-                _CONTENTS[name](learned)
-                if name != MANIFEST
-                else manifest(learned, origin, contents)
-            )
+            if name == MANIFEST:
+                contents[name] = manifest(learned, origin, contents)
+            else:
+                contents[name] = _CONTENTS[name](learned)
         except Refusal as error:
             if form != "ours":
                 raise
@@ -125,10 +125,10 @@ def save(
 
 def vocab_json(learned: Learned) -> bytes:
     """The content of vocab.json, without a special token that is spelled like another token."""
-    ids = learned.special_tokens | {
-        spelled(token): number for token, number in learned.token_ids().items()
-    }
-    return json_text(dict(sorted(ids.items(), key=lambda entry: entry[1])))
+    ids = dict(learned.special_tokens)
+    for token, number in learned.token_ids().items():
+        ids[spelled(token)] = number
+    return json_text(dict(sorted(ids.items(), key=itemgetter(1))))
 
 
 _CONTENTS: Mapping[str, Callable[[Learned], bytes]] = {
@@ -141,24 +141,19 @@ _CONTENTS: Mapping[str, Callable[[Learned], bytes]] = {
 
 def manifest(learned: Learned, origin: Mapping[str, Any], contents: Mapping[str, bytes]) -> bytes:
     """What the other files do not contain, and their digests."""
-    return json_text(
-        {
-            "schema": 1,
-            "vocab_size": len(learned.vocab),
-            "merges": len(learned.merges),
-            "merges_sha256": merges_sha256(learned.merges),
-            "special_tokens": [
-                {"text": text, "id": number} for text, number in learned.special_tokens.items()
-            ],
-            "pattern": {"name": pattern_name(learned.pattern), "regex": learned.pattern},
-            **({"ignore_merges": True} if learned.ignore_merges else {}),
-            **({"around": learned.around} if learned.around != NOTHING_AROUND else {}),
-            **origin,
-            "files": {
-                name: hashlib.sha256(content).hexdigest() for name, content in contents.items()
-            },
-        }
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    facts = _Manifest(
+        schema=1,
+        vocab_size=len(learned.vocab),
+        merges=len(learned.merges),
+        merges_sha256=merges_sha256(learned.merges),
+        special_tokens=list(starmap(_SpecialToken, learned.special_tokens.items())),
+        pattern=_Pattern(learned.pattern, pattern_name(learned.pattern)),
+        ignore_merges=learned.ignore_merges,
+        around=learned.around,
+        files=files,
     )
+    return json_text({**msgspec.to_builtins(facts), **origin})
 
 
 def check_free(folder: Path, overwrite: bool) -> None:
@@ -230,15 +225,21 @@ class _SpecialToken(msgspec.Struct):
 
 class _Pattern(msgspec.Struct):
     regex: str | None
+    name: str | None = None
 
 
-class _Manifest(msgspec.Struct):
+class _Manifest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What the other files do not contain, and their digests."""
+
     schema: Literal[1]
-    files: dict[str, str]
+    vocab_size: int
+    merges: int
+    merges_sha256: str
     special_tokens: list[_SpecialToken]
     pattern: _Pattern
     ignore_merges: bool = False
     around: Around = NOTHING_AROUND
+    files: dict[str, str]
 
 
 def read_tokenizer(

@@ -13,6 +13,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -36,12 +37,12 @@ from harness.tokenizers.learned import (
 from harness.tokenizers.post_processor import Around, Id
 from harness.tokenizers.pre_tokenizer import (
     BYTE_LEVEL,
-    SPLIT,
     PreTokenizer,
     own_spellings,
     pattern_of,
+    split_by,
 )
-from variants.contract import Merge
+from variants.contract import GPT2_PATTERN, Merge
 
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 TOKENIZER_JSON, RANKS = "tokenizer.json", "ranks.tiktoken"
@@ -80,9 +81,7 @@ def _pairs(
     if lines == [b""]:
         return
 
-    for number, line in enumerate(lines, 1):
-        if number < first:
-            continue
+    for number, line in enumerate(lines[first - 1 :], first):
         try:
             left, right = line.decode().split(" ")
             yield read(left, right)
@@ -252,18 +251,18 @@ def check_one_id(learned: Learned, name: str) -> None:
 def tokenizer_json(learned: Learned) -> bytes:
     """The content of tokenizer.json. Raises Refusal for a tokenizer that the form cannot hold."""
     check_one_id(learned, TOKENIZER_JSON)
-    special = {
-        number: text
-        for text, number in sorted(learned.special_tokens.items(), key=lambda entry: entry[1])
-    }
+    by_id = sorted(learned.special_tokens.items(), key=itemgetter(1))
+    added = [_AddedToken(number, text) for text, number in by_id]
+    special = {token.id: token.content for token in added}
+    vocab = {}
+    for id, token in sorted(learned.vocab.items()):
+        vocab[special.get(id) or spelled(token)] = id
+
     model = _Model(
         ignore_merges=learned.ignore_merges,
-        vocab={
-            special.get(id) or spelled(token): id for id, token in sorted(learned.vocab.items())
-        },
+        vocab=vocab,
         merges=[(spelled(left), spelled(right)) for left, right in learned.merges],
     )
-    added = [_AddedToken(number, text) for number, text in special.items()]
     file = TokenizerJson(
         added_tokens=added,
         pre_tokenizer=_pre_tokenizer(learned.pattern),
@@ -277,19 +276,16 @@ def tokenizer_json(learned: Learned) -> bytes:
 
 
 def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
-    if pattern is None:
-        return {"type": "Sequence", "pretokenizers": [BYTE_LEVEL]}
-    step = own_spellings().get(pattern)
-    if step is None:
+    if pattern == GPT2_PATTERN:
+        return {**BYTE_LEVEL, "use_regex": True}
+    steps = [BYTE_LEVEL]
+    if pattern is not None:
         try:
-            step = {**SPLIT, "pattern": {"Regex": to_ruby(pattern)}}
+            step = own_spellings().get(pattern) or split_by(to_ruby(pattern))
         except ValueError as error:
             raise Refusal(f"{TOKENIZER_JSON} cannot hold this tokenizer: {error}") from error
-    return (
-        step
-        if step["type"] == "ByteLevel"
-        else {"type": "Sequence", "pretokenizers": [step, BYTE_LEVEL]}
-    )
+        steps = [step, *steps]
+    return {"type": "Sequence", "pretokenizers": steps}
 
 
 def load_tokenizers(path: Path) -> Any:
@@ -340,11 +336,8 @@ def read_tokenizer_json(content: bytes) -> Learned:
         if ids.setdefault(token.content, token.id) != token.id:  # it may be in added_tokens alone
             raise ValueError(f"it gives two ids to {token.content!r}")
     special_tokens = {token.content: token.id for token in file.added_tokens}
-    around: Around = msgspec.convert(
-        {name: getattr(file, name) for name in Around.__struct_fields__}, Around
-    )
     learned = put_together(ids, merges, special_tokens, pattern, file.model.ignore_merges)
-    return surrounded(learned, around)
+    return surrounded(learned, msgspec.convert(file, Around, from_attributes=True))
 
 
 # tiktoken's ranks: a line for each token, in base64, with its rank, which is its id; the pattern is
@@ -363,13 +356,12 @@ def why_not(learned: Learned) -> str | None:
     by_rank = [ids[token] for token in tokens_made(learned.merges)]
     if by_rank != sorted(by_rank):
         return "the ids of its tokens are not in the order of its merges, and tiktoken merges in the order of ids"
-    last = last_merges(
-        learned.merges, sorted((token for token in ids if len(token) > 1), key=ids.__getitem__)
-    )
+    tokens = sorted((token for token in ids if len(token) > 1), key=ids.__getitem__)
+    last = last_merges(learned.merges, tokens)
     if learned.ignore_merges:
         same = [*last.values()] == merges_behind(ids)
         return None if same else "its merges make other tokens than its ids' order does"
-    if dead := [token for token in ids if len(token) > 1 and token not in last]:
+    if dead := [token for token in tokens if token not in last]:
         never = f"its merges never make, such as {token_text(dead[0], 60)}"
         return f"tiktoken merges by the rank of the result, not of the two tokens, and would use tokens that {never}"
     return None
@@ -381,7 +373,7 @@ def ranks_text(learned: Learned) -> bytes:
     """
     if (why := why_not(learned)) is not None:
         raise Refusal(f"{RANKS} cannot hold this tokenizer: {why}")
-    by_id = sorted(learned.token_ids().items(), key=lambda entry: entry[1])
+    by_id = sorted(learned.token_ids().items(), key=itemgetter(1))
     return b"".join(base64.b64encode(token) + f" {number}\n".encode() for token, number in by_id)
 
 

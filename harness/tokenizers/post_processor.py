@@ -15,13 +15,17 @@ from msgspec.structs import replace
 Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 
 
-class _ByteLevel(msgspec.Struct, tag_field="type", tag="ByteLevel", forbid_unknown_fields=True):
+class _Known(msgspec.Struct, forbid_unknown_fields=True):
+    """A struct without other fields than those here."""
+
+
+class _ByteLevel(_Known, tag="ByteLevel"):
     add_prefix_space: bool = True
     trim_offsets: bool = True
     use_regex: bool = True
 
 
-class _Bert(msgspec.Struct, tag_field="type", tag="BertProcessing", forbid_unknown_fields=True):
+class _Bert(_Known, tag="BertProcessing"):
     sep: tuple[str, Id]
     cls: tuple[str, Id]
 
@@ -31,25 +35,23 @@ class _Roberta(_Bert, tag="RobertaProcessing"):
     add_prefix_space: bool = True
 
 
-class _Token(msgspec.Struct, forbid_unknown_fields=True):
+class _Token(_Known):
     id: str
     ids: list[Id]
     tokens: list[str]
 
 
-class _Template(
-    msgspec.Struct, tag_field="type", tag="TemplateProcessing", forbid_unknown_fields=True
-):
+class _Template(_Known, tag="TemplateProcessing"):
     single: list[dict[str, Any]]
     pair: list[dict[str, Any]]
     special_tokens: dict[str, _Token]
 
 
-class _Sequence(msgspec.Struct, tag_field="type", tag="Sequence", forbid_unknown_fields=True):
+class _Sequence(_Known, tag="Sequence"):
     processors: list[_ByteLevel | _Bert | _Roberta | _Template]
 
 
-class _Padding(msgspec.Struct, forbid_unknown_fields=True):
+class _Padding(_Known):
     strategy: str | dict[str, int]
     direction: str
     pad_to_multiple_of: int | None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,21 +50,18 @@ class PreTokenizer(msgspec.Struct):
     invert: bool = False
 
 
-@lru_cache
 def own_spellings() -> dict[str | None, dict[str, Any]]:
     """The pre-tokenizers of patterns whose own text not every engine loads; Llama 3's matches what
     GPT-4's does.
     """
     regexes = registry.patterns()
-    return {
-        GPT2_PATTERN: {**BYTE_LEVEL, "use_regex": True},
-        regexes["gpt4"]: {**SPLIT, "pattern": {"Regex": regexes["llama3"]}},
-        regexes["line"]: {
-            "type": "Split",
-            "pattern": {"String": "\n"},
-            **SPLIT_AT_LINE_ENDS,
-        },
-    }
+    lines = {"type": "Split", "pattern": {"String": "\n"}, **SPLIT_AT_LINE_ENDS}
+    return {regexes["gpt4"]: split_by(str(regexes["llama3"])), regexes["line"]: lines}
+
+
+def split_by(expression: str) -> dict[str, Any]:
+    """The step whose pre-tokens are the matches of an expression, and what is between them."""
+    return {**SPLIT, "pattern": {"Regex": expression}}
 
 
 def pattern_in_file(path: str) -> str | None:
