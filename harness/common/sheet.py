@@ -41,22 +41,6 @@ class Sheet(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def sheet_of(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    words: Sequence[str] = (),
-    caption: Sequence[str] = (),
-    notes: Sequence[str] = (),
-) -> Sheet:
-    """A sheet of rows with a cell for each heading; the columns in `words` hold no figures."""
-    columns = []
-    for index, heading in enumerate(headings):
-        cells = [row[index] for row in rows]
-        columns.append(Column(heading, cells, heading not in words))
-    return Sheet(caption, columns, notes=notes)
-
-
 def print_sheets(sheets: Sequence[Sheet], console: Console | None = None) -> None:
     """Print one below the other, at full width if the console is not a terminal, else within its
     width.

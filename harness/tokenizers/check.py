@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.common.errors import extra
-from harness.common.sheet import Sheet, sheet_of
+from harness.common.sheet import Column, Sheet
 from harness.common.units import bytes_text, count_text, one_line, share_text, token_text
 from harness.measure.machine import version
 from harness.tokenizers import folder as folders
@@ -33,6 +33,8 @@ from harness.tokenizers.model import Progress, Tokenizer, load
 from variants.contract import Merge
 
 LONGEST_SHOWN = 40
+WORDS = ("engine", "text", "tokenizer", "longest token", "class", "meaning", "token")
+"""The columns of the sheets here that hold no figures."""
 Parts = Iterable[tuple[str, str]]
 Encode = Callable[[str], Sequence[int]]
 Engine = Callable[[Path], Encode]
@@ -115,7 +117,16 @@ def verdicts_sheet(verdicts: Sequence[Verdict], caption: str, notes: Sequence[st
         below += row.notes
 
     headings = ["engine", "bytes", "ids", "texts", "differing"]
-    return sheet_of(headings, rows, words=["engine"], caption=[caption], notes=[*below, *notes])
+    return Sheet([caption], columns_of(headings, rows), notes=[*below, *notes])
+
+
+def columns_of(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Column]:
+    """The columns of rows that have a cell for each heading."""
+    columns = []
+    for index, heading in enumerate(headings):
+        cells = [row[index] for row in rows]
+        columns.append(Column(heading, cells, heading not in WORDS))
+    return columns
 
 
 def check(
@@ -284,7 +295,7 @@ def figures_sheet(figures: Sequence[Figures]) -> Sheet:
         share = share_text(row.used / row.vocabulary)
         longest = readable_token(bytes.fromhex(row.longest))
         rows.append([*texts, *ratios, count_text(row.vocabulary), share, longest])
-    return sheet_of(HEADINGS, rows, words=["text", "tokenizer", "longest token"], notes=[NOTE])
+    return Sheet([], columns_of(HEADINGS, rows), notes=[NOTE])
 
 
 def _ratio(number: int, base: int) -> str:
@@ -370,8 +381,7 @@ def unused_sheets(findings: Sequence[Finding], size: int, *, with_text: bool) ->
     rest = len(findings) - len(first)
     notes = [f"{count_text(rest)} more; --format json has all"] if rest else []
 
-    words = ["class", "meaning", "token"]
-    sheets = [sheet_of(["class", "tokens", "share", "meaning"], classes, words=words)]
+    sheets = [Sheet([], columns_of(["class", "tokens", "share", "meaning"], classes))]
     if first:
-        sheets.append(sheet_of(["id", "token", "class"], tokens, words=words, notes=notes))
+        sheets.append(Sheet([], columns_of(["id", "token", "class"], tokens), notes=notes))
     return sheets
