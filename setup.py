@@ -3,10 +3,15 @@
 All else about the project is in pyproject.toml.
 """
 
+import os
+import shlex
+import shutil
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
 NATIVE = "variants/native"
 
@@ -53,6 +58,19 @@ def grid(library: str, cpp: str = "-O2", **options: Any) -> Extension:
     return module(f"_grid_{library}", f"grid_{library}.cpp", "grid", cpp=cpp, **options)
 
 
+class CheckedBuild(build_ext):
+    """Looks for a compiler first: without one the reason would stand in hundreds of lines."""
+
+    def run(self) -> None:
+        named = os.environ.get("CXX") or sysconfig.get_config_var("CXX")
+        if named and shutil.which(shlex.split(named)[0]) is None:
+            advice = "install one, such as with apt-get install g++, or set CXX"
+            raise SystemExit(
+                f"bpe-harness needs a C++ compiler, and {named} was not found; {advice}"
+            )
+        super().run()
+
+
 CARDS = sorted({file.parent.name for file in Path("conf").glob("*/*.yaml")})
 
 setup(
@@ -61,6 +79,7 @@ setup(
         "harness.conf",
         *(f"harness.conf.{group}" for group in CARDS),
     ],
+    cmdclass={"build_ext": CheckedBuild},
     package_dir={"harness.conf": "conf"},
     ext_modules=[
         module("_updates", "_updates.pyx"),

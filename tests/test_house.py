@@ -5,6 +5,7 @@ install.
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 import runpy
 import subprocess
@@ -313,3 +314,17 @@ def test_nothing_names_a_place_on_a_machine_or_a_package_index() -> None:
 
 def test_nothing_that_is_made_is_kept() -> None:
     assert git_files("--cached", "--ignored", "--exclude-standard") == []
+
+
+def test_a_missing_compiler_is_named_before_anything_is_built() -> None:
+    built = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext"],
+        cwd=REPOSITORY,
+        env={**os.environ, "CXX": "no-such-compiler -pthread"},
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode != 0
+    assert built.stderr.splitlines()[-1].startswith(
+        "bpe-harness needs a C++ compiler, and no-such-compiler -pthread was not found; install one"
+    )

@@ -420,7 +420,12 @@ def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
                 log.seek(0)
                 last = log.read().decode(errors="replace").strip().rpartition("\n")[2].strip()
                 raise Refusal(f"workers cannot be started on this machine ({last})", UNMEASURED)
-            running[:] = [process for process in running if process.returncode is None]
+            alive = [process for process in running if process.returncode is None]
+            if lost := len(running) - len(alive):
+                print_stderr(
+                    f"{counted_text(lost, 'worker')} lost; what was not sent is counted again"
+                )
+            running[:] = alive
             while len(running) < number:
                 running.append(
                     subprocess.Popen(command, stdin=null, stdout=null, stderr=log, env=environment)

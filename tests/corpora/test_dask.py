@@ -282,6 +282,19 @@ def killing() -> Iterator[list[int]]:
         killer.join()
 
 
+def test_a_lost_worker_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    before = {child.pid for child in psutil.Process().children()}
+    with dask.processes("tcp://127.0.0.1:9", 1) as replace_dead:
+        (worker,) = (child for child in psutil.Process().children() if child.pid not in before)
+        replace_dead()
+        assert capsys.readouterr().err == ""
+        os.kill(worker.pid, signal.SIGKILL)
+        while not (lost := capsys.readouterr().err):
+            replace_dead()
+            time.sleep(0.01)
+    assert lost == "1 worker lost; what was not sent is counted again\n"
+
+
 def count(
     path: Any, part_bytes: int, scheduler: str | None = None, pattern: str = GPT2_PATTERN
 ) -> str:
