@@ -182,7 +182,6 @@ class Sampler:
         task: Task,
         do: Callable[..., Answer] = measure,
         seed: str = "",
-        **options: Any,
     ) -> Result:
         """Run a variant once in a fresh process; `seed` is for its hashes."""
         # Where Python puts compiled files, whatever the user's settings are; the base was compiled
@@ -205,16 +204,15 @@ class Sampler:
                 task.cell.count.limits,
                 places=arm.side.places,
                 variables=variables,
-                **options,
             )
             reason = without_paths(answer.reason, task.cell.reading)
             return Result(answer, read_merges(output, answer), reason or "no reason was given")
 
-    def run_well(self, arm: Arm, task: Task, **options: Any) -> Result:
+    def run_well(self, arm: Arm, task: Task, do: Callable[..., Answer] = measure) -> Result:
         """Run a variant. Raises NotMeasured if it fails: a base that fails, or what cannot run
         here, is only absent.
         """
-        result = self.run(arm, task, **options)
+        result = self.run(arm, task, do)
         if result.status == "ok":
             return result
         absent = result.status == "skipped" or arm.side.name == BASE
@@ -311,7 +309,8 @@ def count_instructions(sampler: Sampler, task: Task, comparison: Comparison) -> 
     rule, name = sampler.card.work.instructions, comparison.name
     base, head = [], []
     for layout in range(rule.layouts):
-        run = partial(sampler.run_well, task=task, do=measure_instructions, layout=layout)
+        count = partial(measure_instructions, layout=layout)
+        run = partial(sampler.run_well, task=task, do=count)
         try:
             with ThreadPoolExecutor() as threads:
                 of_base, of_head = threads.map(run, (comparison.base, comparison.head))

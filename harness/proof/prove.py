@@ -87,11 +87,16 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
 
     tie_breaks = tuple(TieBreak) if listed.tie_break is None else (listed.tie_break,)
     compiles = _replay is not None and can_judge(**extending)
-    rules = {"min_count": min_count, **extending}
     for tie_break in tie_breaks if compiles else ():
         with bar(f"replaying {listed.name}", listed.needed, "merges") as shown:
             judged = judge(
-                words, listed.merges, listed.needed, tie_break=tie_break, on_progress=shown, **rules
+                words,
+                listed.merges,
+                listed.needed,
+                tie_break=tie_break,
+                min_count=min_count,
+                on_progress=shown,
+                **extending,
             )
         if judged == (len(listed.merges), False):
             return Identity(IDENTICAL, tie_break.value)
@@ -99,8 +104,15 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
     with bar(
         f"{'explaining' if compiles else 'replaying'} {listed.name}", listed.needed, "merges"
     ) as shown:
-        how: dict[str, Any] = {"tie_breaks": tie_breaks, "on_progress": shown, "until_wrong": True}
-        replayed = true_counts.replay(words, listed.merges, **how, **rules)
+        replayed = true_counts.replay(
+            words,
+            listed.merges,
+            tie_breaks=tie_breaks,
+            min_count=min_count,
+            on_progress=shown,
+            until_wrong=True,
+            **extending,
+        )
 
     identity = identity_of(replayed, listed.needed, listed.by_design)
     if compiles and identity.kind == IDENTICAL:

@@ -55,7 +55,7 @@ from variants.contract import TieBreak, Unavailable
 CHILD = f"{STANDARD_LIBRARY_FIRST}from harness.proof.suite import main; main()"
 SECONDS_FOR_AN_IMPORT = 120.0
 SECONDS_FOR_A_CHECK = 600.0
-SECONDS_TO_END = 2.0
+SECONDS_FOR_AN_END = 2.0
 MEMORY_BYTES = 4 << 30
 FRESH, FRESH_INPUTS = ("check_fresh_inputs", "judged outside"), 20
 VERDICTS = {
@@ -248,7 +248,7 @@ class Child:
             with contextlib.suppress(EOFError, OSError, ValueError):
                 return dict(json.loads(self.line.recv_bytes()))
 
-        give_up = time.monotonic() + SECONDS_TO_END
+        give_up = time.monotonic() + SECONDS_FOR_AN_END
         while self.process.exit_code is None and (left := give_up - time.monotonic()) > 0:
             self.process.listen(left)
         if self.process.exit_code is None:
