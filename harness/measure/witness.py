@@ -123,7 +123,7 @@ class Answer(Report):
     disturbance: Totals | None = None
     peak_rss_bytes: int | None = None
     memory_is_sampled: bool = False
-    limits: dict[str, float | None] | None = None
+    limits: Any = None
     concurrent: bool = False
     stderr_tail: str = ""
     instructions: dict[str, Any] | None = None

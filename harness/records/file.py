@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import structs
 from msgspec.structs import asdict
 
 from harness.common.console import print_stderr, well_formed
@@ -113,10 +114,13 @@ def append_whole(file: io.FileIO, content: bytes) -> None:
         raise
 
 
-def _line(kind: type[KindOfLine], fields: Mapping[str, Any]) -> KindOfLine:
-    known = {name: fields[name] for name in kind.__struct_fields__ if fields.get(name) is not None}
-    values = {name: _clean(value, name in _AS_GIVEN) for name, value in known.items()}
-    return msgspec.convert({"kind": kind.__struct_config__.tag, **values}, kind)
+def checked(line: KindOfLine) -> KindOfLine:
+    """The line as it is read again: in valid UTF-8, and with rounded floats.
+
+    Raises msgspec.ValidationError or UnicodeEncodeError if it does not fit the schema.
+    """
+    text = msgspec.json.encode(_clean(msgspec.to_builtins(line), as_given=False))
+    return msgspec.json.decode(text, type=type(line))
 
 
 def _clean(value: Any, as_given: bool) -> Any:
@@ -125,7 +129,7 @@ def _clean(value: Any, as_given: bool) -> Any:
         return value if value.isascii() else well_formed(value)
     if isinstance(value, dict):
         return {
-            name: _clean(inner, as_given)
+            name: _clean(inner, as_given or name in _AS_GIVEN)
             for name, inner in value.items()
             if as_given or inner is not None
         }
@@ -292,9 +296,7 @@ def unfinished_note(run: str) -> str:
 
 
 class Joined:
-    """Lines joined into records, and records split into lines; what measurements share is the same
-    object in each.
-    """
+    """Lines joined into records; what measurements share is the same object in each."""
 
     def __init__(self) -> None:
         self.measured: list[Record] = []
@@ -338,39 +340,6 @@ class Joined:
         self.measured.append(Record(run, cell, line, proof))
         return None
 
-    def split(self, record: Mapping[str, Any]) -> list[Line]:
-        """Join a record; returns its lines: run, cell and proof if they are not there yet, then its
-        measurement.
-
-        Raises msgspec.ValidationError or UnicodeEncodeError, and joins nothing, if a line could not
-        be read again.
-        """
-        fields = {
-            **record,
-            "run": record["run_id"],
-            "role": record["cell"],
-            "schema": SCHEMA,
-            "cell": 0,
-        }
-        run, cell = _line(Run, fields), _line(Cell, fields)
-        cells = [
-            line for line in self.shared.values() if isinstance(line, Cell) and line.run == run.run
-        ]
-        same = (
-            line.cell for line in cells if line == msgspec.structs.replace(cell, cell=line.cell)
-        )
-        fields["cell"] = next(same, len(cells))
-        lines: list[Line] = [run, msgspec.structs.replace(cell, cell=fields["cell"])]
-        if record.get("merges_sha256") is not None and record.get("identity") is not None:
-            lines.append(_line(Proof, fields))
-        fresh = [line for line in lines if line not in self] + [_line(Measurement, fields)]
-        for line in fresh:
-            DECODER.decode(msgspec.json.encode(line))
-
-        for line in fresh:
-            self.join(line)
-        return fresh
-
     def unfinished(self) -> list[str]:
         """The runs that have no end."""
         runs = [line.run for line in self.shared.values() if isinstance(line, Run)]
@@ -409,7 +378,6 @@ class Joined:
         )
 
 
-_BLOCK = ("task", "block", "warm_up", "attempt")
 _SECONDS: dict[str, dict[str, float | None]] = {
     "count": dict.fromkeys((*COUNTING_PHASES, "other", "total")),
     "train": dict.fromkeys(name for name in (*PHASES, "total") if name != "copy"),
@@ -424,13 +392,6 @@ def name_of(line: Line) -> tuple[Any, ...]:
     return tuple(
         getattr(line, name) for name in ("run", "cell", "merges_sha256") if hasattr(line, name)
     )
-
-
-def _without_figures(record: Mapping[str, Any], complaint: str) -> dict[str, Any]:
-    """The record of an error in place of one that does not fit the schema."""
-    about = {*Run.__struct_fields__, *Cell.__struct_fields__, *_BLOCK, "run_id", "started"}
-    kept = {name: value for name, value in record.items() if name in about - {"feeding"}}
-    return {**kept, "status": "error", "reason": f"its figures are invalid: {complaint}"}
 
 
 class RunLog(Joined):
@@ -453,37 +414,75 @@ class RunLog(Joined):
         self.store = store
         attempts = [record.measurement.attempt for record in self.measured]
         self.attempt = 1 + max(attempts, default=0)
-        self.about: dict[str, Any] = {
-            "run_id": run_id,
-            "plan": plan,
-            "overrides": list(overrides),
-            "attempt": self.attempt,
-        }
+        self.run = Run(run=run_id, schema=SCHEMA, plan=plan, overrides=list(overrides))
 
-    def add(self, record: Mapping[str, Any], closes: tuple[int, bool] | None = None) -> None:
-        """Put a measurement on disk with its proof; `closes` names the block that it completes.
+    def add(
+        self,
+        cell: Cell,
+        measurement: Measurement,
+        proof: Proof | None = None,
+        closes: tuple[int, bool] | None = None,
+    ) -> None:
+        """Name run and cell in these lines and put them on disk; `closes` names the block that they
+        complete.
 
-        A record that does not fit the schema becomes one of an error, without figures.
+        A measurement that does not fit the schema becomes one of an error, without figures.
         """
-        whole = {**record, **self.about}
         try:
-            lines = self.split(whole)  # shown even if the disk is full
+            lines = self._joined(cell, measurement, proof)  # shown even if the disk is full
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
-            lines = self.split(_without_figures(whole, complaint_of(error)))
+            failed = Measurement(
+                run=measurement.run,
+                cell=measurement.cell,
+                block=measurement.block,
+                warm_up=measurement.warm_up,
+                started=measurement.started,
+                status="error",
+                reason=f"its figures are invalid: {complaint_of(error)}",
+            )
+            lines = self._joined(structs.replace(cell, feeding=None), failed, None)
+
         if closes is not None:
             number, warm_up = closes
-            block = {
-                "task": record["task"],
-                "block": number,
-                "warm_up": warm_up,
-                "attempt": self.attempt,
-            }
-            lines.append(WholeBlock(run=lines[-1].run, **block))
-            self.join(lines[-1])
+            block = WholeBlock(
+                run=self.run.run,
+                task=cell.task,
+                block=number,
+                warm_up=warm_up,
+                attempt=self.attempt,
+            )
+            self.join(block)
+            lines.append(block)
         if self.store is not None:
             self.store.append_lines(lines)
+
+    def _joined(self, cell: Cell, measurement: Measurement, proof: Proof | None) -> list[Line]:
+        """Join the run and these lines; returns those that are not there yet. None is joined if one
+        does not fit the schema.
+        """
+        run = self.run.run
+        cell = self._numbered(checked(structs.replace(cell, run=run)))
+        names = {"run": run, "cell": cell.cell}
+        measurement = checked(structs.replace(measurement, **names, attempt=self.attempt))
+        lines: list[Line] = [checked(self.run), cell]
+        if proof is not None:
+            lines.append(checked(structs.replace(proof, **names)))
+
+        fresh = [line for line in lines if line not in self]
+        fresh.append(measurement)
+        for line in fresh:
+            self.join(line)
+        return fresh
+
+    def _numbered(self, cell: Cell) -> Cell:
+        """The cell with the number of the same cell, or with the next one."""
+        cells = [line for line in self.shared.values() if isinstance(line, Cell)]
+        for known in cells:
+            if structs.replace(cell, cell=known.cell) == known:
+                return known
+        return structs.replace(cell, cell=len(cells))
 
     def finish(self) -> None:
         """Write that the run is complete."""
         if self.store is not None:
-            self.store.append_lines([End(run=self.about["run_id"])])
+            self.store.append_lines([End(run=self.run.run)])

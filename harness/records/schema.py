@@ -16,7 +16,7 @@ from msgspec import Meta
 from harness.proof import WRONG
 from variants import contract
 
-SCHEMA = 2
+SCHEMA: Literal[2] = 2
 BY_ITSELF = "itself"  # in the place of a counter's name: the trainer reads the file itself
 PHASES = (*contract.PHASES, "other")  # in the order of a run; `other` is what no phase covers
 ROUNDING_SECONDS = 1e-6

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from harness.common import registry
 from harness.common.console import Display, bar
 from harness.common.errors import UNMEASURED, Refusal
@@ -31,6 +33,7 @@ from harness.measure.process import Answer, measure
 from harness.measure.quiet import timing
 from harness.proof import BY_DESIGN, UNPROVED, WRONG
 from harness.records.file import RunLog
+from harness.records.schema import Run
 from harness.runs import jobs
 from harness.runs.cells import (
     Block,
@@ -44,8 +47,8 @@ from harness.runs.cells import (
     counters_of,
 )
 from harness.runs.imports import ImportedFiles
-from harness.runs.jobs import Counted, Trained
-from harness.runs.resume import STOPPED, open_log, pending, reference_of
+from harness.runs.jobs import Counted, Lines, Trained
+from harness.runs.resume import STOPPED, open_log, pending, precision_of
 from harness.runs.saving import output_folders, save_tokenizer
 from harness.worker import exchange
 from harness.worker.calling import OWN
@@ -95,12 +98,17 @@ class Session:
         self.imported = ImportedFiles(self.log)
 
     @functools.cached_property
-    def facts(self) -> dict[str, Any]:
-        """What all records of the run share; read for the first, because looking at every module
-        takes a while.
+    def run(self) -> Run:
+        """The line of the run; read for the first record, because looking at every module takes a
+        while.
         """
-        preset = {"repeat": self.settings.repeat, "measure": self.settings.measure}
-        return {**preset, "host": host(machine()), "environment": environment()}
+        return structs.replace(
+            self.log.run,
+            repeat=self.settings.repeat,
+            measure=self.settings.measure,
+            host=host(machine()),
+            environment=environment(),
+        )
 
     def next_folder(self) -> Path:
         self.processes += 1
@@ -126,17 +134,16 @@ class Session:
         """
         return exchange.sealed(self.words_folder(reading), self.seals.get(reading.key, ""))
 
-    def add(
-        self, record: Mapping[str, Any], card: CounterCard, task: Task, closes: Block | None = None
-    ) -> None:
-        """Put a record on disk, with what it shares with others and the digest of its code as first
-        met.
-        """
+    def add(self, lines: Lines, card: CounterCard, task: Task, closes: Block | None = None) -> None:
+        """Put lines on disk, with the digest of the code as first met."""
         code = f"{card.target} {dict(card.params)}"
         if code not in self.sources:
             self.sources[code] = source_sha256(card.target, card.params)
-        shared = {"source_sha256": self.sources[code], "task": task.number, **self.facts}
-        self.log.add({**record, **shared, **({} if self.timed else UNTIMED)}, closes)
+        self.log.run = self.run
+        cell = structs.replace(lines.cell, source_sha256=self.sources[code], task=task.number)
+        untimed = {} if self.timed else UNTIMED
+        measurement = structs.replace(lines.measurement, **untimed)
+        self.log.add(cell, measurement, lines.proof, closes)
 
 
 @contextlib.contextmanager
@@ -184,17 +191,16 @@ def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: S
         if block == Block(0) and cell.key in session.outputs and trained.answer.status == "ok":
             overwrite = settings.overwrite or session.log.attempt > 1
             session.notes += save_tokenizer(trained, session.outputs[cell.key], overwrite)
-        record = {**jobs.train_record(trained), "place": task.cells.index(cell)}
-        if settings.precision is not None:
-            reference = reference_of(cell, task.cells).variant.name
-            record["precision"] = {
-                "asked": settings.precision,
-                "most": settings.most,
-                "reference": reference,
-            }
+        lines = jobs.train_lines(trained)
+        cell_line = structs.replace(
+            lines.cell,
+            place=task.cells.index(cell),
+            precision=precision_of(cell, task.cells, settings),
+        )
         # A single block that an earlier attempt began was not measured whole by this one.
         closes = cell is cells[-1] and (len(settings.blocks()) > 1 or len(due) == len(task.cells))
-        session.add(record, cell.variant, task, block if closes else None)
+        lines = lines._replace(cell=cell_line)
+        session.add(lines, cell.variant, task, block if closes else None)
         trained.merges = None  # no later trainer can find them in this process
 
 
@@ -214,7 +220,7 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
             return Counted(Answer("error", "its cached words were damaged; run the same again"))
     started = now()
     counted = run_counter(cell.label, cell, session)
-    session.add(jobs.count_record(cell, counted, block, started), cell.counter, task)
+    session.add(jobs.count_lines(cell, counted, block, started), cell.counter, task)
     return counted
 
 
@@ -227,13 +233,11 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
     if answer.offset is not None:
         answer.reason = file.located(answer.reason or "", answer.offset)
 
-    counted = Counted(answer)
+    words = None
     if answer.status == "ok":
         words = checked_words(cell, answer, output / "words", session)
-        if words is not None:
-            counted = Counted(answer, words, (answer.tallies or {}).get("documents"))
     shutil.rmtree(output)
-    return counted
+    return Counted(answer, words)
 
 
 def checked_words(

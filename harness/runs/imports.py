@@ -31,7 +31,7 @@ class ImportedFiles:
         self.states: dict[str, State] = {}
         self.path: Path | None = None
         if log.store is not None:
-            name = digest([log.about["run_id"], log.about["plan"]])
+            name = digest([log.run.run, log.run.plan])
             self.path = files.cache_folder("imported") / name
             if self.path.exists():
                 self.states = json.loads(self.path.read_text())

@@ -1,4 +1,4 @@
-"""From a cell to the job of a process, from its answer to a record, and to an estimate if it was
+"""From a cell to the job of a process, from its answer to lines of records, and to an estimate if it was
 stopped.
 """
 
@@ -14,11 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import structs
+
 from harness.common.registry import CounterCard, VariantCard
 from harness.measure.machine import interpreter, python
 from harness.measure.process import Answer
 from harness.proof import WRONG
-from harness.records.schema import BY_ITSELF
+from harness.records.schema import BY_ITSELF, Cell, Data, Measurement, Proof, StoredIdentity
 from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
 from harness.runs.plan import redact_paths
 from harness.worker import exchange
@@ -30,14 +32,16 @@ if TYPE_CHECKING:
 
 CPU_SECONDS = ("cpu_seconds", "system_seconds")
 FROM_THE_ANSWER = (
-    "memory_is_sampled",
-    "concurrent",
-    "takes_threads",
+    "status",
+    "merges_done",
     "tallies",
+    "instructions",
     "peak_rss_bytes",
+    "memory_is_sampled",
     "witness",
     "disturbance",
-    "limits",
+    "concurrent",
+    "extrapolated",
 )
 
 
@@ -83,7 +87,6 @@ class Counted(NamedTuple):
 
     answer: Answer
     words: Manifest | None = None
-    documents: int | None = None
 
 
 @dataclass
@@ -111,47 +114,67 @@ class Trained:
         return None if self.answer.tie_break is None else self.answer.tie_break.value
 
 
-def train_record(trained: Trained) -> dict[str, Any]:
-    """The record of a trainer in one block; the counter's time in that block is part of its
+class Lines(NamedTuple):
+    """What is recorded of one measurement; the log names its run and its cell."""
+
+    cell: Cell
+    measurement: Measurement
+    proof: Proof | None = None
+
+
+UNNAMED: Any = {"run": "", "cell": 0}  # until the log names them
+
+
+def train_lines(trained: Trained) -> Lines:
+    """What is recorded of a trainer in one block; the counter's time in that block is part of its
     total.
     """
     cell, answer, identity = trained.cell, trained.answer, trained.identity
-    reads_text = reads_corpus(cell, answer)
-    answers = [answer] if reads_text else [answer, trained.counted.answer]
+    answers = [answer] if reads_corpus(cell, answer) else [answer, trained.counted.answer]
     phases = phases_of(answers[-1], COUNTING_PHASES) | phases_of(answer, TRAINING_PHASES)
-    total = None if answer.total is None else sum_of(answers, "total")
-    record = {
-        **_record(cell.count, trained.counted, answer, trained.block, trained.started),
-        "run_key": cell.key,
-        "cell": "train",
-        "variant": cell.variant.name,
-        "family": cell.variant.family,
-        "params": dict(cell.variant.params),
-        "counting": BY_ITSELF if reads_text else cell.count.counter.name,
-        "counting_chosen": cell.counting_chosen and not reads_text,
-        "tie_break": trained.tie_break or OWN,
-        "min_count": cell.min_count,
-        "vocab_size": cell.vocab_size,
-        **({} if cell.extension is None else cell.extension.record()),
-        "tokens": trained.tokens,
-        "merges": len(trained.merges)
-        if trained.merges is not None and answer.status == "ok"
-        else None,
-        "merges_sha256": trained.merges_sha256,
-        "identity": None if identity is None else asdict(identity),
-        **{key: getattr(answer, key) for key in ("instructions", "merges_done", "extrapolated")},
-        "feeding": feeding_of(cell.variant, answer),
-        "seconds": seconds_of(phases, total, answer),
-        **{name: sum_of(answers, name) for name in CPU_SECONDS},
-        **cpu_wait_of(answers),
-        "interpreter": interpreter(cell.interpreter).label,
-    }
+    is_whole = trained.merges is not None and answer.status == "ok"
+    measurement = structs.replace(
+        measurement_of(answers, phases, trained.block, trained.started, cell.reading),
+        merges_sha256=trained.merges_sha256,
+        merges=len(trained.merges or ()) if is_whole else None,
+    )
+
+    proof = None
+    if identity is not None and trained.merges_sha256 is not None:
+        stored = StoredIdentity(**asdict(identity))
+        digest, tokens = trained.merges_sha256, trained.tokens
+        proof = Proof(**UNNAMED, merges_sha256=digest, identity=stored, tokens=tokens)
     if identity is not None and identity.kind == WRONG:
-        return {**record, "status": "mismatch", "reason": identity.reason}
-    return record
+        measurement = structs.replace(measurement, status="mismatch", reason=identity.reason)
+    return Lines(trained_cell(trained), measurement, proof)
 
 
-def feeding_of(card: VariantCard, answer: Answer) -> dict[str, Any] | None:
+def trained_cell(trained: Trained) -> Cell:
+    """What the measurements of a trainer share: the counter's cell, but for what it adds."""
+    cell, answer = trained.cell, trained.answer
+    reads_text = reads_corpus(cell, answer)
+    return structs.replace(
+        counted_cell(cell.count, trained.counted),
+        role="train",
+        run_key=cell.key,
+        variant=cell.variant.name,
+        family=cell.variant.family,
+        params=dict(cell.variant.params),
+        counting=BY_ITSELF if reads_text else cell.count.counter.name,
+        counting_chosen=cell.counting_chosen and not reads_text,
+        takes_threads=answer.takes_threads,
+        words_sha256=None,
+        tie_break=trained.tie_break or OWN,
+        min_count=cell.min_count,
+        vocab_size=cell.vocab_size,
+        feeding=feeding_of(cell.variant, answer),
+        interpreter=interpreter(cell.interpreter).label,
+        limits=answer.limits,
+        **({} if cell.extension is None else cell.extension.record()),
+    )
+
+
+def feeding_of(card: VariantCard, answer: Answer) -> Any:
     """How a trainer was fed, in its module's words; that its merges are others is the card's
     word.
     """
@@ -164,67 +187,83 @@ def feeding_of(card: VariantCard, answer: Answer) -> dict[str, Any] | None:
     }
 
 
-def count_record(cell: CountCell, counted: Counted, block: Block, started: str) -> dict[str, Any]:
-    """The record of a word counter in one block."""
-    answer = counted.answer
-    return {
-        **_record(cell, counted, answer, block, started),
-        "run_key": cell.key,
-        "cell": "count",
-        "variant": None,
-        "params": dict(cell.counter.params),
-        "counting": cell.counter.name,
-        "words_sha256": (counted.words or {}).get("sha256"),
-        "seconds": seconds_of(phases_of(answer, COUNTING_PHASES), answer.total, answer),
-        **{name: getattr(answer, name) for name in CPU_SECONDS},
-        **cpu_wait_of([answer]),
-        "interpreter": answer.interpreter or python(),
-    }
+def count_lines(cell: CountCell, counted: Counted, block: Block, started: str) -> Lines:
+    """What is recorded of a word counter in one block."""
+    phases = phases_of(counted.answer, COUNTING_PHASES)
+    measurement = measurement_of([counted.answer], phases, block, started, cell.reading)
+    return Lines(counted_cell(cell, counted), measurement)
 
 
-def _record(
-    cell: CountCell, counted: Counted, answer: Answer, block: Block, started: str
-) -> dict[str, Any]:
-    """The part of a record that counters and trainers share: the corpus, and what was seen of the
-    process.
-    """
-    reading, manifest = cell.reading, counted.words or {}
+def counted_cell(cell: CountCell, counted: Counted) -> Cell:
+    """What the measurements of a counter share: how the corpus was read, and what it holds."""
+    file, corpus, answer = cell.reading.file, cell.reading.corpus, counted.answer
+    words = counted.words or {}
     # a given table was not split by any pattern
-    was_read = not reading.file.table or reading.file.of_text
-    return {
-        "status": answer.status,
-        "reason": without_paths(answer.reason, reading),
-        "stderr_tail": without_paths(answer.stderr_tail, reading),
-        "threads": cell.threads,
-        "data": {
-            **{name: getattr(reading.file, name) for name in ("name", "sha256", "bytes", "skip")},
-            "documents": counted.documents,
-            "pre_tokens": manifest.get("pre_tokens"),
-            "words": manifest.get("words"),
-            "generated": reading.file.parameters,
-        },
-        "pattern": reading.pattern_name if was_read else None,
-        "pattern_partial": reading.corpus.partial if was_read else None,
-        "special_tokens": list(reading.corpus.special_tokens),
-        "errors": reading.corpus.errors if was_read else None,
-        **{name: getattr(answer, name) for name in FROM_THE_ANSWER},
-        "block": block.number,
-        "warm_up": block.warm_up,
-        "started": started,
-    }
+    was_read = not file.table or file.of_text
+    data = Data(
+        name=file.name,
+        sha256=file.sha256,
+        bytes=file.bytes,
+        skip=file.skip,
+        documents=None if counted.words is None else (answer.tallies or {}).get("documents"),
+        pre_tokens=words.get("pre_tokens"),
+        words=words.get("words"),
+        generated=None if file.parameters is None else dict(file.parameters),
+    )
+    return Cell(
+        **UNNAMED,
+        role="count",
+        run_key=cell.key,
+        params=dict(cell.counter.params),
+        counting=cell.counter.name,
+        threads=cell.threads,
+        takes_threads=answer.takes_threads,
+        data=data,
+        pattern=cell.reading.pattern_name if was_read else None,
+        pattern_partial=corpus.partial if was_read else None,
+        special_tokens=list(corpus.special_tokens),
+        errors=corpus.errors if was_read else None,
+        words_sha256=words.get("sha256"),
+        interpreter=answer.interpreter or python(),
+        limits=answer.limits,
+    )
+
+
+def measurement_of(
+    answers: Sequence[Answer],
+    phases: Mapping[str, float],
+    block: Block,
+    started: str,
+    reading: Reading,
+) -> Measurement:
+    """What was seen of a process: the first answer; the times are the sums of all."""
+    answer = answers[0]
+    seconds: Any = dict(phases)
+    if answer.total is not None:
+        total = sum_of(answers, "total") or 0.0
+        seconds["other"] = total - sum(phases.values())
+        if answer.status == "ok":
+            seconds["total"] = total
+
+    figures: dict[str, Any] = {name: getattr(answer, name) for name in FROM_THE_ANSWER}
+    for name in CPU_SECONDS:
+        figures[name] = sum_of(answers, name)
+    return Measurement(
+        **UNNAMED,
+        block=block.number,
+        warm_up=block.warm_up,
+        started=started,
+        seconds=seconds,
+        reason=without_paths(answer.reason, reading),
+        stderr_tail=without_paths(answer.stderr_tail, reading) or "",
+        **figures,
+        **cpu_wait_of(answers),
+    )
 
 
 def phases_of(answer: Answer, names: Sequence[str]) -> dict[str, float]:
     """The seconds of an answer in the phases of these names."""
     return {name: seconds for name, seconds in answer.seconds.items() if name in names}
-
-
-def seconds_of(
-    phases: Mapping[str, float], total: float | None, answer: Answer
-) -> dict[str, float | None]:
-    """The seconds by phase, those of no phase, and the total of a process that succeeded."""
-    other = None if total is None else total - sum(phases.values())
-    return {**phases, "other": other, "total": total if answer.status == "ok" else None}
 
 
 def sum_of(answers: Sequence[Answer], name: str) -> float | None:

@@ -27,7 +27,7 @@ from harness.common.files import open_appending
 from harness.measure.machine import source_sha256
 from harness.measure.quiet import lock
 from harness.records.file import Record, RecordFile, RunLog, read_lines, unwritable
-from harness.records.schema import End, Line, Run
+from harness.records.schema import End, Line, Precision, Run
 from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
 
 STOPPED = ("timeout", "extrapolated")  # the statuses of cells that were stopped at limits.wall
@@ -108,7 +108,10 @@ def pending(
     number, blocks = blocks_wanted(cells, settings, trained), settings.blocks()
     todo = []
     for block in blocks:
-        there = [record for record in trained if block_of(record) == block]
+        there = []
+        for record in trained:
+            if (record.measurement.block, record.measurement.warm_up) == block:
+                there.append(record)
         if len(blocks) > 1 and any(record.block_whole for record in there):
             continue
         done = stopped if len(blocks) > 1 else stopped | {record.cell.run_key for record in there}
@@ -119,10 +122,6 @@ def pending(
         ]
         todo += [(block, due)] if due else []
     return todo
-
-
-def block_of(record: Record) -> Block:
-    return Block(record.measurement.block, record.measurement.warm_up)
 
 
 def blocks_wanted(
@@ -172,3 +171,13 @@ def blocks_needed(log_ratios: Sequence[float], within: float, fewest: int, most:
 def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
     """The cell that a cell is compared with: the first of its task that has as many threads."""
     return next(other for other in cells if other.count.threads == cell.count.threads)
+
+
+def precision_of(
+    cell: TrainCell, cells: Sequence[TrainCell], settings: Settings
+) -> Precision | None:
+    """How precise the cell's ratio is wanted, and to whom; None without measure.precision."""
+    if settings.precision is None:
+        return None
+    reference = reference_of(cell, cells).variant.name
+    return {"asked": settings.precision, "most": settings.most, "reference": reference}

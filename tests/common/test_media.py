@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from measured import measured, stopped, stored
+from measured import changed, measured, stopped, stored
 
 from harness import table
 from harness.common.console import csv_text, html_text, markdown_text, terminal_lines, terminal_text
@@ -31,13 +31,13 @@ NAMED = measured(
     host=HOSTILE,
 )
 RECORDS = [
-    {
-        **NAMED,
-        "pattern": HOSTILE,
-        "special_tokens": [HOSTILE],
-        "data": {**NAMED["data"], "name": HOSTILE},
-    },
-    {**measured("heap", 2.0), "environment": {"cpu": HOSTILE}},
+    changed(
+        NAMED,
+        pattern=HOSTILE,
+        special_tokens=[HOSTILE],
+        data={**NAMED["data"], "name": HOSTILE},
+    ),
+    measured("heap", 2.0, environment={"cpu": HOSTILE}),
     stopped(HOSTILE, 9, reason=HOSTILE, stderr_tail=HOSTILE),
 ]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from measured import record_of
 from workbench import HEAP, NAIVE, cell_of, first_fast, reading_of, run_of, unruly
 
 from harness.common import registry
@@ -18,7 +19,7 @@ from harness.common.registry import VariantCard
 from harness.measure.process import Limits
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, prove
 from harness.proof.prove import Identity, MergeList
-from harness.records.file import Joined, Record
+from harness.records.file import Record
 from harness.runs.cells import TrainCell
 from harness.runs.run import exit_code
 from harness.worker.calling import OWN
@@ -130,7 +131,7 @@ def proved(folder: Path, cell: TrainCell) -> tuple[int, Record]:
     """Measure and prove; returns the exit code, and the trainer's record."""
     records = run_of(folder, [cell]).records()
     (record,) = [record for record in records if record["cell"] == "train"]
-    assert Joined().split(record)
+    assert record_of(record).identity == record.identity
     return exit_code(records), record
 
 

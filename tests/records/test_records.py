@@ -26,7 +26,8 @@ import msgspec
 import pyarrow.parquet
 import pytest
 import regex
-from measured import append, measured, stored
+from measured import append, measured, record_of, stored
+from msgspec import structs
 from workbench import CHECKOUT, NAIVE, SUPPORT, TEXT, cell_of, reading_of, run_of, unruly
 
 from harness import report, table
@@ -36,14 +37,13 @@ from harness.records import __main__ as records
 from harness.records.file import (
     FILE_NAME,
     PACKED,
-    Joined,
     Record,
     RecordFile,
     RunLog,
     read_lines,
     read_records,
 )
-from harness.records.schema import KINDS, WholeBlock
+from harness.records.schema import KINDS, Data, WholeBlock
 from harness.runs.jobs import without_paths
 from variants.contract import GPT2_PATTERN, WordCounts
 from variants.naive import train
@@ -235,7 +235,9 @@ def test_a_block_is_whole_if_a_line_says_that_one_attempt_measured_it(tmp_path: 
 
 
 def test_a_name_that_is_not_text_is_recorded_all_the_same(tmp_path: Path) -> None:
-    stored(tmp_path / FILE_NAME, [{**measured("heap", 1.0), "data": {"name": "caf\udce9"}}])
+    heap = measured("heap", 1.0)
+    cell = structs.replace(heap.cell, data=Data(name="caf\udce9"))
+    RunLog(RecordFile(tmp_path), RUN).add(cell, heap.measurement)
     assert read_records([tmp_path])[0]["data"]["name"] == "caf\\udce9"
 
 
@@ -299,7 +301,7 @@ def test_a_line_cut_short_by_a_crash_does_not_swallow_the_next_record(tmp_path: 
 )
 def test_what_does_not_fit_the_schema_is_refused(change: dict[str, Any], complaint: str) -> None:
     with pytest.raises(msgspec.ValidationError) as refused:
-        Joined().split({**measured("heap", 1.0), **change})
+        record_of({**measured("heap", 1.0), **change})
     assert complaint in str(refused.value)
 
 
@@ -319,8 +321,14 @@ def test_a_record_that_does_not_fit_becomes_an_error(
     change: dict[str, Any], complaint: str, tmp_path: Path
 ) -> None:
     log = RunLog(RecordFile(tmp_path), RUN)
-    log.add({**measured("heap", 1.0, task=0), **change}, (0, False))
-    log.add(measured("naive", 2.0, task=0), (1, False))
+    heap, naive = measured("heap", 1.0), measured("naive", 2.0)
+    cell, measurement = heap.cell, heap.measurement
+    if "feeding" in change:
+        cell = structs.replace(cell, **change)
+    else:
+        measurement = structs.replace(measurement, **change)
+    log.add(cell, measurement, heap.proof, (0, False))
+    log.add(naive.cell, naive.measurement, naive.proof, (1, False))
     log.finish()
     invalid, sound = read_records([tmp_path])
     assert (invalid["variant"], invalid["status"]) == ("heap", "error")
@@ -348,7 +356,7 @@ def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path
         files_up_to(4096),
         pytest.raises(Refusal, match=r"^cannot write records to .* \(File too large\)") as refused,
     ):
-        append(store, [measured("heap", 2.0), measured("heap", 3.0, stderr_tail="x" * 8000)])
+        append(store, [measured("heap", 3.0, stderr_tail="x" * 8000)])
     assert refused.value.exit_code == UNMEASURED
     append(store, [measured("heap", 4.0)])
     assert [record["cpu_seconds"] for record in read_records([tmp_path])] == [1.0, 4.0]
@@ -356,14 +364,17 @@ def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path
 
 def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     program = (
-        "import json, sys; from pathlib import Path; from harness.records.file import RecordFile, RunLog\n"
-        "log, whole = RunLog(RecordFile(Path(sys.argv[1])), sys.argv[2]), json.loads(sys.argv[3])\n"
-        "for number in range(100): log.add({**whole, 'block': number, 'stderr_tail': 'x' * 20_000})"
+        "import sys; from pathlib import Path; from msgspec import structs; from measured import measured\n"
+        "from harness.records.file import RecordFile, RunLog\n"
+        "log, heap = RunLog(RecordFile(Path(sys.argv[1])), sys.argv[2]), measured('heap', 1.0)\n"
+        "for number in range(100):\n"
+        "    log.add(heap.cell, structs.replace(heap.measurement, block=number, stderr_tail='x' * 20_000))"
     )
     runs = [f"2026-11-21T11:20:0{number}+00:00" for number in range(4)]
     arguments = [sys.executable, "-c", program, str(tmp_path)]
-    whole = json.dumps(dict(measured("heap", 1.0)))
-    writers = [subprocess.Popen([*arguments, run, whole], cwd=CHECKOUT) for run in runs]
+    path = os.pathsep.join(map(str, (CHECKOUT, SUPPORT)))
+    environment = {**os.environ, "PYTHONPATH": path}
+    writers = [subprocess.Popen([*arguments, run], env=environment) for run in runs]
     assert [writer.wait() for writer in writers] == [0] * 4
     found = read_records([tmp_path])
     for run in runs:
@@ -458,8 +469,9 @@ def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> N
 def test_check_names_every_broken_line_and_ends_with_22(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = [msgspec.json.encode(line).decode() for line in Joined().split(measured("heap", 1.0))]
-    run, cell, proof, measurement = lines
+    heap = measured("heap", 1.0)
+    parts = (heap.run, heap.cell, heap.proof, heap.measurement)
+    run, cell, proof, measurement = (msgspec.json.encode(line).decode() for line in parts)
     path = tmp_path / FILE_NAME
     spoilt = measurement.replace('"status":"ok"', '"status":"fine"')
     path.write_text(
@@ -522,10 +534,10 @@ def test_merge_copies_each_line_as_it_is(tmp_path: Path) -> None:
 
 def test_merge_keeps_the_environment_of_each_measurement(tmp_path: Path) -> None:
     """Of a run that was resumed on another machine and then on the first one again."""
-    joined, given = Joined(), tmp_path / "given.jsonl"
+    given = tmp_path / "given.jsonl"
     for block, cpu in enumerate("ABA"):
         record = measured("heap", 1.0, block=block, environment={"cpu": cpu})
-        RecordFile(tmp_path, given.name).append_lines(joined.split(record))
+        append(RecordFile(tmp_path, given.name), [record])
     for _ in range(2):
         assert (
             records.main(["merge", str(given), "--output", str(tmp_path / "together.jsonl")]) == 0

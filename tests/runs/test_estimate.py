@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from measured import record_of
 from workbench import BRIEF, cell_of, cells, reading_of, run_of, unruly
 
 from harness.common import registry
 from harness.common.registry import VariantCard
 from harness.measure.process import Answer, Limits, measure
-from harness.records.file import Joined
 from harness.results.rows import AT_LEAST, rows
 from harness.runs import jobs
 from harness.runs.cells import TrainCell
@@ -174,7 +174,7 @@ def test_what_is_stopped_is_extrapolated_by_runs_on_beginnings_and_its_merges_ar
             "identical",
             record["merges_done"],
         )
-    assert Joined().split(record)
+    assert record_of(record).identity == record.identity
     assert exit_code(run.records()) == 0
     assert exit_code([record]) == 22
 

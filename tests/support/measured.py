@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.records.file import Joined, Record, RecordFile, read_lines
-from harness.records.schema import End
+import msgspec
+
+from harness.records.file import Record, RecordFile, RunLog, read_lines
+from harness.records.schema import SCHEMA, Cell, End, Line, Measurement, Proof, Run
 
 BLANK: dict[str, Any] = {
     "schema": 2,
@@ -70,11 +71,23 @@ def measured(variant: str, seconds: dict[str, float] | float, /, **changes: Any)
 
 
 def record_of(keys: Mapping[str, Any]) -> Record:
-    """The record that has these keys, as if it were read from a file."""
-    joined = Joined()
-    joined.split(keys)
-    looked_up = {name: keys[name] for name in ("block_whole", "unfinished") if name in keys}
-    return replace(joined.measured[0], **looked_up)
+    """The record that has these keys, as if it were read from a file. Raises
+    msgspec.ValidationError if it does not fit the schema.
+    """
+    fields = {**keys, "run": keys["run_id"], "role": keys["cell"], "schema": SCHEMA, "cell": 0}
+    run, cell, measurement = (line_of(kind, fields) for kind in (Run, Cell, Measurement))
+    is_judged = keys.get("merges_sha256") and keys.get("identity")
+    proof = line_of(Proof, fields) if is_judged else None
+    whole, unfinished = keys.get("block_whole"), keys.get("unfinished", False)
+    return Record(run, cell, measurement, proof, whole, unfinished)
+
+
+def line_of(kind: type[Line], fields: Mapping[str, Any]) -> Any:
+    known = {name: fields[name] for name in kind.__struct_fields__ if fields.get(name) is not None}
+    for name, value in known.items():
+        if isinstance(value, Mapping) and name not in ("params", "environment"):
+            known[name] = {key: inner for key, inner in value.items() if inner is not None}
+    return msgspec.convert({"kind": kind.__struct_config__.tag, **known}, kind)
 
 
 def changed(record: Record, **keys: Any) -> Record:
@@ -116,16 +129,17 @@ def wrong(variant: str, **changes: Any) -> Record:
     )
 
 
-def append(store: RecordFile, records: Iterable[Mapping[str, Any]]) -> None:
+def append(store: RecordFile, records: Iterable[Record]) -> None:
     """Append records as lines; lines that the file has already are not repeated."""
-    joined = Joined()
-    for _, line in read_lines(store.path) if store.path.is_file() else ():
-        if not isinstance(line, str):
-            joined.join(line)
-    store.append_lines([line for record in records for line in joined.split(record)])
+    lines = [line for _, line in read_lines(store.path) if not isinstance(line, str)]
+    for record in records:
+        log = RunLog(store, record.run.run, lines=lines)
+        log.run, log.attempt = record.run, record.measurement.attempt
+        log.add(record.cell, record.measurement, record.proof)
+        lines += log.shared.values()
 
 
-def stored(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
+def stored(path: Path, records: Iterable[Record]) -> Path:
     """The file with these records in it and no others."""
     path.unlink(missing_ok=True)
     store, records = RecordFile(path.parent, path.name), list(records)
