@@ -13,16 +13,11 @@ from harness.records.file import Record, RecordFile, RunLog, read_lines
 from harness.records.schema import SCHEMA, Cell, End, Line, Measurement, Proof, Run
 
 BLANK: dict[str, Any] = {
-    "schema": 2,
     "cell": "train",
     "status": "ok",
-    "reason": None,
-    "params": {},
     "counting": "serial",
-    "counting_chosen": False,
     "threads": 1,
     "pattern": "gpt2",
-    "special_tokens": [],
     "errors": "strict",
     "tie_break": "greatest_bytes",
     "min_count": 1,
@@ -35,7 +30,6 @@ BLANK: dict[str, Any] = {
     "run_id": "2026-11-21T11:20:00+00:00",
     "peak_rss_bytes": 20_000_000,
     "tallies": {},
-    "memory_is_sampled": False,
     "cpu_wait_seconds": 0.0,
 }
 
@@ -78,8 +72,8 @@ def record_of(keys: Mapping[str, Any]) -> Record:
     run, cell, measurement = (line_of(kind, fields) for kind in (Run, Cell, Measurement))
     is_judged = keys.get("merges_sha256") and keys.get("identity")
     proof = line_of(Proof, fields) if is_judged else None
-    whole, unfinished = keys.get("block_whole"), keys.get("unfinished", False)
-    return Record(run, cell, measurement, proof, whole, unfinished)
+    whole = keys.get("block_whole")
+    return Record(run, cell, measurement, proof, whole, keys.get("unfinished", False))
 
 
 def line_of(kind: type[Line], fields: Mapping[str, Any]) -> Any:
