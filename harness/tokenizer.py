@@ -79,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     add_training_options(command, "greatest_bytes")
     _add_set(command)
     command.add_argument("--threads", metavar="N", type=int, default=1)
+    about = "merges that are not made, such as whole_characters or bytes:16"
+    command.add_argument("--veto", metavar="RULE", default="none", help=about)
     command.add_argument(
         "--errors", default="strict", help="strict or replace, for bytes that are not UTF-8"
     )
@@ -246,7 +248,7 @@ def _train(options: argparse.Namespace) -> None:
     source = options.given[0] if len(options.given) == 1 else list(map(Path, options.given))
     how = {
         name: getattr(options, name)
-        for name in ("pattern", "tie_break", "min_count", "threads", "errors")
+        for name in ("pattern", "tie_break", "min_count", "veto", "threads", "errors")
     }
     how["settings"] = options.set
 
@@ -263,6 +265,7 @@ def _train(options: argparse.Namespace) -> None:
     fewer = ""
     if len(tokenizer) < size:
         fewer = f", fewer than {count_text(size)}: {no_pair_text(options.min_count)}"
+        fewer += "" if options.veto == "none" else ", or the veto forbids it"
     save_and_report(tokenizer, options.save, fewer)
 
 

@@ -29,7 +29,7 @@ from harness.tokenizers.learned import (
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.plain import refuse_frame
 from harness.tokenizers.pre_tokenizer import pattern_and_prefix
-from variants import flat
+from variants import flat, vetoes
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 Source = (
@@ -53,6 +53,7 @@ def train(
     special_tokens: Iterable[str] = ("<|endoftext|>",),
     tie_break: str = TieBreak.GREATEST_BYTES.value,
     min_count: int = 1,
+    veto: str = "none",
     threads: int = 1,
     errors: str = "strict",
     settings: Sequence[str] = (),
@@ -64,7 +65,8 @@ def train(
     `source` is a path (whatever data.path takes) or several `pathlib.Path`s; an iterable of
     documents (str or bytes) or of batches of them, which are never joined; or a mapping from words
     to counts. `pattern` is a name in conf/pattern, a regular expression, or None for raw bytes;
-    `errors` is `strict` or `replace`, for bytes that are not UTF-8; `settings` say how files are
+    `errors` is `strict` or `replace`, for bytes that are not UTF-8; `veto` names merges that are
+    not made, as for `python -m harness`, such as `characters:16`; `settings` say how files are
     read, such as `["data.column=body", "data.bytes=1MB"]`. Raises Refusal or TypeError, with the
     item's number, for a source that cannot be trained on.
     """
@@ -76,8 +78,13 @@ def train(
     at_least("threads", threads)
     one_of("errors", errors, ["strict", "replace"])
     one_of("tie_break", tie_break, [rule.value for rule in TieBreak])
+    try:
+        forbidden = vetoes.named(veto)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise Refusal(f"veto={veto}: {error}") from error
     words, data = counted(source, corpus, threads, progress, settings)
     options = {"tie_break": TieBreak(tie_break), "min_count": min_count, "threads": threads}
+    options["veto"] = forbidden
     merges = learn(words, num_merges, progress, **options)
     origin = {"vocab_size_asked": vocab_size, "tie_break": tie_break, "min_count": min_count}
     origin |= {"variant": "flat", "data": data}

@@ -151,6 +151,7 @@ def failing() -> Iterator[str]:
         (["a"], {"vocab_size": "32k"}, TypeError, "vocab_size is str, not int"),
         (["a"], {"tie_break": "greatest"}, Refusal, "did you mean greatest_bytes"),
         (["a"], {"special_tokens": ["x", "x"]}, Refusal, "pass each once"),
+        (["a"], {"veto": "byts:3"}, Refusal, "veto=byts:3"),
         (["a"], {"threads": 0}, Refusal, "threads=0 is not possible"),
     ],
 )
@@ -167,6 +168,13 @@ def test_texts_of_a_data_frame_are_asked_for() -> None:
     for encode in (tokenizer.encode_batch, tokenizer.encode_iterable):
         with pytest.raises(TypeError, match="texts is a DataFrame"):
             encode(FRAME)
+
+
+def test_a_veto_forbids_merges() -> None:
+    texts = ["lower lowest newest widest"] * 3
+    free, vetoed = (train(texts, 290, veto=veto).merges for veto in ("none", "bytes:3"))
+    assert max(len(left + right) for left, right in free) > 3
+    assert max(len(left + right) for left, right in vetoed) == 3
 
 
 def test_invalid_bytes_are_replaced_in_each_document() -> None:
