@@ -196,6 +196,7 @@ def _compare(
         why = one_line(str(error))[:300]
         verdict.notes.append(f"{verdict.engine}: it gave up on {name} from byte {start}: {why}")
         return
+
     verdict.texts += 1
     verdict.bytes += len(text.encode())
     verdict.ids += len(ours)

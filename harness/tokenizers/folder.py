@@ -96,6 +96,7 @@ def save(
             raise Refusal(
                 f"{VOCAB} cannot hold this tokenizer: it takes whole pre-tokens that no merges make"
             )
+
     contents, notes = dict[str, bytes](), list[str]()
     for name in FILES_OF[form]:
         try:
@@ -107,8 +108,9 @@ def save(
             if form != "ours":
                 raise
             notes.append(str(error))
-    if form != "huggingface" and (names_around := learned.around.names()):
-        what = ", ".join(names_around)
+
+    if form != "huggingface" and (names := learned.around.names()):
+        what = ", ".join(names)
         notes.append(f"only {TOKENIZER_JSON} applies its {what}; other ids are those of the text")
     if RANKS in contents and (pair := shadowed(learned.special_tokens)):
         why = "tiktoken may take the shorter one; compare with check"
@@ -117,6 +119,7 @@ def save(
         notes.append(
             f"these files lack the pattern and the special tokens: the pattern is {learned.pattern!r}"
         )
+
     with new_folder(folder) as part:
         for name, content in contents.items():
             (part / name).write_bytes(content)
@@ -190,6 +193,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
             part = Path(temporary, "new")
             part.mkdir()
             yield part
+
             names = {path.name for path in part.iterdir()}
             sync(part, *part.iterdir())
             if names and is_exchanged:
@@ -249,6 +253,7 @@ def read_tokenizer(
     options = pattern is not ... or special_tokens is not None
     if str(path).startswith(OF_TIKTOKEN) and not options:
         return forms.of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
+
     file = Path(path)
     if file.is_dir():  # the most complete form
         file /= next(
@@ -258,17 +263,18 @@ def read_tokenizer(
     if options and not lacking:
         raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
     parse(file, bytes)  # a file that is missing is reported as such
-    if lacking and pattern is ...:
-        advice = "python -m harness.tokenizer convert --to ours takes --pattern and --special-token (so does load)"
-        raise Refusal(f"{file} lacks its pattern; {advice}")
+    if file.name == MANIFEST:
+        return _described(file)
     if lacking:
+        if pattern is ...:
+            advice = "python -m harness.tokenizer convert --to ours takes --pattern and --special-token (so does load)"
+            raise Refusal(f"{file} lacks its pattern; {advice}")
         learned = _completed(file, pattern, special_tokens)
         if file.name == VOCAB and (strange := others(learned)):
             why = f"{spelled(strange[0])!r} is not a byte, no merge makes it, and it is not among the special tokens"
             raise Refusal(f"{file} cannot be used: {why}; pass all special tokens")
         return learned, {}
-    if file.name == MANIFEST:
-        return _described(file)
+
     if file.suffix == ".json":
         return parse(file, forms.read_tokenizer_json), {}
     known = f"a folder with {VOCAB} and {MERGES}, a {TOKENIZER_JSON}, or a file of ranks that ends with {RANKS_ENDING}"

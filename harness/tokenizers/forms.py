@@ -469,18 +469,21 @@ def read_merges_file(path: Path) -> MergesFile:
         if not names:
             raise Refusal(f"{path} holds none of {MERGES}, {TOKENIZER_JSON}; pass a file of merges")
         path /= names[0]
+
     try:
         content = path.read_bytes()
     except OSError as error:
         raise Refusal(f"cannot read {path} ({reason(error)}); pass a file of merges") from error
+
     content = unix_lines(content)
     form = next(form for form, (beginning, _) in _READERS.items() if re.match(beginning, content))
     if "\u2581".encode() in content:
         raise Refusal(f"{path} holds merges of words that begin with \u2581{OF_WORDS}")
+
     try:
         merges = _READERS[form][1](content)
-        if (mark := word_mark(merges)) is not None:
-            raise Refusal(f"{path} holds merges of words that are marked by {mark}{OF_WORDS}")
-        return MergesFile(merges, form)
     except ValueError as error:
         raise Refusal(f"{path}, read as {form}: {error}; it can be {FORMS}") from error
+    if (mark := word_mark(merges)) is not None:
+        raise Refusal(f"{path} holds merges of words that are marked by {mark}{OF_WORDS}")
+    return MergesFile(merges, form)

@@ -114,12 +114,14 @@ def put_together(
     }
     if len(vocab) < len(ids):
         raise ValueError("it gives one id to two tokens")
+
     for text, number in special_tokens.items():
         if number in vocab and ids.get(text) != number:
             raise ValueError(
                 f"special token {text!r} has the id {number} of {token_text(vocab[number])}"
             )
         vocab[number] = text.encode()
+
     ordered = dict(sorted(vocab.items()))
     learned = Learned(ordered, list(merges), dict(special_tokens), pattern, ignore_merges)
     check_ids(learned)
@@ -243,25 +245,28 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     most = least + len(made)
     if not least <= vocab_size <= most:
         raise Refusal(f"it cannot be cut to {vocab_size} tokens; choose {least} to {most}")
+
     ids = learned.token_ids()
     if extra := others(learned):
         example = token_text(extra[0], 60)
         raise Refusal(
             f"no merge makes {len(extra)} of its tokens, such as {example}, so no training gives its cuts"
         )
+
     dropped = {ids[token] for token in made[vocab_size - least :]}
     remaining = [number for number in sorted(learned.vocab) if number not in dropped]
-    new_ids = {number: place for place, number in enumerate(remaining)}
+    new_ids = {number: index for index, number in enumerate(remaining)}
+
     try:
         around = learned.around.moved(new_ids)
     except KeyError as error:
         what = f"its post_processor or padding adds the token of id {error}"
         raise Refusal(f"{what}, which the cut leaves out; choose a larger size") from error
+
+    first = takewhile(lambda merge: ids[merge[0] + merge[1]] not in dropped, learned.merges)
     return learned._replace(
-        vocab={new: learned.vocab[number] for number, new in new_ids.items()},
-        merges=list(
-            takewhile(lambda merge: ids[merge[0] + merge[1]] not in dropped, learned.merges)
-        ),
+        vocab=dict(enumerate(learned.vocab[number] for number in remaining)),
+        merges=list(first),
         special_tokens={text: new_ids[number] for text, number in learned.special_tokens.items()},
         around=around,
     )
@@ -307,8 +312,10 @@ def join(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any)
     ranks = enumerate(map(rank_of, pairwise(merged)))
     heap = [(rank, place) for place, rank in ranks if rank is not None]
     heapq.heapify(heap)
+
     end = len(merged)
-    after, before = list(range(1, end + 1)), list(range(-1, end - 1))
+    after = list(range(1, end + 1))
+    before = list(range(-1, end - 1))
     while heap:
         rank, place = heapq.heappop(heap)
         right = after[place]

@@ -28,11 +28,14 @@ BYTE_LEVEL = {
     "use_regex": False,
 }
 SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
-SPLIT_LIKE_OURS = (
-    {"behavior": "Isolated", "invert": False},
-    {"behavior": "Removed", "invert": True},
-)
-SPLIT_AT_LINE_ENDS = {"behavior": "MergedWithPrevious", "invert": False}
+LIKE_OURS = (("Isolated", False), ("Removed", True))
+"""The behavior of a Split, and whether it is inverted, by which every match is a pre-token."""
+AT_LINE_ENDS = {
+    "type": "Split",
+    "pattern": {"String": "\n"},
+    "behavior": "MergedWithPrevious",
+    "invert": False,
+}
 NESTED = regex.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\[\\])*?(?:&&|\[)")
 """A set with another in it, or what two have in common."""
 
@@ -55,8 +58,7 @@ def own_spellings() -> dict[str | None, dict[str, Any]]:
     GPT-4's does.
     """
     regexes = registry.patterns()
-    lines = {"type": "Split", "pattern": {"String": "\n"}, **SPLIT_AT_LINE_ENDS}
-    return {regexes["gpt4"]: split_by(str(regexes["llama3"])), regexes["line"]: lines}
+    return {regexes["gpt4"]: split_by(str(regexes["llama3"])), regexes["line"]: AT_LINE_ENDS}
 
 
 def split_by(expression: str) -> dict[str, Any]:
@@ -123,15 +125,15 @@ def _steps(pre_tokenizer: Any) -> list[PreTokenizer]:
 
 
 def _split(step: PreTokenizer) -> str:
-    how = {"behavior": step.behavior, "invert": step.invert}
-    if step.pattern == {"String": "\n"} and how == SPLIT_AT_LINE_ENDS:
+    if step == msgspec.convert(AT_LINE_ENDS, PreTokenizer):
         return str(registry.patterns()["line"])
     if step.type == "Digits":
         return r"\p{N}" if step.individual_digits else r"\p{N}+"
     if step.type != "Split" or step.pattern is None or "Regex" not in step.pattern:
         raise ValueError(f"its pre-tokenizer {step.type} is not a Split by a Regex")
-    if how not in SPLIT_LIKE_OURS:
-        raise ValueError(f"its Split is {json.dumps(how)}; ours keeps every match as a pre-token")
+    if (step.behavior, step.invert) not in LIKE_OURS:
+        how = f"{step.behavior}, with invert {json.dumps(step.invert)}"
+        raise ValueError(f"its Split is {how}; ours keeps every match as a pre-token")
 
     expression = from_ruby(step.pattern["Regex"])
     if regex.search(r"(?<!\\)\{\d+(?:,\d*)?\}\+", expression):
