@@ -226,7 +226,8 @@ def counted_file(
         except LeftOut as error:
             raise Refusal(f"the pattern leaves out {error.text!r}; fix the pattern") from error
         except ValueError as error:
-            raise Refusal(file.located(str(error), getattr(error, "offset", 0))) from error
+            sentence = file.located(str(error), getattr(error, "offset", 0))
+            raise Refusal(sentence, UNMEASURED) from error
     file.check_unchanged()
     return words, {"name": file.name, "sha256": file.sha256}
 
