@@ -48,7 +48,7 @@ TOKENS = {
     "common": 10_700,
     "measure": 10_020,
     "corpora": 18_100,
-    "tokenizers": 18_900,
+    "tokenizers": 18_600,
     "proof": 14_150,
     "records": 6_000,
     "runs": 15_930,

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Literal
 
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.plain import PlainEncoder, windows
@@ -31,7 +30,7 @@ class CompiledEncoder:
             max(learned.vocab),
             ignore_merges=learned.ignore_merges,
         )
-        self.type_code: Literal["H", "I"] = "H" if self.native.itemsize == 2 else "I"
+        self.type_code = learned.type_code()
         self.encode: Callable[[str | bytes], list[int]] = self.native.encode
         self.encode_bytes: Callable[[str | bytes], bytes] = self.native.encode_bytes
 

@@ -9,7 +9,7 @@ import heapq
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, takewhile
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -45,6 +45,10 @@ class Learned(NamedTuple):
         """
         special = set(self.special_tokens.values())
         return {token: number for number, token in self.vocab.items() if number not in special}
+
+    def type_code(self) -> Literal["H", "I"]:
+        """The code of the numbers in an array of ids: two bytes if all ids fit, else four."""
+        return "H" if max(self.vocab) < 1 << 16 else "I"
 
     def sha256(self) -> str:
         """The digest of all that decides a text's ids."""
@@ -189,8 +193,7 @@ def check_ids(learned: Learned) -> None:
 
 def shadowed(special_tokens: Iterable[str]) -> tuple[str, str] | None:
     """A special token and a longer one that begins with it; None if no two are like that."""
-    texts = sorted(special_tokens)
-    pairs = pairwise(texts)
+    pairs = pairwise(sorted(special_tokens))
     return next((pair for pair in pairs if pair[1].startswith(pair[0])), None)
 
 

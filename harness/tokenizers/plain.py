@@ -12,7 +12,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import regex
 
@@ -37,7 +37,7 @@ class PlainEncoder:
     def __init__(self, learned: Learned, special_tokens: bool = True) -> None:
         self.pattern = compiled_pattern(learned.pattern)
         self.last_cut = last_cut_of(learned.pattern)
-        self.type_code: Literal["H", "I"] = "H" if max(learned.vocab) < 1 << 16 else "I"
+        self.type_code = learned.type_code()
 
         ids = learned.token_ids()
         self.byte_ids = [ids[byte] for byte in BYTES]
