@@ -369,7 +369,8 @@ class FakeSampler(Sampler):
     def task(self, *_: Any, **__: Any) -> Any:
         return None
 
-    def run(self, arm: Arm, *_: Any, layout: int = 0, **__: Any) -> Result:
+    def run(self, arm: Arm, *given: Any, **_: Any) -> Result:
+        layout = given[1].keywords["layout"]
         self.layouts.add(layout)
         count = self.counts[arm.side.name][layout]
         status = count if isinstance(count, str) else "ok"
