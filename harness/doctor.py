@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 
 from harness import run
-from harness.common.comparison import FEWEST_BLOCKS, compare, sample_of
+from harness.common.comparison import FEWEST_BLOCKS, compare
 from harness.common.console import Parser, print_stdout
 from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
@@ -64,7 +64,7 @@ def resolution(repeat: int) -> str:
 
     samples = [
         sample._replace(block=sample.block // 2)
-        for sample in map(sample_of, records)
+        for sample in (record.sample for record in records)
         if sample is not None
     ]
     milliseconds = 1000 * statistics.median(sample.wall_seconds for sample in samples)

@@ -140,27 +140,16 @@ def differ(low: float, high: float) -> bool:
     return not (low <= 1 <= high or within_margin)
 
 
-def sample_of(record: Mapping[str, Any]) -> Sample | None:
-    """The sample in a record, or None without a total."""
-    wall = (record.get("seconds") or {}).get("total")
-    if not wall:
-        return None
-
-    disturbance = record.get("disturbance") or {}
-    lasted = (record.get("witness") or {}).get("wall_seconds") or wall
-    pressed, stolen = (disturbance.get(name) for name in ("psi_cpu_seconds", "steal_seconds"))
-
-    return Sample(
-        str(record.get("run_id")),
-        record.get("block") or 0,
-        wall,
-        record.get("cpu_seconds"),
-        record.get("threads") or 1,
-        pressure=None if pressed is None else pressed / lasted,
-        steal=None if stolen is None else stolen / lasted,
-        cpu_wait_seconds=record.get("cpu_wait_seconds"),
-        cpu_wait_unknown=record.get("cpu_wait_unknown"),
-    )
+def shares_of(
+    wall_seconds: float, witness: Mapping[str, Any] | None, disturbance: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The `pressure` and the `steal` of a sample, by what was seen of its whole process."""
+    lasted = (witness or {}).get("wall_seconds") or wall_seconds
+    shares = {}
+    for name, key in (("pressure", "psi_cpu_seconds"), ("steal", "steal_seconds")):
+        seconds = (disturbance or {}).get(key)
+        shares[name] = None if seconds is None else seconds / lasted
+    return shares
 
 
 def compare(

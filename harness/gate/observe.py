@@ -17,11 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from harness.common import registry
 from harness.common.comparison import Sample as Times
-from harness.common.comparison import sample_of
+from harness.common.comparison import shares_of
 from harness.common.console import bar
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
@@ -449,5 +447,16 @@ def figures_of(result: Result, threads: int) -> dict[str, Any]:
 
 def times_of(result: Result, threads: int) -> Times | None:
     """Return what the clocks show of a result; None if it has no total."""
-    answer = msgspec.structs.asdict(result.answer)
-    return sample_of({**answer, "threads": threads, "seconds": {"total": result.answer.total}})
+    answer, wall = result.answer, result.answer.total
+    if not wall:
+        return None
+    return Times(
+        "",
+        0,
+        wall,
+        answer.cpu_seconds,
+        threads,
+        cpu_wait_seconds=answer.cpu_wait_seconds,
+        cpu_wait_unknown=answer.cpu_wait_unknown,
+        **shares_of(wall, answer.witness, answer.disturbance),
+    )

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import structs
 from msgspec.structs import asdict
 
+from harness.common.comparison import Sample, shares_of
 from harness.common.console import print_stderr, well_formed
 from harness.common.errors import UNMEASURED, Refusal, reason, wrong_value
 from harness.common.files import make_results_folder, open_appending, sync
@@ -217,6 +218,23 @@ class Record(Mapping[str, Any]):
     def identity(self) -> StoredIdentity | None:
         return None if self.proof is None else self.proof.identity
 
+    @property
+    def sample(self) -> Sample | None:
+        """What its clocks show; None without a total."""
+        measurement, wall = self.measurement, self.measurement.seconds.get("total")
+        if not wall:
+            return None
+        return Sample(
+            self.run.run,
+            measurement.block,
+            wall,
+            measurement.cpu_seconds,
+            self.cell.threads or 1,
+            cpu_wait_seconds=measurement.cpu_wait_seconds,
+            cpu_wait_unknown=measurement.cpu_wait_unknown,
+            **shares_of(wall, measurement.witness, measurement.disturbance),
+        )
+
     @cached_property
     def flat(self) -> dict[str, Any]:
         """All keys of its lines in one mapping."""
@@ -369,13 +387,9 @@ class Joined:
     def _block_of(self, record: Record) -> WholeBlock:
         """The line that closes its block."""
         measured = record.measurement
-        return WholeBlock(
-            run=measured.run,
-            task=record.cell.task,
-            block=measured.block,
-            warm_up=measured.warm_up,
-            attempt=measured.attempt,
-        )
+        names = ("run", "block", "warm_up", "attempt")
+        shared = {name: getattr(measured, name) for name in names}
+        return WholeBlock(task=record.cell.task, **shared)
 
 
 _SECONDS: dict[str, dict[str, float | None]] = {
@@ -444,12 +458,9 @@ class RunLog(Joined):
 
         if closes is not None:
             number, warm_up = closes
+            run, task = self.run.run, cell.task
             block = WholeBlock(
-                run=self.run.run,
-                task=cell.task,
-                block=number,
-                warm_up=warm_up,
-                attempt=self.attempt,
+                run=run, task=task, block=number, warm_up=warm_up, attempt=self.attempt
             )
             self.join(block)
             lines.append(block)

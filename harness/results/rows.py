@@ -15,7 +15,7 @@ from functools import cached_property
 from statistics import median, median_low
 from typing import Any, NamedTuple
 
-from harness.common.comparison import NET, Sample, sample_of, spread
+from harness.common.comparison import NET, Sample, spread
 from harness.common.units import counted_text
 from harness.proof import BY_DESIGN, IDENTICAL, PROVED, WRONG
 from harness.records.file import Record
@@ -308,7 +308,7 @@ def _row(record: Record, status: str, reason: str | None, runs: int) -> Row:
 
 def _measured(right: Sequence[Record]) -> Row:
     """The row of records whose merges are right, with their medians."""
-    samples = [sample for record in right if (sample := sample_of(record)) is not None]
+    samples = [sample for record in right if (sample := record.sample) is not None]
     measurements = [record.measurement for record in right]
     counts = [one.instructions and one.instructions["count"] for one in measurements]
     proofs = {_kind_of(record) for record in right}

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import worker
-from harness.common.comparison import Sample, compare, interval, sample_of
+from harness.common.comparison import Sample, compare, interval
 from harness.common.console import print_stderr
 from harness.common.files import open_appending
 from harness.measure.machine import source_sha256
@@ -134,7 +134,7 @@ def blocks_wanted(
         return {cell.key: settings.repeat for cell in cells}
     samples: dict[str, list[Sample]] = {cell.key: [] for cell in cells}
     for record in trained:
-        sample = sample_of(record)
+        sample = record.sample
         if sample is not None and record.block_whole and not record.measurement.warm_up:
             samples[record.cell.run_key].append(sample)
 

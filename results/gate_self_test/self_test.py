@@ -265,7 +265,6 @@ def measure_blocks(number: int, folder: Path, busy: bool) -> None:
     measurement continues with the same command.
     """
     import harness
-    from harness.common.comparison import sample_of
 
     sys.path.insert(0, str(FOLDER))
     condition = "busy_net" if busy else "quiet_net"
@@ -278,7 +277,7 @@ def measure_blocks(number: int, folder: Path, busy: bool) -> None:
     kinds = {f"planted:{trainer}": kind for kind, trainer in TRAINERS.items()}
     blocks: list[dict[str, Any]] = [{"block": block} for block in range(number)]
     for record in records:
-        sample = sample_of(record)
+        sample = record.sample
         if sample is not None:
             clocks = (sample.wall_seconds, sample.cpu_seconds, sample.pressure)
             blocks[sample.block][kinds[record["variant"]]] = [*clocks, sample.cpu_wait_seconds]

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured import changed, measured
 
 from harness.common.comparison import (
     FEWEST_BLOCKS,
     Comparison,
     Sample,
     compare,
-    sample_of,
+    shares_of,
 )
 
 SECONDS = st.floats(0.01, 100)
@@ -151,16 +152,18 @@ def test_time_that_is_neither_work_nor_pressure_was_waited_for_something_else() 
 
 
 def test_sample_takes_the_shares_of_what_disturbed_it_from_the_whole_process() -> None:
-    record = {
-        "run_id": "r",
-        "block": 3,
-        "threads": 2,
-        "seconds": {"read": 0.125, "count": 0.25, "update": 0.625, "total": 1.0},
-        "cpu_seconds": 1.5,
-        "cpu_wait_seconds": 0.125,
-        "witness": {"wall_seconds": 2.0, "cpu_seconds": 1.6},
-        "disturbance": {"psi_cpu_seconds": 0.5, "steal_seconds": None},
-    }
-    assert sample_of(record) == Sample("r", 3, 1.0, 1.5, 2, 0.25, None, 0.125)
-    assert sample_of({"seconds": {"total": None}}) is None
-    assert sample_of({"seconds": {"total": 1.0}, "disturbance": None}) == Sample("None", 0, 1.0)
+    record = measured(
+        "heap",
+        {"read": 0.125, "count": 0.25, "update": 0.625},
+        run_id="2026-11-21T11:20:00Z",
+        block=3,
+        threads=2,
+        cpu_seconds=1.5,
+        cpu_wait_seconds=0.125,
+        witness={"wall_seconds": 2.0, "cpu_seconds": 1.6},
+        disturbance={"psi_cpu_seconds": 0.5},
+    )
+    expected = Sample("2026-11-21T11:20:00Z", 3, 1.0, 1.5, 2, 0.25, None, 0.125)
+    assert record.sample == expected
+    assert changed(record, seconds={}).sample is None
+    assert shares_of(1.0, None, None) == {"pressure": None, "steal": None}
