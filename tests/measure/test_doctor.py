@@ -144,7 +144,7 @@ def test_an_aa_run_reports_its_resolution_also_beside_another_run(
         assert doctor.main(["--repeat", "12"]) == OK
     out = capsys.readouterr().out
     assert re.search(
-        r"against itself on stdlib, 12 pairs of \d+ ms: [\d.]+ \([\d.]+ to [\d.]+\) by CPU time",
+        r"against itself on stdlib, 12 pairs of \d+ ms: [\d.]+ \([\d.]+ to [\d.]+\) by net time",
         out,
     )
     assert re.search(r"Do not rank what is within [\d.]+ % of each other", out)
