@@ -383,11 +383,16 @@ def forget_garbage() -> None:
 
 
 def imported_files() -> dict[str, list[int]]:
-    """Return the files that modules were imported from, each with its state."""
+    """Return the files that modules were imported from, each with its state, but for those of the
+    standard library, which nobody edits.
+    """
+    standard = os.__file__.rpartition(os.sep)[0] + os.sep
     states = {}
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
-        if type(path) is str and path not in states:
+        if type(path) is not str or path in states:
+            continue
+        if not path.startswith(standard) or "-packages" in path:
             state = exchange.file_state(path)
             if state is not None:
                 states[path] = state

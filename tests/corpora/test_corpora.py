@@ -45,11 +45,13 @@ def book(tmp_path: Path) -> Path:
 def test_checksum_holds_wherever_the_file_is(book: Path, cache_folder: Path) -> None:
     assert prepared(book) == CorpusFile(book.name, book, len(TEXT.encode()), DIGEST)
     source = {"kind": "url", "file": "known.txt", "url": "https://moon.invalid/known.txt"}
-    assert prepared(book, name="known", source=source).name == "known"
+    assert prepared(book, name="known", source=source).name == book.name
+    facts = {"bytes": len(TEXT.encode()), "sha256": DIGEST}
+    assert prepared(book, name="known", source=source, facts=facts).name == "known"
     (cache_folder / "corpora").mkdir(parents=True)
     (cache_folder / "corpora" / "known.txt").write_text("here")
     assert prepared(None, source=source).bytes == 4
-    assert prepared(book, facts={"bytes": len(TEXT.encode()), "sha256": DIGEST}).sha256 == DIGEST
+    assert prepared(book, facts=facts).sha256 == DIGEST
     wrong = refusal(book, facts={"sha256": "0" * 64})
     assert (
         f"has sha256 {DIGEST}, its card says {'0' * 64}; it is another file or damaged; remove it"
