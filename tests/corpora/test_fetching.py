@@ -157,7 +157,7 @@ def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
     messages: list[str] = []
     threads = [threading.Thread(target=fetch.fetch, args=(url(server),)) for _ in range(4)]
     server.script[:] = [cut_after(1000), stall_after(1000)]
-    with impatient(), mock.patch.object(fetch, "say", messages.append):
+    with impatient(), mock.patch.object(fetch, "print_stderr", messages.append):
         for thread in threads:
             thread.start()
         for thread in threads:

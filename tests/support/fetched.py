@@ -73,7 +73,7 @@ def url(server: Server, name: str = "known.txt", **further: Any) -> dict[str, An
 
 def get(data: dict[str, Any]) -> tuple[Path, list[str]]:
     messages: list[str] = []
-    with impatient(), mock.patch.object(fetch, "say", messages.append):
+    with impatient(), mock.patch.object(fetch, "print_stderr", messages.append):
         return fetch.fetch(data), messages
 
 
