@@ -19,7 +19,7 @@ from fetched import CONTENT
 from local_server import Server, serving
 from measured_once import MeasuredOnce
 
-from harness.common import files
+from harness.common import files, registry
 from harness.corpora import cards
 from harness.measure import machine, quiet
 from harness.runs import blocks
@@ -116,6 +116,14 @@ def cache_folder(folders: Iterator[Path], tables: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv(quiet.VARIABLE, str(own))
     cards.standard_library.cache_clear()
     return own / "cache"
+
+
+@pytest.fixture(autouse=True)
+def no_folder_of_cards() -> Iterator[None]:
+    """A command in one test leaves no folder of cards to the tests after it."""
+    yield
+    if registry.Folder.path is not None:
+        registry.use_folder(None)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +30,10 @@ URL = {"kind": "url", "url": "https://moon.invalid/x", "file": "f.txt"}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder for --config-dir; none is in use afterwards."""
+def folder(tmp_path: Path) -> Path:
+    """A folder for --config-dir."""
     (tmp_path / "cards" / "data").mkdir(parents=True)
-    yield tmp_path / "cards"
-    registry.use_folder(None)
+    return tmp_path / "cards"
 
 
 @pytest.fixture(autouse=True)
