@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import harness
 from harness.common import registry
-from harness.common.console import Parser
+from harness.common.console import MAX_COLUMNS, Parser, wrap
 from harness.common.errors import OK, Refusal, guarded
 from harness.common.units import did_you_mean
 
@@ -67,6 +66,8 @@ def command(arguments: Sequence[str]) -> int:
     from harness.runs.run import run_command  # late: Hydra is slow to import
 
     if "--cfg" in arguments:
+        from dataclasses import asdict
+
         import yaml
 
         from harness.runs.compose import compose
@@ -74,7 +75,7 @@ def command(arguments: Sequence[str]) -> int:
         for config in compose(
             [argument for argument in arguments if argument not in ("--cfg", "job")]
         ):
-            print(yaml.safe_dump(config.values, sort_keys=False, allow_unicode=True))  # noqa: T201
+            print(yaml.safe_dump(asdict(config.values), sort_keys=False, allow_unicode=True))  # noqa: T201
         return OK
     return run_command(arguments, show)
 
@@ -113,7 +114,7 @@ def usage() -> str:
 
     lines = []
     for line in filled.splitlines():
-        lines += textwrap.wrap(line, 88, subsequent_indent=" " * 15, break_on_hyphens=False) or [""]
+        lines += wrap(line, MAX_COLUMNS)
     return "\n".join(lines)
 
 

@@ -21,16 +21,14 @@ from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
 from harness.common.files import whole_file
 from harness.common.units import count_text, counted_text
 from harness.records.file import (
-    FILE_NAME,
     Joined,
-    RecordFile,
-    append_whole,
     joined_lines,
     name_of,
     read_records,
     sound_lines,
     unfinished_note,
 )
+from harness.records.lines import FILE_NAME, RecordFile, append_whole
 from harness.records.schema import Cell, Line, Proof, Run
 
 if TYPE_CHECKING:
@@ -41,12 +39,13 @@ FORMATS = (".parquet", ".csv", ".json")
 
 
 def check(paths: Sequence[Path]) -> int:
-    """Print what is wrong with every line; UNMEASURED if a line is broken, else OK.
+    """Print whether lines are broken, then what is wrong with each; UNMEASURED if any is, else OK.
 
     Of a file without a single sound line only the first is printed.
     """
     files = files_below(paths)
     seen = broken = 0
+    details: list[str] = []
     for file in files:
         joined, complaints, lines = Joined(), list[str](), 0
         for place, _, line in joined_lines(file, joined):
@@ -58,13 +57,13 @@ def check(paths: Sequence[Path]) -> int:
 
         if 1 < lines == len(complaints):
             complaints[1:] = [f"{file}: none of its {counted_text(lines, 'line')} is a record"]
-        for complaint in complaints:
-            print_stdout(complaint)
-        for run in joined.unfinished():
-            print_stdout(f"{file}: {unfinished_note(run)}")
+        details += complaints
+        details += [f"{file}: {unfinished_note(run)}" for run in joined.unfinished()]
 
-    wanting = f"{count_text(broken)} of them broken" if broken else "none broken"
-    print_stdout(f"{counted_text(seen, 'line')} in {counted_text(len(files), 'file')}, {wanting}")
+    found = f"{count_text(broken)} of them broken" if broken else "none broken"
+    print_stdout(f"{counted_text(seen, 'line')} in {counted_text(len(files), 'file')}, {found}")
+    for line in details:
+        print_stdout(line)
     return UNMEASURED if broken else OK
 
 
@@ -127,15 +126,13 @@ def export(paths: Sequence[Path], output: Path) -> int:
         )
     records = read_records(files_below(paths))
     if not records:
-        raise Refusal(
-            f"no records in {', '.join(map(str, paths))}; python -m harness makes some", UNMEASURED
-        )
+        folders = ", ".join(map(str, paths))
+        raise Refusal(f"no records in {folders}; python -m harness makes some", UNMEASURED)
+
     with whole_file(output, "pass another file", UNMEASURED) as part:
         if output.suffix == ".json":
-            part.write_text(
-                json.dumps([dict(record) for record in records], ensure_ascii=False, indent=1)
-                + "\n"
-            )
+            plain = [dict(record) for record in records]
+            part.write_text(json.dumps(plain, ensure_ascii=False, indent=1) + "\n")
         elif output.suffix == ".csv":
             part.write_text(frame_to_csv(frame_of(records)))
         else:
@@ -174,48 +171,53 @@ def files_below(paths: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def parser() -> argparse.ArgumentParser:
-    made = Parser(
+COMMANDS = (
+    (
+        merge,
+        "add the lines of files and folders to one file, none of them twice",
+        "a file, or a folder of records",
+    ),
+    (check, "check every line against the schema; exit code 22 if one is broken", ""),
+    (
+        export,
+        "write .parquet, .csv or .json: a row a record, nested keys joined by dots",
+        "what is written",
+    ),
+)
+"""Each command, what it does, and what `--output` is if it writes anything."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
         prog="python -m harness.records",
         description="Join, check and export files of records.",
         epilog="A folder means every records.jsonl (or .jsonl.gz) below it."
         "\n\nexit code: 0; 2 for a usage error; 22 if a line is broken (check) or there is nothing to read.",
     )
-    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for run, about, written in (
-        (
-            merge,
-            "add the lines of files and folders to one file, none of them twice",
-            "a file, or a folder of records",
-        ),
-        (check, "check every line against the schema; exit code 22 if one is broken", ""),
-        (
-            export,
-            "write .parquet, .csv or .json: a row a record, nested keys joined by dots",
-            "what is written",
-        ),
-    ):
-        command = commands.add_parser(
-            run.__name__, help=about, description=f"{about[0].upper()}{about[1:]}."
-        )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    paths: dict[str, Any] = {
+        "metavar": "FILE or FOLDER",
+        "nargs": "*",
+        "type": Path,
+        "default": [Path(DEFAULT_RESULTS)],
+        "help": f"records, or folders of them (default: {DEFAULT_RESULTS})",
+    }
+
+    for run, about, written in COMMANDS:
+        description = f"{about[0].upper()}{about[1:]}."
+        command = commands.add_parser(run.__name__, help=about, description=description)
         command.set_defaults(run=run)
-        paths, default = (
-            f"records, or folders of them (default: {DEFAULT_RESULTS})",
-            [Path(DEFAULT_RESULTS)],
-        )
-        command.add_argument(
-            "paths", metavar="FILE or DIR", nargs="*", type=Path, default=default, help=paths
-        )
+        command.add_argument("paths", **paths)
         if written:
             command.add_argument(
                 "-o", "--output", metavar="FILE", type=Path, required=True, help=written
             )
-    return made
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    arguments = vars(parser().parse_args(argv))
+    arguments = vars(_parser().parse_args(argv))
     del arguments["command"]
     run = arguments.pop("run")
     return guarded(lambda: int(run(**arguments)))

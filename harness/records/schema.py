@@ -53,7 +53,7 @@ CellKey = Annotated[Whole, doc("the number of the cell in its run")]
 
 class Precision(TypedDict):
     asked: Annotated[Number, doc("half the width of the wanted interval, as a share of the ratio")]
-    most: Annotated[Whole, doc("the most blocks that were allowed")]
+    max_blocks: Annotated[Whole, doc("how many blocks were allowed at most")]
     reference: Annotated[
         str, doc("the variant that it is compared with; itself if it was the reference, or alone")
     ]
@@ -118,7 +118,7 @@ class Witness(TypedDict, total=False):
 
 class Disturbance(TypedDict, total=False):
     psi_cpu_seconds: Annotated[
-        Number, doc("for how long something on the machine waited for a processor")
+        Number, doc("for how long something on the machine waited for a CPU")
     ]
     psi_memory_seconds: Annotated[Number, doc("for how long something waited for memory")]
     psi_io_seconds: Annotated[Number, doc("for how long something waited for a disk")]
@@ -279,7 +279,7 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     ] = None
     cpu_wait_seconds: Annotated[
         Number | None,
-        doc("how long the calls waited for a processor; tables show times without it"),
+        doc("how long the calls waited for a CPU; tables show times without it"),
     ] = None
     cpu_wait_unknown: Annotated[
         str | None, doc("why that is unknown; then tables show wall times")
@@ -318,6 +318,7 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     def __post_init__(self) -> None:
         if self.status != "ok" and not self.reason:
             raise ValueError(f"reason is missing, but status is {self.status}")
+
         if (total := self.seconds.get("total")) is not None:
             spent: dict[str, float] = {**self.seconds}  # type: ignore[dict-item]
             parts = sum(spent.get(phase, 0.0) for phase in PHASES)
@@ -329,6 +330,7 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
                 raise ValueError(f"cpu_wait_seconds must be less than seconds.total, {total:.6f}")
             if self.status not in ("ok", "mismatch"):
                 raise ValueError(f"seconds.total must be missing if status is {self.status}")
+
         estimate = self.extrapolated or {}
         if "total_seconds" in estimate and not {"low_seconds", "high_seconds"} <= estimate.keys():
             raise ValueError(

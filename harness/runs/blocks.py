@@ -32,7 +32,7 @@ from harness.measure.machine import environment, host, interpreter, machine, pyt
 from harness.measure.process import Answer, measure
 from harness.measure.quiet import timing
 from harness.proof import BY_DESIGN, UNPROVED, WRONG
-from harness.records.file import RunLog
+from harness.records.log import RunLog
 from harness.records.schema import Run
 from harness.runs import jobs
 from harness.runs.cells import (
@@ -298,7 +298,7 @@ def right_words(cell: CountCell, sha256: str, session: Session) -> str | None:
 
 
 def default_words(cell: CountCell, purpose: str, session: Session) -> Manifest | None:
-    """The words of the cell's reading by the default counter with all cores, not timed; None if
+    """The words of the cell's reading by the default counter with all CPUs, not timed; None if
     that fails.
     """
     counter = registry.default_counter()

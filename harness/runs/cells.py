@@ -10,27 +10,21 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import regex
 
-from harness.common import files, registry
-from harness.common.errors import Refusal
-from harness.common.registry import EXTENDS, CounterCard, VariantCard, split_list
-from harness.common.units import count_text
+from harness.common import files
+from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import Limits
 from harness.worker import exchange
-from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256, packed
 from variants import vetoes
-from variants.contract import Corpus, Merge, TieBreak
-from variants.extending import check_inherited
+from variants.contract import Corpus, Merge
 
 if TYPE_CHECKING:
     from harness.tokenizers.learned import Learned
@@ -218,10 +212,10 @@ class Settings(NamedTuple):
     kind: str = "time"
     warm_up: int = 0
     precision: float | None = None
-    """The wanted precision of ratios, as a share of them: there are from `repeat` to `most` blocks
+    """The wanted precision of ratios, as a share of them: there are from `repeat` to `max_blocks`
     then.
     """
-    most: int = 20
+    max_blocks: int = 20
     plan: bool = False
     rerun: bool = False
     overwrite: bool = False
@@ -236,7 +230,8 @@ class Settings(NamedTuple):
         """
         warm_up = [Block(number, warm_up=True) for number in range(self.warm_up)]
         return warm_up + [
-            Block(number) for number in range(self.repeat if self.precision is None else self.most)
+            Block(number)
+            for number in range(self.repeat if self.precision is None else self.max_blocks)
         ]
 
 
@@ -273,141 +268,3 @@ def make_tasks(cells: Iterable[TrainCell]) -> list[Task]:
     for cell in cells:
         tasks.setdefault(cell.task_key, {})[cell.key] = cell
     return [Task(number, list(cells.values())) for number, cells in enumerate(tasks.values())]
-
-
-# What a trainer continues from and may not merge: `extend=`, `inherited=`, `seeds=`, `veto=`,
-# `protected=`.
-
-
-def extension_of(
-    config: Mapping[str, Any],
-    variants: Sequence[VariantCard],
-    num_merges: int,
-    special_tokens: Sequence[str],
-    pattern: str | None,
-) -> Extension:
-    """What a configuration wants. Raises Refusal for what cannot be inherited."""
-    veto, seeds, path = veto_of(config), config["seeds"], config["extend"]
-    if seeds != "none" and (path is not None or config["inherited"] != "kept"):
-        raise Refusal(
-            "seeds= are kept and stand first; leave out extend= and inherited=met, or seeds="
-        )
-    if seeds != "none":
-        what, name = f"seeds={seeds}", seeds if seeds.startswith("[") else Path(seeds).name
-        extension = Extension("seeds", seed_merges(config, pattern), "kept", veto, seeds=name)
-    elif path is not None:
-        what, extension = (
-            f"extend={path}",
-            extended(Path(path), config["inherited"], special_tokens, veto),
-        )
-    else:
-        what, extension = f"veto={veto}", Extension(veto=veto)
-    if num_merges < (number := len(extension.merges)):
-        least = 256 + len(special_tokens) + number
-        why = (
-            f"{count_text(number)} merges, and vocab_size leaves room for {count_text(num_merges)}"
-        )
-        raise Refusal(f"{what}: {why}; set vocab_size={least} or more")
-    try:
-        check_inherited(extension.merges, extension.inheriting, num_merges)
-    except ValueError as error:
-        raise Refusal(f"{what}: {error}") from error
-    cards = registry.variants()
-    if unable := [
-        card.name for card in variants if card.name in cards and EXTENDS not in card.tags
-    ]:
-        able = ", ".join(name for name, card in cards.items() if EXTENDS in card.tags)
-        raise Refusal(
-            f"variant={unable[0]} does not support {what.partition('=')[0]}=; these do: {able}"
-        )
-    return extension
-
-
-def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: str) -> Extension:
-    """The merges of a file or folder; with their ids if it says them and all are kept."""
-    from harness.tokenizers.forms import read_merges_file
-    from harness.tokenizers.model import load  # late, as few runs extend
-
-    with_ids = path.suffix == ".json" or any(
-        (path / name).is_file() for name in ("manifest.json", "tokenizer.json")
-    )
-    if inheriting != "kept" or not with_ids:
-        return Extension(path.name, tuple(read_merges_file(path).merges), inheriting, veto)
-    learned = load(path).learned
-    if set(learned.special_tokens) != set(special_tokens):
-        tokens = json.dumps([*learned.special_tokens], ensure_ascii=False, separators=(",", ":"))
-        setting = shlex.quote(f"special_tokens={tokens}")
-        raise Refusal(
-            f"extend={path} has other special tokens, and every id is to stay; set {setting}"
-        )
-    return Extension(path.name, tuple(learned.merges), inheriting, veto, learned)
-
-
-def veto_of(config: Mapping[str, Any]) -> str:
-    """The name of the veto, protected tokens included."""
-    name = config["veto"]
-    names = [part.strip() for part in name.strip("[]").split(",")]
-    try:
-        if config["protected"] != "none":
-            tokens = vetoes.protected(tokens_in("protected", config["protected"])).protected
-            names.append("protected:" + ".".join(map(bytes.hex, tokens)))
-        names = [each for each in names if each not in ("", "none", "protected:")]
-        name = f"[{','.join(names)}]" if len(names) > 1 else "".join(names) or "none"
-        vetoes.named(name)
-    except (ValueError, ImportError, AttributeError) as error:
-        raise Refusal(
-            f"{error}" if isinstance(error, ValueError) else f"veto={name}: {error}"
-        ) from error
-    return name
-
-
-def tokens_in(setting: str, value: str) -> list[bytes]:
-    """The tokens in `[a,"\\n"]`, or in a file that has a JSON string on each line."""
-    if value.startswith("["):
-        place = f"{setting}="
-        written = [
-            '"' + re.sub(r'(?<!\\)"', r'\\"', token) + '"' for token in split_list(value, setting)
-        ]
-    else:
-        place = f"{setting}={value}: "
-        try:
-            written = Path(value).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "not UTF-8"
-            raise Refusal(
-                f"cannot read {setting}={value} ({why}); pass a file or write a list [A,B]"
-            ) from error
-    tokens = []
-    for line in filter(str.strip, written):
-        try:
-            tokens.append(json.loads(line, strict=False).encode())
-        except (ValueError, AttributeError, RecursionError) as error:
-            raise Refusal(
-                f'{place}{line[:80]} is not a JSON string such as "mov"; write \\\\ for a backslash'
-            ) from error
-    return tokens
-
-
-def seed_merges(config: Mapping[str, Any], pattern: str | None) -> tuple[Merge, ...]:
-    """The merges of the seeds. Raises Refusal for a seed that no text can give."""
-    from variants.seeds import seeds  # late, as few runs have some
-
-    value, name = config["seeds"], config["pattern"]["name"]
-    if config["tie_break"] == OWN:
-        raise Refusal(f"seeds= need a tie-break; set tie_break={next(iter(TieBreak)).value}")
-    tokens = tokens_in("seeds", value)
-    for seed in map(bytes.decode, tokens):
-        pieces = (
-            [seed]
-            if pattern is None
-            else [match.group() for match in regex.finditer(pattern, seed)]
-        )
-        if seed and pieces != [seed]:
-            parts = ", ".join(map(repr, pieces)) or "nothing"
-            raise Refusal(
-                f"the seed {seed!r} is cut by pattern={name} ({parts}), so no text gives it; leave it out"
-            )
-    try:
-        return tuple(seeds(tokens, TieBreak(config["tie_break"])))
-    except ValueError as error:
-        raise Refusal(f"seeds={value}: {error}") from error

@@ -11,9 +11,10 @@ import itertools
 import os
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import hydra
 from hydra.core.config_store import ConfigStore
@@ -25,9 +26,10 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from harness.common import configuration, registry
-from harness.common.cards import fitted
+from harness.common.cards import CountingCard, MeasureCard, PatternCard, fitted
+from harness.common.configuration import FirstStageConfig, HarnessConfig, LimitsConfig
 from harness.common.errors import Refusal
-from harness.common.registry import parse_number, split_list
+from harness.common.registry import VariantCard, parse_number, split_list
 from harness.common.units import did_you_mean
 
 # Values that are text, not Hydra's language: quoted before it parses.
@@ -48,11 +50,29 @@ CONFIG, VERSION = "config", "1.3"
 WORD = re.compile(r"[\w.-]+")
 
 
-class Config(NamedTuple):
-    """One configuration as Hydra composed it, and the keys that the command line set."""
+@dataclass(frozen=True)
+class Config:
+    """One configuration as Hydra composed it, its cards, and the keys that the command line set."""
 
-    values: dict[str, Any]
+    values: HarnessConfig
     keys: list[str]
+    variant: VariantCard
+    counting: CountingCard
+    pattern: PatternCard
+    measure: MeasureCard
+
+
+def config_of(composed: Mapping[str, Any], keys: list[str]) -> Config:
+    """The configuration with its groups as cards. Raises Refusal for a card that is invalid."""
+    cards: dict[str, Any] = {}
+    for group in GROUPS[:-1]:
+        cards[group] = fitted(composed[group], registry.KINDS[group], f"{group}.", HELP)
+    del cards["data"]
+
+    values = HarnessConfig(**composed)
+    values.limits = LimitsConfig(**composed["limits"])
+    values.first_stage = FirstStageConfig(**composed["first_stage"])
+    return Config(values, keys, **cards)
 
 
 def compose(arguments: Sequence[str]) -> list[Config]:
@@ -75,7 +95,7 @@ def compose(arguments: Sequence[str]) -> list[Config]:
         check_plain(override)
     register(overrides)
 
-    composed = []
+    composed: list[Any] = []
     try:
         with (
             # Hydra 1.4 warns of what 1.3 needs
@@ -83,17 +103,12 @@ def compose(arguments: Sequence[str]) -> list[Config]:
             hydra.initialize(config_path=None, version_base=VERSION),
         ):
             for point in enumerated(overrides, sweep=sweep):
-                config: Any = OmegaConf.to_container(hydra.compose(CONFIG, point), resolve=True)
-                composed.append(Config(config, sorted(keys)))
+                composed.append(OmegaConf.to_container(hydra.compose(CONFIG, point), resolve=True))
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
         raise Refusal(sentence(error)) from error
     if not composed:
         raise Refusal(f"nothing to measure: no name matches; {HELP}")
-
-    for config, _ in composed:
-        for group in GROUPS[:-1]:
-            fitted(config[group], registry.KINDS[group], f"{group}.", HELP)
-    return composed
+    return [config_of(config, sorted(keys)) for config in composed]
 
 
 def check_plain(override: str) -> None:
@@ -112,7 +127,7 @@ def register(overrides: Sequence[str]) -> None:
     for group in GROUPS:
         store.repo.pop(group, None)
     defaults = registry.read_card(registry.conf_folder() / f"{CONFIG}.yaml")
-    store.store(name="schema", node=configuration.HarnessConfig)
+    store.store(name="schema", node=HarnessConfig)
     store.store(name=CONFIG, node=defaults)
 
     is_glob = "(" in " ".join(overrides)
@@ -224,12 +239,14 @@ def check_names(argument: str, sweep: bool = False) -> None:
         name = argument.lstrip("-").replace("-", "_").partition("=")[0]
         raise Refusal(f"unknown option {argument};{did_you_mean(name, settings())} {HELP}")
     if argument.startswith("~"):
-        raise Refusal(f"{argument}: nothing can be taken away; give it another value")
+        raise Refusal(f"{argument}: ~NAME is not supported; set another value")
+
     key, equals, value = argument.partition("=")
     if re.match(r"hydra[./=]", argument):
         raise Refusal(f"{key}: Hydra only composes here, its own settings do nothing; leave it out")
     if not equals:
         raise Refusal(f"{key!r} is not of the form NAME=VALUE; {guess(key) or HELP}")
+
     if argument in ("variants=", "variants=[]"):
         raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
     if argument == "special_tokens=null":
@@ -241,6 +258,7 @@ def check_names(argument: str, sweep: bool = False) -> None:
         raise Refusal(f"{key} is one name; for several use {several}")
     if not sweep and re.fullmatch(r"\w*vocab_size=[1-9]\d{0,2}(,\d{3})+", argument):
         raise Refusal(f"{argument} is several sizes; did you mean {argument.replace(',', '_')}?")
+
     if key not in GROUPS or re.search(r"[(\[{}'\"]", value):
         return
     for name in map(str.strip, value.split(",")):
@@ -272,47 +290,85 @@ def unknown_name(group: str, name: str) -> str:
     return registry.unknown(group, name, existing(group))
 
 
+# What Hydra and OmegaConf complain of
+
+
 def sentence(error: BaseException) -> str:
     """What Hydra or OmegaConf complained of, in one line."""
-    lines = [line.strip() for line in f"{error}\n{error.__cause__ or ''}".splitlines()]
-    parts = [
-        line
-        for line in lines
-        if line and not line.startswith(("full_key:", "object_type", "reference_type"))
-    ]
-    text = ": ".join(line.rstrip(":") for line in parts[:2]) or type(error).__name__
-    if (match := re.search(r"Could not find '(\w+)/([^']+)'", text)) and match[1] in GROUPS:
-        return unknown_name(match[1], match[2])
-    if match := re.search(r"Could not override '([^']+)'", text):
-        if (key := f"data.{match[1]}") in configuration.keys_beside("data."):
-            return f"unknown override {match[1]!r}; did you mean {key}?"
-        names = configuration.keys_beside(match[1])
-        return (
-            registry.unknown("override", match[1], names)
-            if names
-            else f"unknown override {match[1]!r}; {HELP}"
-        )
     if isinstance(error, OverrideParseException):
-        key, _, value = error.override.partition("=")
-        text = f"{error.override!r} cannot be read; put quotes round the value"
-        if "'" not in value:
-            text += f", as in \"{key}='{value}'\""
-        return (
-            f"{text}; for an expression set pattern.regex=EXPRESSION" if key == "pattern" else text
-        )
-    if match := re.search(r"Ambiguous value for argument 'variant=([^']*)'", text):
-        return f"variant is one name; for several set variants={match[1]}"
-    if match := re.match(
-        r"Error merging override (.+?): Value .* could not be converted to (Integer|Float)", text
-    ):
-        kind = "whole number" if match[2] == "Integer" else "number"
-        kind += " of seconds, such as 600" if match[1].startswith("limits.wall=") else ""
-        text = f"{match[1]} must be a {kind}"
-    elif match := re.search(r"Ambiguous value for argument '([^=]+)=([^']*)'", text):
-        text = f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where a list is meant"
-    elif (match := re.search(r"full_key: (\S+)", str(error))) and match[1] not in text:
-        text = f"{match[1]}: {text}"
+        return unreadable(error.override)
+
+    text = complaint(error)
+    for pattern, answer in ANSWERS:
+        if match := re.search(pattern, text):
+            return answer(match)
+
+    key = re.search(r"full_key: (\S+)", str(error))
+    if key is not None and key[1] not in text:
+        text = f"{key[1]}: {text}"
     return f"{text.rstrip('.')}; {HELP}"
+
+
+def complaint(error: BaseException) -> str:
+    """The first two lines of an error and its cause that say something."""
+    parts = []
+    for line in f"{error}\n{error.__cause__ or ''}".splitlines():
+        text = line.strip().rstrip(":")
+        if text and not text.startswith(("full_key:", "object_type", "reference_type")):
+            parts.append(text)
+    return ": ".join(parts[:2]) or type(error).__name__
+
+
+def unreadable(override: str) -> str:
+    """The answer to a value that Hydra's grammar does not allow."""
+    key, _, value = override.partition("=")
+    text = f"{override!r} cannot be read; put quotes round the value"
+    if "'" not in value:
+        text += f", as in \"{key}='{value}'\""
+    return f"{text}; for an expression set pattern.regex=EXPRESSION" if key == "pattern" else text
+
+
+def unknown_override(match: re.Match[str]) -> str:
+    name = match[1]
+    if f"data.{name}" in configuration.keys_beside("data."):
+        return f"unknown override {name!r}; did you mean data.{name}?"
+    names = configuration.keys_beside(name)
+    return (
+        registry.unknown("override", name, names) if names else f"unknown override {name!r}; {HELP}"
+    )
+
+
+def wrong_type(match: re.Match[str]) -> str:
+    key, wanted = match.groups()
+    kind = "whole number" if wanted == "Integer" else "number"
+    if key.startswith("limits.wall="):
+        kind += " of seconds, such as 600"
+    return f"{key} must be a {kind}; {HELP}"
+
+
+ANSWERS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (
+        rf"Could not find '({'|'.join(GROUPS)})/([^']+)'",
+        lambda match: unknown_name(*match.groups()),
+    ),
+    (r"Could not override '([^']+)'", unknown_override),
+    (
+        r"Ambiguous value for argument 'variant=([^']*)'",
+        lambda match: f"variant is one name; for several set variants={match[1]}",
+    ),
+    (
+        r"^Error merging override (.+?): Value .* could not be converted to (Integer|Float)",
+        wrong_type,
+    ),
+    (
+        r"Ambiguous value for argument '([^=]+)=",
+        lambda match: (
+            f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where "
+            f"a list is meant; {HELP}"
+        ),
+    ),
+)
+"""What is searched for in a complaint, and the sentence to write instead."""
 
 
 # Keyword arguments of Python

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal
-from harness.records.file import RunLog
+from harness.records.log import RunLog
 from harness.runs.cells import digest
 from harness.worker.exchange import file_state
 

@@ -274,7 +274,7 @@ def sum_of(answers: Sequence[Answer], name: str) -> float | None:
 
 
 def cpu_wait_of(answers: Sequence[Answer]) -> dict[str, Any]:
-    """How long the calls together waited for a processor, or why that is unknown for one of them."""
+    """How long the calls together waited for a CPU, or why that is unknown for one of them."""
     for answer in answers:
         if answer.cpu_wait_unknown is not None:
             return {"cpu_wait_unknown": answer.cpu_wait_unknown}
@@ -282,7 +282,7 @@ def cpu_wait_of(answers: Sequence[Answer]) -> dict[str, Any]:
 
 
 def net_total(answer: Answer) -> float:
-    """What a call took, without waiting for a processor as far as that is known; 0 without a
+    """What a call took, without waiting for a CPU as far as that is known; 0 without a
     total.
     """
     return (answer.total or 0.0) - (answer.cpu_wait_seconds or 0.0)

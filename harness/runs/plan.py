@@ -17,6 +17,8 @@ from msgspec import structs
 
 from harness import corpora
 from harness.common import registry
+from harness.common.cards import CountingCard, PatternCard
+from harness.common.configuration import LimitsConfig
 from harness.common.console import print_stderr, print_stdout, terminal_text
 from harness.common.errors import Refusal
 from harness.common.registry import (
@@ -40,10 +42,10 @@ from harness.runs.cells import (
     Reading,
     Settings,
     TrainCell,
-    extension_of,
     make_tasks,
 )
 from harness.runs.compose import Config, compose
+from harness.runs.extending import extension_of
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 from variants.extending import INHERITING
@@ -59,13 +61,16 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
     """The plan of all configurations that the overrides were composed to. Raises Refusal for what
     cannot be meant.
     """
-    settings = {settings_of(config.values) for config in configs}
+    settings = {settings_of(config) for config in configs}
     if len(settings) > 1:
         raise Refusal(f"{WHOLE_COMMAND} hold for the whole command; give each one value")
-    cells = [cell for config in configs for cell in cells_of(config.values, config.keys)]
+
+    cells: list[TrainCell] = []
+    for config in configs:
+        cells += cells_of(config)
+    redacted = tuple(map(redacted_override, overrides))
     return Plan(
-        make_tasks(without_idle_threads(cells)),
-        settings.pop()._replace(overrides=tuple(map(redacted_override, overrides))),
+        make_tasks(without_idle_threads(cells)), settings.pop()._replace(overrides=redacted)
     )
 
 
@@ -156,54 +161,100 @@ def redact_paths(text: str, *, relative: bool = False) -> str:
     return PATH.sub(last_name, text)
 
 
-def settings_of(config: Mapping[str, Any]) -> Settings:
+def settings_of(config: Config) -> Settings:
     """The command's settings. Raises Refusal for impossible ones."""
-    measure = config["measure"]
-    repeat, precision = (
-        measure["repeat"] if config["repeat"] is None else config["repeat"],
-        measure["precision"],
-    )
-    one_of("measure.kind", measure["kind"], ("time", "proof", "instructions"))
+    values, measure = config.values, config.measure
+    one_of("measure.kind", measure.kind, ("time", "proof", "instructions"))
+    repeat = measure.repeat if values.repeat is None else values.repeat
     at_least("repeat", repeat)
-    if precision is not None:
+    if measure.precision is not None:
         from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
 
-        if not 0 < precision < 1:
-            raise Refusal(
-                f"measure.precision={precision:g} must be between 0 and 1; 0.05 is within 5 %"
-            )
+        if not 0 < measure.precision < 1:
+            what = f"measure.precision={measure.precision:g} must be between 0 and 1"
+            raise Refusal(f"{what}; 0.05 is within 5 %")
         repeat = max(FEWEST_BLOCKS, repeat)
-        at_least("measure.most", measure["most"], repeat)
-    for name in ("results", "save"):
-        if config[name] == "":
+        at_least("measure.max_blocks", measure.max_blocks, repeat)
+    for name, folder in (("results", values.results), ("save", values.save)):
+        if folder == "":
             raise Refusal(f"{name} is empty; set {name}=FOLDER")
+
     return Settings(
-        results=Path(config["results"]),
-        save=Path(config["save"]) if config["save"] is not None else None,
+        results=Path(values.results),
+        save=None if values.save is None else Path(values.save),
         repeat=repeat,
-        measure=measure["name"],
-        **{name: measure[name] for name in ("kind", "warm_up", "precision", "most")},
-        **{
-            name: config[name]
-            for name in ("seed", "plan", "rerun", "overwrite", "concurrent", "tokens")
-        },
+        seed=values.seed,
+        measure=measure.name,
+        kind=measure.kind,
+        warm_up=measure.warm_up,
+        precision=measure.precision,
+        max_blocks=measure.max_blocks,
+        plan=values.plan,
+        rerun=values.rerun,
+        overwrite=values.overwrite,
+        concurrent=values.concurrent,
+        tokens=values.tokens,
     )
 
 
-def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
-    """The cells of one composed configuration; `keys` are the keys that the command line set.
+def cells_of(config: Config) -> list[TrainCell]:
+    """The cells of one composed configuration.
 
     Raises Refusal for what cannot be meant: an impossible size, an unknown name, a file that is not
     there.
     """
-    threads = usable_cores() if config["threads"] == "all" else config["threads"]
+    values = config.values
+    threads = threads_of(values.threads)
+    at_least("min_count", values.min_count)
+    one_of("tie_break", values.tie_break, [*(tie_break.value for tie_break in TieBreak), OWN])
+    one_of("errors", values.errors, ["strict", "replace"])
+    one_of("inherited", values.inherited, INHERITING)
+    special_tokens = special_tokens_of(config)
+    vocab_size = vocab_size_of(config, special_tokens)
+
+    pattern_name, pattern = pattern_of(config.pattern)
+    variants = variants_of(config)
+    num_merges = vocab_size - 256 - len(special_tokens)
+    extension = extension_of(config, variants, num_merges, special_tokens, pattern)
+    limits = limits_of(values.limits)
+    runs_under = interpreter(values.interpreter)
+    if runs_under.status == "error":
+        raise Refusal(runs_under.reason)
+
+    corpus = Corpus("", special_tokens, pattern, values.errors, config.pattern.partial)
+    file = corpus_file(config, corpus)
+    reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
+    chosen = config.counting.target is not None
+    cells = []
+    for variant in variants:
+        counter = GIVEN
+        if not file.table:
+            counter = chosen_counter(config.counting) if chosen else counter_of(config, variant)
+        cells.append(
+            TrainCell(
+                variant,
+                CountCell(reading, counter, threads, limits),
+                chosen,
+                vocab_size,
+                values.tie_break,
+                values.min_count,
+                values.interpreter,
+                extension,
+            )
+        )
+    return cells
+
+
+def threads_of(threads: Any) -> int:
+    if threads == "all":
+        return usable_cores()
     if type(threads) is not int:
         raise Refusal(f"threads={threads} must be a whole number, or all")
     at_least("threads", threads)
-    at_least("min_count", config["min_count"])
-    one_of("tie_break", config["tie_break"], [*(tie_break.value for tie_break in TieBreak), OWN])
-    one_of("errors", config["errors"], ["strict", "replace"])
-    one_of("inherited", config["inherited"], INHERITING)
+    return threads
+
+
+def special_tokens_of(config: Config) -> tuple[str, ...]:
     special_tokens = tuple(card_default(config, "special_tokens"))
     for token in special_tokens:
         if not token or special_tokens.count(token) > 1:
@@ -211,48 +262,30 @@ def cells_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[TrainCell]:
             raise Refusal(
                 f"special_tokens holds {what}; pass each token once, or 'special_tokens=[]' for none"
             )
-    vocab_size = card_default(config, "vocab_size")
-    vocab_size = min(
-        vocab_size, config["vocab_size_at_most"].get(config["data"]["name"], vocab_size)
-    )
+    return special_tokens
+
+
+def vocab_size_of(config: Config, special_tokens: Sequence[str]) -> int:
+    """The final size, special tokens included, and limited for this data set if a card says so."""
+    size = int(card_default(config, "vocab_size"))
+    size = min(size, config.values.vocab_size_at_most.get(config.values.data["name"], size))
     smallest = 256 + len(special_tokens)
-    if vocab_size < smallest:
+    if size < smallest:
         raise Refusal(
-            f"vocab_size={vocab_size} is too small: bytes and special tokens alone are {smallest}"
+            f"vocab_size={size} is too small: bytes and special tokens alone are {smallest}"
         )
-    pattern_name, pattern = pattern_of(config["pattern"])
-    variants = variants_of(config, keys)
-    extension = None
-    if config["extend"] is not None or {
-        config[name] for name in ("seeds", "veto", "protected")
-    } != {"none"}:
-        extension = extension_of(config, variants, vocab_size - smallest, special_tokens, pattern)
-    limits = limits_of(config["limits"])
-    if (runs_under := interpreter(config["interpreter"])).status == "error":
-        raise Refusal(runs_under.reason)
-    corpus = Corpus("", special_tokens, pattern, config["errors"], config["pattern"]["partial"])
-    file = corpus_file(config, keys, corpus)
-    reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
-    chosen = config["counting"]["_target_"] is not None
-    work = vocab_size, config["tie_break"], config["min_count"], config["interpreter"], extension
-    cells = []
-    for variant in variants:
-        own = None if chosen else variant.counting or registry.default_counter().name
-        count = CountCell(
-            reading, GIVEN if file.table else counter_of(config["counting"], own), threads, limits
-        )
-        cells.append(TrainCell(variant, count, chosen, *work))
-    return cells
+    return size
 
 
-def card_default(config: Mapping[str, Any], key: str) -> Any:
+def card_default(config: Config, key: str) -> Any:
     """The command's value, or else that of the data set's card."""
-    return config["data"][key] if config[key] is None else config[key]
+    value = getattr(config.values, key)
+    return config.values.data[key] if value is None else value
 
 
-def pattern_of(pattern: Mapping[str, Any]) -> tuple[str, str | None]:
+def pattern_of(pattern: PatternCard) -> tuple[str, str | None]:
     """The pattern's name and expression; one of the user's own is its own name."""
-    name, expression = pattern["name"], pattern["regex"]
+    name, expression = pattern.name, pattern.regex
     existing = registry.patterns()
     named = {known: known_name for known_name, known in existing.items()}
     if expression == "":
@@ -266,111 +299,118 @@ def pattern_of(pattern: Mapping[str, Any]) -> tuple[str, str | None]:
             raise Refusal(
                 f"pattern.regex={expression!r} is not a regular expression: {error}"
             ) from error
+
     if existing.get(name, expression) != expression:
-        name = named.get(expression, expression)
+        name = named.get(expression, str(expression))
     return name, expression
 
 
-def limits_of(limits: Mapping[str, Any]) -> Limits:
-    wall, memory = limits["wall"], limits["memory"]
+def limits_of(limits: LimitsConfig) -> Limits:
+    wall = limits.wall
     if wall is not None and not 0 < wall < math.inf:
         raise Refusal(f"limits.wall={wall:g} must be a number of seconds, more than 0")
-    # What is free is rounded, so that runs of one afternoon have equal limits in their records.
+    if limits.memory is not None:
+        return Limits(wall, parse_bytes(limits.memory, "limits.memory"))
+    # what is free is rounded, so that runs of one afternoon have equal limits in their records
     free = int(available_memory() * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9
-    return Limits(wall, (free or None) if memory is None else parse_bytes(memory, "limits.memory"))
+    return Limits(wall, free or None)
 
 
-def corpus_file(config: Mapping[str, Any], keys: Sequence[str], corpus: Corpus) -> CorpusFile:
+def corpus_file(config: Config, corpus: Corpus) -> CorpusFile:
     """The text or the table of words that a configuration names; an engine counts its table
     here.
     """
-    if config["counting"].get("engine") is not None:
+    if config.counting.engine is not None:
         return counted_by_an_engine(config, corpus)
-    file = corpora.prepare(config["data"], corpus.special_tokens, corpus.errors)
+    file = corpora.prepare(config.values.data, corpus.special_tokens, corpus.errors)
     if file.table:
-        refuse_ignored(file.name, config, keys)
+        refuse_ignored(file.name, config, config.keys)
     return file
 
 
-def counted_by_an_engine(config: Mapping[str, Any], reading: Corpus) -> CorpusFile:
+def counted_by_an_engine(config: Config, reading: Corpus) -> CorpusFile:
     """The table of a text's words, counted in parts where the text is, before anything is
     measured.
     """
     from harness.corpora.dask import counted_table  # late: arrays of NumPy are slow to import
 
-    counting, card = config["counting"], config["data"]
-    names = registry.card("counting", counting["name"])["params"]
-    check_parameters(f"counting={counting['name']}", counting["params"], names)
-    memory = (
-        None if counting["memory"] is None else parse_bytes(counting["memory"], "counting.memory")
-    )
+    counting, card = config.counting, config.values.data
+    names = registry.card("counting", counting.name)["params"]
+    check_parameters(f"counting={counting.name}", counting.params, names)
+    memory = None if counting.memory is None else parse_bytes(counting.memory, "counting.memory")
+
     file = None
-    if (
-        card["path"] is None
-        or corpora.is_table(card)
-        or any(card[part] for part in ("bytes", "skip", "documents"))
-    ):
+    is_part = any(card[part] for part in ("bytes", "skip", "documents"))
+    if card["path"] is None or corpora.is_table(card) or is_part:
         file = corpora.prepare(card, reading.special_tokens)
         if file.table:
             refuse_ignored(file.name, config, ["counting"])
-    return counted_table(card, reading, counting["params"], memory, file, config["plan"])
+    return counted_table(card, reading, counting.params, memory, file, config.values.plan)
 
 
-def refuse_ignored(name: str, config: Mapping[str, Any], keys: Sequence[str]) -> None:
+def refuse_ignored(name: str, config: Config, keys: Sequence[str]) -> None:
     """Refuse settings that a table of words would ignore: it is split and counted already."""
     for key in keys:
         group = key.partition(".")[0]
-        if group in ("counting", "errors") or (group == "pattern" and config["save"] is None):
-            raise Refusal(
-                f"data={name} is a table of words, which is split and counted already; leave out {key}"
-            )
+        if group in ("counting", "errors") or (group == "pattern" and config.values.save is None):
+            what = f"data={name} is a table of words, which is split and counted already"
+            raise Refusal(f"{what}; leave out {key}")
 
 
 # Variants and counters.
 
 
-def variants_of(config: Mapping[str, Any], keys: Sequence[str]) -> list[VariantCard]:
+def variants_of(config: Config) -> list[VariantCard]:
     """The variants that a configuration selects, each with those of the given parameters that it
     takes.
     """
-    composed, names = config["variant"], config["variants"]
-    card = registry.variants().get(composed["name"])
+    composed, names = config.variant, config.values.variants
+    card = registry.variants().get(composed.name)
     if card is None:
-        raise Refusal(registry.unknown("variant", composed["name"], registry.variants()))
-    set_here = {key.split(".")[2] for key in keys if key.startswith("variant.params.")}
-    given = {
-        name: value
-        for name, value in composed["params"].items()
-        if name in set_here or card.params.get(name, not value) != value  # or by an experiment
-    }
-    if composed["_target_"] != card.target and names is None:
-        return [
-            VariantCard(
-                composed["_target_"],
-                composed["_target_"],
-                about="named by its target",
-                params=given,
-            )
-        ]
+        raise Refusal(registry.unknown("variant", composed.name, registry.variants()))
+    given = given_parameters(config, card)
+    if composed.target != card.target and names is None:
+        target = composed.target
+        return [VariantCard(target, target, about="named by its target", params=given)]
+
     selected = [card] if names is None else registry.select(names)
     if given and not any(EXTERNAL in other.tags for other in selected):
         taken = sorted({name for other in selected for name in other.params})
-        check_parameters(
-            f"variant {card.name}" if names is None else "none of these variants", given, taken
-        )
-    cards = []
-    for other in selected:
-        own = {
-            name: value
-            for name, value in given.items()
-            if name in other.params or EXTERNAL in other.tags
-        }
-        if PROGRAM in other.tags and "variant.params" not in keys:
-            check_program(other, own.keys() - set_here)
-        if own and own != {name: other.params.get(name) for name in own}:
-            other = structs.replace(other, by_design="")
-        cards.append(with_params(other, "variant.params", own))
-    return cards
+        taker = f"variant {card.name}" if names is None else "none of these variants"
+        check_parameters(taker, given, taken)
+    return [with_given(config, other, given) for other in selected]
+
+
+def keys_set_here(config: Config) -> set[str]:
+    """The parameters of the variant that the command line sets."""
+    return {key.split(".")[2] for key in config.keys if key.startswith("variant.params.")}
+
+
+def given_parameters(config: Config, card: VariantCard) -> dict[str, Any]:
+    """The parameters that the command line sets, or an experiment to another value than the
+    card.
+    """
+    set_here = keys_set_here(config)
+    given = {}
+    for name, value in config.variant.params.items():
+        if name in set_here or card.params.get(name, not value) != value:
+            given[name] = value
+    return given
+
+
+def with_given(config: Config, card: VariantCard, given: Mapping[str, Any]) -> VariantCard:
+    """The variant with those of the given parameters that it takes."""
+    taken = {}
+    for name, value in given.items():
+        if name in card.params or EXTERNAL in card.tags:
+            taken[name] = value
+    if PROGRAM in card.tags and "variant.params" not in config.keys:
+        check_program(card, taken.keys() - keys_set_here(config))
+
+    is_changed = any(card.params.get(name) != value for name, value in taken.items())
+    if is_changed:  # only with its own parameters the card says why its merges differ
+        card = structs.replace(card, by_design="")
+    return with_params(card, "variant.params", taken)
 
 
 def check_program(variant: VariantCard, hidden: Set[str]) -> None:
@@ -405,36 +445,51 @@ def with_params(card: Card, key: str, given: Mapping[str, Any]) -> Card:
     return structs.replace(card, params={**card.params, **given}) if given else card
 
 
-def counter_of(composed: Mapping[str, Any], own: str | None) -> CounterCard:
-    """The counter chosen with counting=NAME or by counting._target_, else `own`, the one that the
-    variant names.
-    """
-    counters, given = registry.counters(), dict(composed["params"])
-    if (memory := composed["memory"] or given.get("memory")) is not None:
-        given["memory"] = parse_bytes(memory, "counting.memory")
-        at_least("counting.memory", given["memory"], SMALLEST_TABLE_BYTES)
-    card = counters.get(composed["name"] if own is None else own)
-    if card is None and own is not None:
-        raise Refusal(registry.unknown("counting", own, counters))
-    if card is None or (own is None and card.target != composed["_target_"]):
-        return CounterCard(composed["_target_"], composed["_target_"], params=given)
+def chosen_counter(composed: CountingCard) -> CounterCard:
+    """The counter chosen with counting=NAME or by counting._target_."""
+    card = registry.counters().get(composed.name)
+    given = counter_parameters(composed)
+    if card is None or card.target != composed.target:
+        target = str(composed.target)
+        return CounterCard(target, target, params=given)
     check_parameters(f"counting={card.name}", given, card.params)
     return with_params(card, "counting.params", given)
 
 
+def counter_of(config: Config, variant: VariantCard) -> CounterCard:
+    """The counter that the variant names, or the default one, with the given parameters."""
+    name, counters = variant.counting or registry.default_counter().name, registry.counters()
+    if name not in counters:
+        raise Refusal(registry.unknown("counting", name, counters))
+    given = counter_parameters(config.counting)
+    check_parameters(f"counting={name}", given, counters[name].params)
+    return with_params(counters[name], "counting.params", given)
+
+
+def counter_parameters(composed: CountingCard) -> dict[str, Any]:
+    given = dict(composed.params)
+    memory = composed.memory or given.get("memory")
+    if memory is not None:
+        given["memory"] = parse_bytes(memory, "counting.memory")
+        at_least("counting.memory", given["memory"], SMALLEST_TABLE_BYTES)
+    return given
+
+
 def show_plan(plan: Plan) -> None:
     """Print a line for each cell, and one for the whole; nothing is run for it."""
-    lines = [
-        f"{cell.label} ({cell.reading.file.bytes:,} bytes), {cell.num_merges:,} merges, "
-        f"counting={cell.count.counter.name}, threads={cell.count.threads}"
-        for cell in plan.cells
-    ]
-    how = plan.settings
-    blocks = (
-        counted_text(how.repeat, "block")
-        if how.precision is None
-        else f"{how.repeat} to {how.most} blocks"
-    )
-    blocks += f" after {how.warm_up} of warm-up" if how.warm_up else ""
-    size = f"{counted_text(len(plan.cells), 'cell')} in {counted_text(len(plan.tasks), 'task')}, {blocks}"
-    print_stdout("\n".join([*map(terminal_text, lines), f"{size}; nothing was run (plan=true)"]))
+    lines = []
+    for cell in plan.cells:
+        size = f"{cell.reading.file.bytes:,} bytes"
+        how = f"counting={cell.count.counter.name}, threads={cell.count.threads}"
+        line = f"{cell.label} ({size}), {cell.num_merges:,} merges, {how}"
+        lines.append(terminal_text(line))
+
+    settings = plan.settings
+    blocks = counted_text(settings.repeat, "block")
+    if settings.precision is not None:
+        blocks = f"{settings.repeat} to {settings.max_blocks} blocks"
+    if settings.warm_up:
+        blocks += f" after {settings.warm_up} of warm-up"
+    size = f"{counted_text(len(plan.cells), 'cell')} in {counted_text(len(plan.tasks), 'task')}"
+    lines.append(f"{size}, {blocks}; nothing was run (plan=true)")
+    print_stdout("\n".join(lines))

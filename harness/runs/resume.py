@@ -26,7 +26,9 @@ from harness.common.console import print_stderr
 from harness.common.files import open_appending
 from harness.measure.machine import source_sha256
 from harness.measure.quiet import lock
-from harness.records.file import Record, RecordFile, RunLog, read_lines, unwritable
+from harness.records.file import Record
+from harness.records.lines import RecordFile, read_lines, unwritable
+from harness.records.log import RunLog
 from harness.records.schema import End, Line, Precision, Run
 from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
 
@@ -105,7 +107,9 @@ def pending(
     """
     trained = [record for record in records if record.trains]
     stopped = {record.cell.run_key for record in trained if record.status in STOPPED}
-    number, blocks = blocks_wanted(cells, settings, trained), settings.blocks()
+    wanted = blocks_wanted(cells, settings, trained)
+    blocks = settings.blocks()
+
     todo = []
     for block in blocks:
         there = []
@@ -114,13 +118,17 @@ def pending(
                 there.append(record)
         if len(blocks) > 1 and any(record.block_whole for record in there):
             continue
-        done = stopped if len(blocks) > 1 else stopped | {record.cell.run_key for record in there}
-        due = [
-            cell
-            for cell in cells
-            if cell.key not in done and (block.warm_up or block.number < number[cell.key])
-        ]
-        todo += [(block, due)] if due else []
+
+        done = set(stopped)
+        if len(blocks) == 1:
+            done.update(record.cell.run_key for record in there)
+        due = []
+        for cell in cells:
+            is_wanted = block.warm_up or block.number < wanted[cell.key]
+            if is_wanted and cell.key not in done:
+                due.append(cell)
+        if due:
+            todo.append((block, due))
     return todo
 
 
@@ -145,12 +153,12 @@ def blocks_wanted(
         if compared is not None and compared.blocks:
             ratios = list(map(math.log, compared.ratios))
             own = (
-                blocks_needed(ratios, settings.precision, settings.repeat, settings.most)
+                blocks_needed(ratios, settings.precision, settings.repeat, settings.max_blocks)
                 + compared.left_out
             )
             own = BLOCKS_OF_THE_FAR if compared.ratio > FAR else own
         for key in (cell.key, reference.key):
-            number[key] = max(number[key], min(own, settings.most))
+            number[key] = max(number[key], min(own, settings.max_blocks))
     return number
 
 
@@ -180,4 +188,4 @@ def precision_of(
     if settings.precision is None:
         return None
     reference = reference_of(cell, cells).variant.name
-    return {"asked": settings.precision, "most": settings.most, "reference": reference}
+    return {"asked": settings.precision, "max_blocks": settings.max_blocks, "reference": reference}

@@ -5,9 +5,9 @@ runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.common.console import print_stderr
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
@@ -31,7 +31,7 @@ def run_command(arguments: Sequence[str], show: Show) -> int:
     """Measure what the arguments say, in two stages if they ask for that; returns the exit code."""
     configs = compose(arguments)
     with temporary_folder() as folder:
-        if any(config.values["first_stage"]["pattern"] is not None for config in configs):
+        if any(config.values.first_stage.pattern is not None for config in configs):
             return run_stages(arguments, configs, folder, show)
         return run_plan(make_plan(configs, arguments), folder, show)
 
@@ -131,7 +131,7 @@ def notes(records: Sequence[Record]) -> list[str]:
 # Two stages. `first_stage.pattern=NAME` asks for them, which an experiment does. The first stage is
 # the same run with that pattern, its own size and no veto; the second extends its tokenizer.
 
-OF_THE_SECOND = (
+SECOND_STAGE = (
     "vocab_size",
     "pattern",
     "extend",
@@ -156,16 +156,17 @@ def run_stages(
         raise Refusal(
             "two stages are one run after the other; pass one data set and one value of everything"
         )
-    config = configs[0].values
-    if config["extend"] is not None or config["seeds"] != "none":
+    config = configs[0]
+    values = config.values
+    if values.extend is not None or values.seeds != "none":
         raise Refusal("the second stage extends the first; leave out extend= and seeds=")
-    if config["plan"]:
+    if values.plan:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     # the same command finds it again
     saved = cache_folder("stages", digest(list(arguments))) / "first_stage"
-    beside = None if config["save"] is None else Path(config["save"], "first_stage")
+    beside = None if values.save is None else Path(values.save, "first_stage")
     if beside is not None:
-        check_free(beside, config["overwrite"])
+        check_free(beside, values.overwrite)
     records: list[Record] = []
     first = make_plan(compose(first_arguments(arguments, config, saved)), arguments)
     code = run_plan(first, folder / "1", lambda own, _: records.extend(own))
@@ -184,14 +185,16 @@ def run_stages(
     return code
 
 
-def first_arguments(arguments: Sequence[str], config: Mapping[str, Any], saved: Path) -> list[str]:
+def first_arguments(arguments: Sequence[str], config: Config, saved: Path) -> list[str]:
     """The command line of the first stage: by default half as large as the whole."""
-    stage, smallest = config["first_stage"], 256 + len(card_default(config, "special_tokens"))
-    size = stage["vocab_size"] or max(card_default(config, "vocab_size") // 2, smallest)
-    of_both = [
-        argument
-        for argument in arguments
-        if re.split("[=.]", argument.lstrip("+"))[0] not in OF_THE_SECOND
-    ]
-    own = [f"pattern={stage['pattern']}", f"vocab_size={size}", f"save={saved}", "overwrite=true"]
-    return [*of_both, *own, "inherited=kept", "veto=none", "first_stage.pattern=null"]
+    stage = config.values.first_stage
+    smallest = 256 + len(card_default(config, "special_tokens"))
+    size = stage.vocab_size or max(card_default(config, "vocab_size") // 2, smallest)
+
+    shared = []
+    for argument in arguments:
+        name = re.split("[=.]", argument.lstrip("+"))[0]
+        if name not in SECOND_STAGE:
+            shared.append(argument)
+    first = [f"pattern={stage.pattern}", f"vocab_size={size}", f"save={saved}", "overwrite=true"]
+    return [*shared, *first, "inherited=kept", "veto=none", "first_stage.pattern=null"]

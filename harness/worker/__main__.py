@@ -233,8 +233,10 @@ class MeasuredCall:
             if self.job["tie_break"] == OWN
             else self.job["tie_break"]
         )
+
         if self.job["tie_break"] != OWN:
             offered["tie_break"] = TieBreak(self.job["tie_break"])
+
         if (extending := self.job.get("extending")) is not None:
             offered["inherited"] = unpacked(Path(extending["merges"]).read_bytes())
             offered["inheriting"], offered["veto"] = (
@@ -298,8 +300,10 @@ class MeasuredCall:
         # before the clock is read: a call that is stopped goes on
         spent_in = dict(self.meter.seconds)
         end = END if digest is None else b"%b %b" % (END, digest.encode())
+
         total = clock() - self.started
         self.channel.announce(end)
+
         replaced = time.perf_counter is not clock
         return {
             "status": "rejected" if replaced else "ok",

@@ -76,6 +76,7 @@ def arguments_for(
             **{name: offered[name] for name in offered if name != "threads"},
             **params,
         }
+
     kinds = {parameter.kind for parameter in parameters.values()}
     takes_any = inspect.Parameter.VAR_KEYWORD in kinds
     keywords = {
@@ -84,6 +85,7 @@ def arguments_for(
         if name in parameters or (takes_any and name != "threads")
     }
     keywords.update(params)
+
     if inspect.Parameter.VAR_POSITIONAL in kinds:
         return [*leading, meter], keywords
     if takes_any or "meter" in parameters:

@@ -250,6 +250,7 @@ def marshalled(content: bytes, number: int) -> list[Merge]:
         if HEAD.unpack_from(content, position) not in ((TUPLE, 2), (LIST, 2)):
             raise ValueError("something else than a pair of tokens")
         position += HEAD.size
+
         pair = []
         for _ in ("left", "right"):
             kind, length = HEAD.unpack_from(content, position)
@@ -258,6 +259,7 @@ def marshalled(content: bytes, number: int) -> list[Merge]:
             start, position = position + HEAD.size, position + HEAD.size + length
             pair.append(content[start:position])
         merges.append((pair[0], pair[1]))
+
     if position != len(content):
         raise ValueError("merges end in the middle of a token, or something is behind them")
     return merges

@@ -28,7 +28,7 @@ from workbench import (
 
 from harness.gate import __main__ as gate
 from harness.measure.machine import usable_cores
-from harness.records.file import RecordFile
+from harness.records.lines import RecordFile
 
 
 @pytest.fixture(autouse=True)

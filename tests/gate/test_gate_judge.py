@@ -120,7 +120,7 @@ def times(ratio: float, confirm: float | None = None, **last: Any) -> list[Line]
         ({"wall_seconds": 1.5, "cpu_wait_seconds": 0.5}, "pass", "net"),
         ({"wall_seconds": 1.06, "cpu_wait_seconds": None, "cpu_wait_unknown": "a thread"}, "regression", "wall"),
     ],
-    ids=["sleeps", "sleeps on a busy machine", "waits for a processor", "sleeps in a thread"],
+    ids=["sleeps", "sleeps on a busy machine", "waits for a CPU", "sleeps in a thread"],
 )  # fmt: skip
 def test_waiting_is_slower_unless_it_is_for_a_processor(
     evidence: Evidence, clocks: dict[str, Any], expected: str, clock: str

@@ -79,7 +79,7 @@ def drifting(spread: float, bursts: float) -> Machine:
 
 
 def contended(chance: random.Random, slower: float, number: int) -> Block:
-    """Two threads on a machine where every third sample waits for a processor and takes up to four
+    """Two threads on a machine where every third sample waits for a CPU and takes up to four
     times as long.
     """
 
@@ -124,7 +124,7 @@ def peaks(base: int, head: int, count: int) -> list[Block]:
 
 
 def waiting(pressures: Sequence[float]) -> list[Block]:
-    """Blocks of two threads in which head is 30 % slower, and base waited for a processor."""
+    """Blocks of two threads in which head is 30 % slower, and base waited for a CPU."""
     return [
         {"base": timed(block, 1.0, 2, each), "head": timed(block, 1.3, 2)}
         for block, each in enumerate(pressures)

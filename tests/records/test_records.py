@@ -34,15 +34,9 @@ from harness import report, table
 from harness.common.errors import UNMEASURED, Refusal
 from harness.measure import machine
 from harness.records import __main__ as records
-from harness.records.file import (
-    FILE_NAME,
-    PACKED,
-    Record,
-    RecordFile,
-    RunLog,
-    read_lines,
-    read_records,
-)
+from harness.records.file import Record, read_records
+from harness.records.lines import FILE_NAME, PACKED, RecordFile, read_lines
+from harness.records.log import RunLog
 from harness.records.schema import KINDS, Data, WholeBlock
 from harness.runs.jobs import without_paths
 from variants.contract import GPT2_PATTERN, WordCounts
@@ -56,7 +50,7 @@ RUN = "2026-11-21T11:20:00+00:00"
 @pytest.fixture(scope="module")
 def stored_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a run with trainers that end in every way."""
-    folder = tmp_path_factory.mktemp("run with blanks")
+    folder = tmp_path_factory.mktemp("run with spaces")
     reading = reading_of(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BPE_HARNESS_CACHE", str(folder / "cache"))
@@ -365,7 +359,7 @@ def test_on_a_full_disk_nothing_is_added_and_one_sentence_says_so(tmp_path: Path
 def test_several_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from msgspec import structs; from measured import measured\n"
-        "from harness.records.file import RecordFile, RunLog\n"
+        "from harness.records.lines import RecordFile; from harness.records.log import RunLog\n"
         "log, heap = RunLog(RecordFile(Path(sys.argv[1])), sys.argv[2]), measured('heap', 1.0)\n"
         "for number in range(100):\n"
         "    log.add(heap.cell, structs.replace(heap.measurement, block=number, stderr_tail='x' * 20_000))"
@@ -448,7 +442,9 @@ def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> N
                 21,
                 22,
             ), form
-        assert table.main(["--compare", str(path), str(FOLDER / "forms.jsonl"), "--unlike"]) in (
+        assert table.main(
+            ["--compare", str(path), str(FOLDER / "forms.jsonl"), "--allow-different"]
+        ) in (
             0,
             2,
             21,
@@ -481,13 +477,11 @@ def test_check_names_every_broken_line_and_ends_with_22(
     )
     assert records.main(["check", str(tmp_path)]) == 22
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"{path}, line 4: status: invalid enum value 'fine'"
-    assert lines[1].startswith(f"{path}, line 5: ")
-    assert (
-        lines[2]
-        == f"{path}: run 2026-11-21T11:20 was interrupted: run the same command to finish it"
-    )
-    assert lines[3] == "6 lines in 1 file, 2 of them broken"
+    assert lines[0] == "6 lines in 1 file, 2 of them broken"
+    assert lines[1] == f"{path}, line 4: status: invalid enum value 'fine'"
+    assert lines[2].startswith(f"{path}, line 5: ")
+    advice = "run the same command to finish it"
+    assert lines[3] == f"{path}: run 2026-11-21T11:20 was interrupted: {advice}"
 
 
 def test_merge_doubles_nothing_and_loses_nothing(
@@ -521,7 +515,7 @@ def test_merge_doubles_nothing_and_loses_nothing(
 
 
 def test_merge_copies_each_line_as_it_is(tmp_path: Path) -> None:
-    """Also keys that this version does not know, the order of keys, and blanks."""
+    """Also keys that this version does not know, the order of keys, and spaces."""
     lines = stored(tmp_path / "given.jsonl", [measured("heap", 1.0)]).read_text().splitlines()
     of_later = [
         line.replace('{"kind"', '{ "key of a later version": [1.50], "kind"') for line in lines
@@ -581,9 +575,9 @@ def test_a_doubled_measurement_is_named_and_counted_once(
         "an earlier line is the same measurement; python -m harness.records merge copies each once"
     )
     assert capsys.readouterr().out.splitlines() == [
+        "15 lines in 1 file, 2 of them broken",
         f"{path}, line 9: {doubled}",
         f"{path}, line 14: {doubled}",
-        "15 lines in 1 file, 2 of them broken",
     ]
     assert len(read_records([path])) == 1
     assert records.main(["merge", str(path), "-o", str(tmp_path / "once.jsonl")]) == 0
@@ -597,9 +591,9 @@ def test_check_names_one_line_of_a_file_that_holds_no_records(
     book.write_text("a line\n" * 3203)
     assert records.main(["check", str(book)]) == UNMEASURED
     assert capsys.readouterr().out.splitlines() == [
+        "3,203 lines in 1 file, 3,203 of them broken",
         f"{book}, line 1: JSON is malformed: invalid character (byte 0)",
         f"{book}: none of its 3,203 lines is a record",
-        "3,203 lines in 1 file, 3,203 of them broken",
     ]
 
 

@@ -36,7 +36,8 @@ from harness.common.files import cache_folder
 from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.corpora import Part
 from harness.measure.process import Limits, measure
-from harness.records.file import Record, RunLog, read_records
+from harness.records.file import Record, read_records
+from harness.records.log import RunLog
 from harness.records.schema import BY_ITSELF
 from harness.results.ratios import against
 from harness.results.rows import rows

@@ -4,11 +4,12 @@ sentence.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import importlib.metadata
 import itertools
+import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,11 @@ NASTY = [
         "*",
     ),
 ]
+SUBCOMMANDS = {
+    "tokenizer": ("train", "encode", "decode", "convert", "cut", "check", "stats", "unused"),
+    "corpora": ("list", "fetch", "info", "verify", "path", "cache", "counts"),
+    "records": ("merge", "check", "export"),
+}
 MEANT_IN_QUOTES = ("'", '"', "\\", "${", "$", "}", ",", "a")
 any_text = st.lists(st.sampled_from(NASTY), min_size=1, max_size=8).map("".join) | st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1
@@ -54,7 +60,7 @@ any_text = st.lists(st.sampled_from(NASTY), min_size=1, max_size=8).map("".join)
 def composed(*arguments: str) -> dict[str, Any]:
     """The one configuration that the arguments enumerate."""
     (found,) = compose(arguments)
-    return found.values
+    return asdict(found.values)
 
 
 def refusal_of(*arguments: str) -> str:
@@ -94,7 +100,7 @@ def test_any_text_reaches_the_configuration_unchanged(text: str) -> None:
 
 def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
     found = [
-        each.values
+        asdict(each.values)
         for each in compose(
             ["-m", "data.path='a,b.txt'", "save=x,y", "threads=1,2", "special_tokens=a,b"]
         )
@@ -116,7 +122,7 @@ def test_quoted_text_is_read_back_by_hydra_in_a_sweep() -> None:
 )
 def test_a_sweep_goes_over_files_and_folders(path: str, paths: list[str]) -> None:
     found = compose(["-m", f"data.path={path}", "threads=1,2"])
-    assert [config.values["data"]["path"] for config in found] == [
+    assert [config.values.data["path"] for config in found] == [
         path for path in paths for _ in (1, 2)
     ]
 
@@ -263,8 +269,12 @@ def test_every_experiment_composes_into_cells(name: str, book: str) -> None:
         (["data.skip=-1"], "data.skip=-1 is not a size"),
         (["measure=precise", "measure.precision=0"], "measure.precision=0 must be between 0 and 1"),
         (
-            ["measure=precise", "measure.most=5"],
-            "measure.most=5 is not possible; it is a number of 6 or more",
+            ["measure=precise", "measure.most=8"],
+            "unknown override 'measure.most'; did you mean measure.max_blocks?",
+        ),
+        (
+            ["measure=precise", "measure.max_blocks=5"],
+            "measure.max_blocks=5 is not possible; it is a number of 6 or more",
         ),
     ],
 )
@@ -292,7 +302,7 @@ def test_help_is_short_and_help_all_has_every_name(capsys: pytest.CaptureFixture
     assert len(capsys.readouterr().out.splitlines()) <= 20
     assert __main__.main(["--help", "all"]) == 0
     everything = capsys.readouterr().out
-    assert max(map(len, everything.splitlines())) <= 88
+    assert max(map(len, everything.splitlines())) <= 80
     names = [
         name
         for group in ("data", "counting", "pattern", "experiment")
@@ -303,15 +313,38 @@ def test_help_is_short_and_help_all_has_every_name(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("name", __main__.COMMANDS)
-def test_each_command_is_one_of_bpe_harness_too(
-    name: str, capsys: pytest.CaptureFixture[str]
+def test_each_command_is_one_of_bpe_harness_with_help_of_80_columns(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (CHECKOUT / "harness" / f"{name}.py").exists() or (
         CHECKOUT / "harness" / name / "__main__.py"
     ).exists()
-    with contextlib.suppress(SystemExit):
-        __main__.main([name, "--help"])
-    assert capsys.readouterr().out.startswith(f"usage: python -m harness.{name} ")
+    monkeypatch.setenv("COLUMNS", "200")
+    __main__.main(["--help"])
+    assert re.search(rf"\b{name}\b", capsys.readouterr().out)
+    for subcommand in ([], *([each] for each in SUBCOMMANDS.get(name, ()))):
+        with pytest.raises(SystemExit):
+            __main__.main([name, *subcommand, "--help"])
+        shown = capsys.readouterr().out
+        assert shown.startswith(f"usage: python -m harness.{name} ")
+        assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("command", "new"),
+    [
+        ("corpora counts text.txt --least 3", "--min-count"),
+        ("table --compare old new --unlike", "--allow-different"),
+        ("parity en=en.txt --vocab-size 300 --save mine --together 2", "--warmup-merges"),
+    ],
+)
+def test_renamed_option_is_refused_with_its_new_name(
+    command: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        __main__.main(command.split())
+    assert ended.value.code == USAGE
+    assert f"did you mean {new}?" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -355,7 +388,7 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_an_announced_trainer_is_a_variant_like_others(announced: str, book: str) -> None:
     assert composed(f"variant={announced}")["variant"]["_target_"] == "their_package.bpe:train"
     found = compose(["-m", book, "variant=glob(*, exclude=[c*,e*,f*,h*,i*,m*,p*,s*])"])
-    assert {each.values["variant"]["name"] for each in found} == {
+    assert {each.variant.name for each in found} == {
         "naive",
         "naive_extending",
         announced,

@@ -12,12 +12,14 @@ from workbench import cell_of, cells, reading_of
 
 from harness.__main__ import main
 from harness.common import registry
+from harness.common.cards import PatternCard
+from harness.common.configuration import LimitsConfig
 from harness.common.errors import OK, Refusal
 from harness.common.registry import parse_bytes
 from harness.measure.process import Limits
 from harness.runs import plan
 from harness.runs.compose import compose
-from harness.runs.plan import cells_of, limits_of, pattern_of, planned, settings_of
+from harness.runs.plan import limits_of, pattern_of, planned, settings_of
 from harness.runs.saving import folder_names
 from variants.contract import GPT2_PATTERN
 
@@ -116,7 +118,7 @@ def test_a_pattern_is_named_by_its_card_or_by_itself() -> None:
         ("gpt2", r"\w+", r"\w+"),
         ("words", r"\w+", "words"),
     ]:
-        assert pattern_of({"name": name, "regex": expression}) == (named, expression)
+        assert pattern_of(PatternCard(name, expression)) == (named, expression)
 
 
 def test_a_preset_says_how_often_unless_the_command_does() -> None:
@@ -126,33 +128,30 @@ def test_a_preset_says_how_often_unless_the_command_does() -> None:
         (["measure=proof"], ("proof", "proof", 0, 1)),
         (["measure=paired", "measure.warm_up=0"], ("paired", "time", 0, 10)),
     ):
-        settings = settings_of(compose(arguments)[0].values)
+        settings = settings_of(compose(arguments)[0])
         assert (settings.measure, settings.kind, settings.warm_up, settings.repeat) == how
 
 
 def test_memory_is_limited_by_what_is_free_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "available_memory", lambda: 10 * 10**9 + 5)
-    assert limits_of({"wall": None, "memory": None}).memory_bytes == 8 * 10**9
-    assert limits_of({"wall": 2.5, "memory": "2GB"}) == Limits(2.5, 2 * 10**9)
+    assert limits_of(LimitsConfig()).memory_bytes == 8 * 10**9
+    assert limits_of(LimitsConfig(2.5, "2GB")) == Limits(2.5, 2 * 10**9)
 
 
 def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
-    (only,) = compose([book, "variant=naive"])
 
-    def key(**changes: Any) -> str:
-        (cell,) = cells_of({**only.values, **changes}, only.keys)
+    def key(*overrides: str) -> str:
+        (cell,) = cells(book, "variant=naive", *overrides)
         return cell.key
 
-    assert key(seed=5) == key(limits={"wall": None, "memory": "3GB"}) == key()
-    mine = {**only.values["counting"], "name": "mine", "_target_": "mine:count"}
+    assert key("seed=5") == key("limits.memory=3GB") == key()
+    mine = "counting._target_=mine:count"
     keys = [
-        *(key(), key(threads=2), key(vocab_size=300), key(tie_break="raw_bytes"), key(min_count=2)),
-        *(key(errors="replace"), key(special_tokens=[]), key(variants=["incremental"])),
-        key(pattern={"name": "bytes", "regex": None, "partial": False}),
-        key(pattern={**only.values["pattern"], "partial": True}),
-        key(limits={"wall": 5.0, "memory": None}),
-        *(key(counting={**mine, "params": params}) for params in ({}, {"x": 1})),
-        key(data={**only.values["data"], "bytes": "11B"}),
+        *(key(), key("threads=2"), key("vocab_size=300"), key("tie_break=raw_bytes")),
+        *(key("min_count=2"), key("errors=replace"), key("special_tokens=[]")),
+        *(key("variants=incremental"), key("pattern=bytes"), key("pattern.partial=true")),
+        *(key("limits.wall=5"), key(mine), key(mine, "counting.params.x=1")),
+        key("data.bytes=11B"),
     ]
     assert len({*keys}) == len(keys)
 

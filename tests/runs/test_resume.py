@@ -38,8 +38,9 @@ from harness.common.comparison import interval
 from harness.common.files import cache_folder
 from harness.common.registry import VariantCard
 from harness.records import __main__ as records
-from harness.records import file as record_file
-from harness.records.file import FILE_NAME, Record, read_records
+from harness.records import lines as record_file
+from harness.records.file import Record, read_records
+from harness.records.lines import FILE_NAME
 from harness.runs import blocks, run
 from harness.runs.cells import Plan, TrainCell, make_tasks
 from harness.runs.jobs import Trained
@@ -391,7 +392,7 @@ def test_the_spread_of_the_first_blocks_says_how_often_each_cell_is_measured(
 def test_the_wanted_precision_is_recorded(tmp_path: Path) -> None:
     records = recorded_run(tmp_path, three(tmp_path), precision=0.05, repeat=6).records()
     found = [record["precision"] for record in records if record["cell"] == "train"]
-    assert found == [{"asked": 0.05, "most": 20, "reference": "heap"}] * 18
+    assert found == [{"asked": 0.05, "max_blocks": 20, "reference": "heap"}] * 18
 
 
 # What is the same plan.

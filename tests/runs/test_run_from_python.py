@@ -5,6 +5,7 @@ table as well.
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 def composed(**settings: Any) -> dict[str, Any]:
     (one,) = compose(overrides_of(settings))
-    return one.values
+    return asdict(one.values)
 
 
 def test_values_arrive_unchanged_with_an_underscore_for_each_dot() -> None:

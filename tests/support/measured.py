@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
-from harness.records.file import Record, RecordFile, RunLog, read_lines
+from harness.records.file import Record
+from harness.records.lines import RecordFile, read_lines
+from harness.records.log import RunLog
 from harness.records.schema import SCHEMA, Cell, End, Line, Measurement, Proof, Run
 
 BLANK: dict[str, Any] = {

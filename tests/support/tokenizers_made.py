@@ -28,7 +28,7 @@ TEXT = (
     "def f(x):\n    return x\n\x00\x01\x7f\x1c\x85 http://a.b/c?d=e&f  --- ... !!! ½ ² Ⅷ ٣ "
     "<|e|>x<|e|><|endoftext|><|e| <|endoftext|> the the theme"
 )
-"""Contractions, all kinds of blanks and line ends, digits, scripts, controls, special tokens whole
+"""Contractions, all kinds of spaces and line ends, digits, scripts, controls, special tokens whole
 and cut short.
 """
 

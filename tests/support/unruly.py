@@ -113,7 +113,7 @@ def answer_text() -> str:
 
 
 def work(seconds: float) -> None:
-    """Use that much of the processor's time, by the clock of the thread: other threads of the
+    """Use that much of the CPU's time, by the clock of the thread: other threads of the
     process work as well.
     """
     until = time.thread_time() + seconds

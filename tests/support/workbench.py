@@ -22,7 +22,7 @@ from harness.corpora import CorpusFile
 from harness.measure.process import Answer, Limits, OnProgress, Supervision
 from harness.proof import IDENTICAL
 from harness.proof.prove import Identity
-from harness.records.file import RunLog
+from harness.records.log import RunLog
 from harness.runs import blocks
 from harness.runs.blocks import Session, measure_task, now, session_of
 from harness.runs.cells import Block, CountCell, Plan, Reading, Settings, TrainCell, make_tasks
@@ -44,7 +44,7 @@ BRIEF = Limits(wall_seconds=0.3)
 
 def cells(*arguments: str) -> list[TrainCell]:
     """The cells that `python -m harness` would measure with these arguments."""
-    return [cell for each in compose(arguments) for cell in cells_of(each.values, each.keys)]
+    return [cell for config in compose(arguments) for cell in cells_of(config)]
 
 
 def first_fast(cases: Iterable[Any], fast: int = 1) -> list[Any]:

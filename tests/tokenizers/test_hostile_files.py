@@ -14,7 +14,7 @@ from tokenizers_made import SPECIALS, TEXT, learned
 
 from harness.common.errors import Refusal
 from harness.replay import main as replay
-from harness.runs.cells import tokens_in
+from harness.runs.extending import tokens_in
 from harness.tokenizer import load, main, train
 from harness.tokenizers.folder import save
 from harness.tokenizers.pre_tokenizer import pattern_in_file

@@ -163,7 +163,7 @@ def test_places_in_braces_come_through_hydra() -> None:
     command = "./t {words} {merges} {num_merges}"
     for override in (f"variant.params.command={command}", f"++variant.params.command='{command}'"):
         (composed,) = compose(["variant=executable", override])
-        assert composed.values["variant"]["params"]["command"] == command
+        assert composed.variant.params["command"] == command
 
 
 # Programs that fail
