@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--tie-break", default="all", choices=["all", *tie_breaks], metavar="NAME", help=ties
     )
-    only = "make only the checks of this name, with * for any letters"
+    only = "run only checks that match this pattern (* is a wildcard)"
     parser.add_argument("--only", default="*", metavar="NAME", help=only)
 
     return errors.guarded(lambda: _command(parser.parse_args(arguments)), errors.UNCHANGED)

@@ -24,7 +24,7 @@ from harness.common.errors import OK, UNMEASURED, Refusal, guarded
 from harness.common.files import temporary_folder
 from harness.common.registry import at_least
 from harness.common.units import ratio_text, share_text
-from harness.measure.quiet import findings
+from harness.measure.quiet import conditions
 
 USUAL = ("data=stdlib", "data.bytes=600kB", "vocab_size=1000", "limits.wall=60")
 """A sample takes some 100 ms: long enough for a clock, and short enough for many pairs."""
@@ -33,19 +33,19 @@ SIGNS = {True: "!", False: " ", None: "?"}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    options = parser().parse_args(argv)
+    options = _parser().parse_args(argv)
     return guarded(lambda: command(options))
 
 
 def command(options: argparse.Namespace) -> int:
     at_least("--repeat", options.repeat, FEWEST_BLOCKS)
-    found = findings()
-    for finding in found:
-        print_stdout(f"{SIGNS[finding.disturbs]} {finding.name:<19}{finding.what}")
-        if finding.advice:
-            print_stdout(f"  {'':<19}-> {finding.advice}")
-    bad = sum(bool(finding.disturbs) for finding in found)
-    print_stdout(f"{bad} of {len(found)} disturb timing (!); ? means unavailable")
+    found = conditions()
+    disturbing = sum(bool(condition.disturbs) for condition in found)
+    print_stdout(f"{disturbing} of {len(found)} disturb timing (!); ? means unavailable")
+    for condition in found:
+        print_stdout(f"{SIGNS[condition.disturbs]} {condition.name:<19}{condition.what}")
+        if condition.advice:
+            print_stdout(f"  {'':<19}-> {condition.advice}")
     if not options.no_run:
         print_stdout(f"\n{resolution(options.repeat)}")
     return OK
@@ -80,12 +80,12 @@ def resolution(repeat: int) -> str:
     return f"{text} {interval} by {compared.clock} time.\nDo not rank what is within {share_text(share)} of each other."
 
 
-def parser() -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     summary, _, epilog = (__doc__ or "").partition("\n\n")
-    made = Parser(
+    parser = Parser(
         prog="python -m harness.doctor", description=summary, epilog=f"examples:\n{epilog}"
     )
-    add = made.add_argument
+    add = parser.add_argument
     add("--no-run", action="store_true", help="look only, measure nothing")
     add(
         "--repeat",
@@ -94,7 +94,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="how many pairs of runs (default: %(default)s)",
     )
-    return made
+    return parser
 
 
 if __name__ == "__main__":

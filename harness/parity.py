@@ -24,7 +24,7 @@ from variants.contract import Corpus, Merge, WordCounts
 Tables = Sequence[WordCounts]
 Value = TypeVar("Value")
 HEADINGS = ("language", "merges served", "bytes", "tokens", "bytes per token")
-SETTINGS = ("min_count", "window", "alpha", "together")
+SETTINGS = ("min_count", "window", "alpha", "warmup_merges")
 EPILOG = """\
 Before every merge the language that needs most tokens on its dev text is chosen, and its best pair is merged in all
 languages. Dev texts have to be parallel: the same sentences in each language. Without them the training texts decide,
@@ -58,7 +58,11 @@ def _parser() -> argparse.ArgumentParser:
         "--alpha", type=float, default=2.0, help="that limit, in equal shares (default: 2)"
     )
     parser.add_argument(
-        "--together", metavar="N", type=int, default=0, help="make the first N merges by all counts"
+        "--warmup-merges",
+        metavar="N",
+        type=int,
+        default=0,
+        help="choose the first N merges by all languages",
     )
     return parser
 

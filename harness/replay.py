@@ -101,8 +101,9 @@ def command(options: argparse.Namespace) -> int:
     lines = [line for given in lists for line in given.differing(cell)]
     if len(lists) > 1:
         different = list(differences(*replays))
+        lines = [*(different or ["the lists are equal"]), *lines]
         lines += [f"{side} {given.title}" for side, given in zip("AB", lists)]
-        lines += [described(words, cell), *(different or ["the lists are equal"])]
+        lines.append(described(words, cell))
         for side, replayed in zip("AB", replays):
             lines += [f"{side}: {text}" for text in faults(replayed) or [verdict(replayed)]]
         print_stdout("\n".join(lines))
@@ -111,8 +112,8 @@ def command(options: argparse.Namespace) -> int:
     [given], [replayed] = lists, replays
     problems = objections(replayed, cell, keys)
     hints = fitting(given, cell) if problems and not lines else []
-    lines += [given.title, described(words, cell), *report(replayed), *problems, *hints]
-    print_stdout("\n".join([*lines, verdict(replayed, problems)]))
+    above = [verdict(replayed, problems), *problems, *hints, *lines]
+    print_stdout("\n".join([*above, given.title, described(words, cell), *report(replayed)]))
     return MISMATCH if problems else OK
 
 

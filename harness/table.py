@@ -42,18 +42,17 @@ _EXCLUSIVE = {
     "columns": ("phases", CSV),
     "relative_to": (CSV,),
 }
-_NEEDED = {"value": "pivot", "unlike": "compare"}
+_NEEDED = {"value": "pivot", "allow_different": "compare"}
 _EPILOG = """\
 examples:
-  python -m harness.table                            the latest run; --all: every run
-  python -m harness.table mine.jsonl yours/ --phases joined, with the seconds of phases
-  python -m harness.table --format csv > times.csv   raw seconds and bytes
-  python -m harness.table --output times.json        as hyperfine's, for Bencher and other trackers
+  python -m harness.table                             the latest run
+  python -m harness.table mine.jsonl yours/ --phases  joined, time by phase
+  python -m harness.table --format csv > times.csv    raw seconds and bytes
+  python -m harness.table --output times.json         as hyperfine's JSON
   python -m harness.table --where variant='heap,flat*' --sort total
   python -m harness.table --columns variant,total,CPU,spread,MB/s,merges/s
   python -m harness.table --pivot variant data --value MB/s
-  python -m harness.table --compare old/ new/        side by side; of two machines
-                                                     with --unlike
+  python -m harness.table --compare old/ new/         side by side
 
 ratio is the total divided by that of the first row: with several blocks the median of the ratios within them, with its
 95 % interval from 6 blocks on; of CPU seconds if both rows ran one thread, else of wall seconds. memory is the peak,
@@ -72,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     add_record_arguments(parser)
     add("--format", choices=FORMATS.values(), help="(default: by the end of --output, or terminal)")
     add("--output", metavar="FILE", type=Path, help="write to this file (.md .tex .csv .json .txt)")
-    add("--phases", action="store_true", help="the seconds of each phase, spread and CPU time")
+    add("--phases", action="store_true", help="the time of each phase, spread and CPU time")
     add("--work", action="store_true", help="a second table: how many times each variant did what")
     add(
         "--notes",
@@ -98,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
     add(
-        "--unlike",
+        "--allow-different",
         action="store_true",
         help="compare them although machine, Python, limits or corpus differ",
     )
@@ -126,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     for name, needed in _NEEDED.items():
         if name in given and needed not in given:
-            parser.error(f"--{name} goes with --{needed}")
+            parser.error(f"--{name.replace('_', '-')} goes with --{needed}")
     if options.compare is not None and options.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
 
@@ -136,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(options: argparse.Namespace) -> int:
     if options.compare is not None:
         left, right = (records_of([path], options.all) for path in options.compare)
-        sheet, is_bad = compared(left, right, options.compare, options.unlike)
+        sheet, is_bad = compared(left, right, options.compare, options.allow_different)
         _deliver([sheet], options)
         return MISMATCH if is_bad else OK
 

@@ -31,14 +31,14 @@ __all__ = ["Tokenizer", "load", "main", "train", "train_new_from_iterator"]
 
 EPILOG = """\
 examples:
-  python -m harness.tokenizer train book.txt --vocab-size 32k --save my_tokenizer
-  python -m harness.tokenizer cut my_tokenizer --vocab-size 8k,16k --output smaller
-  python -m harness.tokenizer encode my_tokenizer --data texts/ --output ids.bin --threads 4
-  python -m harness.tokenizer decode my_tokenizer "1 2 3"
-  python -m harness.tokenizer convert my_tokenizer --to huggingface --output elsewhere
+  python -m harness.tokenizer train book.txt --vocab-size 32k --save mine
+  python -m harness.tokenizer cut mine --vocab-size 8k,16k --output smaller
+  python -m harness.tokenizer encode mine --data texts/ --output ids.bin
+  python -m harness.tokenizer decode mine "1 2 3"
+  python -m harness.tokenizer convert mine --to huggingface --output elsewhere
   python -m harness.tokenizer convert cl100k_base.tiktoken --pattern gpt4 \\
       --special-token '<|endoftext|>=100257' --to ours --output cl100k
-  python -m harness.tokenizer stats my_tokenizer tiktoken:o200k_base --data book.txt
+  python -m harness.tokenizer stats mine tiktoken:o200k_base --data book.txt
 
 exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
 engine gave up on a text or none could be tried, or a file cannot be read or written."""
@@ -352,7 +352,7 @@ def _numbers(ids: str) -> Any:
     for word in words:
         if not re.fullmatch(r"-?[0-9]{1,20}", word):
             raise Refusal(
-                f"{word[:40]!r} is not an id; write whole numbers with blanks between them"
+                f"{word[:40]!r} is not an id; write whole numbers with spaces between them"
             )
     return list(map(int, words))
 

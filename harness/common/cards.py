@@ -21,7 +21,7 @@ from harness.common.units import did_you_mean
 Kind = TypeVar("Kind")
 PLAIN = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 Name = Annotated[str, Meta(pattern=rf"^{PLAIN}\Z")]
-"""Of a card or of a file: no folder, no blank, and neither an option nor a hidden file."""
+"""Of a card or of a file: no folder, no space, and neither an option nor a hidden file."""
 RelativePath = Annotated[str, Meta(pattern=rf"^{PLAIN}(/{PLAIN})*\Z")]
 Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]*\Z")]
 Version = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~:!_-]*\Z")]
@@ -164,7 +164,7 @@ class PatternCard(Strict, frozen=True):
 
 class MeasureCard(Strict, frozen=True):
     """How cells are run: with a `precision`, the wanted width of ratios, there are from `repeat` to
-    `most` blocks.
+    `max_blocks`.
     """
 
     name: Name
@@ -173,7 +173,7 @@ class MeasureCard(Strict, frozen=True):
     repeat: int = 1
     warm_up: Count = 0
     precision: float | None = None
-    most: int = 20
+    max_blocks: int = 20
 
 
 class CountingCard(Strict, frozen=True):
@@ -197,7 +197,7 @@ PARTS = r"data\.(bytes|skip|documents|source\.\w+)|variant\.params(\.\w+)?"
 PLAIN_SETTINGS = "variants|vocab_size|threads|tie_break|min_count|seed|errors|inherited"
 Swept = Annotated[str, Meta(pattern=rf"^({GROUP}|{PARTS}|{PLAIN_SETTINGS})\Z")]
 Values = Annotated[str, Meta(pattern=r"^([\w.,{}\[\] -]|: )*\Z")]
-"""Names and numbers, and mappings of these: a colon without a blank would name a function."""
+"""Names and numbers, and mappings of these: a colon without a space would name a function."""
 
 
 class Sweeper(Strict, frozen=True):

@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 # a difference of less than this share does not matter to anyone who chooses between two
 MARGIN = 0.01
 MOST_PRESSURE = 0.2
-"""If something waited for a processor for more than this share of a sample, its wall time is not
+"""If something waited for a CPU for more than this share of a sample, its wall time is not
 compared.
 """
 FEWEST_BLOCKS = 6
@@ -29,7 +29,7 @@ is not.
 # CPU seconds by wall seconds; above this, something ran beside the one requested thread
 OF_ONE_THREAD = 1.1
 NET, CPU, WALL = "net", "CPU", "wall"
-"""The clocks of a comparison. Net time is wall time without waiting for a processor; records of
+"""The clocks of a comparison. Net time is wall time without waiting for a CPU; records of
 earlier versions do not have it, and those of one thread are compared by CPU time.
 """
 _SECONDS_OF_TICKS = 0.02
@@ -40,7 +40,7 @@ class Sample(NamedTuple):
     """One timed run: its block, what its clocks show, and the shares of its wall time that others
     took.
 
-    `cpu_wait_seconds` is how long it waited for a processor, and `cpu_wait_unknown` why that is
+    `cpu_wait_seconds` is how long it waited for a CPU, and `cpu_wait_unknown` why that is
     unknown; both are None in records of earlier versions.
     """
 
@@ -56,7 +56,7 @@ class Sample(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """What it took: the wall time, without waiting for a processor as far as that is known."""
+        """What it took: the wall time, without waiting for a CPU as far as that is known."""
         return self.wall_seconds - (self.cpu_wait_seconds or 0.0)
 
     @property
@@ -69,7 +69,7 @@ class Sample(NamedTuple):
     @property
     def _one_thread(self) -> bool:
         """Whether its CPU seconds are those of one thread, without time spent waiting for a
-        processor.
+        CPU.
         """
         cpu = self.cpu_seconds
         return (
@@ -82,8 +82,8 @@ class Sample(NamedTuple):
 
     @property
     def kept_waiting(self) -> bool:
-        """Whether its seconds may hold a wait for a processor; one thread that worked nearly all
-        the time had its processor.
+        """Whether its seconds may hold a wait for a CPU; one thread that worked nearly all
+        the time had its CPU.
         """
         if self.clock == NET:
             return False
@@ -95,7 +95,7 @@ class Sample(NamedTuple):
 
     @property
     def idle(self) -> float | None:
-        """The share of its seconds in which it neither worked nor waited for a processor; None if
+        """The share of its seconds in which it neither worked nor waited for a CPU; None if
         unknown.
         """
         if self.cpu_seconds is None or self.clock == CPU:
@@ -192,7 +192,7 @@ def compare(
 
 
 def is_disturbed(sample: Sample) -> bool:
-    """Whether what it waited for a processor is unknown, and may be much."""
+    """Whether what it waited for a CPU is unknown, and may be much."""
     return sample.pressed and sample.clock != NET
 
 

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import itertools
 import re
+import shutil
 import statistics
 import sys
 import textwrap
@@ -19,9 +20,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-from harness.common.units import BytesRead, bytes_text, count_text, did_you_mean, duration_text
+from harness.common.units import BytesRead, bytes_text, clock_text, count_text, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,9 @@ _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _COMMAND = re.compile(r"(?<!\S):(?=:)|#(?=#\[)")
+_TWO_COLUMNS = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
 _LINE_ENDS = str.maketrans(dict.fromkeys("\n\r\t\v\f", " "))
+MAX_COLUMNS = 80  # of help
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -112,20 +115,56 @@ def _escaped(text: str) -> str:
 
 
 def print_stderr(sentence: object) -> None:
-    """Print one line to standard error."""
+    """Print one line to standard error; a terminal breaks it between words."""
     with contextlib.suppress(OSError):  # nobody reads it
-        print(terminal_text(str(sentence)), file=sys.stderr)  # noqa: T201
+        print(_fitted(terminal_text(str(sentence)), sys.stderr), file=sys.stderr)  # noqa: T201
 
 
 def print_stdout(text: str) -> None:
-    """Print lines to standard output."""
-    print(terminal_lines(text), flush=True)  # noqa: T201
+    """Print lines to standard output; a terminal breaks them between words."""
+    print(_fitted(terminal_lines(text), sys.stdout), flush=True)  # noqa: T201
+
+
+def _fitted(text: str, stream: TextIO) -> str:
+    """The lines as wide as the terminal at most; a file or a pipe gets them whole."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(wrapped for line in text.split("\n") for wrapped in wrap(line, width))
+
+
+def wrap(line: str, width: int) -> list[str]:
+    """The line in parts of this width, broken between words; the later ones start below its text,
+    which in a line of two columns is the second.
+
+    >>> wrap("  naive: 3 of 4 ties", 16), wrap("  dots   a dot for each text", 24)
+    (['  naive: 3 of 4', '  ties'], ['  dots   a dot for each', '         text'])
+    """
+    columns = _TWO_COLUMNS.match(line)
+    start = columns.end() if columns else len(line) - len(line.lstrip())
+    parts = textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=" " * min(start, width // 2),
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return parts or [""]
 
 
 class Paragraphs(argparse.HelpFormatter):
-    """Wraps prose to the width of the terminal; lines that are indented or commands stay as they
-    are.
+    """Joins the lines of prose and wraps all to the width of the terminal, 80 columns at most;
+    lines that are indented or commands stay lines.
     """
+
+    def __init__(self, prog: str) -> None:
+        self._columns = min(shutil.get_terminal_size().columns, MAX_COLUMNS)
+        super().__init__(prog, width=self._columns)
+
+    def format_help(self) -> str:
+        lines = super().format_help().split("\n")
+        return "\n".join(part for line in lines for part in wrap(line, self._columns))
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = itertools.groupby(
@@ -145,16 +184,23 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with 2, the mistake and what may have been meant."""
-        options = [option for action in self._actions for option in action.option_strings]
         unknown = re.search(r"unrecognized arguments: (\S+)", message)
-        meant = did_you_mean(unknown[1], options) if unknown else ""
+        meant = did_you_mean(unknown[1], self._options()) if unknown else ""
         self.exit(2, f"{message};{meant} see {self.prog} --help\n")
+
+    def _options(self) -> Iterator[str]:
+        """Its options and those of its subcommands."""
+        for action in self._actions:
+            yield from action.option_strings
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    yield from parser._options()
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(terminal_lines(message), file)
 
 
-# Progress: on a terminal a bar with the time left, in a log a line now and then
+# Progress: on a terminal a bar, in a log a line now and then
 
 FIRST_LINE_SECONDS = 10.0
 """A log has no line about shorter work; from then on one whenever the time has doubled."""
@@ -162,6 +208,31 @@ FIRST_LINE_SECONDS = 10.0
 Advance = Callable[..., None]
 Report = Callable[[int, int, str], None]
 """Called with how much is done, of how much, and the unit of both; a total of 0 means unknown."""
+
+
+def progress_text(done: str, total: str, elapsed: float, left: float | None) -> str:
+    """The line about progress that every command shows.
+
+    >>> progress_text("12", "24", 4.2, 33.0), progress_text("3 merges", "", 3725.0, None)
+    ('12 of 24, 0:04 elapsed, 0:33 left', '3 merges, 1:02:05 elapsed')
+    """
+    text = f"{done} of {total}" if total else done
+    text += f", {clock_text(elapsed)} elapsed"
+    return text if left is None else f"{text}, {clock_text(left)} left"
+
+
+def work_text(done: int, total: int, unit: str, elapsed: float) -> str:
+    """The same about one piece of work, whose time left follows from what is done.
+
+    >>> work_text(300, 1000, "merges", 25.0), work_text(20, 1000, "merges", 12.0)
+    ('300 of 1,000 merges, 0:25 elapsed, 0:58 left', '20 of 1,000 merges, 0:12 elapsed')
+    """
+    text = bytes_text if unit == "bytes" else count_text
+    noun = "" if unit == "bytes" else f" {unit}"
+    whole = f"{text(total)}{noun}" if total else ""
+    # the first merges take longest by far, so nothing is estimated from a few
+    left = elapsed * (total - done) / done if 0 < total <= 4 * done else None
+    return progress_text(text(done) + ("" if whole else noun), whole, elapsed, left)
 
 
 class Display:
@@ -173,7 +244,7 @@ class Display:
         self.expected: Counter[str] = Counter()
         self.seconds: dict[str, list[float]] = {}
         self.done = 0
-        self.logged = time.monotonic()
+        self.started = self.logged = time.monotonic()
 
     def expect(self, labels: Iterable[str]) -> None:
         """Set which measurements are still to come; logs get a line about it now and then."""
@@ -181,19 +252,22 @@ class Display:
         now = time.monotonic()
         if self.done and now - self.logged >= FIRST_LINE_SECONDS and not sys.stderr.isatty():
             self.logged = now
-            print_stderr(
-                f"{self.done} of {self.done + self.expected.total()} measured{self.left()}"
-            )
+            print_stderr(self.text())
 
-    def left(self) -> str:
-        """The time that they take; nothing while some label of them has not been measured."""
+    def text(self) -> str:
+        """How many were measured, since when, and the time that the others take."""
+        total = count_text(self.done + self.expected.total())
+        elapsed = time.monotonic() - self.started
+        return progress_text(count_text(self.done), total, elapsed, self.left())
+
+    def left(self) -> float | None:
+        """The seconds that they take; None while some label of them has not been measured."""
         if not self.expected.total() or not self.expected.keys() <= self.seconds.keys():
-            return ""
-        seconds = sum(
-            number * statistics.fmean(self.seconds[label])
-            for label, number in self.expected.items()
-        )
-        return f", about {duration_text(seconds)} left"
+            return None
+        left = 0.0
+        for label, number in self.expected.items():
+            left += number * statistics.fmean(self.seconds[label])
+        return left
 
     def passed(self, label: str, seconds: float = 0.0) -> None:
         self.seconds.setdefault(label, []).append(seconds)
@@ -202,22 +276,25 @@ class Display:
 
     @contextlib.contextmanager
     def showing(self, label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
-        """A bar for one measurement, as `bar`."""
-        started, of = time.monotonic(), self.done + max(1, self.expected.total())
-        with bar(f"[{self.done + 1}/{of}{self.left()}] {label}", total, unit, size) as advance:
+        """A bar for one measurement, as `bar`, with the progress of all."""
+        started = time.monotonic()
+        with bar(label, total, unit, size, self.text) as advance:
             yield advance
         self.passed(label, time.monotonic() - started)
 
 
 @contextlib.contextmanager
-def bar(label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
+def bar(
+    label: str, total: int, unit: str, size: int = 0, beside: Callable[[], str] | None = None
+) -> Iterator[Advance]:
     """A bar for one piece of work; yields the function to call with what is done. A total of 0
     means unknown.
 
-    Values of type `BytesRead` are bytes of a file of `size`, whatever the unit of the rest is.
+    Values of type `BytesRead` are bytes of a file of `size`, whatever the unit of the rest is. On a
+    terminal the text `beside` the bar is that of the work, unless another is passed.
     """
     with (
-        _drawn(label, unit)
+        _drawn(label, beside)
         if sys.stderr.isatty()
         else contextlib.nullcontext(_logged(label)) as report
     ):
@@ -232,21 +309,35 @@ def bar(label: str, total: int, unit: str, size: int = 0) -> Iterator[Advance]:
 
 
 @contextlib.contextmanager
-def _drawn(label: str, unit: str) -> Iterator[Report]:
+def _drawn(label: str, beside: Callable[[], str] | None) -> Iterator[Report]:
     """A bar on a terminal; it is gone when the work is over, because the table comes after it."""
     # Late: rich is slow to import, and a log needs none of it.
     from rich import progress
     from rich.console import Console
+    from rich.text import Text
+
+    unit = ""
+
+    class Beside(progress.ProgressColumn):
+        max_refresh = 0.25
+
+        def render(self, task: progress.Task) -> Text:
+            done, total = int(task.completed), int(task.total or 0)
+            return Text(beside() if beside else work_text(done, total, unit, task.elapsed or 0.0))
 
     name = progress.TextColumn("{task.description}", markup=False)  # a file may be called [red]
-    times = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
-    speed = [progress.TransferSpeedColumn()] if unit == "bytes" else []
-    columns = name, progress.BarColumn(), progress.TaskProgressColumn(), *speed, *times
+    columns = name, progress.BarColumn(20), progress.TaskProgressColumn(), Beside()
     with progress.Progress(
         *columns, console=Console(stderr=True), refresh_per_second=4, transient=True
     ) as shown:
         number = shown.add_task(label, total=None)
-        yield lambda done, total, _: shown.update(number, completed=done, total=total or None)
+
+        def report(done: int, total: int, unit_done: str) -> None:
+            nonlocal unit
+            unit = unit_done
+            shown.update(number, completed=done, total=total or None)
+
+        yield report
 
 
 def _logged(label: str) -> Report:
@@ -255,19 +346,9 @@ def _logged(label: str) -> Report:
 
     def report(done: int, total: int, unit: str) -> None:
         nonlocal due
-        passed = time.monotonic() - started
-        if passed < due:
-            return
-        due = 2 * passed
-        text, unit = (bytes_text, "") if unit == "bytes" else (count_text, f" {unit}")
-        of = f" of {text(total)}" if total else ""
-        # The first merges take longest by far, so nothing is estimated from a few.
-        left = (
-            f", {duration_text(passed * (total - done) / done)} left"
-            if 0 < total <= 4 * done
-            else ""
-        )
-        speed = f", {bytes_text(int(done / passed))}/s" if not unit else ""
-        print_stderr(f"{label}: {text(done)}{of}{unit} after {duration_text(passed)}{speed}{left}")
+        elapsed = time.monotonic() - started
+        if elapsed >= due:
+            due = 2 * elapsed
+            print_stderr(f"{label}: {work_text(done, total, unit, elapsed)}")
 
     return report

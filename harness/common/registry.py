@@ -123,7 +123,7 @@ def folder_option(command: argparse.ArgumentParser) -> None:
     about = (
         "a folder of cards of your own, laid out as conf/: data/NAME.yaml, pattern/NAME.yaml ..."
     )
-    command.add_argument("--config-dir", metavar="DIR", type=Path, help=about)
+    command.add_argument("--config-dir", metavar="FOLDER", type=Path, help=about)
 
 
 def use_folder(path: Path | None) -> None:

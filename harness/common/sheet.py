@@ -92,7 +92,7 @@ def _aligned(column: Column) -> list[str]:
     under digits.
     """
     cells = list(map(terminal_text, column.cells))
-    if column.figures:  # those that lack a mark get a blank for it
+    if column.figures:  # those that lack a mark get a space for it
         marks = [len(cell) - len(cell.rstrip("*?")) for cell in cells]
         cells = [cell + " " * (max(marks) - mark) for cell, mark in zip(cells, marks, strict=True)]
     cells.insert(0, terminal_text(column.heading))

@@ -9,6 +9,17 @@ import math
 from collections.abc import Iterable
 
 _UNITS = ("kB", "MB", "GB", "TB")
+RENAMED = {
+    "most": "max_blocks",
+    "least": "min_seconds",
+    "fewest": "min_blocks",
+    "must_see": "max_missed_slowdown",
+    "say": "overrides",
+    "--least": "--min-count",
+    "--unlike": "--allow-different",
+    "--together": "--warmup-merges",
+}
+"""Names of settings that were replaced, with the names to use now."""
 
 
 class BytesRead(int):
@@ -94,10 +105,27 @@ def ratio_text(ratio: float) -> str:
 def seconds_text(seconds: float) -> str:
     """A time to three digits, from 1,000 seconds on as a long time.
 
-    >>> [seconds_text(seconds) for seconds in (0.0, 0.00917, 0.9996, 34.334, 343.4, 5000.0)]
-    ['0 s', '0.00917 s', '1.00 s', '34.3 s', '343 s', '83 min']
+    >>> [seconds_text(seconds) for seconds in (0.0, 3.81e-5, 0.00917, 0.9996, 34.334, 343.4, 5000.0)]
+    ['0 s', '38.1 µs', '9.17 ms', '1.00 s', '34.3 s', '343 s', '83 min']
     """
-    return duration_text(seconds) if seconds >= 999.5 else f"{ratio_text(seconds)} s"
+    if seconds >= 999.5:
+        return duration_text(seconds)
+    if seconds >= 0.9995 or seconds <= 0:
+        return f"{ratio_text(seconds)} s"
+    if seconds >= 0.9995e-3:
+        return f"{ratio_text(1e3 * seconds)} ms"
+    return f"{ratio_text(1e6 * seconds)} µs"
+
+
+def clock_text(seconds: float) -> str:
+    """A time as a clock shows it.
+
+    >>> clock_text(3.7), clock_text(3725)
+    ('0:04', '1:02:05')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def share_text(share: float) -> str:
@@ -130,11 +158,13 @@ def duration_text(seconds: float, at_least: bool = False) -> str:
     """A long time in a readable unit, to two or three digits; rounded down if it is shown as a
     minimum.
 
-    >>> [duration_text(seconds) for seconds in (4.26, 75, 5000, 40_700, 400_000)]
-    ['4.3 s', '75 s', '83 min', '11.3 h', '4.6 d']
+    >>> [duration_text(seconds) for seconds in (0.05, 4.26, 75, 5000, 40_700, 400_000)]
+    ['50.0 ms', '4.3 s', '75 s', '83 min', '11.3 h', '4.6 d']
     >>> duration_text(4.28, at_least=True), duration_text(5020, at_least=True)
     ('4.2 s', '83 min')
     """
+    if 0 < seconds < 0.9995:
+        return seconds_text(seconds)
     units_of_time = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
     scale, unit = next((pair for pair in units_of_time if seconds >= 2 * pair[0]), (1, "s"))
     units = seconds / scale
@@ -166,11 +196,15 @@ def one_line(text: str) -> str:
 
 
 def did_you_mean(name: str, existing: Iterable[str], before: str = "") -> str:
-    """The most similar name as a question, with a blank before it; nothing if none is similar.
+    """The new or the most similar name as a question after a space; nothing if none is similar.
 
     >>> did_you_mean("hepa", ["heap", "flat"]), did_you_mean("seeds", ["seed=VALUE"])
     (' did you mean heap?', ' did you mean seed=VALUE?')
+    >>> did_you_mean("measure.most", ["measure.repeat", "measure.max_blocks"])
+    ' did you mean measure.max_blocks?'
     """
     names = {full.removesuffix("=VALUE"): full for full in existing}
-    close = difflib.get_close_matches(name, names, 1)
+    section, dot, key = name.rpartition(".")
+    renamed = f"{section}{dot}{RENAMED.get(key)}"
+    close = [renamed] if renamed in names else difflib.get_close_matches(name, names, 1)
     return f" did you mean {before}{names[close[0]]}?" if close else ""

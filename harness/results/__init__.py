@@ -1,4 +1,4 @@
-"""What records show: rows, and from rows tables, pictures and the page, with all that a reader
+"""What records show: rows, and from rows tables, charts and the page, with all that a reader
 should know.
 
 In: records. Out: text for terminals, Markdown, CSV and HTML; SVG and PNG; one offline page. Nothing

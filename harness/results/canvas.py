@@ -21,10 +21,9 @@ from harness.common import registry
 from harness.common.console import html_text, terminal_lines
 from harness.common.errors import Refusal
 from harness.common.files import write_whole
-from harness.common.units import bytes_text
 from harness.results.notes import at_most
 from harness.results.rows import AT_LEAST, MEASURED, Time
-from harness.results.writing import TOTAL, Value
+from harness.results.writing import TOTAL, Value, number_tick
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -49,7 +48,7 @@ SUFFIXES = (".svg", ".png", ".pdf")
 
 WIDTH, EDGE = 6.0, 0.12  # inches
 TITLE, LABEL, SMALL = 12.5, 9.5, 8.5  # points
-LONGEST_LABEL, MOST_NOTES = 60, 4
+LONGEST_LABEL, MOST_NOTES, MAX_TICKS = 60, 4, 7
 FONTS = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _LETTER, _LINE = 0.0082, 0.0174
 """Inches that a letter of matplotlib's font is wide, and that a line is high, for each point of its
@@ -241,10 +240,13 @@ def scale(
     numbers: Sequence[float],
     title: str,
     is_log: bool,
-    in_bytes: bool = False,
+    tick: Callable[[float], str] = number_tick,
+    ticks: Sequence[float] = (),
 ) -> None:
-    """An axis that shows these numbers, with ticks on round ones; `side` is x or y."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+    """An axis that shows these numbers, with ticks on round ones, or where `ticks` are if it is
+    long; `side` is x or y.
+    """
+    from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
     axis = axes.xaxis if side == "x" else axes.yaxis
     low, high = min(numbers, default=1.0), max(numbers, default=1.0)
@@ -253,27 +255,17 @@ def scale(
         decades = math.log10(1.5 * high / low)
         steps = (1.0,) if decades > 2.5 else (1.0, 3.0) if decades > 1.2 else (1.0, 2.0, 5.0)
         axis.set_major_locator(LogLocator(subs=steps, numticks=7))
-        if decades < 1:
+        if ticks and decades > 2.5:
+            shown = [at for at in ticks if low / 1.25 <= at <= high * 1.25]
+            axis.set_major_locator(FixedLocator(shown[:: math.ceil(len(shown) / MAX_TICKS)]))
+        elif decades < 1:
             axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     else:
         axes.set(**{f"{side}lim": (0, 1.02 * high)})
         axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(lambda number, _: tick_text(number, in_bytes))
+    axis.set_major_formatter(lambda number, _: tick(number))
     axis.set_label_text(f"{title} (log scale)" if is_log else title, color=FAINT, fontsize=SMALL)
-
-
-def tick_text(number: float, in_bytes: bool = False) -> str:
-    """
-    >>> [tick_text(number) for number in (0.001, 2.0, 1500.0, 2e6)], tick_text(250_000, True)
-    (['0.001', '2', '1,500', '2M'], '250 kB')
-    """
-    if in_bytes:
-        text, unit = bytes_text(round(number)).split(" ")
-        return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
-    if number >= 1e6:
-        return f"{number / 1e6:g}M"
-    return f"{number:,.0f}" if number >= 1000 else f"{number:.10f}".rstrip("0").rstrip(".")
 
 
 def scale_times(
@@ -283,7 +275,7 @@ def scale_times(
     numbers = []
     for time in times:
         numbers += [number for number in (time[1:] if is_log else time[1:2]) if number]
-    scale(axes, side, numbers, value.axis, is_log, value.in_bytes)
+    scale(axes, side, numbers, value.axis, is_log, value.tick, value.ticks)
 
 
 def end_of(time: Time) -> float:

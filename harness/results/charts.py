@@ -76,7 +76,7 @@ axis, as dots, since a bar on a log axis is as long as its axis makes it.
 
 @chart
 def phases(rows: Sequence[Row], words: Words | None = None) -> Figure:
-    """Seconds stacked by phase, the total at each bar; a panel for each task."""
+    """Time stacked by phase, the total at each bar; a panel for each task."""
     tasks = [list(rows)] if is_one_variant(rows) else tasks_of(rows)
     if words is None:
         title = claim(rows) or "Where the time goes"
@@ -158,7 +158,7 @@ class Dot(NamedTuple):
 
 @chart
 def race(rows: Sequence[Row]) -> Figure:
-    """Total seconds of each trainer, from the fastest down, times the fastest."""
+    """Total time of each trainer, from the fastest down, times the fastest."""
     trainers = one_task(rows, "race", without=("tie_break",))
     drawn = _measured(trainers, "race", TOTAL)
     drawn.sort(key=_seconds)
@@ -353,8 +353,8 @@ def _meanings(drawn: Sequence[Row], value: Value, estimated: str = "Hollow") -> 
 
 
 KINDS: dict[str, tuple[str, Callable[..., Figure]]] = {
-    "phases": ("seconds stacked by phase, a bar for each row", phases),
-    "race": ("total seconds, sorted; narrow, for a front page", race),
+    "phases": ("time stacked by phase, a bar for each row", phases),
+    "race": ("total times, sorted; narrow, for a front page", race),
     "dots": ("a dot for each trainer on each text, or for each number of threads", dots),
     "size": ("lines over the size of the corpus, with exponents", partial(over, CORPUS)),
     "vocabulary": ("the same over the size of the vocabulary", partial(over, VOCABULARY)),

@@ -137,7 +137,7 @@ def _machine(record: Record) -> str:
     cpu, cores = environment.get("cpu"), environment.get("cores")
     if not cpu:
         return f"host {record.run.host}"
-    return f"{cpu} ({cores} cores)" if cores else str(cpu)
+    return f"{cpu} ({cores} CPUs)" if cores else str(cpu)
 
 
 def _field(name: str, key: str = "", **what: Any) -> Field:

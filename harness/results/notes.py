@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.common.units import count_text, no_pair_text, one_line, share_text
+from harness.common.units import count_text, no_pair_text, one_line, seconds_text, share_text
 from harness.proof import BY_DESIGN, UP_TO_TIES
 from harness.records.file import unfinished_note
 from harness.results.fields import together
@@ -82,7 +82,7 @@ def failures(pairs: Labelled, drawn: Sequence[Row] = ()) -> list[str]:
 
 
 def waiting(pairs: Labelled) -> list[str]:
-    """Which rows waited for something other than a processor, and of which rows it is unknown how
+    """Which rows waited for something other than a CPU, and of which rows it is unknown how
     long they waited for one, though they were given one thread.
     """
     found = []
@@ -154,11 +154,11 @@ def _loading(measured: Labelled) -> Pairs:
     for row, label in measured:
         spent = (row.record.measurement.witness or {}).get("import_cpu_seconds") or 0.0
         if spent > max(MUCH_IMPORT_CPU_SECONDS, row.total or 0.0):
-            yield longer, f"{label} {spent:.1f} s"
+            yield longer, f"{label} {seconds_text(spent)}"
 
 
 def _busy(measured: Labelled) -> Pairs:
-    """Whose wall times are too long, since others had the processor."""
+    """Whose wall times are too long, since others had the CPU."""
     for row, label in measured:
         disturbed = 0
         for sample in row.samples:

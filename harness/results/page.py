@@ -69,7 +69,7 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
 def _charts(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
     """A chart for each task, by phase if phases were measured."""
     for number, task in enumerate(tasks[:MOST_CHARTS]):
-        title = "Seconds from the file to the merges"
+        title = "Time from the file to the merges"
         if len(tasks) > 1:
             title = panel_title(task, tasks)
         has_phases = any(len(row.seconds) > 1 for row in task)

@@ -175,13 +175,13 @@ class Row:
     def total(self) -> float | None:
         """The sum of the phases, so that every row adds up; None if no time may be shown.
 
-        Waiting for a processor is not in it, as far as that is known.
+        Waiting for a CPU is not in it, as far as that is known.
         """
         return math.fsum(self.seconds.values()) if self.seconds else None
 
     @property
     def idle(self) -> float | None:
-        """The share of its time in which it waited for something other than a processor."""
+        """The share of its time in which it waited for something other than a CPU."""
         idle: float | None = _median([sample.idle for sample in self.samples], median)
         return idle
 
@@ -336,7 +336,7 @@ def _measured(right: Sequence[Record]) -> Row:
 def _net_phases(medians: Mapping[str, float], samples: Sequence[Sample]) -> dict[str, float]:
     """The medians of the phases; those of net times add up to the median of the net totals.
 
-    Nobody knows in which phase a run waited for a processor, so every phase bears its share.
+    Nobody knows in which phase a run waited for a CPU, so every phase bears its share.
     """
     phases = {phase: medians[phase] for phase in PHASES if phase in medians}
     total = math.fsum(phases.values())

@@ -36,7 +36,7 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "paths",
-        metavar="FILE or DIR",
+        metavar="FILE or FOLDER",
         nargs="*",
         default=NO_PATHS,
         help="records, or folders with a records.jsonl, where only the latest run of each cell counts (default: the "

@@ -58,7 +58,10 @@ class Match(NamedTuple):
 
 
 def compared(
-    left: Sequence[Record], right: Sequence[Record], names: Sequence[str], unlike: bool = False
+    left: Sequence[Record],
+    right: Sequence[Record],
+    names: Sequence[str],
+    allow_different: bool = False,
 ) -> tuple[Sheet, bool]:
     """Rows of two sets that differ in nothing but circumstances, side by side; and whether any
     merges are wrong.
@@ -71,9 +74,9 @@ def compared(
     if not matches:
         raise _nothing_in_common(names, alone["left"][0], alone["right"][0])
     differing = _differences_text(list(chain(*(match.differences for match in matches))))
-    if differing and not unlike:
+    if differing and not allow_different:
         sets = " and ".join(names)
-        raise Refusal(f"{sets} differ in {differing}; --unlike compares them all the same")
+        raise Refusal(f"{sets} differ in {differing}; --allow-different compares them all the same")
 
     notes = [*_notes(matches, differing)]
     for side, lonely in alone.items():

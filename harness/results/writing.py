@@ -89,13 +89,50 @@ def time_text(time: Time) -> str:
     return seconds_text(time.number)
 
 
+def number_tick(number: float) -> str:
+    """A number at an axis.
+
+    >>> [number_tick(number) for number in (0.5, 2.0, 1500.0)]
+    ['0.5', '2', '1,500']
+    """
+    return f"{number:,.10f}".rstrip("0").rstrip(".")
+
+
+def time_tick(seconds: float) -> str:
+    """A time in the largest unit of which it is a whole number.
+
+    >>> [time_tick(seconds) for seconds in (0.0, 0.00002, 0.05, 2.5, 90.0, 600.0, 864000.0)]
+    ['0 s', '20 µs', '50 ms', '2.5 s', '90 s', '10 min', '10 d']
+    """
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size and seconds % size == 0:
+            return f"{number_tick(seconds / size)} {unit}"
+    if seconds >= 0.9995 or seconds <= 0:
+        return f"{number_tick(seconds)} s"
+    if seconds >= 0.9995e-3:
+        return f"{number_tick(1e3 * seconds)} ms"
+    return f"{number_tick(1e6 * seconds)} µs"
+
+
+def bytes_tick(size: float) -> str:
+    """
+    >>> bytes_tick(250_000), bytes_tick(2e9)
+    ('250 kB', '2 GB')
+    """
+    text, unit = bytes_text(round(size)).split(" ")
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
+
+
 class Value(NamedTuple):
-    """What a chart shows of each row, and the title of its axis."""
+    """What a chart shows of each row, the title of its axis, the text at a tick, and where ticks
+    are on a long log axis.
+    """
 
     name: str
     axis: str
     title: str
-    in_bytes: bool = False
+    tick: Callable[[float], str]
+    ticks: Sequence[float] = ()
 
     def of(self, row: Row) -> Time:
         """The row's time, or its peak of memory in the form of one."""
@@ -107,8 +144,12 @@ class Value(NamedTuple):
         return time_text(row.time) if self is TOTAL else memory_text(row)
 
 
-TOTAL = Value("total", "seconds", "Seconds")
-MEMORY = Value("memory", "peak memory", "Peak memory", in_bytes=True)
+TIME_TICKS = (
+    *(1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1),
+    *(1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0, 864000.0, 8640000.0),
+)
+TOTAL = Value("total", "time", "Time", time_tick, TIME_TICKS)
+MEMORY = Value("memory", "peak memory", "Peak memory", bytes_tick)
 VALUES = {value.name: value for value in (TOTAL, MEMORY)}
 
 

@@ -53,7 +53,7 @@ Dice = random.Random
 
 
 def words(make: Callable[[Dice], str], number: int) -> Callable[[Dice], str]:
-    """A text of so many words, each after a blank."""
+    """A text of so many words, each after a space."""
     return lambda dice: "".join(f" {make(dice)}" for _ in range(number))
 
 
@@ -101,7 +101,7 @@ def json_lines(dice: Dice) -> str:
 
 
 def text_of(shape: str, size: int) -> Callable[[Dice], str]:
-    """A table of growth.py as a text: each word after a blank, as many times as it weighs."""
+    """A table of growth.py as a text: each word after a space, as many times as it weighs."""
     table = growth.SHAPES[shape].table
     return lambda dice: "".join(count * f" {word.decode()}" for word, count in table(dice, size))
 

@@ -12,7 +12,7 @@ fail.
     python results/gate_self_test/self_test.py --measure 10 results/local/gate_self_test
         ten runs of the whole gate on each planted trainer, and their exit codes
 
-`--busy` measures beside processes that take the processors.
+`--busy` measures beside processes that take the CPUs.
 
 Exit code: 1 if a rate certainly misses its aim. An interrupted measurement continues with the same
 command.

@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from harness.common.units import seconds_text
 from harness.results.frame import frame_of
 from harness.results.rows import rows
 from harness.results.selection import records_of
@@ -96,7 +97,7 @@ def rows_of(paths: Sequence[str]) -> list[Entry]:
 def is_measured_by(program: Entry, row: Entry) -> bool:
     """Return whether the row shows the program: its variant with its parameters.
 
-    Any number of threads or processes above 1 will do; the author's machine had 64 processors.
+    Any number of threads or processes above 1 will do; the author's machine had 64 CPUs.
     """
     found = json.loads(row["params"])
     pairs = [(value, found.get(name)) for name, value in program.get("params", {}).items()]
@@ -197,7 +198,7 @@ def explain(judged: Entry) -> str:
         return f"{judged['says']}: not measured, no records of {' and '.join(judged['variants'])} in one task."
     quantities = judged["quantity"], judged["fast_quantity"]
     rows = [
-        f"{row['variant']} {number(measured(row, quantity))} s of {quantity} ({row['started']})"
+        f"{row['variant']} {time_of(measured(row, quantity))} of {quantity} ({row['started']})"
         for row, quantity in zip(judged["rows"], quantities, strict=True)
     ]
     reason = judged["refuted"] if judged["verdict"] == KNOWN else judged["because"]
@@ -207,7 +208,7 @@ def explain(judged: Entry) -> str:
 def figures_table(
     programs: dict[str, Entry], rows: Sequence[Entry]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the seconds of each program that was measured, theirs beside ours."""
+    """Return the times of each program that was measured, theirs beside ours."""
     head = [
         "program",
         "variant",
@@ -223,7 +224,7 @@ def figures_table(
             ):
                 ours = [measured(row, quantity) for quantity in SHOWN]
                 both = [
-                    number(seconds) for pair in zip(theirs, ours, strict=True) for seconds in pair
+                    time_of(seconds) for pair in zip(theirs, ours, strict=True) for seconds in pair
                 ]
                 lines.append([program["program"], row["variant"], data, *both])
     return head, lines
@@ -245,7 +246,7 @@ def claims_table(judged: Sequence[Entry]) -> tuple[list[str], list[list[str]]]:
 
 def programs_table(programs: dict[str, Entry]) -> tuple[list[str], list[list[str]]]:
     """Return each program with the variant that it is here and the author's medians."""
-    head = ["program", "part", "variant", "parameters", "published seconds", "differences"]
+    head = ["program", "part", "variant", "parameters", "published times", "differences"]
     return head, [
         [
             *(
@@ -276,14 +277,18 @@ def medians(program: Entry) -> str:
     for data in corpora(program):
         seconds = [(quantity, published(program, quantity, data)) for quantity in quantities]
         text = ", ".join(
-            f"{quantity} {number(value)}" for quantity, value in seconds if value is not None
+            f"{quantity} {time_of(value)}" for quantity, value in seconds if value is not None
         )
         texts += [f"{data}: {text}"] if text else []
     return "; ".join(texts)
 
 
+def time_of(seconds: float | None) -> str:
+    return "-" if seconds is None else seconds_text(seconds)
+
+
 def number(value: float | None) -> str:
-    """Return seconds or a factor in three figures; a dash if there is none."""
+    """Return a factor in three figures; a dash if there is none."""
     return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:,.0f}"
 
 

@@ -1,4 +1,4 @@
-"""Progress output: in a log, without a terminal, and the summary of where the time went."""
+"""What a terminal and a log show: lines that fit, and the progress of long work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness.common.console import bar
+from harness.common.console import Display, bar, print_stdout
 from harness.common.units import BytesRead
 
 
@@ -21,8 +21,8 @@ def test_logs_report_at_doubling_times(
         for done in (1, BytesRead(1_500_000), 20, 300, 999):
             on_progress(done)
     assert capsys.readouterr().err.splitlines() == [
-        "proof of x: 1.50 MB of 2.00 MB after 11.0 s, 136 kB/s, 3.7 s left",
-        "proof of x: 300 of 1,000 merges after 25 s, 58 s left",
+        "proof of x: 1.50 MB of 2.00 MB, 0:11 elapsed, 0:04 left",
+        "proof of x: 300 of 1,000 merges, 0:25 elapsed, 0:58 left",
     ]
 
 
@@ -35,3 +35,38 @@ def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
             on_progress(done)
     assert "of [red]" in drawn.getvalue()
     assert "50%" in drawn.getvalue()
+
+
+def test_a_run_tells_how_many_measurements_are_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = iter([0, 0, 11, 12, 45, 45])
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    display = Display()
+    display.passed("heap", 11.0)
+    display.expect(["heap"] * 3)
+    assert capsys.readouterr().err == ""
+    display.passed("heap", 11.0)
+    display.expect(["heap"] * 2 + ["naive"])
+    display.expect(["heap"] * 2)
+    assert capsys.readouterr().err.splitlines() == [
+        "2 of 5, 0:12 elapsed",
+        "2 of 4, 0:45 elapsed, 0:22 left",
+    ]
+
+
+def test_a_terminal_breaks_lines_between_words_and_a_pipe_gets_them_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = "  ties        raw_bytes breaks 3 of 4 ties as these merges do"
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", shown)
+    monkeypatch.setenv("COLUMNS", "40")
+    print_stdout(line)
+    assert shown.getvalue() == f"{line}\n"
+    monkeypatch.setattr(shown, "isatty", lambda: True)
+    print_stdout(line)
+    assert shown.getvalue().splitlines()[1:] == [
+        "  ties        raw_bytes breaks 3 of 4",
+        "              ties as these merges do",
+    ]

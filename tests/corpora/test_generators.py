@@ -358,7 +358,7 @@ def test_exported_file_has_words_and_counts(
                 f"data.path={file}",
                 "--parquet",
                 str(frequent),
-                "--least",
+                "--min-count",
                 "2",
             ]
         )

@@ -16,7 +16,7 @@ import pytest
 from harness import doctor
 from harness.common.errors import OK, UNMEASURED
 from harness.measure import machine, quiet
-from harness.measure.quiet import Finding, findings
+from harness.measure.quiet import Condition, conditions
 
 CPU = "sys/devices/system/cpu"
 QUIET = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1"
@@ -36,7 +36,7 @@ OF_THIS_MACHINE = {"free memory", "other runs", "load", "steal"}
 
 
 Ticks = namedtuple("Ticks", "user nice system idle iowait irq softirq steal")
-"""What psutil returns about the processors on Linux."""
+"""What psutil returns about the CPUs on Linux."""
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(quiet, "SECONDS_OF_STEAL", 0)
     monkeypatch.setattr(quiet, "BYTES_TO_TOUCH", 1 << 20)
 
-    def examine(files: dict[str, str]) -> dict[str, Finding]:
+    def examine(files: dict[str, str]) -> dict[str, Condition]:
         for name, content in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(content)
-        return {finding.name: finding for finding in findings()}
+        return {finding.name: finding for finding in conditions()}
 
     return examine
 
@@ -96,7 +96,7 @@ def test_a_calm_machine_has_no_disturbance_and_an_empty_one_is_unknown(examined:
             "container's limits",
             "sys/fs/cgroup/cpu.max",
             "150000 100000",
-            "1.5 processors",
+            "1.5 CPUs",
             "a quota stops it",
         ),
     ],
@@ -155,7 +155,7 @@ def test_a_cell_that_cannot_be_measured_is_one_sentence_and_no_run_measures_none
 ) -> None:
     (tmp_path / "text").write_text("low lower lowest")
     failing = (f"data.path={tmp_path / 'text'}", "vocab_size=300", "variant._target_=nowhere:train")
-    monkeypatch.setattr(doctor, "findings", list)
+    monkeypatch.setattr(doctor, "conditions", list)
     monkeypatch.setattr(doctor, "USUAL", failing)
     assert doctor.main(["--no-run"]) == OK
     assert doctor.main([]) == UNMEASURED

@@ -468,7 +468,7 @@ def test_waiting_is_unknown_if_the_system_does_not_report_it(
 ) -> None:
     monkeypatch.setattr("harness.measure.guarded.turns_of", lambda _: Turns())
     answer, _ = measured("works_and_reports")
-    assert answer.cpu_wait_unknown == "the system does not report waiting for a processor"
+    assert answer.cpu_wait_unknown == "the system does not report waiting for a CPU"
 
 
 def test_a_long_import_is_recorded_and_belongs_to_no_total(measured: Measure) -> None:

@@ -67,9 +67,9 @@ def test_only_proved_merges_are_ranked_by_their_best_time() -> None:
     sheet, notes = table(RECORDS)
     assert sheet["trainer"][:5] == ["ours", "lines", "slow", "unproved", "other"]
     assert sheet["rank"] == ["1", "2", "3", *"-----"]
-    assert sheet["1 thread"][:5] == ["1.00 s", "2.00 s", "3.00 s", "0.100 s", "0.900 s"]
+    assert sheet["1 thread"][:5] == ["1.00 s", "2.00 s", "3.00 s", "100 ms", "900 ms"]
     assert set(sheet["1 thread"][5:]) == {"wrong", ">60 s", "~3 min"}
-    assert sheet["2 threads"][0] == "0.500 s"
+    assert sheet["2 threads"][0] == "500 ms"
     assert sheet["times the first"][:5] == ["× 1", "× 2.00*", "× 3.00", "× 0.100?", "× 0.900*"]
     assert set(sheet["times the first"][5:]) == {"-", ">× 60.0", "~× 180"}
     assert notes == [
@@ -128,7 +128,7 @@ def test_the_page_and_its_charts_are_made_of_records(tmp_path: Path) -> None:
     assert (
         "## stdlib, 1,000 tokens\n\n![Seconds of each trainer on stdlib](stdlib-1000.svg)" in page
     )
-    assert "AMD EPYC (2 cores), 2026-11-21" in page
+    assert "AMD EPYC (2 CPUs), 2026-11-21" in page
     assert (tmp_path / "stdlib-1000.svg").exists()
     assert re.search(r"python -m harness experiment=board data=stdlib .*vocab_size=1000", page)
 

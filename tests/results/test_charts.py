@@ -212,13 +212,6 @@ def test_sizes_have_a_line_and_a_footnote_only_if_points_follow_a_power_law() ->
     assert "power law" not in words_of(draw(odd, "size"))
 
 
-def test_the_ticks_of_a_size_are_those_that_were_measured() -> None:
-    records = [measured("heap", 1.0, vocab_size=size) for size in (500, 1000)]
-    (axes,) = draw(records, "vocabulary").axes
-    texts = sorted(label.get_text() for label in axes.get_xticklabels())
-    assert texts == ["1,000", "500"]
-
-
 def test_threads_have_their_gain() -> None:
     records = [measured("heap", 4.0 / width, threads=width) for width in (1, 2, 4)]
     (axes,) = draw(records, "threads").axes

@@ -71,7 +71,7 @@ EARLIER: dict[str, Any] = {"cpu_wait_seconds": None}
 
 
 def test_ratio_is_of_what_the_columns_show_and_a_wait_is_named() -> None:
-    """A trainer that sleeps a second, and waits another for a processor."""
+    """A trainer that sleeps a second, and waits another for a CPU."""
     sleepy = timed("sleepy", [2.064] * 6, cpu_seconds=0.01, cpu_wait_seconds=1.0)
     records = [*timed("heap", [0.064] * 6), *sleepy]
     row = cells(records)[1]
@@ -141,7 +141,7 @@ def test_a_trainer_that_loads_longer_than_it_trains_is_named(
     loading: float | None, named: bool
 ) -> None:
     record = measured("one", 2.0, witness={"wall_seconds": 2.0, "import_cpu_seconds": loading})
-    note = "Loading the module took longer than the total, which excludes it: one 2.1 s."
+    note = "Loading the module took longer than the total, which excludes it: one 2.10 s."
     assert explanations([record]) == ([note] if named else [])
 
 

@@ -41,7 +41,6 @@ from harness.results.latex import sheet_to_latex
 from harness.results.legend import caption_of, columns_of, labels_of
 from harness.results.page import page
 from harness.results.rows import is_wrong, rows
-from harness.results.selection import latest
 from harness.results.tables import TableOptions, tables
 from harness.results.writing import proof_text
 from harness.table import main
@@ -123,21 +122,6 @@ def test_csv_holds_the_figures_of_the_records_in_full() -> None:
     table = frame_of(rows(FORMS))
     assert str(table["peak_rss_bytes"].dtype) == "Int64"
     assert table.loc[table["status"] != "ok", "total_seconds"].isna().all()
-
-
-def test_repeats_become_one_row_of_medians() -> None:
-    table = cells(latest(REPEATS), phases=True)
-    assert [row["variant"] for row in table] == [
-        "naive",
-        "heap(push=all)",
-        "heap(push=grown)",
-        "native",
-    ]
-    assert (table[1]["total"], table[1]["spread"], table[1]["update"]) == (
-        "2.55 s",
-        "16 %",
-        "1.30 s",
-    )
 
 
 def test_each_task_has_a_table_of_its_own() -> None:

@@ -57,7 +57,7 @@ def test_rows_of_one_cell_are_a_match_and_others_are_alone(
     left: list[Record], right: list[Record], matches: int, alone: list[str]
 ) -> None:
     old, new = ([changed(HEAP, **change) for change in changes] for changes in (left, right))
-    sheet, _ = compared(old, new, ("old", "new"), unlike=True)
+    sheet, _ = compared(old, new, ("old", "new"), allow_different=True)
     assert len(sheet.columns[0].cells) == matches
     notes = [note for note in sheet.notes if note.startswith(("Only", "Compared"))]
     assert [note.startswith(start) for note, start in zip(notes, alone, strict=True)] == [
@@ -91,14 +91,14 @@ def test_sets_that_differ_are_refused_with_both_sides_and_circumstances_may(
 ) -> None:
     here, there = changed(HEAP, concurrent=False), changed(HEAP, **{"concurrent": False, **change})
     with pytest.raises(Refusal) as refused:
-        compared([here], [there], ("old", "new"), unlike=bool(between))
+        compared([here], [there], ("old", "new"), allow_different=bool(between))
     assert str(refused.value).startswith(
         " ".join(filter(None, ["old and new", between, "differ in", text]))
     )
     if not between:
         assert refused.value.exit_code == USAGE
-        assert str(refused.value).endswith("; --unlike compares them all the same")
-        sheet, _ = compared([here], [there], ("old", "new"), unlike=True)
+        assert str(refused.value).endswith("; --allow-different compares them all the same")
+        sheet, _ = compared([here], [there], ("old", "new"), allow_different=True)
         assert sheet.notes[0].startswith(f"Compared although they differ in {text}")
 
 
@@ -129,10 +129,10 @@ def times(
 
 
 def first_line(
-    left: Sequence[Record], right: Sequence[Record], unlike: bool = False
+    left: Sequence[Record], right: Sequence[Record], allow_different: bool = False
 ) -> tuple[dict[str, str], list[str]]:
     """The first line of the table by its headings, and the notes."""
-    sheet, _ = compared(left, right, ("old", "new"), unlike)
+    sheet, _ = compared(left, right, ("old", "new"), allow_different)
     return {column.heading: column.cells[0] for column in sheet.columns}, list(sheet.notes)
 
 
@@ -171,7 +171,7 @@ def test_different_merges_have_no_ratio_and_set_exit_code(
     assert (line["right / left"], line["merges"]) == ("≠", "≠ 3f2a91bc, 77777777")
     # of other bytes they may differ
     other = times(HEAP, 1, "b", merges_sha256="77" * 32, data=OTHER_BYTES["data"])
-    assert first_line(left, other, unlike=True)[0]["merges"] == "-"
+    assert first_line(left, other, allow_different=True)[0]["merges"] == "-"
 
 
 def test_failures_and_rows_of_one_set_alone_are_named() -> None:

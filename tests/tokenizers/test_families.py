@@ -22,7 +22,7 @@ STORED = Path(__file__).with_name("families.txt")
 SPECIALS = ("<|endoftext|>", "<s>", "</s>", "<unk>", "<pad>", "[CLS]", "[SEP]", "[PAD]", "[UNK]")
 TEXTS = [
     "The cat's mat, it'll DON'T  cafe\u0301 café 12345 naïve\n\n  def f(x):\n\treturn x",
-    " a blank first",
+    " a space first",
     "\na line end first",
     "",
     "e\u0301te\u0301 \ufb01 ½ ² Ⅷ ٣ \u212b 가 \u1112\u1161\u11ab 一二三 \u3000x\u200c\u200dy नमस्ते 👩\u200d👩",

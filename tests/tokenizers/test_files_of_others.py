@@ -105,7 +105,7 @@ def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
         (tokenizer_json, ({"model__type": "WordPiece"},), {}, "its model is WordPiece"),
         (tokenizer_json, ({"model__merges": [["x", "yz"]]},), {}, "merge 1 joins 'yz', which nothing makes"),
         (tokenizer_json, ({"pre_tokenizer": None},), {}, "its pre-tokenizer is null; the last one must be ByteLevel"),
-        (tokenizer_json, ({"pre_tokenizer": {"type": "ByteLevel"}},), {}, "puts a blank before the text"),
+        (tokenizer_json, ({"pre_tokenizer": {"type": "ByteLevel"}},), {}, "puts a space before the text"),
         (tokenizer_json, ({"pre_tokenizer": STRING},), {}, "is not a Split by a Regex"),
         (tokenizer_json, ({"added_tokens": [{"id": 256, "content": "<|e|>", "lstrip": True}]},), {}, "has lstrip"),
         (tokenizer_json, ({"added_tokens": [{"id": 999, "content": "<|e|>"}]},), {}, "it gives two ids to '<.e.>'"),

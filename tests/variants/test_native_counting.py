@@ -446,7 +446,7 @@ def test_builds_without_vectors_and_for_arm64_count_the_same(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("avx2" not in PATHS, reason="this processor is not x86-64 with AVX2")
+@pytest.mark.skipif("avx2" not in PATHS, reason="this CPU is not x86-64 with AVX2")
 def test_a_processor_that_lacks_one_instruction_set_does_not_take_avx2(tmp_path: Path) -> None:
     program = compiled("scanner_driver.cpp", tmp_path, "-O1", "-static")
     for lacking in ("abm", "bmi2", "popcnt", "aes"):

@@ -39,7 +39,7 @@ CASES: list[tuple[str, list[str], dict[str, Any], int, str]] = [
     (
         "P6",
         ["ab:2, cd:1, ef:9", "ab:9, cd:10, gh:8"],
-        {"together": 2},
+        {"warmup_merges": 2},
         4,
         "c+d -, a+b -, g+h 1, e+f 0",
     ),
@@ -54,7 +54,7 @@ CASES: list[tuple[str, list[str], dict[str, Any], int, str]] = [
     ("P8", ["ab:9", "x:1"], {"window": 2, "alpha": 0.3}, 9, "a+b 0"),
     ("P9", ["ab:9", ""], {"ratio": [1, 1]}, 9, "a+b 0"),
     ("P10", ["ab:9", ""], {"ratio": [1, 1], "window": 100, "alpha": 2}, 9, "a+b 0"),
-    ("together_ends", ["ab:1", "cd:1"], {"together": 5, "min_count": 2}, 9, ""),
+    ("together_ends", ["ab:1", "cd:1"], {"warmup_merges": 5, "min_count": 2}, 9, ""),
     ("no_text", ["", ""], {}, 9, ""),
 ]
 
@@ -88,7 +88,7 @@ def test_random_tables_of_one_to_four_languages_give_the_defined_merges(seed: in
 
     tables = [words() for _ in range(dice.randint(1, 4))]
     options: dict[str, Any] = {
-        "together": dice.choice((0, 0, 1, 5, 50)),
+        "warmup_merges": dice.choice((0, 0, 1, 5, 50)),
         "min_count": dice.choice((0, 1, 2, 3)),
         "tie_break": dice.choice(list(parity.TIE_BREAKS.values())),
         **dice.choice(
