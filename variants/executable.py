@@ -3,7 +3,7 @@ merges to another.
 
 `command` is what is run, without a shell, with {words}, {merges} and {num_merges} put in, or
 appended in this order where it has none of them; {tie_break}, {min_count} and {threads} are put in
-where they occur. A word is a line of its count, a blank, and its bytes in hexadecimal digits; a
+where they occur. A word is a line of its count, a space, and its bytes in hexadecimal digits; a
 merge is a line of its two tokens in hexadecimal digits, in the order of learning. Writing the one
 and reading the other is `convert`; what the program does in between it alone knows, so that shows
 as `other`. Merges that it writes as it goes show as progress, and count if it is stopped.

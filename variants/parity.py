@@ -14,7 +14,7 @@ The language that needs most tokens goes next, so that all come out alike. The r
    occurs fewer than max(1, min_count) times, the language is out for good, and nothing is noted.
    Otherwise the choice is noted, and the merge is made in all words of all languages, those for dev
    too.
-5. The first `together` merges go by the sum of all training counts, unnoted; without such a pair
+5. The first `warmup_merges` merges go by the sum of all training counts, unnoted; without such a pair
    training ends.
 6. It ends after the requested merges, or when all languages are out.
 
@@ -122,7 +122,7 @@ def train(
     ratio: Sequence[float] = (),
     window: int = 0,
     alpha: float = 2.0,
-    together: int = 0,
+    warmup_merges: int = 0,
     tie_break: Order = GREATEST_BYTES,
     min_count: int = 1,
     recounting: bool = False,
@@ -141,7 +141,7 @@ def train(
     meter.lap("init")
     choice.start = state.lengths()
     while choice.left and len(served) < num_merges:
-        language = None if len(served) < together else choice.next(state.lengths())
+        language = None if len(served) < warmup_merges else choice.next(state.lengths())
         pair, count = state.best(language)
         meter.lap("max")
         if pair is None or count < min_count:

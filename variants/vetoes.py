@@ -25,9 +25,9 @@ _LONGEST = re.compile(r"(bytes|characters):([0-9]+)", re.ASCII)
 
 
 def superbpe(left: bytes, right: bytes) -> bool:
-    r"""Refuse a token that contains a colon and a blank, or that has more than four words.
+    r"""Refuse a token that contains a colon and a space, or that has more than four words.
 
-    Words are the parts between blanks (0x20) that are not empty; newlines and tabs part none. These
+    Words are the parts between spaces (0x20) that are not empty; newlines and tabs part none. These
     are the constants of SuperBPE's second stage (arXiv 2503.13423, the fork's `trainer.rs`).
 
     >>> superbpe(b" of", b" the"), superbpe(b"as:", b" "), superbpe(b"a b c", b" d\ne"), superbpe(b"a b c d", b" e")

@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
     about = "where to write lines: the count, the word (default: the screen)"
     form.add_argument("--text", metavar="FILE", type=Path, help=about)
     about = "without words that occur less often (default: %(default)s)"
-    added.add_argument("--least", metavar="N", type=int, default=1, help=about)
+    added.add_argument("--min-count", metavar="N", type=int, default=1, help=about)
     about = "as for python -m harness: pattern=line, 'special_tokens=[]', counting=serial, data.bytes=1MB"
     added.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=about)
     return parser
@@ -160,8 +160,10 @@ def counts(arguments: argparse.Namespace) -> None:
     if arguments.parquet is not None:
         extra("pyarrow", "Parquet")
     words, manifest = words_of(*only_cell(arguments.name, arguments.set))
-    if arguments.least > 1:
-        words = WordCounts.from_items(item for item in words.items() if item[1] >= arguments.least)
+    if arguments.min_count > 1:
+        words = WordCounts.from_items(
+            item for item in words.items() if item[1] >= arguments.min_count
+        )
         manifest = exchange.facts(words)
 
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"

@@ -1,7 +1,7 @@
 """Random words as of a language, with counts as of a text: the same on every machine.
 
 Random numbers are splitmix64's (Steele, Lea and Flood), made a block at once in 64-bit integers;
-weights are cumulated as integers. So all of it depends on the seed alone: not on the processor, the
+weights are cumulated as integers. So all of it depends on the seed alone: not on the CPU, the
 C library or the version of NumPy.
 
 Words, each a pre-token of GPT-2's pattern, share morphemes of syllables, endings, capitals, digits

@@ -4,7 +4,7 @@ busy the machine is.
 Callgrind writes what it has counted whenever the C library's ctermid is entered. The measured
 process enters it where the call starts and where it ends, so the second account is the call's
 alone. What else could change the count is fixed: the hash seed, the addresses (by valgrind itself),
-which of its functions the C library chooses by looking at the processor, and when it joins small
+which of its functions the C library chooses by looking at the CPU, and when it joins small
 blocks of freed memory, else in bursts (3 % of a call, or nothing).
 
 The addresses are those of one code in one folder: in another they are others, and what hashes by
@@ -37,7 +37,7 @@ OPTIONS = (
 OF_THE_CALL = 2  # the number of the call's account: the first is of everything before it
 ONE_THREAD = "callgrind runs one thread at a time, so instructions are counted with threads=1 only"
 NOT_INSTALLED = "counting instructions needs valgrind; install it with: apt-get install valgrind"
-# The C library has functions for every generation of processors; without these features all take
+# The C library has functions for every generation of CPUs; without these features all take
 # the same ones.
 FEATURES = (
     "AVX512F",

@@ -29,8 +29,10 @@ def main() -> None:
     woken, waking = os.pipe()
     for descriptor in (woken, waking):
         os.set_blocking(descriptor, False)
+
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waking)
+
     adopt_orphans()
     process = subprocess.Popen(
         command,
@@ -39,9 +41,11 @@ def main() -> None:
         pass_fds=[int(inherited)],
         start_new_session=True,
     )
+
     leader = process.pid
     os.close(int(inherited))
     report(b"started %d" % leader)
+
     while select.select([0, woken], [], [])[0] == [woken]:
         os.read(woken, 4096)
         reap(leader)

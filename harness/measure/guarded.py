@@ -40,7 +40,7 @@ class Cpu(NamedTuple):
 
 
 class Turns(NamedTuple):
-    """Seconds for which a thread ran, and for which it waited for a processor; 0 if the system does
+    """Seconds for which a thread ran, and for which it waited for a CPU; 0 if the system does
     not report them.
     """
 
@@ -66,6 +66,7 @@ class GuardedProcess:
         """Whether the guard ended before the harness let it: a trainer may have ended it, or the
         kernel for memory.
         """
+
         self.members: list[psutil.Process] = []
         self.peak_bytes = 0
         self.is_sampled = sys.platform != "linux"
@@ -75,6 +76,7 @@ class GuardedProcess:
         heard.
         """
         self._shares_again_at = 0.0
+
         self.line, theirs = socket.socketpair()
         with theirs:
             channel = theirs.fileno()
@@ -90,6 +92,7 @@ class GuardedProcess:
             )
         assert self.guard.stdin is not None
         assert self.guard.stdout is not None
+
         self.lifeline, self.reports = self.guard.stdin, self.guard.stdout
         self.listening: list[Any] = [self.reports, self.line]
         self.take_report()
@@ -211,7 +214,7 @@ class GuardedProcess:
         )
 
     def turns(self) -> Turns:
-        """Return how the main thread of the process has shared the processors; its call runs
+        """Return how the main thread of the process has shared the CPUs; its call runs
         there.
         """
         return turns_of(str(self.leader))
@@ -267,7 +270,7 @@ def memory_of(process: psutil.Process, *, shared_out: bool = False) -> int:
 
 
 def turns_of(task: str) -> Turns:
-    """Return how a thread has shared the processors with others, by the kernel's account."""
+    """Return how a thread has shared the CPUs with others, by the kernel's account."""
     with contextlib.suppress(OSError, ValueError):
         ran, waited, _ = Path(f"/proc/{task}/schedstat").read_text().split()
         return Turns(int(ran) / 1e9, int(waited) / 1e9)

@@ -110,7 +110,7 @@ def python() -> str:
 
 
 def usable_cores() -> int:
-    """Return the number of processors that this process may use."""
+    """Return the number of CPUs that this process may use."""
     return (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     ) or 1
@@ -313,13 +313,16 @@ def source_sha256(
     files = closure(module, tuple(places) or (*sys.path, os.getcwd(), str(CHECKOUT)))  # noqa: PTH109
     if module not in files:
         return None
-    lines = "".join(
-        f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n" for name in sorted(files)
-    )
+
+    lines = ""
+    for name in sorted(files):
+        lines += f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n"
     digest = hashlib.sha256(lines.encode())
-    programs = [
-        path for value in params.values() if isinstance(value, str) for path in programs_in(value)
-    ]
+
+    programs: list[Path] = []
+    for value in params.values():
+        if isinstance(value, str):
+            programs += programs_in(value)
     if programs:
         digest = hashlib.sha256(
             b"".join([digest.hexdigest().encode(), *(path.read_bytes() for path in programs)])

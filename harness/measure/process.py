@@ -124,10 +124,12 @@ def measure_once(
     output.mkdir(parents=True)
     if not under:
         touch_memory(job)
+
     interpreter = job.get("interpreter") or sys.executable
     command = [*under, interpreter, "-c", START, "harness.worker"]
     with temporary_folder() as folder, (folder / "stderr").open("a+b", buffering=0) as stderr:
         sandbox = Sandbox(folder)
+
         words, corpus = job.get("words"), job.get("corpus")
         if corpus is not None:
             sandbox.give_tables()
@@ -142,6 +144,7 @@ def measure_once(
         (sandbox.job / JOB).write_text(
             json.dumps({name: whole_job.pop(name, None) for name in BEFORE_THE_IMPORT})
         )
+
         environment = {
             **worker_environment(sandbox, places),
             **variables,
@@ -246,6 +249,7 @@ class Supervision:
             now = time.perf_counter()
             if end_signals:  # only the main thread gets a signal, and this may be another
                 raise KeyboardInterrupt
+
             wall, memory = self.limits.wall_seconds, self.limits.memory_bytes
             if now - looked_at >= SECONDS_BETWEEN_LOOKS:
                 looked_at = now
@@ -253,6 +257,7 @@ class Supervision:
                     reason = f"its processes held more than limits.memory={memory} ({bytes_text(memory or 0)})"
                     self.over = "out_of_memory", f"{reason}; raise limits.memory"
                     return
+
             if stop_at is None and wall is not None and now - started > wall:
                 self.over = "timeout", f"over limits.wall={wall:g} s"
                 stop_at = now + SECONDS_TO_STOP
@@ -268,6 +273,7 @@ class Supervision:
         """
         *lines, rest = (self.rest + block).split(b"\n")
         self.rest = rest[-MOST_IN_A_LINE:]
+
         done, moments = None, {}
         for line in lines:
             word, _, more = line.partition(b" ")
@@ -275,6 +281,7 @@ class Supervision:
                 done = BytesRead(int(word)) if more else int(word)
             else:
                 moments[word] = more
+
         if done is not None:
             on_progress(done)
         if b"imported" in moments and self.account.received is None:

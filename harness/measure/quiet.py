@@ -39,7 +39,7 @@ SHARE_OF_ROOM = 0.25
 SECONDS_OF_STEAL = 0.5
 BYTES_TO_TOUCH = 256 << 20
 TIMES_AS_LONG = 3.0
-BUSY_LOAD = 0.25  # runnable processes by processors; an idle machine has next to none
+BUSY_LOAD = 0.25  # runnable processes by CPUs; an idle machine has next to none
 Facts = dict[str, Any]
 Reading = tuple[str, bool] | None
 """What was read, and whether it disturbs timing; None if the machine does not report it."""
@@ -145,7 +145,7 @@ def touch(size: int) -> None:
 # about it
 
 
-class Finding(NamedTuple):
+class Condition(NamedTuple):
     """One property of the machine; `disturbs` is None if it cannot be seen, and only what disturbs
     has advice.
     """
@@ -156,25 +156,25 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-def findings() -> list[Finding]:
+def conditions() -> list[Condition]:
     """Return every property of the machine that may disturb timing, the most important first."""
     facts, found = machine.machine(), []
     for name, (read, advice) in CHECKS.items():
         what, disturbs = read(facts) or ("cannot be seen here", None)
-        found.append(Finding(name, what, disturbs, advice if disturbs else ""))
+        found.append(Condition(name, what, disturbs, advice if disturbs else ""))
     return found
 
 
 def load(facts: Facts) -> Reading:
     minute, cores = psutil.getloadavg()[0], facts["cores_usable"]
     return (
-        f"{minute:.2f} processes on {cores} processors over the last minute",
+        f"{minute:.2f} processes on {cores} CPUs over the last minute",
         minute > BUSY_LOAD * cores,
     )
 
 
 def pressure(_: Facts) -> Reading:
-    """Return the share of the last minute in which something waited for a processor, memory or a
+    """Return the share of the last minute in which something waited for a CPU, memory or a
     disk.
     """
     averages = {
@@ -190,7 +190,7 @@ def pressure(_: Facts) -> Reading:
 
 
 def steal(_: Facts) -> Reading:
-    """Return the share of the processors' time that the hypervisor gives to others: now, and since
+    """Return the share of the CPUs' time that the hypervisor gives to others: now, and since
     the start.
     """
     since_the_start = psutil.cpu_times()
@@ -198,7 +198,7 @@ def steal(_: Facts) -> Reading:
         return None
     ever = since_the_start.steal / sum(since_the_start[:8])
     now = psutil.cpu_times_percent(SECONDS_OF_STEAL).steal / 100
-    what = f"{share_text(now)} of the processors' time now, {share_text(ever)} since the start"
+    what = f"{share_text(now)} of the CPUs' time now, {share_text(ever)} since the start"
     return what, max(now, ever) > 0.01
 
 
@@ -213,9 +213,9 @@ def is_not(name: str, good: str) -> Callable[[Facts], Reading]:
 
 
 def container(facts: Facts) -> Reading:
-    """A quota of processor time stops a process in the middle; a limit of memory ends it."""
+    """A quota of CPU time stops a process in the middle; a limit of memory ends it."""
     quota, memory = facts["container"]["cpu_quota_cores"], facts["container"]["memory_bytes"]
-    parts = [f"{quota:g} processors"] if quota is not None else []
+    parts = [f"{quota:g} CPUs"] if quota is not None else []
     parts += [f"{bytes_text(memory)} of memory"] if memory is not None else []
     return ", ".join(parts) or "none", quota is not None
 
@@ -256,7 +256,7 @@ CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
     ),
     "container's limits": (
         container,
-        "give the container whole processors: a quota stops it in the middle of a run",
+        "give the container whole CPUs: a quota stops it in the middle of a run",
     ),
     "free memory": (
         free_memory,

@@ -217,7 +217,7 @@ def without_answer(exit_code: int) -> Answer:
 
 
 class Moment(NamedTuple):
-    """A process's CPU time, the interference, how its main thread had shared the processors, the
+    """A process's CPU time, the interference, how its main thread had shared the CPUs, the
     page faults of its children that had ended, the harness's clock.
     """
 
@@ -275,7 +275,7 @@ class ProcessAccount:
     def check(self, answer: Answer) -> str | None:
         """Set an answer's times right; return what its `witness` contradicts, None if nothing.
 
-        The time for which the process waited for a processor, or the harness to hear of the end,
+        The time for which the process waited for a CPU, or the harness to hear of the end,
         need not be in the total. A rest that nobody can explain is counted, so a trainer that turns
         its clock back gains nothing.
         """
@@ -309,7 +309,7 @@ class ProcessAccount:
         ran = self.ended.turns.ran - self.begun.turns.ran
         alone = OF_ONE_THREAD * ran + SECONDS_OF_OTHERS + SHARE_OF_OTHERS * seen["wall_seconds"]
         if not ran:
-            answer.cpu_wait_unknown = "the system does not report waiting for a processor"
+            answer.cpu_wait_unknown = "the system does not report waiting for a CPU"
         elif seen["cpu_seconds"] > alone or self.begun.child_faults != self.ended.child_faults:
             answer.cpu_wait_unknown = "other threads or processes did part of the work"
         else:

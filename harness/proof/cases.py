@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 def token_from(text: str) -> bytes:
-    r"""Read bytes as the tables write them: `_` is a blank, escapes are Python's, other characters
+    r"""Read bytes as the tables write them: `_` is a space, escapes are Python's, other characters
     are UTF-8.
 
     >>> token_from(r"a_\xffé")
@@ -129,7 +129,7 @@ C12:  ->  # no words, no merges, and no error
 C13: ab ac bz -> b+z a+c a+b
     # of equally frequent pairs the greatest goes first, by its left token and then by its right one
 C14: _a zb -> z+b _+a
-    # a blank is byte 32 and smaller than z; GPT-2 shows it as a letter with a dot, which is greater
+    # a space is byte 32 and smaller than z; GPT-2 shows it as a letter with a dot, which is greater
 C15: é zz -> \xc3+\xa9 z+z
     # bytes are unsigned: 0xC3 is greater than z, while a signed char holds it as a negative number
 C16: usz usbz -> u+s us+z us+b usb+z
@@ -167,11 +167,11 @@ raw_ids_not_bytes: ab abx cd -> a+b c+d ab+x | tie_break=raw_bytes
 raw_ids_by_age: zy*3 ab*2 zyq abq -> z+y a+b zy+q ab+q | tie_break=raw_bytes
     # zy was learned first and has the smaller id
 raw_blank: _a zb \x80a \xc3a -> _+a z+b \x80+a \xc3+a | tie_break=raw_bytes
-    # bytes are their own ids: blank, z, 0x80, 0xC3
+    # bytes are their own ids: space, z, 0x80, 0xC3
 huggingface_blank: _a zb \x80a \xc3a -> z+b \xc3+a _+a \x80+a | tie_break=huggingface
-    # bytes are numbered by their GPT-2 characters: those shown as themselves (z, 0xC3) before blank and 0x80
+    # bytes are numbered by their GPT-2 characters: those shown as themselves (z, 0xC3) before space and 0x80
 huggingface_ids_by_age: zy*3 ab*2 zyq abq _c -> z+y a+b _+c zy+q ab+q | tie_break=huggingface
-    # learned tokens come after all bytes, a blank included, in the order they were learned
+    # learned tokens come after all bytes, a space included, in the order they were learned
 
 # Counts beyond 32 bits, beyond a float, and the largest allowed.
 
@@ -252,15 +252,15 @@ dropped_ones_have_no_id: abf cde ghi -> g+h c+d a+b gh+i cd+e ab+f | tie_break=h
     inheriting=met
     # a dropped merge takes no number, and the others keep their order
 veto_colon: a:_b*5 -> a+: _+b | veto=superbpe
-    # no token holds a colon and a blank: neither (:, blank) nor (a:, blank b) may be merged
+    # no token holds a colon and a space: neither (:, space) nor (a:, space b) may be merged
 veto_again: xy:_xy*3 :_*5 -> x+y xy+: _+xy | veto=superbpe
     # the refused pair is beside both places of x+y: it is refused each time
 veto_spares_inherited: a:_b*2 -> :+_ a+:_ | inherited=:+_,a+:_ veto=superbpe
-    # a veto is for new merges: inherited merges are made, but (a:, b) would hold a colon and a blank
+    # a veto is for new merges: inherited merges are made, but (a:, b) would hold a colon and a space
 veto_words: a_b_c_d_e -> _+b _+c _+d _+e a+_b a_b+_c a_b_c+_d | inherited=_+b,_+c,_+d,_+e veto=superbpe
     # four words may be a token, five may not
 veto_newline_separates_no_words: a\nb\tc -> b+\t b\t+c a+\n a\n+b\tc | veto=superbpe
-    # only a blank separates words: these are one
+    # only a space separates words: these are one
 veto_bytes: aaaa abc -> a+a b+c a+bc | veto=bytes:3  # three bytes may be a token, (aa, aa) would have four
 veto_characters: éaé*2 -> \xc3+\xa9 é+a | veto=characters:2
     # a character is counted where it begins: éa are two, éaé would be three
@@ -268,7 +268,7 @@ veto_and_min_count: :_*9 ab*4 cd*3 -> a+b | min_count=4 veto=superbpe
     # a refused pair neither ends the training nor takes up a place
 W1: _\xf0\x9f\xa4\x97*10 _\xf0\x9d\x9f\x91*9 -> \xf0+\x9f \xf0\x9f+\xa4 \xf0\x9f\xa4+\x97 _+\xf0\x9f\xa4\x97
     \xf0+\x9d \xf0\x9d+\x9f \xf0\x9d\x9f+\x91 _+\xf0\x9d\x9f\x91 | veto=whole_characters
-    # the most frequent pair is a blank and the first byte of a character, which may not be merged
+    # the most frequent pair is a space and the first byte of a character, which may not be merged
 W2: \xc3\xa9\n*3 \xc4\xa9\n*3 \xc5\xa9\n*3 -> \xc5+\xa9 ũ+\n \xc4+\xa9 ĩ+\n \xc3+\xa9 é+\n | veto=whole_characters
     # the last byte of several characters does not merge with what follows it
 W3: 中*2 席*3 渭*4 -> \xe6+\xb8 \xe6\xb8+\xad \xe5+\xb8 \xe5\xb8+\xad \xe4+\xb8 \xe4\xb8+\xad | veto=whole_characters

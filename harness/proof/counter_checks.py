@@ -303,7 +303,7 @@ F06: xaaay -> x ay | special=aa  # a special token that overlaps itself: the lef
 F07: qabcq -> q cq | special=ab,bc  # special tokens that overlap each other
 F08: <|e|>ab<|e|> -> ab | special=<|e|>  # a special token at both ends of the file
 F09: ab__<|e|>__cd -> ab __ _ _cd | special=<|e|>
-    # blanks before a special token are at the end of their document, blanks after it are not
+    # spaces before a special token are at the end of their document, spaces after it are not
 F10: 一二一二\xef\xbc\x8c一二 -> 一二一二 \xef\xbc\x8c 一二  # text without blanks: letters and punctuation beyond ASCII
 F11: good_\xff_bad -> | invalid_at=5  # invalid UTF-8 is an error, never a smaller table
 F12_empty:  -> | special=<|e|>  # an empty file has no words, and is not an error
@@ -314,7 +314,7 @@ special_is_not_a_pattern: abc_a.c_abc -> abc _ _abc | special=a.c
     # a special token is taken literally, not as a regular expression
 byte_order_mark: \xef\xbb\xbfab -> \xef\xbb\xbf ab  # a byte order mark is text
 blanks_of_unicode: a\xc2\xa0b\xe3\x80\x80\xe3\x80\x80c -> a \xc2\xa0 b \xe3\x80\x80*2 c
-    # white space is Unicode's, and only an ASCII blank is joined to the word behind it
+    # white space is Unicode's, and only an ASCII space is joined to the word behind it
 numbers: x²½٣! -> x ²½٣ !  # numbers are Unicode's, fractions included, and end where punctuation begins
 invalid_at_once: \x80ab -> | invalid_at=0  # the first byte of the file is the bad one
 invalid_at_end: ab_\xe4\xb8 -> | invalid_at=3  # a character that the end of the file cuts off
@@ -332,7 +332,7 @@ raw_bytes: a\xff_\x00<|e|>\xe4<|e|>a\xff_\x00 -> a\xff_\x00*2 \xe4 | special=<|e
 no_pattern_overlap: qabcq -> q cq | special=ab,bc pattern=none
     # no pattern, and special tokens that overlap each other
 cut_at_newline: ab_\n\nab_\n\nab_\n\nab_\n\nab_\n\nab_\n\ncd -> ab*6 _\n*6 \n*6 cd
-    # the last blank before a word is alone, which a part of the file that ends at a newline cannot see
+    # the last space before a word is alone, which a part of the file that ends at a newline cannot see
 self_overlap_repeated: xaaay_xaaay_xaaay_xaaay_xaaay_xaaay_ -> x ay*6 _x*5 _ | special=aa
     # a cut inside aaa that takes the second aa for the special token
 overlap_repeated: qabcq_qabcq_qabcq_qabcq_qabcq_qabcq_ -> q cq*6 _q*5 _ | special=ab,bc  # a cut at bc where ab matched

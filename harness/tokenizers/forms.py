@@ -161,7 +161,7 @@ def read_ranks(content: bytes) -> dict[bytes, int]:
 #
 # Four things must be right, or the file loads and silently encodes otherwise: the pattern is an
 # isolated Split by a Regex before a ByteLevel without its own pattern; merges are pairs, so that
-# blanks in tokens survive; special tokens are in the vocabulary as well as in added_tokens, which
+# spaces in tokens survive; special tokens are in the vocabulary as well as in added_tokens, which
 # are otherwise renumbered; `ignore_merges` is false. tokenizers 1.0 compiles only the patterns that
 # it knows by their text.
 

@@ -1,4 +1,4 @@
-"""Generated text for comparing engines: many scripts, every kind of blank and line end,
+"""Generated text for comparing engines: many scripts, every kind of space and line end,
 contractions, special tokens whole and truncated, random characters, random bytes.
 """
 

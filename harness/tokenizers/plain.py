@@ -199,11 +199,11 @@ def last_cut_of(pattern: str | None) -> regex.Pattern[str] | None:
     r"""What finds the last place to cut a text at, if this pattern splits it; None if no safe cut
     is known.
 
-    A cut after a line end is safe if no match goes past one. A cut before a blank that follows no
+    A cut after a line end is safe if no match goes past one. A cut before a space that follows no
     white space is safe for the family of GPT-2's pattern: each alternative takes white space at its
-    very beginning, or nothing but white space, or line ends at its end, so no match has the blank
+    very beginning, or nothing but white space, or line ends at its end, so no match has the space
     in its middle; and what looks ahead for white space, `\s+(?!\S)` and `\s+$`, sees the character
-    before the blank.
+    before the space.
     """
     slots = patterns.slots_of(pattern)
     if slots is not None and (slots.lines or slots.split in (patterns.LINE, patterns.SUPERBPE)):

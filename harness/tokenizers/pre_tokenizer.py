@@ -81,12 +81,12 @@ def pattern_of(pre_tokenizer: Any) -> str | None:
     """
     pattern, prefix = pattern_and_prefix(pre_tokenizer)
     if prefix:
-        raise ValueError("it puts a blank before the text (add_prefix_space); ours never does")
+        raise ValueError("it puts a space before the text (add_prefix_space); ours never does")
     return pattern
 
 
 def pattern_and_prefix(pre_tokenizer: Any) -> tuple[str | None, bool]:
-    """The pattern, and whether a blank comes before a text that does not begin with one. Raises
+    """The pattern, and whether a space comes before a text that does not begin with one. Raises
     ValueError as `pattern_of`.
     """
     steps = _steps(pre_tokenizer)
@@ -95,7 +95,7 @@ def pattern_and_prefix(pre_tokenizer: Any) -> tuple[str | None, bool]:
         kind = "null" if last is None else last.type
         raise ValueError(f"its pre-tokenizer is {kind}; the last one must be ByteLevel")
     if last.add_prefix_space and steps:
-        raise ValueError("it puts a blank before each piece (add_prefix_space); ours never does")
+        raise ValueError("it puts a space before each piece (add_prefix_space); ours never does")
 
     patterns = list(map(_split, steps))
     if last.use_regex:

@@ -40,7 +40,7 @@ class Slots(NamedTuple):
     alternative.
     """
     prefix: bool = False
-    """A word may begin with `[^\\r\\n\\p{L}\\p{N}]`; else with a blank."""
+    """A word may begin with `[^\\r\\n\\p{L}\\p{N}]`; else with a space."""
     cased: bool = False
     """A word is UPPER*LOWER+ or UPPER+LOWER*, where marks and letters without case are both; else
     letters.
@@ -50,7 +50,7 @@ class Slots(NamedTuple):
     digits: int = 0
     """At most so many numbers in a word; 0: any."""
     blank_numbers: bool = False
-    """Numbers may begin with a blank."""
+    """Numbers may begin with a space."""
     numbers_apart: bool = False
     """Numbers are split off first, so that spaces before one end as they do at the end of the
     text.

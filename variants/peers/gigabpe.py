@@ -1,6 +1,6 @@
 """gigabpe: `train_bpe`, which reads the file itself, as Hugging Face's own way with files does.
 
-It looks for pre-tokens line by line, so that blanks before a line's end make other words than in
+It looks for pre-tokens line by line, so that spaces before a line's end make other words than in
 the whole text, and takes special tokens for text. Under the pattern gpt2_lines, which cuts any text
 so, its merges are everybody's.
 """

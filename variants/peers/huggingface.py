@@ -1,6 +1,6 @@
 """Hugging Face tokenizers: `BpeTrainer`, fed whole documents.
 
-Its own way with files cuts them into lines before it looks for pre-tokens, so blanks before a
+Its own way with files cuts them into lines before it looks for pre-tokens, so spaces before a
 line's end become other words. Given documents as strings it sees the text that everybody sees.
 GPT-2's pattern is built into its byte-level pre-tokenizer; any other is a splitter before it.
 """

@@ -1,4 +1,4 @@
-"""tiktoken's educational trainer: `bpe_train`, fed one string, without the pictures that it draws
+"""tiktoken's educational trainer: `bpe_train`, fed one string, without the charts that it draws
 of every merge.
 
 It counts every pair of the whole text again at each merge. It tells tokens and not what they were
