@@ -73,7 +73,7 @@ class WordIds final : public scanner::WordSink {
     Ids<Id> ids;
     bool escaped = false;   // bytes that are not UTF-8 are surrogates in the words that come
 
-    void take(const scanner::Words& words) override {
+    void take(const scanner::WordBatch& words) override {
         reserve(words.number);
         const scanner::Home home{reinterpret_cast<const byte*>(shorts_.data()), short_shift_};
         const std::size_t shorts = rules_.functions.key_hash.of_batch(rules_.seed, words, home, batch_);
@@ -126,7 +126,7 @@ class WordIds final : public scanner::WordSink {
 
     // ---- known words ----
 
-    Id* put_shorts(const scanner::Words& words, std::size_t first, std::size_t stop, std::size_t longs_before, Id* to) {
+    Id* put_shorts(const scanner::WordBatch& words, std::size_t first, std::size_t stop, std::size_t longs_before, Id* to) {
         ShortSlot* const slots = shorts_.data();
         for (std::size_t index = first; index < stop; ++index) {
             const scanner::Key key = batch_.keys[index];
@@ -149,7 +149,7 @@ class WordIds final : public scanner::WordSink {
     }
 
     // Hashes the long words and asks for the memory that they will be looked for in.
-    void look_ahead(const scanner::Words& words, std::size_t longs) {
+    void look_ahead(const scanner::WordBatch& words, std::size_t longs) {
         for (std::size_t index = 0; index < longs; ++index) {
             const std::size_t number = batch_.longs[index], length = words.length(number);
             const byte* const word = words.text + words.start(number);
@@ -203,7 +203,7 @@ class WordIds final : public scanner::WordSink {
 
     // ---- new words ----
 
-    __attribute__((noinline)) const ShortSlot* find_or_enter(const scanner::Words& words, std::size_t index,
+    __attribute__((noinline)) const ShortSlot* find_or_enter(const scanner::WordBatch& words, std::size_t index,
                                                              std::size_t number) {
         const scanner::Key key = batch_.keys[index];
         const std::size_t last = shorts_.size() - 1;

@@ -212,7 +212,7 @@ struct KeyMasks {
 inline constexpr KeyMasks key_masks{};
 
 // Neighbouring starts as words: word 0 from `open` to origin + starts[0], word i from origin + starts[i - 1].
-struct Words {
+struct WordBatch {
     const byte* text;
     std::size_t open, origin;
     const std::uint32_t* starts;
@@ -238,14 +238,14 @@ struct Batch {
 // How keys are hashed: one at a time, and a batch of them, which gives the number of short words.
 struct KeyHash {
     std::uint64_t (*of_key)(const Seed&, Key);
-    std::size_t (*of_batch)(const Seed&, const Words&, Home, Batch&);
+    std::size_t (*of_batch)(const Seed&, const WordBatch&, Home, Batch&);
 };
 
 inline std::uint64_t product_hash(const Seed& seed, Key key) {
     return folded_product(key.low ^ seed.values[0], key.high ^ seed.values[1]);
 }
 
-inline std::size_t product_hash_of_batch(const Seed& seed_given, const Words& words, Home home, Batch& batch) {
+inline std::size_t product_hash_of_batch(const Seed& seed_given, const WordBatch& words, Home home, Batch& batch) {
     const Seed seed = seed_given;  // a copy that no store below can change, for all the compiler knows
     std::size_t shorts = 0, start = words.open;
     for (std::size_t i = 0; i < words.number; ++i) {

@@ -135,7 +135,7 @@ struct Filling {
 };
 
 // As product_hash_of_batch.
-static std::size_t aes_hash_of_batch(const Seed& seed, const Words& words, Home home, Batch& batch) {
+static std::size_t aes_hash_of_batch(const Seed& seed, const WordBatch& words, Home home, Batch& batch) {
     Filling filling(seed, home, batch);
     filling.take(words.text + words.open, words.length(0), 0);
     const byte* const base = words.text + words.origin;
@@ -205,7 +205,7 @@ static inline void put_starts(Starts& starts, std::uint64_t found, std::size_t a
 constexpr std::uint64_t last_bytes = 0x8000800080008000u;   // of the four lanes
 
 // As avx2's, four short words at a time with the same values; where one of four is long, one at a time.
-static std::size_t aes_hash_of_batch(const Seed& seed, const Words& words, Home home, Batch& batch) {
+static std::size_t aes_hash_of_batch(const Seed& seed, const WordBatch& words, Home home, Batch& batch) {
     using avx2::halves;
     avx2::Filling filling(seed, home, batch);
     const __m512i first = _mm512_broadcast_i32x4(filling.first), second = _mm512_broadcast_i32x4(filling.second);

@@ -17,7 +17,7 @@ using namespace native;
 // Takes the words of a text in batches, in their order.
 class WordSink {
   public:
-    virtual void take(const Words& words) = 0;
+    virtual void take(const WordBatch& words) = 0;
 
   protected:
     ~WordSink() = default;
@@ -34,7 +34,7 @@ class WordTable final : public WordSink {
             std::vector<byte> padded(word.begin(), word.end());
             padded.resize(word.size() + padding);
             const std::uint32_t stop = static_cast<std::uint32_t>(word.size());
-            count(Words{padded.data(), 0, 0, &stop, 1});
+            count(WordBatch{padded.data(), 0, 0, &stop, 1});
         }
         special_words_ = words_;
     }
@@ -47,10 +47,10 @@ class WordTable final : public WordSink {
                static_cast<std::size_t>(offsets_[words_]) + words_ * (sizeof offsets_[0] + sizeof counts_[0]);
     }
 
-    void take(const Words& words) override { count(words); }
+    void take(const WordBatch& words) override { count(words); }
 
     // Known words are counted first, new ones entered afterwards, short and long ones in the order of the text.
-    void count(const Words& words) {
+    void count(const WordBatch& words) {
         reserve(words.number);
         const std::size_t shorts = hash_.of_batch(seed_, words, Home{reinterpret_cast<const byte*>(shorts_.data()), short_shift_}, batch_);
         const std::size_t longs = words.number - shorts;
@@ -124,7 +124,7 @@ class WordTable final : public WordSink {
         std::size_t slot;             // a free one where the search for it ended
     };
 
-    __attribute__((noinline)) std::size_t count_longs(const Words& words, std::size_t longs) {
+    __attribute__((noinline)) std::size_t count_longs(const WordBatch& words, std::size_t longs) {
         for (std::size_t i = 0; i < longs; ++i) {
             const std::size_t number = batch_.longs[i], length = words.length(number);
             const byte* word = words.text + words.start(number);
@@ -324,9 +324,9 @@ class Starts {
         if (number_) {
             const std::size_t last = origin_ + starts_[number_ - 1];
             if (open_ == none) {
-                if (number_ > 1) sink_->take(Words{text_, origin_ + starts_[0], origin_, starts_ + 1, number_ - 1});
+                if (number_ > 1) sink_->take(WordBatch{text_, origin_ + starts_[0], origin_, starts_ + 1, number_ - 1});
             } else {
-                sink_->take(Words{text_, open_, origin_, starts_, number_});
+                sink_->take(WordBatch{text_, open_, origin_, starts_, number_});
             }
             open_ = last;
             number_ = 0;

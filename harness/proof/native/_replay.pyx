@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # distutils: language = c++
-"""The door from Python to replay.hpp: buffers and ids in, how many merges are right out, the GIL released in between."""
+"""Calls replay.hpp from Python without the GIL: buffers and ids in, the number of right merges out."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as flag
@@ -27,7 +27,7 @@ cdef extern from "replay_judge.hpp" namespace "replay" nogil:
     cdef cppclass Claims:
         const uint32_t* lefts
         const uint32_t* rights
-        size_t number
+        size_t count
         size_t inherited
         const uint8_t* stays
 
@@ -51,13 +51,13 @@ cdef extern from "replay_judge.hpp" namespace "replay" nogil:
         uint64_t right
         flag too_few
         uint64_t passes
-        uint64_t watched
+        uint64_t kept
         uint64_t merged
         vector[uint8_t] met
 
     ctypedef flag (*GoOn)(void* context, uint64_t done)
 
-    Judgement held "replay::judge"(
+    Judgement judge_natively "replay::judge"(
         const Words& words, const Claims& claims, const Question& question, GoOn go_on, void* context
     ) except +
 
@@ -68,7 +68,7 @@ cdef extern from "interpreter.hpp" namespace "native" nogil:
 
 
 cdef class Listener:
-    """Who hears how far it is, and what he raised."""
+    """The progress callback, and what it raised."""
 
     cdef object on_progress
     cdef object raised
@@ -105,13 +105,13 @@ def judge(
     const unsigned char[::1] stays=b"",
     veto=None,
 ):
-    """Hold merges against the true counts: (those before the first wrong one, too few made, passes, pairs watched, merged, met).
+    """Return (right merges before the first wrong one, whether too few were claimed, passes, pairs kept, merged, met).
 
-    `merged` is at how many places the claims were made, by weight. `stays` has a byte for each of the first merges that were inherited, 0 for one that is claimed never to have been met;
-    `met` tells which were.
+    `lefts` and `rights` are ids of tokens: bytes by their values, then the merged tokens in order, from 256 on. `stays` has
+    a byte for each inherited merge, which come first: 0 if its pair is claimed never to have occurred. `merged` is how many
+    occurrences were replaced, by weight; `met` says which inherited pairs occurred.
 
-    `lefts` and `rights` are ids of tokens: the bytes by their values, from 256 on what the merges make, in order. What
-    `on_progress` raises is raised here. Raises ValueError for columns or ids that are none, MemoryError.
+    Raises what `on_progress` raises, ValueError for invalid columns or ids, MemoryError.
     """
     cdef Words words
     cdef Claims claims
@@ -132,9 +132,9 @@ def judge(
         raise ValueError(f"min_count is {min_count}; it is 1 or more")
     if not 0 <= tie_break < tie_breaks:
         raise ValueError(f"tie_break is {tie_break}; it is from 0 to {tie_breaks - 1}")
-    claims.number = lefts.shape[0]
-    claims.lefts = &lefts[0] if claims.number else NULL
-    claims.rights = &rights[0] if claims.number else NULL
+    claims.count = lefts.shape[0]
+    claims.lefts = &lefts[0] if claims.count else NULL
+    claims.rights = &rights[0] if claims.count else NULL
     claims.inherited = stays.shape[0]
     claims.stays = &stays[0] if claims.inherited else NULL
     if veto is not None:
@@ -149,9 +149,9 @@ def judge(
     question.wide_symbols = wide_symbols
     question.wide_positions = wide_positions
     with nogil:
-        judgement = held(words, claims, question, go_on, <void*> listener)
+        judgement = judge_natively(words, claims, question, go_on, <void*> listener)
         wait_if_the_interpreter_ends()
     if listener.raised is not None:
         raise listener.raised
     met = [bool(one) for one in judgement.met]
-    return judgement.right, judgement.too_few, judgement.passes, judgement.watched, judgement.merged, met
+    return judgement.right, judgement.too_few, judgement.passes, judgement.kept, judgement.merged, met

@@ -1,4 +1,4 @@
-// What a replay is asked and what it answers.
+// The question that a replay is asked, and its answer.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@ using native::Refused;
 using native::TieBreak;
 using native::Words;
 
-// Tokens in claims: the bytes by their values, then the tokens of the claims in order, from 256 on.
+// The merges to judge. Ids: bytes by their values, then the merged tokens in order, from 256 on.
 struct Claims {
     const std::uint32_t* lefts = nullptr;
     const std::uint32_t* rights = nullptr;
-    std::size_t number = 0;
-    // The first of them were inherited: they are made unjudged, whatever they count. Each token among them is made once. Of
-    // each is claimed whether it stays; those that do not are claimed never to have been met.
+    std::size_t count = 0;
+    // So many of the first are inherited: they are replayed unjudged, whatever their count. Each makes another token. `stays`
+    // is 0 for one whose pair is claimed never to have occurred.
     std::size_t inherited = 0;
     const std::uint8_t* stays = nullptr;
 };
 
-// Which pairs may not be merged, as vetoes.Limits has it, those inherited excepted.
+// Which pairs may not be merged, as vetoes.Limits has it; inherited pairs may.
 struct Veto {
     static constexpr std::uint64_t any = INT64_MAX;
     bool superbpe = false;
@@ -41,27 +41,27 @@ struct Veto {
 };
 
 struct Question {
-    std::uint64_t num_merges = 0;   // asked for; where fewer are claimed, no pair may be left
+    std::uint64_t num_merges = 0;   // asked for; if fewer are claimed, no pair may be left
     std::int64_t min_count = 1;
     TieBreak tie_break = TieBreak::greatest_bytes;
     Veto veto;
-    // For tests: scales the guess below which pairs are left out, and forces the wide types.
+    // For tests: a factor for the guess below which pairs are left out, and the wide types.
     double guess_scale = 1.0;
     bool wide_symbols = false;
     bool wide_positions = false;
 };
 
 struct Judgement {
-    std::uint64_t right = 0;   // claims before the first that is wrong
-    bool too_few = false;      // all are right, and a pair was left that had to be merged
-    bool stopped = false;      // it was told to stop, and knows nothing
-    std::uint64_t passes = 0;  // over the claims: more than one where a guess was too high
-    std::uint64_t watched = 0; // pairs whose counts were kept in the last pass
-    std::uint64_t merged = 0;  // places at which the claims were made, by weight: so many tokens fewer are left
-    std::vector<std::uint8_t> met;   // of those inherited: whether their pair ever stood anywhere
+    std::uint64_t right = 0;   // claims before the first wrong one
+    bool too_few = false;      // all are right, and another pair had to be merged
+    bool stopped = false;      // on request; the rest says nothing
+    std::uint64_t passes = 0;  // over the claims: more than one if a guess was too high
+    std::uint64_t kept = 0;    // pairs whose counts were kept in the last pass
+    std::uint64_t merged = 0;  // occurrences replaced, by weight: so many tokens fewer are left
+    std::vector<std::uint8_t> met;   // for each inherited merge: whether its pair ever occurred
 };
 
-// Asked at most ten times a second, with the claims made so far; false: stop.
+// Asked at most ten times a second, with the claims replayed so far; false stops the replay.
 using GoOn = bool (*)(void* context, std::uint64_t done);
 
 }  // namespace replay

@@ -1,4 +1,4 @@
-// The judgement of claims: passes over them (replay.hpp), until one has left nothing out that matters.
+// Judges claims: replays them (replay.hpp) until a pass has left out no pair that matters.
 #pragma once
 
 #include <algorithm>
@@ -10,23 +10,23 @@
 namespace replay {
 
 template <class Symbol, class Position>
-Judgement judge_in(const Words& words, const Plan& plan, const std::vector<PairKey>& claims, const Claims& given,
+Judgement judge_in(const Words& words, const Layout& layout, const std::vector<PairKey>& claims, const Claims& given,
                    const Question& question, GoOn go_on, void* context) {
     const ClaimTable claimed(claims);
     const bool complete = claims.size() >= question.num_merges;
     const std::int64_t least = std::max<std::int64_t>(question.min_count, 1);
-    // While merges are inherited nothing says what the last claim has. So at first only what is claimed is watched.
+    // The counts of inherited merges say nothing about the last claim's. So at first only claimed pairs are kept.
     std::int64_t lowest = complete && given.inherited ? INT64_MAX : least;
     Judgement judgement;
     for (bool guessing = complete;; guessing = false) {
-        Pass<Symbol, Position> pass(words, plan, claims, claimed, given, question, go_on, context);
+        Pass<Symbol, Position> pass(words, layout, claims, claimed, given, question, go_on, context);
         pass.run(lowest, guessing);
         judgement.passes += 1;
-        judgement.watched = pass.watched();
+        judgement.kept = pass.kept();
         if ((judgement.stopped = pass.stopped())) return judgement;
         judgement.met = pass.met();
-        judgement.merged = pass.merged();
-        if (guessing && pass.left_out() >= std::max<std::int64_t>(pass.last_count(), question.min_count)) {
+        judgement.merged = pass.merged_weight();
+        if (guessing && pass.highest_left_out() >= std::max<std::int64_t>(pass.last_count(), question.min_count)) {
             lowest = std::max(least, pass.last_count());
             continue;
         }
@@ -36,24 +36,24 @@ Judgement judge_in(const Words& words, const Plan& plan, const std::vector<PairK
     }
 }
 
-// Throws Refused for a table that is none, std::bad_alloc when memory runs out.
+// Throws Refused for an invalid table or claim, std::bad_alloc when memory runs out.
 inline Judgement judge(const Words& words, const Claims& claimed, const Question& question, GoOn go_on, void* context) {
     check(words);
-    if (claimed.number >= std::uint64_t{1} << 31) throw Refused("2**31 merges are more than can be numbered; hold fewer to the counts");
+    if (claimed.count >= std::uint64_t{1} << 31) throw Refused("2**31 merges are more than can be numbered; hold fewer to the counts");
     std::vector<PairKey> claims;
-    for (std::size_t claim = 0; claim < claimed.number; ++claim) {
-        const std::uint32_t made = 256 + static_cast<std::uint32_t>(claim);
-        if (claimed.lefts[claim] >= made || claimed.rights[claim] >= made)
-            throw Refused("a merge joins a token that is not made before it");
+    for (std::size_t claim = 0; claim < claimed.count; ++claim) {
+        const std::uint32_t merged = 256 + static_cast<std::uint32_t>(claim);
+        if (claimed.lefts[claim] >= merged || claimed.rights[claim] >= merged)
+            throw Refused("a merge joins a token that no earlier merge makes");
         claims.push_back(key_of(first_byte + claimed.lefts[claim], first_byte + claimed.rights[claim]));
     }
-    if (claimed.inherited > claimed.number) throw Refused("more merges are inherited than claimed");
-    const Plan plan(words);
-    const bool wide = question.wide_positions || plan.begins.back() > UINT32_MAX;
-    if (wide) return judge_in<std::uint32_t, std::uint64_t>(words, plan, claims, claimed, question, go_on, context);
-    if (first_made + claims.size() > UINT16_MAX || question.wide_symbols)
-        return judge_in<std::uint32_t, std::uint32_t>(words, plan, claims, claimed, question, go_on, context);
-    return judge_in<std::uint16_t, std::uint32_t>(words, plan, claims, claimed, question, go_on, context);
+    if (claimed.inherited > claimed.count) throw Refused("more merges are inherited than claimed");
+    const Layout layout(words);
+    const bool wide = question.wide_positions || layout.begins.back() > UINT32_MAX;
+    if (wide) return judge_in<std::uint32_t, std::uint64_t>(words, layout, claims, claimed, question, go_on, context);
+    if (first_merged + claims.size() > UINT16_MAX || question.wide_symbols)
+        return judge_in<std::uint32_t, std::uint32_t>(words, layout, claims, claimed, question, go_on, context);
+    return judge_in<std::uint16_t, std::uint32_t>(words, layout, claims, claimed, question, go_on, context);
 }
 
 }  // namespace replay

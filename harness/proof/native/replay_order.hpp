@@ -1,4 +1,4 @@
-// Which of two equally frequent pairs a tie-break takes, and the least that was taken of those of one count.
+// Which of two pairs of one count the tie-break takes first, and which claims of one count it takes last.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,14 @@ using Spelling = std::basic_string<unsigned char>;
 
 class Tokens {
   public:
-    explicit Tokens(TieBreak tie_break) : tie_break_(tie_break), made_of_(first_made), lengths_(first_made, 1) {
-        starts_.resize(first_made);
+    explicit Tokens(TieBreak tie_break) : tie_break_(tie_break), pairs_(first_merged), lengths_(first_merged, 1) {
+        starts_.resize(first_merged);
         for (std::uint64_t byte = 0; byte < 256; ++byte) starts_[first_byte + byte] = byte << 56;
     }
 
-    void make(std::uint32_t left, std::uint32_t right) {
+    void merge(std::uint32_t left, std::uint32_t right) {
         const std::uint64_t length = lengths_[left];
-        made_of_.push_back(key_of(left, right));
+        pairs_.push_back(key_of(left, right));
         lengths_.push_back(length + lengths_[right]);
         starts_.push_back(starts_[left] | (length < 8 ? starts_[right] >> 8 * length : 0));
     }
@@ -38,19 +38,19 @@ class Tokens {
     std::uint32_t size() const { return static_cast<std::uint32_t>(lengths_.size()); }
 
     Spelling bytes(std::uint32_t token) const {
-        Spelling spelt;
-        std::vector<std::uint32_t> left_to_spell{token};
-        while (!left_to_spell.empty()) {
-            const std::uint32_t next = left_to_spell.back();
-            left_to_spell.pop_back();
-            if (next < first_made) {
-                spelt.push_back(static_cast<unsigned char>(next - first_byte));
+        Spelling bytes_of_token;
+        std::vector<std::uint32_t> pending{token};
+        while (!pending.empty()) {
+            const std::uint32_t next = pending.back();
+            pending.pop_back();
+            if (next < first_merged) {
+                bytes_of_token.push_back(static_cast<unsigned char>(next - first_byte));
             } else {
-                left_to_spell.push_back(right_of(made_of_[next]));
-                left_to_spell.push_back(left_of(made_of_[next]));
+                pending.push_back(right_of(pairs_[next]));
+                pending.push_back(left_of(pairs_[next]));
             }
         }
-        return spelt;
+        return bytes_of_token;
     }
 
     // Whether the tie-break takes the one pair before the other.
@@ -66,38 +66,38 @@ class Tokens {
         switch (tie_break_) {
             case TieBreak::greatest_bytes: return by_bytes(one, other);
             case TieBreak::smallest_bytes: return -by_bytes(one, other);
-            case TieBreak::huggingface: return number(one) < number(other) ? 1 : -1;
+            case TieBreak::huggingface: return huggingface_id(one) < huggingface_id(other) ? 1 : -1;
             case TieBreak::raw_bytes: break;
         }
         return one < other ? 1 : -1;
     }
-    // Positive if the bytes of `one` are the greater ones. Where the first eight differ, they tell, filled up with zeros.
+    // Positive if the bytes of `one` are greater. The first eight, padded with zeros, mostly decide.
     int by_bytes(std::uint32_t one, std::uint32_t other) const {
         if (starts_[one] != starts_[other]) return starts_[one] > starts_[other] ? 1 : -1;
         return bytes(one) > bytes(other) ? 1 : -1;
     }
-    // GPT-2 shows 188 bytes as themselves; Hugging Face numbers those first, then the other 68, then what is made.
-    static std::uint32_t number(std::uint32_t token) {
-        if (token >= first_made) return token;
+    // GPT-2 shows 188 bytes as themselves; Hugging Face numbers those first, then the other 68, then the merged tokens.
+    static std::uint32_t huggingface_id(std::uint32_t token) {
+        if (token >= first_merged) return token;
         const auto shown = [](std::uint32_t byte) {
             return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
         };
         const std::uint32_t byte = token - first_byte;
-        std::uint32_t before = 0;
-        for (std::uint32_t each = 0; each < byte; ++each) before += shown(each) == shown(byte);
-        return shown(byte) ? before : 188 + before;
+        std::uint32_t smaller = 0;
+        for (std::uint32_t other = 0; other < byte; ++other) smaller += shown(other) == shown(byte);
+        return shown(byte) ? smaller : 188 + smaller;
     }
 
     TieBreak tie_break_;
-    std::vector<PairKey> made_of_;
+    std::vector<PairKey> pairs_;
     std::vector<std::uint64_t> lengths_;
     std::vector<std::uint64_t> starts_;   // the first eight bytes, zeros behind a shorter token
 };
 
-// The claims of one count, as far as they matter: of those since any moment, the one that a tie-break takes last.
-class Level {
+// The claims of the present count: of those since any step, the one that the tie-break takes last.
+class TiedClaims {
   public:
-    explicit Level(const Tokens& tokens) : tokens_(tokens) {}
+    explicit TiedClaims(const Tokens& tokens) : tokens_(tokens) {}
 
     void add(std::uint64_t step, PairKey pair) {
         while (!last_taken_.empty() && !tokens_.before(pair, last_taken_.back().pair)) last_taken_.pop_back();
@@ -105,10 +105,10 @@ class Level {
     }
     void clear() { last_taken_.clear(); }
 
-    // Whether a pair of this count that was born at step `born` was passed over for a worse one.
-    bool passed_over(PairKey pair, std::uint64_t born) const {
+    // Whether a claim since step `since` has a later place in the tie-break than this pair of the same count.
+    bool passed_over(PairKey pair, std::uint64_t since) const {
         const auto earlier = [](std::uint64_t than, const Taken& taken) { return than < taken.step; };
-        const auto found = std::upper_bound(last_taken_.begin(), last_taken_.end(), born, earlier);
+        const auto found = std::upper_bound(last_taken_.begin(), last_taken_.end(), since, earlier);
         return found != last_taken_.end() && tokens_.before(pair, found->pair);
     }
 
@@ -118,7 +118,7 @@ class Level {
         PairKey pair;
     };
     const Tokens& tokens_;
-    std::vector<Taken> last_taken_;   // by step; the tie-break takes each of them after all behind it
+    std::vector<Taken> last_taken_;   // by step; the tie-break takes each after those behind it
 };
 
 }  // namespace replay

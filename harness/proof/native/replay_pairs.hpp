@@ -1,4 +1,4 @@
-// The pairs whose counts are kept, the claims by their pair, and the memory of the claims' places.
+// The pairs whose counts are kept, the claims by their pair, and the memory of the claims' lists.
 #pragma once
 
 #include <algorithm>
@@ -16,81 +16,81 @@ inline std::size_t home_of(PairKey key, unsigned shift) {
     return static_cast<std::size_t>((key ^ key >> 31) * 0xd6e8feb86659fd93u >> shift);
 }
 
-// A pair, its count, and the step at which it was born: 0 if it was there from the beginning.
-struct Watched {
-    PairKey key;   // 0: a free place
+// A pair, its count, and the step in which it first occurred: 0 for a pair of the words as given.
+struct KeptPair {
+    PairKey key;   // 0 in a free slot
     std::int64_t count;
-    std::uint64_t born;
+    std::uint64_t since;
 };
 
-// Open addressing. Nothing is taken out; what has fallen below what matters is left behind when the table grows.
-class WatchTable {
+// Open addressing. Nothing is removed; pairs that are too rare to matter are dropped when the table grows.
+class KeptPairs {
   public:
-    Watched* find(PairKey key) {
-        for (std::size_t at = home_of(key, shift_);; at = (at + 1) & (places_.size() - 1)) {
-            if (places_[at].key == key) return &places_[at];
-            if (!places_[at].key) return nullptr;
+    KeptPair* find(PairKey key) {
+        for (std::size_t slot = home_of(key, shift_);; slot = (slot + 1) & (slots_.size() - 1)) {
+            if (slots_[slot].key == key) return &slots_[slot];
+            if (!slots_[slot].key) return nullptr;
         }
     }
-    // `key` must not be there. Those that count less than `matters` may be forgotten.
-    void add(const Watched& pair, std::int64_t matters) {
-        if (2 * (number_ + 1) > places_.size()) grow(matters);
+    // The pair must be new. Pairs with a count below `matters` may be dropped.
+    void add(const KeptPair& pair, std::int64_t matters) {
+        if (2 * (size_ + 1) > slots_.size()) grow(matters);
         put(pair);
     }
-    void call_for(PairKey key) const { __builtin_prefetch(places_.data() + home_of(key, shift_)); }
-    const std::vector<Watched>& all() const { return places_; }
-    std::size_t number() const { return number_; }
+    void prefetch(PairKey key) const { __builtin_prefetch(slots_.data() + home_of(key, shift_)); }
+    const std::vector<KeptPair>& all() const { return slots_; }
+    std::size_t size() const { return size_; }
 
   private:
-    void put(const Watched& pair) {
-        std::size_t at = home_of(pair.key, shift_);
-        while (places_[at].key) at = (at + 1) & (places_.size() - 1);
-        places_[at] = pair;
-        ++number_;
+    void put(const KeptPair& pair) {
+        std::size_t slot = home_of(pair.key, shift_);
+        while (slots_[slot].key) slot = (slot + 1) & (slots_.size() - 1);
+        slots_[slot] = pair;
+        ++size_;
     }
     void grow(std::int64_t matters) {
-        const std::vector<Watched> old = std::move(places_);
-        const auto stays = [=](const Watched& pair) { return pair.key && pair.count >= matters; };
-        const auto staying = static_cast<std::size_t>(std::count_if(old.begin(), old.end(), stays));
-        while (std::size_t{1} << (64 - shift_) < 4 * staying) --shift_;
-        places_.assign(std::size_t{1} << (64 - shift_), Watched{});
-        number_ = 0;
-        for (const Watched& pair : old)
-            if (stays(pair)) put(pair);
+        const std::vector<KeptPair> old = std::move(slots_);
+        const auto keeps = [=](const KeptPair& pair) { return pair.key && pair.count >= matters; };
+        const auto kept = static_cast<std::size_t>(std::count_if(old.begin(), old.end(), keeps));
+        while (std::size_t{1} << (64 - shift_) < 4 * kept) --shift_;
+        slots_.assign(std::size_t{1} << (64 - shift_), KeptPair{});
+        size_ = 0;
+        for (const KeptPair& pair : old)
+            if (keeps(pair)) put(pair);
     }
 
     unsigned shift_ = 64 - 12;
-    std::vector<Watched> places_{std::size_t{1} << 12};
-    std::size_t number_ = 0;
+    std::vector<KeptPair> slots_{std::size_t{1} << 12};
+    std::size_t size_ = 0;
 };
 
-// Which claim a pair is.
+// The first claim of each pair.
 class ClaimTable {
   public:
     static constexpr std::uint32_t none = UINT32_MAX;
 
     explicit ClaimTable(const std::vector<PairKey>& pairs) {
         while (std::size_t{1} << (64 - shift_) < 2 * pairs.size()) --shift_;
-        places_.resize(std::size_t{1} << (64 - shift_), {0, none});
+        slots_.resize(std::size_t{1} << (64 - shift_), {0, none});
         for (std::size_t claim = 0; claim < pairs.size(); ++claim) {
-            std::size_t at = home_of(pairs[claim], shift_);
-            while (places_[at].first && places_[at].first != pairs[claim]) at = (at + 1) & (places_.size() - 1);
-            // Of a pair that is claimed twice the first counts; at the second it does not stand any more.
-            if (!places_[at].first) places_[at] = {pairs[claim], static_cast<std::uint32_t>(claim)};
+            std::size_t slot = home_of(pairs[claim], shift_);
+            while (slots_[slot].first && slots_[slot].first != pairs[claim]) slot = (slot + 1) & (slots_.size() - 1);
+            // A pair that is claimed twice no longer occurs at the second claim.
+            if (!slots_[slot].first) slots_[slot] = {pairs[claim], static_cast<std::uint32_t>(claim)};
         }
     }
     std::uint32_t of(PairKey key) const {
-        std::size_t at = home_of(key, shift_);
-        while (places_[at].first && places_[at].first != key) at = (at + 1) & (places_.size() - 1);
-        return places_[at].second;
+        std::size_t slot = home_of(key, shift_);
+        while (slots_[slot].first && slots_[slot].first != key) slot = (slot + 1) & (slots_.size() - 1);
+        return slots_[slot].second;
     }
 
   private:
     unsigned shift_ = 64 - 4;
-    std::vector<std::pair<PairKey, std::uint32_t>> places_;
+    std::vector<std::pair<PairKey, std::uint32_t>> slots_;
 };
 
-// Lists of places, given back when their claim is made. What is free is kept by powers of two and cut to what is wanted.
+// Memory of the lists, given back when their claim has been replayed: free pieces by powers of two, split as needed.
 template <class Position>
 class Lists {
   public:
@@ -118,7 +118,7 @@ class Lists {
         while (std::size_t{1} << power < size) ++power;
         return power;
     }
-    std::vector<Plain<Position>> chunks_;
+    std::vector<RawArray<Position>> chunks_;
     std::vector<std::vector<Position*>> free_ = std::vector<std::vector<Position*>>(64);
 };
 

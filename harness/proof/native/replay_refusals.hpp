@@ -1,4 +1,4 @@
-// The pairs that may not be merged, where claims go on from merges that were inherited.
+// The pairs that may not be merged.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class Refusals {
   public:
     explicit Refusals(const Veto& veto) : veto_(veto), by_halves_(!veto.protected_tokens.empty()) {}
 
-    // A token that was inherited; no pair may spell it anew.
+    // No other pair may make the bytes of an inherited token.
     void inherit(const Spelling& token) { inherited_.insert(std::string(token.begin(), token.end())); }
 
     bool refuses(const Spelling& left, const Spelling& right) const {
@@ -32,34 +32,34 @@ class Refusals {
     }
 
   private:
-    // Blanks part words, and nothing else does.
+    // Words are separated by spaces alone.
     static std::size_t words(const std::string& token) {
-        std::size_t number = 0;
+        std::size_t count = 0;
         for (std::size_t at = token.find_first_not_of(' '); at != std::string::npos;
              at = token.find_first_not_of(' ', token.find(' ', at)))
-            ++number;
-        return number;
+            ++count;
+        return count;
     }
     static std::size_t characters(const std::string& token) {
-        std::size_t number = token.size();
-        for (const char byte : token) number -= (static_cast<unsigned char>(byte) >> 6) == 2;
-        return number;
+        std::size_t count = token.size();
+        for (const char byte : token) count -= (static_cast<unsigned char>(byte) >> 6) == 2;
+        return count;
     }
 
-    // Neither whole characters nor a part of one that begins it: the code points are put together and looked at.
+    // Whether it is neither whole characters nor the beginning of one: the code points are decoded and looked at.
     static bool is_mixed(const std::string& token) {
         for (std::size_t at = 0; at < token.size();) {
-            const auto byte = [&](std::size_t place) { return static_cast<unsigned char>(token[place]); };
+            const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(token[index]); };
             const std::uint32_t first = byte(at);
             const std::size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
             if (!length) return true;
-            // The least and the greatest code point that may come of what is there.
+            // The least and the greatest code point that these bytes may begin.
             std::uint32_t least = length == 1 ? first : first & (0x7fu >> length), greatest = least;
-            for (std::size_t place = at + 1; place < at + length; ++place) {
-                const bool there = place < token.size();
-                if (there && byte(place) >> 6 != 2) return true;
-                least = least << 6 | (there ? byte(place) & 63u : 0);
-                greatest = greatest << 6 | (there ? byte(place) & 63u : 63u);
+            for (std::size_t index = at + 1; index < at + length; ++index) {
+                const bool there = index < token.size();
+                if (there && byte(index) >> 6 != 2) return true;
+                least = least << 6 | (there ? byte(index) & 63u : 0);
+                greatest = greatest << 6 | (there ? byte(index) & 63u : 63u);
             }
             const std::uint32_t lowest = length == 1 ? 0 : length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
             if (greatest < lowest || least > 0x10ffff || (least >= 0xd800 && greatest < 0xe000)) return true;
