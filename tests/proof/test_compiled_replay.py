@@ -337,13 +337,21 @@ BROKEN = (
         "        examine(*pair);\n        pair->count -= weight;",
         "        pair->count -= weight;",
     ),
-    ("replay", "token == merged ? key_of(right, left) : key_of(token, left)", "key_of(token, left)"),
+    (
+        "replay",
+        "token == merged ? key_of(right, left) : key_of(token, left)",
+        "key_of(token, left)",
+    ),
     ("replay", "after == step.merged ? static_cast<Symbol>(separator) : after;", "after;"),
     ("replay", "symbols[position + left_length] = static_cast<Symbol>(hole);", ""),
     ("replay", "if (left == right && (symbols[position]", "if (false && (symbols[position]"),
     ("replay", "if (count != counts_.back()) tied_.clear();", ""),
     ("replay", "highest_left_out_ = std::max(highest_left_out_, count);", ""),
-    ("replay", "*before.next = occurrence.position - before.offset;", "*before.next = occurrence.position;"),
+    (
+        "replay",
+        "*before.next = occurrence.position - before.offset;",
+        "*before.next = occurrence.position;",
+    ),
     ("replay_text", "std::sort(heavy.rbegin(), heavy.rend());", ""),
 )
 

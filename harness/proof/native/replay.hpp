@@ -43,6 +43,7 @@
 #include "replay_order.hpp"
 #include "replay_pairs.hpp"
 #include "replay_refusals.hpp"
+#include "replay_sums.hpp"
 #include "replay_text.hpp"
 
 namespace replay {
@@ -109,34 +110,8 @@ class Pass {
         Position position;
         Symbol before, after;   // the neighbours when it was replaced
     };
-    // What one neighbour gains or loses in a step; then where the positions of its new pair are written.
-    struct Sum {
-        std::int64_t weight;
-        Position* next;
-        Position occurrences;
-        Position offset;   // from the beginning of the new pair to the merged token
-        Position step;     // 0 if the new pair has no list: all is written to one unused cell
-    };
-    // The sums of one side by token, all zero between two steps, and the tokens whose sums are not.
-    struct Side {
-        explicit Side(std::size_t tokens) : of(tokens), touched(tokens + 1) {}
-
-        void add(std::uint32_t token, std::int64_t weight) {
-            Sum& sum = of[token];
-            touched[count] = token;
-            count += sum.occurrences == 0;
-            sum.weight += weight;
-            sum.occurrences += 1;
-        }
-        void forget() {
-            for (std::size_t index = 0; index < count; ++index) of[touched[index]] = Sum{};
-            count = 0;
-        }
-
-        std::vector<Sum> of;
-        std::vector<std::uint32_t> touched;
-        std::size_t count = 0;
-    };
+    using Sum = replay::Sum<Position>;
+    using Sums = replay::Sums<Position>;
     static constexpr std::size_t prefetch_distance = 96;   // list entries between a prefetch and its use
     static constexpr std::size_t first_prefetched = 64;     // of the next claim's list
     static constexpr std::size_t chunk = 256;
@@ -513,7 +488,7 @@ class Pass {
     std::uint64_t steps_left_ = steps_between_looks;
 
     // Of the step at work.
-    Side before_, after_;
+    Sums before_, after_;
     RawArray<Occurrence> occurrences_;
     std::size_t occurrence_count_ = 0;
     std::int64_t last_weight_ = 0;   // of the occurrence noted last
