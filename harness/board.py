@@ -198,7 +198,8 @@ def ratios_sheet(board: Sequence[Section]) -> Sheet:
             is_wrong = entrant.first.status == "mismatch"
             text = "wrong" if is_wrong else section.ratio_text(entrant, interval=False)
             ratios[entrant.first.name] = text
-        columns.append(Column(section.title, list(ratios.values())))
+        heading = section.title.replace(",", "", 1).removesuffix(" tokens")
+        columns.append(Column(heading, list(ratios.values())))
     return Sheet([], columns)
 
 
