@@ -25,9 +25,9 @@ PROGRAM = """
 import harness
 from harness import run
 from harness.tokenizer import load
-from variants.flat_file import train_file
+from variants.flat_file import train_bpe
 
-vocabulary, merges = train_file("book.txt", 300, special_tokens=["<|endoftext|>"])
+vocabulary, merges = train_bpe("book.txt", 300, special_tokens=["<|endoftext|>"])
 records = run(variants=["heap", "flat"], data_path="book.txt", vocab_size=300)
 assert [record["status"] for record in records] == ["ok", "ok"], records
 assert load("saved").merges == merges

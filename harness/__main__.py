@@ -30,6 +30,7 @@ MODULES = (
     "parity",
     "doctor",
     "new_variant",
+    "cs336",
 )
 PACKAGES = ("corpora", "records", "gate")
 COMMANDS = (*MODULES, *PACKAGES)

@@ -7,6 +7,7 @@ be set beside them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,25 +80,26 @@ def feeding(corpus: Corpus) -> Feeding:  # noqa: ARG001
     return Feeding("here, flat", "the file", BY_THE_PATTERN, CUT_OUT, "by tie_break")
 
 
-def train_file(
-    path: str,
+def train_bpe(
+    input_path: str | os.PathLike[str],
     vocab_size: int,
-    *,
     special_tokens: Sequence[str] | str | None = ("<|endoftext|>",),
+    *,
     pattern: str | None = GPT2_PATTERN,
     tie_break: TieBreak = GREATEST_BYTES,
     min_count: int = 1,
     threads: int = 1,
     errors: str = "strict",
     partial: bool = False,
-) -> tuple[dict[int, bytes], Sequence[Merge]]:
-    """From a file to (vocabulary, merges) by the shortest way: the compiled counter, then `train`.
+    meter: Meter = NULL_METER,
+) -> tuple[dict[int, bytes], list[Merge]]:
+    """Return (vocabulary, merges) of a file, called as CS336's assignment has it.
 
     `vocab_size` is the final size, the 256 bytes and the special tokens included; the vocabulary is
     smaller if no pair is left before. `special_tokens` may be a single token, or None for none.
     `pattern` is a regular expression for pre-tokens, None takes the raw bytes between special
-    tokens. `errors="replace"` reads bytes that are not UTF-8 as U+FFFD. Raises ValueError for what
-    cannot be meant, InvalidText with the offset of the first bad byte, LeftOut where the pattern
+    tokens. `errors="replace"` reads bytes that are not UTF-8 as U+FFFD. Raises ValueError for an
+    invalid argument, InvalidText with the offset of the first bad byte, LeftOut if the pattern
     leaves text out unless it may be `partial`, OSError if the file cannot be read, and what `train`
     raises.
     """
@@ -113,6 +115,7 @@ def train_file(
         raise ValueError("special_tokens holds an empty token or one twice; leave it out")
     if errors not in ("strict", "replace"):
         raise ValueError(f"errors={errors!r} is neither strict nor replace")
-    corpus = Corpus(str(path), tokens, pattern, errors, partial)
-    merges = train(corpus, num_merges, tie_break=tie_break, min_count=min_count, threads=threads)
-    return vocab_of(merges, tokens), merges
+    corpus = Corpus(os.fspath(input_path), tokens, pattern, errors, partial)
+    how: dict[str, Any] = {"tie_break": tie_break, "min_count": min_count, "threads": threads}
+    merges = train(corpus, num_merges, meter, **how)
+    return vocab_of(merges, tokens), list(merges)

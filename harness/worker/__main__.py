@@ -42,6 +42,7 @@ from harness.worker.calling import (
     arguments_for,
     expect_merges,
     expect_phases,
+    expect_vocabulary,
     expect_word_counts,
     of_module,
     own_frames,
@@ -51,10 +52,21 @@ from harness.worker.calling import (
     reads_corpus,
     resolve,
     shortened,
+    takes_path,
+    vocabulary_and_merges,
+    without_variadic,
 )
 from harness.worker.exchange import packed, unpacked
 from variants import vetoes
-from variants.contract import Corpus, InvalidText, LeftOut, Merges, TieBreak, Unavailable
+from variants.contract import (
+    GPT2_PATTERN,
+    Corpus,
+    InvalidText,
+    LeftOut,
+    Merges,
+    TieBreak,
+    Unavailable,
+)
 
 IMPORTED, BEGIN, END = b"imported", b"begin", b"end"
 """What the process announces to the harness, which answers with a byte."""
@@ -65,6 +77,14 @@ LONGEST_REASON = 2000
 BACKSTOP_BYTES = 256 << 20
 # Taken before the job's code is imported, so nothing it replaces can reach the total.
 clock = time.perf_counter
+DEFAULTS = {
+    "tie_break": TieBreak.GREATEST_BYTES,
+    "min_count": 1,
+    "pattern": GPT2_PATTERN,
+    "errors": "strict",
+    "partial": False,
+}
+"""What a trainer does that does not take the option; each decides its merges."""
 ALGORITHMS = vetoes.__file__.rpartition(os.sep)[0] + os.sep
 
 
@@ -202,15 +222,27 @@ class MeasuredCall:
             raise Unavailable("it reads text, and there are only words with their counts here")
         given = self.corpus() if self.from_file else exchange.read_words(Path(self.job["words"]))[0]
         leading = [given, self.job["num_merges"]]
-        positional, keywords = arguments_for(
-            self.parameters, leading, self.meter, offered, self.job["params"]
-        )
-        self.expect_taken(offered, keywords)
+        parameters = self.parameters
+        special_tokens = None
         if isinstance(given, Corpus):
             self.text = exchange.file_state(given.path)
+            if takes_path(parameters):
+                special_tokens = list(given.special_tokens)
+                vocab_size = 256 + len(special_tokens) + self.job["num_merges"]
+                leading = [given.path, vocab_size, special_tokens.copy()]
+                parameters = without_variadic(parameters)
+                offered.update(pattern=given.pattern, errors=given.errors, partial=given.partial)
+
+        positional, keywords = arguments_for(
+            parameters, leading, self.meter, offered, self.job["params"]
+        )
+        self.expect_taken(offered, keywords)
         self.begin()
-        merges = trainer(*positional, **keywords)
+        returned = trainer(*positional, **keywords)
         self.mark()
+        vocab, merges = (
+            ({}, returned) if special_tokens is None else vocabulary_and_merges(returned)
+        )
         try:
             # before the clock is read, so nothing is left to be done after it
             content = packed(merges)
@@ -219,6 +251,8 @@ class MeasuredCall:
             raise
         answer = self.figures("threads" in keywords, hashlib.sha256(content).hexdigest())
         expect_merges(merges)
+        if special_tokens is not None:
+            expect_vocabulary(vocab, merges, special_tokens)
         expect_phases(answer["seconds"])
         answer.update(packed_merges=content, merges_done=len(merges), feeding=self.feeding())
         if self.meter.refused and len(merges) < self.job["num_merges"]:
@@ -249,7 +283,7 @@ class MeasuredCall:
         """Raise ValueError or Unavailable if the trainer does not take an option that decides its
         merges.
         """
-        for name, default in (("tie_break", TieBreak.GREATEST_BYTES), ("min_count", 1)):
+        for name, default in DEFAULTS.items():
             if name not in keywords and offered.get(name, default) != default:
                 raise ValueError(
                     f"{self.job['target']} takes no {name}, so it runs with the default only"

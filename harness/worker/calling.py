@@ -94,13 +94,34 @@ def arguments_for(
 
 
 def reads_corpus(parameters: Parameters) -> bool:
-    """Return whether a trainer takes a corpus instead of word counts: by its first parameters,
-    `corpus`, `num_merges`.
+    """Return whether a trainer reads the text itself: its first parameters are `corpus`,
+    `num_merges`, or its first is `input_path`.
 
     >>> reads_corpus(parameters_of(lambda corpus, num_merges: [])), reads_corpus(None)
     (True, False)
     """
-    return list(parameters or [])[:2] == ["corpus", "num_merges"]
+    names = list(parameters or [])
+    return names[:2] == ["corpus", "num_merges"] or takes_path(parameters)
+
+
+def takes_path(parameters: Parameters) -> bool:
+    """Return whether a trainer is called as that of CS336: with a path, a size of the vocabulary
+    and special tokens.
+
+    >>> takes_path(parameters_of(lambda input_path, vocab_size, special_tokens: ({}, [])))
+    True
+    """
+    return list(parameters or [])[:1] == ["input_path"]
+
+
+def without_variadic(parameters: Parameters) -> dict[str, inspect.Parameter]:
+    """Return the parameters that a function names, so without *args and **kwargs."""
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {
+        name: parameter
+        for name, parameter in (parameters or {}).items()
+        if parameter.kind not in variadic
+    }
 
 
 def own_tie_break(parameters: Parameters) -> str | None:
@@ -173,6 +194,31 @@ def expect_merges(merges: Any) -> None:
             raise ValueError(
                 f"merge {number} is {what}; only a plain tuple of two plain bytes is a merge"
             )
+
+
+def vocabulary_and_merges(returned: Any) -> tuple[dict[Any, Any], Any]:
+    """Return both halves of what a trainer of CS336 has returned. Raises ValueError for anything
+    else.
+    """
+    if type(returned) is not tuple or len(returned) != 2 or type(returned[0]) is not dict:
+        raise ValueError(f"it returned {type(returned).__name__}, not the tuple (vocab, merges)")
+    return returned
+
+
+def expect_vocabulary(vocab: dict[Any, Any], merges: Any, special_tokens: list[str]) -> None:
+    """Raise ValueError unless a vocabulary numbers the bytes, the special tokens and what the
+    merges make, in any order.
+    """
+    tokens = {bytes((byte,)) for byte in range(256)}
+    tokens.update(token.encode() for token in special_tokens)
+    tokens.update(left + right for left, right in merges)
+    size = 256 + len(special_tokens) + len(merges)
+
+    if set(vocab) != set(range(size)):
+        raise ValueError(f"its vocab has other ids than 0 to {size - 1}")
+    missing = tokens.difference(vocab.values())
+    if missing:
+        raise ValueError(f"its vocab lacks the token {shortened(repr(min(missing)))}")
 
 
 def expect_word_counts(word_counts: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from variants import naive
 from variants.contract import Corpus, InvalidText, vocab_of
 from variants.counting.pretokenize import serial
-from variants.flat_file import train_file
+from variants.flat_file import train_bpe
 
 TEXT = "It's a test, isn't it?  A test of tests.<|e|>Ein Test, größer als 一二一二.\n\n" * 3
 
@@ -24,7 +24,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_file_becomes_the_definitions_vocabulary_and_merges(file: Path) -> None:
     for special_tokens, threads in (((), 1), (("<|e|>", "Test"), 3)):
-        vocabulary, merges = train_file(
+        vocabulary, merges = train_bpe(
             str(file), 280, special_tokens=special_tokens, threads=threads
         )
         assert merges == naive.train(
@@ -32,14 +32,14 @@ def test_a_file_becomes_the_definitions_vocabulary_and_merges(file: Path) -> Non
         )
         assert vocabulary == vocab_of(merges, special_tokens)
         assert len(vocabulary) == 280
-    assert train_file(str(file), 280, special_tokens="<|e|>") == train_file(
+    assert train_bpe(str(file), 280, special_tokens="<|e|>") == train_bpe(
         str(file), 280, special_tokens=("<|e|>",)
     )
-    assert train_file(str(file), 280, special_tokens=None) == train_file(
+    assert train_bpe(str(file), 280, special_tokens=None) == train_bpe(
         str(file), 280, special_tokens=[]
     )
     file.write_text("ab")
-    vocabulary, merges = train_file(str(file), 1000)
+    vocabulary, merges = train_bpe(str(file), 1000)
     assert (merges, len(vocabulary)) == ([(b"a", b"b")], 258)
 
 
@@ -56,14 +56,14 @@ def test_what_cannot_be_meant_is_refused(
     file: Path, keywords: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
-        train_file(str(file), **{"vocab_size": 300, **keywords})
+        train_bpe(str(file), **{"vocab_size": 300, **keywords})
 
 
 def test_a_bad_byte_is_named_and_a_missing_file_too(file: Path) -> None:
     file.write_bytes(b"good \xff bad")
     with pytest.raises(InvalidText, match="invalid UTF-8 at byte 5"):
-        train_file(str(file), 300)
-    vocabulary, _ = train_file(str(file), 300, errors="replace")
+        train_bpe(str(file), 300)
+    vocabulary, _ = train_bpe(str(file), 300, errors="replace")
     assert " \ufffd".encode() in vocabulary.values()
     with pytest.raises(FileNotFoundError):
-        train_file("nowhere", 300)
+        train_bpe("nowhere", 300)
