@@ -62,6 +62,7 @@ class HarnessConfig:
     save: str | None = None
     results: str = "results/local"
     plan: bool = False
+    profile: str = "none"
     tokens: bool = False
     rerun: bool = False
     overwrite: bool = False

@@ -118,9 +118,9 @@ def measure_instructions(
     return answer
 
 
-def count_of_call(output: Path) -> int:
-    """Return the instructions between the marks. Raises ValueError if callgrind has not seen them,
-    or is not alone.
+def account_of_call(output: Path) -> Path:
+    """Return callgrind's file of what ran between the marks. Raises ValueError if it has not seen
+    them, or is not alone.
     """
     accounts = [path.name.split(".")[1:] for path in output.glob("callgrind.*")]
     if len({process for process, *_ in accounts}) > 1:
@@ -129,7 +129,12 @@ def count_of_call(output: Path) -> int:
     if max(parts, default=0) != OF_THE_CALL:
         message = "callgrind has not seen the call begin once and end once"
         raise ValueError(f"{message}; a trainer cannot call {MARKED_FUNCTION}")
-    account = output / f"callgrind.{parts[OF_THE_CALL]}.{OF_THE_CALL}"
+    return output / f"callgrind.{parts[OF_THE_CALL]}.{OF_THE_CALL}"
+
+
+def count_of_call(output: Path) -> int:
+    """Return the instructions between the marks. Raises ValueError as `account_of_call` does."""
+    account = account_of_call(output)
     total = re.search(r"^totals: (\d+)$", account.read_text(errors="replace"), re.MULTILINE)
     if total is None:
         raise ValueError(f"{account.name} is not an account of callgrind's")

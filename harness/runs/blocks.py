@@ -172,7 +172,6 @@ def measure_task(task: Task, session: Session) -> None:
         counters = [cell.label for _, cells in todo for cell in counters_of(cells)]
         session.display.expect([*counters, *(cell.label for _, cells in todo for cell in cells)])
         measure_block(task, *todo[0], session)
-    remove_tree(session.folder / "words")
 
 
 def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: Session) -> None:

@@ -36,6 +36,7 @@ from harness.common.units import counted_text
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
 from harness.measure.process import Limits, takes_threads
+from harness.measure.profilers import check_profiler
 from harness.runs.cells import (
     CountCell,
     Plan,
@@ -50,7 +51,9 @@ from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 from variants.extending import INHERITING
 
-WHOLE_COMMAND = "results, save, repeat, measure, seed, plan, rerun, overwrite and concurrent"
+WHOLE_COMMAND = (
+    "results, save, repeat, measure, seed, plan, profile, rerun, overwrite and concurrent"
+)
 SHARE_OF_FREE_MEMORY = 0.8
 # A smaller table would be spilled into more files than a process may have open.
 SMALLEST_TABLE_BYTES = 16_000_000
@@ -167,6 +170,7 @@ def settings_of(config: Config) -> Settings:
     one_of("measure.kind", measure.kind, ("time", "proof", "instructions"))
     repeat = measure.repeat if values.repeat is None else values.repeat
     at_least("repeat", repeat)
+    check_profiler(values.profile)
     if measure.precision is not None:
         from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
 
@@ -190,6 +194,7 @@ def settings_of(config: Config) -> Settings:
         precision=measure.precision,
         max_blocks=measure.max_blocks,
         plan=values.plan,
+        profile=values.profile,
         rerun=values.rerun,
         overwrite=values.overwrite,
         concurrent=values.concurrent,

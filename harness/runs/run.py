@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.common.console import print_stderr
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.common.files import cache_folder, copy_tree, sync, temporary_folder
+from harness.common.files import cache_folder, copy_tree, remove_tree, sync, temporary_folder
 from harness.common.units import count_text, counted_text
 from harness.proof import BY_DESIGN, PROVED
 from harness.runs.cells import Plan, digest
@@ -46,6 +46,7 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
         return OK
     # late: they are slow to import, and a plan needs neither
     from harness.runs.blocks import measure_task, session_of
+    from harness.runs.profiling import profiles
 
     with session_of(plan, folder) as session:
         try:
@@ -57,6 +58,8 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
                         f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {about}"
                     )
                 measure_task(task, session)
+                session.notes += profiles(task, session)
+                remove_tree(session.folder / "words")
         finally:  # neither a full disk nor an interruption costs the table of what was measured
             records = session.log.records()
             counted = any(record.cell.data.words is not None for record in records)

@@ -237,8 +237,9 @@ class MeasuredCall:
             parameters, leading, self.meter, offered, self.job["params"]
         )
         self.expect_taken(offered, keywords)
+        call = self.profiled(trainer) if self.job.get("profile") else trainer
         self.begin()
-        returned = trainer(*positional, **keywords)
+        returned = call(*positional, **keywords)
         self.mark()
         vocab, merges = (
             ({}, returned) if special_tokens is None else vocabulary_and_merges(returned)
@@ -258,6 +259,19 @@ class MeasuredCall:
         if self.meter.refused and len(merges) < self.job["num_merges"]:
             answer["status"] = "stopped"
         return answer
+
+    def profiled(self, trainer: Any) -> Any:
+        """Return the trainer so that cProfile's statistics of its call go to the job's file."""
+        import cProfile  # late: a timed process does not need it
+
+        def call(*positional: Any, **keywords: Any) -> Any:
+            profile = cProfile.Profile()
+            try:
+                return profile.runcall(trainer, *positional, **keywords)
+            finally:
+                profile.dump_stats(self.job["profile"])
+
+        return call
 
     def offered(self) -> dict[str, Any]:
         """Return the keywords that a trainer gets if it takes them."""

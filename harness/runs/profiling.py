@@ -1,0 +1,99 @@
+"""Profiles of trainers: the same call in a fresh process once more, untimed, under a profiler that
+exists; ours only starts it and names its file.
+"""
+
+from __future__ import annotations
+
+import pstats
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.measure.callgrind import account_of_call, measure_instructions
+from harness.measure.process import Answer, measure
+from harness.measure.profilers import ANNOTATE, CALLGRIND, CPROFILE, NONE, PY_SPY, program
+from harness.runs import jobs
+from harness.runs.blocks import Session
+from harness.runs.cells import Task, TrainCell
+from harness.runs.saving import folder_name
+
+ROWS = 40
+FLAME_GRAPH = ("record", "--format", "flamegraph", "--rate", "250", "--subprocesses")
+
+
+def profiles(task: Task, session: Session) -> Iterator[str]:
+    """Profile every trainer of a task that has succeeded, and yield a note for each: where its file
+    is, or why there is none.
+    """
+    if session.settings.profile == NONE:
+        return
+    records = session.log.records(task.number)
+    succeeded = {record.cell.run_key for record in records if record.status == "ok"}
+    for cell in task.cells:
+        if cell.key not in succeeded:
+            continue
+        if session.words(cell.reading) is None:
+            yield f"no profile of {cell.label}: an earlier command counted its words; set rerun=true"
+            continue
+
+        name = folder_name(f"profile-{cell.variant.name}-{cell.key[:8]}")
+        path = session.settings.results / name
+        output = session.next_folder()
+        answer, files = WRITERS[session.settings.profile](cell, session, path, output)
+        shutil.rmtree(output)
+        if files:
+            yield f"profile of {cell.label}: {', '.join(map(str, files))}"
+        else:
+            last = answer.stderr_tail.strip().rpartition("\n")[2]
+            yield f"no profile of {cell.label}: {answer.reason or last or answer.status}"
+
+
+Profiled = tuple[Answer, list[Path]]
+"""The answer of the process, and the files of its profile: none if it failed."""
+
+
+def with_cprofile(cell: TrainCell, session: Session, path: Path, output: Path) -> Profiled:
+    """Write cProfile's statistics, and a table of the functions with most time."""
+    statistics = output.absolute() / "profile"
+    job = {**job_of(cell, session), "profile": str(statistics)}
+    answer = measure(job, output, cell.count.limits)
+    if answer.status != "ok":
+        return answer, []
+
+    table, raw = path.with_suffix(".txt"), path.with_suffix(".prof")
+    with table.open("w") as file:
+        found = pstats.Stats(str(statistics), stream=file)
+        found.strip_dirs().sort_stats("cumulative").print_stats(ROWS)
+    shutil.copyfile(statistics, raw)
+    return answer, [table, raw]
+
+
+def with_py_spy(cell: TrainCell, session: Session, path: Path, output: Path) -> Profiled:
+    """Write py-spy's flame graph, of the whole process and those that it starts."""
+    graph = path.with_suffix(".svg")
+    graph.unlink(missing_ok=True)
+    under = [program(PY_SPY) or PY_SPY, *FLAME_GRAPH, "--output", str(graph.absolute()), "--"]
+    answer = measure(job_of(cell, session), output, cell.count.limits, under=under)
+    return answer, [graph] if answer.status == "ok" and graph.is_file() else []
+
+
+def with_callgrind(cell: TrainCell, session: Session, path: Path, output: Path) -> Profiled:
+    """Write callgrind's account of the call, and a table of the functions with most instructions."""
+    answer = measure_instructions(job_of(cell, session), output, cell.count.limits)
+    if answer.status != "ok":
+        return answer, []
+
+    table, raw = path.with_suffix(".txt"), path.with_suffix(".callgrind")
+    shutil.copyfile(account_of_call(output), raw)
+    with table.open("w") as file:
+        command = [program(ANNOTATE) or ANNOTATE, "--auto=no", str(raw)]
+        subprocess.run(command, stdout=file, check=True)
+    return answer, [table, raw]
+
+
+WRITERS = {CPROFILE: with_cprofile, PY_SPY: with_py_spy, CALLGRIND: with_callgrind}
+
+
+def job_of(cell: TrainCell, session: Session) -> dict[str, object]:
+    return jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))
