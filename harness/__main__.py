@@ -107,16 +107,8 @@ def usage() -> str:
     names["variants"] = [name for name in registry.variants() if name not in presets]
     names["variants"].append(f"and {len(presets)} in conf/family")
 
-    filled = (
-        WHOLE.read_text()
-        .rstrip()
-        .format(**{key: ", ".join(values) for key, values in names.items()})
-    )
-
-    lines = []
-    for line in filled.splitlines():
-        lines += wrap(line, MAX_COLUMNS)
-    return "\n".join(lines)
+    joined = {key: ", ".join(values) for key, values in names.items()}
+    return wrap(WHOLE.read_text().rstrip().format(**joined), MAX_COLUMNS)
 
 
 if __name__ == "__main__":

@@ -97,23 +97,37 @@ def command(options: argparse.Namespace) -> int:
         )
 
     words = words_of(cell, settings)[0]
-    replays = [given.replayed(words, cell) for given in lists]
-    lines = [line for given in lists for line in given.differing(cell)]
     if len(lists) > 1:
-        different = list(differences(*replays))
-        lines = [*(different or ["the lists are equal"]), *lines]
-        lines += [f"{side} {given.title}" for side, given in zip("AB", lists)]
-        lines.append(described(words, cell))
-        for side, replayed in zip("AB", replays):
-            lines += [f"{side}: {text}" for text in faults(replayed) or [verdict(replayed)]]
-        print_stdout("\n".join(lines))
-        return MISMATCH if different else OK
+        return compare(lists, words, cell)
+    return judge(lists[0], words, cell, keys)
 
-    [given], [replayed] = lists, replays
+
+def compare(lists: Sequence[Listed], words: WordCounts, cell: TrainCell) -> int:
+    """Print where two lists differ, then what is wrong with each; returns the exit code."""
+    replays = [given.replayed(words, cell) for given in lists]
+    different = list(differences(*replays))
+    lines = different or ["the lists are equal"]
+    for side, given in zip("AB", lists, strict=True):
+        lines += [*given.differing(cell), f"{side} {given.title}"]
+    lines.append(described(words, cell))
+
+    for side, replayed in zip("AB", replays, strict=True):
+        for text in faults(replayed) or [verdict(replayed)]:
+            lines.append(f"{side}: {text}")
+    print_stdout("\n".join(lines))
+    return MISMATCH if different else OK
+
+
+def judge(given: Listed, words: WordCounts, cell: TrainCell, keys: Container[str]) -> int:
+    """Print the verdict on a list, then what it follows from; returns the exit code."""
+    replayed = given.replayed(words, cell)
     problems = objections(replayed, cell, keys)
-    hints = fitting(given, cell) if problems and not lines else []
-    above = [verdict(replayed, problems), *problems, *hints, *lines]
-    print_stdout("\n".join([*above, given.title, described(words, cell), *report(replayed)]))
+    differing = given.differing(cell)
+    hints = fitting(given, cell) if problems and not differing else []
+
+    lines = [verdict(replayed, problems), *problems, *hints, *differing]
+    lines += [given.title, described(words, cell), *report(replayed)]
+    print_stdout("\n".join(lines))
     return MISMATCH if problems else OK
 
 

@@ -129,28 +129,32 @@ def _fitted(text: str, stream: TextIO) -> str:
     """The lines as wide as the terminal at most; a file or a pipe gets them whole."""
     if not stream.isatty():
         return text
-    width = shutil.get_terminal_size().columns
-    return "\n".join(wrapped for line in text.split("\n") for wrapped in wrap(line, width))
+    return wrap(text, shutil.get_terminal_size().columns)
 
 
-def wrap(line: str, width: int) -> list[str]:
-    """The line in parts of this width, broken between words; the later ones start below its text,
-    which in a line of two columns is the second.
+def wrap(text: str, width: int) -> str:
+    """The lines in parts of this width, broken between words; later parts start below the text of
+    their line, which in a line of two columns is the second.
 
-    >>> wrap("  naive: 3 of 4 ties", 16), wrap("  dots   a dot for each text", 24)
-    (['  naive: 3 of 4', '  ties'], ['  dots   a dot for each', '         text'])
+    >>> print(wrap("  naive: 3 of 4 ties\\n  dots   a dot for each", 16))
+      naive: 3 of 4
+      ties
+      dots   a dot
+            for each
     """
-    columns = _TWO_COLUMNS.match(line)
-    start = columns.end() if columns else len(line) - len(line.lstrip())
-    parts = textwrap.wrap(
-        line,
-        width,
-        subsequent_indent=" " * min(start, width // 2),
-        replace_whitespace=False,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return parts or [""]
+    parts: list[str] = []
+    for line in text.split("\n"):
+        columns = _TWO_COLUMNS.match(line)
+        start = columns.end() if columns else len(line) - len(line.lstrip())
+        parts += textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=" " * min(start, width // 2),
+            replace_whitespace=False,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+    return "\n".join(parts)
 
 
 class Paragraphs(argparse.HelpFormatter):
@@ -163,8 +167,7 @@ class Paragraphs(argparse.HelpFormatter):
         super().__init__(prog, width=self._columns)
 
     def format_help(self) -> str:
-        lines = super().format_help().split("\n")
-        return "\n".join(part for line in lines for part in wrap(line, self._columns))
+        return wrap(super().format_help(), self._columns)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = itertools.groupby(

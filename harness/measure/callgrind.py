@@ -122,10 +122,15 @@ def account_of_call(output: Path) -> Path:
     """Return callgrind's file of what ran between the marks. Raises ValueError if it has not seen
     them, or is not alone.
     """
-    accounts = [path.name.split(".")[1:] for path in output.glob("callgrind.*")]
-    if len({process for process, *_ in accounts}) > 1:
+    processes = set()
+    parts: dict[int, str] = {}
+    for path in output.glob("callgrind.*"):
+        _, process, *part = path.name.split(".")
+        processes.add(process)
+        if part:
+            parts[int(part[0])] = process
+    if len(processes) > 1:
         raise ValueError("it ran in several processes, and instructions are counted of one")
-    parts = {int(part[0]): process for process, *part in accounts if part}
     if max(parts, default=0) != OF_THE_CALL:
         message = "callgrind has not seen the call begin once and end once"
         raise ValueError(f"{message}; a trainer cannot call {MARKED_FUNCTION}")

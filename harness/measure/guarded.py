@@ -205,13 +205,13 @@ class GuardedProcess:
     def cpu(self) -> Cpu:
         """Return what the process and all that it started have used, by the kernel's account."""
         self.find_members()
-        accounts = [
-            cpu_of(self.guard.pid, children_only=True),
-            *(cpu_of(member.pid) for member in self.members),
-        ]
-        return Cpu(
-            sum(account.total for account in accounts), sum(account.system for account in accounts)
-        )
+        used = cpu_of(self.guard.pid, children_only=True)
+        total, system = used.total, used.system
+        for member in self.members:
+            used = cpu_of(member.pid)
+            total += used.total
+            system += used.system
+        return Cpu(total, system)
 
     def turns(self) -> Turns:
         """Return how the main thread of the process has shared the CPUs; its call runs

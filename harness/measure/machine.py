@@ -136,12 +136,15 @@ def container() -> dict[str, Any]:
     A limit holds for all groups inside the one that it is set on, so the tightest from ours upwards
     counts.
     """
-    quotas = [content(folder / "cpu.max").split() for folder in cgroups()]
-    limits = [content(folder / "memory.max") for folder in cgroups()]
-    cores = [
-        int(quota[0]) / int(quota[1]) for quota in quotas if len(quota) == 2 and quota[0].isdigit()
-    ]
-    memory = [int(limit) for limit in limits if limit.isdigit()]
+    cores: list[float] = []
+    memory: list[int] = []
+    for folder in cgroups():
+        quota = content(folder / "cpu.max").split()
+        if len(quota) == 2 and quota[0].isdigit():
+            cores.append(int(quota[0]) / int(quota[1]))
+        limit = content(folder / "memory.max")
+        if limit.isdigit():
+            memory.append(int(limit))
     return {"cpu_quota_cores": min(cores, default=None), "memory_bytes": min(memory, default=None)}
 
 
@@ -150,15 +153,16 @@ def cgroups() -> list[Path]:
     first.
     """
     match = re.search(r"^0::/(.*)$", content("proc/self/cgroup"), re.MULTILINE)
-    inner = Path(match[1] if match else "")
-    mounts = [
-        mount
-        for name in ("sys/fs/cgroup/unified", "sys/fs/cgroup")
-        if (mount := ROOT / name).is_dir()
-    ]
-    # In a container our own group is what is mounted, and its path outside does not exist.
-    folders = [mount / above for mount in mounts[:1] for above in (inner, *inner.parents)]
-    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()] if match else []
+    if match is None:
+        return []
+
+    inner = Path(match[1])
+    for mount in (ROOT / "sys/fs/cgroup/unified", ROOT / "sys/fs/cgroup"):
+        if mount.is_dir():
+            # in a container our own group is what is mounted, and its path outside does not exist
+            folders = dict.fromkeys(mount / above for above in (inner, *inner.parents))
+            return [folder for folder in folders if folder.is_dir()]
+    return []
 
 
 def first_line(path: str) -> str:
@@ -176,9 +180,13 @@ def content(path: str | Path) -> str:
 @functools.cache
 def compilers(folder: Path) -> list[str]:
     """Return the compilers that the compiled modules below a folder name as their own."""
-    modules = [path for path in folder.rglob("*") if path.name.endswith(tuple(EXTENSION_SUFFIXES))]
-    matches = [COMPILER.search(module.read_bytes()) for module in modules]
-    return sorted({match[1].decode(errors="replace").strip() for match in matches if match})
+    names = set()
+    for path in folder.rglob("*"):
+        if path.name.endswith(tuple(EXTENSION_SUFFIXES)):
+            match = COMPILER.search(path.read_bytes())
+            if match is not None:
+                names.add(match[1].decode(errors="replace").strip())
+    return sorted(names)
 
 
 def packages() -> dict[str, str]:
@@ -186,13 +194,13 @@ def packages() -> dict[str, str]:
     required: list[str] = []
     if version("bpe-harness") != UNAVAILABLE:
         required = importlib.metadata.requires("bpe-harness") or []
-    plain = [
-        line
-        for line in required
-        if "extra ==" not in line or re.search("""extra == ['"]peers['"]""", line)
-    ]
-    names = {match[0] for line in plain if (match := re.match(r"[\w.-]+", line))}
-    return {name: version(name) for name in sorted({*names, *COMPOSERS}, key=str.casefold)}
+
+    names = set(COMPOSERS)
+    for line in required:
+        name = re.match(r"[\w.-]+", line)
+        if name and ("extra ==" not in line or re.search("""extra == ['"]peers['"]""", line)):
+            names.add(name[0])
+    return {name: version(name) for name in sorted(names, key=str.casefold)}
 
 
 def version(package: str) -> str:

@@ -177,16 +177,16 @@ def pressure(_: Facts) -> Reading:
     """Return the share of the last minute in which something waited for a CPU, memory or a
     disk.
     """
-    averages = {
-        kind: re.search(r"^some .*?avg60=([\d.]+)", content(f"proc/pressure/{kind}"))
-        for kind in machine.WAITS
-    }
-    shares = {kind: float(match[1]) / 100 for kind, match in averages.items() if match}
-    what = (
-        ", ".join(f"{kind} {share_text(share)}" for kind, share in shares.items())
-        + " of the last minute"
-    )
-    return (what, max(shares.values()) > MOST_PRESSURE / 4) if shares else None
+    parts, highest = [], 0.0
+    for kind in machine.WAITS:
+        average = re.search(r"^some .*?avg60=([\d.]+)", content(f"proc/pressure/{kind}"))
+        if average is not None:
+            share = float(average[1]) / 100
+            parts.append(f"{kind} {share_text(share)}")
+            highest = max(highest, share)
+    if not parts:
+        return None
+    return f"{', '.join(parts)} of the last minute", highest > MOST_PRESSURE / 4
 
 
 def steal(_: Facts) -> Reading:

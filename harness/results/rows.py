@@ -44,6 +44,7 @@ class Time(NamedTuple):
     high: float | None = None
 
 
+Middle = Callable[[list[Any]], Any]
 UNTIMED = Time()
 UNKNOWN = StoredIdentity(kind="unproved")
 """Of merges that nobody has looked at."""
@@ -182,7 +183,7 @@ class Row:
     @property
     def idle(self) -> float | None:
         """The share of its time in which it waited for something other than a CPU."""
-        idle: float | None = _median([sample.idle for sample in self.samples], median)
+        idle: float | None = _median(self.samples, "idle", median)
         return idle
 
     @property
@@ -308,28 +309,31 @@ def _row(record: Record, status: str, reason: str | None, runs: int) -> Row:
 
 def _measured(right: Sequence[Record]) -> Row:
     """The row of records whose merges are right, with their medians."""
-    samples = [sample for record in right if (sample := record.sample) is not None]
+    samples: list[Sample] = []
+    instructions: list[int] = []
+    for record in right:
+        if record.sample is not None:
+            samples.append(record.sample)
+        if record.measurement.instructions:
+            instructions.append(record.measurement.instructions["count"])
     measurements = [record.measurement for record in right]
-    counts = [one.instructions and one.instructions["count"] for one in measurements]
-    proofs = {_kind_of(record) for record in right}
-    seconds = _net_phases(_medians_by_name([one.seconds for one in measurements], median), samples)
-    tallies = _medians_by_name([one.tallies for one in measurements], median_low)
-    instructed = sum(count is not None for count in counts)
+    proofs = set(map(_kind_of, right))
+    seconds = _net_phases(_medians_by_name(measurements, "seconds", median), samples)
 
-    row = _row(right[0], "ok", "", max(len(samples), instructed, 1))
+    row = _row(right[0], "ok", "", max(len(samples), len(instructions), 1))
     return replace(
         row,
         proved=row.counting_only or proofs <= {*PROVED},
         samples=tuple(samples),
         seconds=seconds,
         time=_time_of_measured(seconds, samples),
-        wall_seconds=_median([sample.wall_seconds for sample in samples], median),
-        cpu_seconds=_median([sample.cpu_seconds for sample in samples], median),
-        system_seconds=_median([one.system_seconds for one in measurements]),
-        instructions=_median(counts),
-        peak_rss_bytes=_median([one.peak_rss_bytes for one in measurements]),
+        wall_seconds=_median(samples, "wall_seconds", median),
+        cpu_seconds=_median(samples, "cpu_seconds", median),
+        system_seconds=_median(measurements, "system_seconds"),
+        instructions=median_low(instructions) if instructions else None,
+        peak_rss_bytes=_median(measurements, "peak_rss_bytes"),
         memory_is_sampled=any(one.memory_is_sampled for one in measurements),
-        tallies=tallies,
+        tallies=_medians_by_name(measurements, "tallies"),
     )
 
 
@@ -405,27 +409,26 @@ def _kind_of(record: Record) -> str | None:
 
 
 def _medians_by_name(
-    mappings: Sequence[Mapping[str, Any] | None], middle: Callable[[list[Any]], Any]
+    measurements: Sequence[Any], attribute: str, middle: Middle = median_low
 ) -> dict[str, Any]:
-    """The median of each value over the mappings that have it."""
+    """The median of each value in a mapping over the measurements that have it."""
     values: dict[str, list[Any]] = {}
-    for mapping in mappings:
-        for name, value in (mapping or {}).items():
+    for measurement in measurements:
+        for name, value in (getattr(measurement, attribute) or {}).items():
             values.setdefault(name, []).append(value)
     return {name: middle(known) for name, known in values.items()}
 
 
-def _median(values: Sequence[Any], middle: Callable[[list[Any]], Any] = median_low) -> Any:
-    """The median of the known ones."""
+def _median(items: Sequence[Any], attribute: str, middle: Middle = median_low) -> Any:
+    """The median of an attribute over the items in which it is known."""
+    values = [getattr(item, attribute) for item in items]
     known = [value for value in values if value is not None]
     return middle(known) if known else None
 
 
 def _sum_without(seconds: Mapping[str, float | None], left_out: Sequence[str]) -> float:
     """The sum of the phases, except some."""
-    spent = [
-        number or 0.0 for phase, number in seconds.items() if phase not in (*left_out, "total")
-    ]
+    spent = [seconds[phase] or 0.0 for phase in seconds if phase not in (*left_out, "total")]
     return math.fsum(spent)
 
 

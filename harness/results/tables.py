@@ -4,7 +4,7 @@ trainer was given.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.common.errors import Refusal
@@ -37,6 +37,18 @@ GIVEN = {
     "ties": "ties",
 }
 """What an outside trainer reports of how it was fed: headings and keys."""
+
+
+OWN_FIGURES = ("total", "memory", "threads")
+OWN_TEXTS: Mapping[str, Callable[[Row], str]] = {
+    "total": lambda row: marked(row, time_text(row.time)),
+    "memory": memory_text,
+    "threads": lambda row: count_text(row.threads),
+    "data": lambda row: str(row.corpus.name),
+    "status": status_text,
+    "proof": proof_text,
+}
+"""Columns that are not figures of the rows, or are written in their own way."""
 
 
 class TableOptions(NamedTuple):
@@ -151,17 +163,11 @@ def _any_has(task: Sequence[Row], figure: str) -> bool:
 def _special_columns(
     task: Sequence[Row], compared: Sequence[Against], base: str | None
 ) -> dict[str, Column]:
-    """The columns that are not figures of the rows, or are written in their own way."""
-    columns = [
-        Column(first_heading(task), names_of(task), figures=False),
-        Column("total", [marked(row, time_text(row.time)) for row in task]),
-        Column("memory", [memory_text(row) for row in task]),
-        Column("threads", [count_text(row.threads) for row in task]),
-        Column("data", [str(row.corpus.name) for row in task], figures=False),
-        Column("status", [status_text(row) for row in task], figures=False),
-        Column("proof", [proof_text(row) for row in task], figures=False),
-    ]
-    special = {column.heading: column for column in columns}
+    """The names of the rows, the columns with texts of their own, and the ratios."""
+    first = first_heading(task)
+    special = {first: Column(first, names_of(task), figures=False)}
+    for heading, text in OWN_TEXTS.items():
+        special[heading] = Column(heading, list(map(text, task)), heading in OWN_FIGURES)
     special[RATIO] = _ratio_column(compared, base)
     if _any_has(task, "instructions"):
         special["instructions ratio"] = _ratio_column(compared, base, "instructions")

@@ -147,26 +147,28 @@ def enumerated(overrides: list[str], *, sweep: bool) -> list[list[str]]:
     """
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
     parsed = parser.parse_overrides(overrides)
-    fixed = [str(override.input_line) for override in parsed if not override.is_sweep_override()]
-    params: dict[str, Any] = {}
-    if chosen := [override for override in fixed if override.startswith("experiment=")]:
-        # an experiment may itself be a sweep
-        own = hydra.compose(CONFIG, chosen, return_hydra_config=True).hydra
-        sweep = sweep or own.mode == RunMode.MULTIRUN
-        params = own.sweeper.params or {}
+    experiment = []
+    for override in parsed:
+        line = str(override.input_line)
+        if line.startswith("experiment=") and not override.is_sweep_override():
+            experiment.append(line)
+    if experiment:  # it may itself be a sweep
+        settings = hydra.compose(CONFIG, experiment, return_hydra_config=True).hydra
+        sweep = sweep or settings.mode == RunMode.MULTIRUN
+        params = settings.sweeper.params or {}
+        lines = [f"{key}={value}" for key, value in params.items()]
+        parsed = [*parser.parse_overrides(lines), *parsed]
     if not sweep:
         return [overrides]
+
     choices: dict[str, list[str]] = {}
-    for override in [
-        *parser.parse_overrides([f"{key}={value}" for key, value in params.items()]),
-        *parsed,
-    ]:
-        key, swept = override.get_key_element(), override.is_sweep_override()
-        values = (
-            override.sweep_string_iterator() if swept else [override.get_value_element_as_str()]
-        )
-        choices[key] = [f"{key}={value}" for value in values]
-    return [list(point) for point in itertools.product(*choices.values())]
+    for override in parsed:
+        key = override.get_key_element()
+        if override.is_sweep_override():
+            choices[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
+        else:
+            choices[key] = [f"{key}={override.get_value_element_as_str()}"]
+    return list(map(list, itertools.product(*choices.values())))
 
 
 def with_own_pattern(value: str) -> str:
