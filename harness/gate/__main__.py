@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from harness.common import errors, registry
 from harness.common.console import Parser, print_stdout
@@ -28,9 +29,21 @@ from harness.common.errors import Refusal, guarded
 from harness.common.files import temporary_folder, write_whole
 from harness.common.registry import VariantCard
 from harness.gate import evidence as store
-from harness.gate.base import NoBase, Side, base_side, located_here, side_of
-from harness.gate.evidence import ABSENT, ALL, BASE, HEAD, UNMEASURED, Evidence
-from harness.gate.judge import ACCEPTED, TREATED, as_json, judge, lines, markdown
+from harness.gate.base import NoBase, base_side, located_here, side_of
+from harness.gate.evidence import (
+    ABSENT,
+    ACCEPTED,
+    ALL,
+    BASE,
+    HEAD,
+    IDENTITY,
+    TIME,
+    UNMEASURED,
+    WORK,
+    Evidence,
+    evidence_of,
+)
+from harness.gate.judge import TREATED, judge
 from harness.gate.observe import (
     Arm,
     Comparison,
@@ -40,8 +53,11 @@ from harness.gate.observe import (
     observe_times,
 )
 from harness.gate.rule import DEFAULT_CARD, TIERS, Card, read_card, stored_card
-from harness.measure.machine import environment
+from harness.gate.show import as_json, lines, markdown
 from harness.measure.quiet import timing
+from harness.records.schema import GateQuestion
+from harness.runs.cells import Side
+from harness.runs.imports import FileChanged
 
 EXIT_CODES = """exit code:
   0   something was measured, and nothing is worse
@@ -52,7 +68,7 @@ EXIT_CODES = """exit code:
   2   usage; 130 interrupted
 """
 OUTPUT = Path("results", "local", "gate")
-COMPARED = ("work", "time")  # the tiers that need a base
+COMPARED = (WORK, TIME)  # the tiers that need a base
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,9 +91,8 @@ def run(options: argparse.Namespace) -> int:
                 "targets, --card, --tiers and --concurrent have no effect with --replay; remove them"
             )
         evidence = store.read_evidence(options.replay)
-        evidence.question.card = msgspec.to_builtins(
-            stored_card(evidence.question.card, options.overrides)
-        )
+        card = stored_card(evidence.question["card"], options.overrides)
+        evidence.question["card"] = msgspec.to_builtins(card)
     else:
         evidence = observe(options)
 
@@ -90,7 +105,9 @@ def run(options: argparse.Namespace) -> int:
 
     if options.accept:
         accepted = [
-            finding.message for finding in verdict.findings if finding.message.endswith(ACCEPTED)
+            finding.message
+            for finding in verdict.findings
+            if finding.message.endswith(f"; {ACCEPTED}")
         ]
         print_stdout("\n".join(accepted) or "the snapshot is unchanged")
     print_stdout("\n".join(lines(verdict)))
@@ -110,32 +127,66 @@ def observe(options: argparse.Namespace) -> Evidence:
 
     with temporary_folder() as folder:
         head = side_of(HEAD, "the working tree", located_here(targets), folder)
-        started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        question = store.Question(
-            msgspec.to_builtins(card), 1, started, head.described, environment()
-        )
-        evidence = store.new_evidence(options.output / store.FILE_NAME, question)
-        sampler = Sampler(card, folder, evidence)
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
+        question = question_of(card, [variant.name for variant in variants], head)
+        log = store.new_log(options.output, now, question)
+        sampler = Sampler(card, folder, log)
+
         with base_for(sampler, head, options, against, targets) as base:
-            if {"identity", "work"} & set(card.tiers):
-                observe_counts(sampler, head, variants)
-            if options.accept and not sampler.changed_files():
-                store.accept(Path(card.work.counters), evidence)
-
-            if base is not None:
-                comparisons = [compared(each, head, base, against) for each in variants]
-                if "work" in card.tiers:
-                    observe_instructions(sampler, comparisons)
-                if "time" in card.tiers:
-                    with timing(options.concurrent):
-                        observe_times(sampler, comparisons)
-
+            try:
+                if base is not None:
+                    question["base"] = base.described
+                    log.run = structs.replace(log.run, question=question)
+                observe_tiers(sampler, head, base, variants, against, options)
+            except FileChanged as error:
+                note(sampler, TIERS, UNMEASURED, f"the results are not trusted: {error}")
             if changed := ", ".join(sampler.changed_files()[:3]):
                 reason = (
                     f"the results are not trusted: {changed}, of the base, changed while head ran"
                 )
                 note(sampler, TIERS, UNMEASURED, reason)
+        log.finish()
+
+    evidence = evidence_of(log)
+    assert evidence is not None, "the log of a gate has its run"
     return evidence
+
+
+def question_of(card: Card, variants: Sequence[str], head: Side) -> GateQuestion:
+    """What the gate asks: its card, and the stored counts of work of these variants."""
+    question: GateQuestion = {"card": msgspec.to_builtins(card), "head": head.described}
+    snapshot = store.read_snapshot(Path(card.work.counters)) if WORK in card.tiers else None
+    if snapshot is not None:
+        stored = snapshot.counters
+        question["snapshot"] = {name: stored[name] for name in variants if name in stored}
+    return question
+
+
+def observe_tiers(
+    sampler: Sampler,
+    head: Side,
+    base: Side | None,
+    variants: Sequence[VariantCard],
+    against: VariantCard | None,
+    options: argparse.Namespace,
+) -> None:
+    """Measure what the card's tiers need."""
+    card = sampler.card
+    if {IDENTITY, WORK} & set(card.tiers):
+        observe_counts(sampler, head, variants)
+    if options.accept and not sampler.changed_files():
+        evidence = evidence_of(sampler.log)
+        store.accept(Path(card.work.counters), evidence.of(IDENTITY) if evidence else [])
+        sampler.note(WORK, ALL, ACCEPTED, "the counts of work are in the snapshot")
+    if base is None:
+        return
+
+    comparisons = [compared(variant, head, base, against) for variant in variants]
+    if WORK in card.tiers:
+        observe_instructions(sampler, comparisons)
+    if TIME in card.tiers:
+        with timing(options.concurrent):
+            observe_times(sampler, comparisons)
 
 
 def requested_card(options: argparse.Namespace) -> Card:
@@ -156,17 +207,13 @@ def base_for(
     targets: Sequence[str],
 ) -> Iterator[Side | None]:
     """Yield the base, if a tier needs it and there is one; else the evidence says why not."""
-    evidence = sampler.evidence
-
     if options.no_base:
         note(sampler, COMPARED, ABSENT, "nothing was compared: no base, because of --no-base")
         yield None
     elif options.accept or not set(COMPARED) & set(sampler.card.tiers):
         yield None
     elif against is not None:
-        base = replace(head, name=BASE, described=f"the variant {against.name}")
-        evidence.add(store.BaseChosen(base.described))
-        yield base
+        yield replace(head, name=BASE, described=f"the variant {against.name}")
     else:
         try:
             with (
@@ -174,7 +221,6 @@ def base_for(
                 base_side(targets, sampler.card.base, folder, options.output) as base,
             ):
                 sampler.freeze(folder)
-                evidence.add(store.BaseChosen(base.described))
                 yield base
         except NoBase as reason:
             note(sampler, COMPARED, UNMEASURED, f"nothing was compared: {reason}")
@@ -185,7 +231,7 @@ def note(sampler: Sampler, tiers: Sequence[str], state: str, reason: str) -> Non
     """Note why whole tiers are without a result."""
     for tier in sampler.card.tiers:
         if tier in tiers:
-            sampler.evidence.add(store.Note(tier, ALL, state, reason))
+            sampler.note(tier, ALL, state, reason)
 
 
 def compared(card: VariantCard, head: Side, base: Side, against: VariantCard | None) -> Comparison:

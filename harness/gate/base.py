@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from harness.gate.evidence import BASE
 from harness.gate.rule import BaseRule
 from harness.measure import machine
 from harness.measure.process import PACKAGES
+from harness.runs.cells import Side
 
 OURS = ("harness", "variants")  # what every measured process imports: the worker, and the contract
 NOT_COMPILED = (
@@ -57,23 +58,6 @@ class NoBase(Exception):
     """There is nothing to compare with; the message says why, and what to do."""
 
 
-@dataclass(frozen=True)
-class Side:
-    """One side: `described` is for people, `places` are where Python looks, a folder of links to
-    packages first.
-    """
-
-    name: str
-    described: str
-    places: Sequence[str]
-    checkout: Path | None = None
-    """The base's. Nothing may be written there, not even what Python compiles."""
-    changed: Sequence[str] = ()
-    """Of the base: the files that differ in the working tree, documents aside. A trainer may import
-    or read any of them.
-    """
-
-
 def side_of(
     name: str, described: str, links: Mapping[str, Path], folder: Path, checkout: Path | None = None
 ) -> Side:
@@ -88,12 +72,15 @@ def side_of(
     }.items():
         suffix = "" if path.is_dir() else "".join(path.suffixes)
         (folder / f"{package}{suffix}").symlink_to(path)
-    return Side(
-        name,
-        described,
-        [str(folder), *dict.fromkeys(str(path.parent) for path in links.values())],
-        checkout,
+    places = (str(folder), *dict.fromkeys(str(path.parent) for path in links.values()))
+    # Nothing may be written into a checkout, not even what Python compiles; that was compiled when
+    # it was made.
+    prefix = "" if checkout else str(folder.with_name("compiled"))
+    variables = (
+        ("PYTHONPYCACHEPREFIX", prefix),
+        ("PYTHONDONTWRITEBYTECODE", "1" if checkout else ""),
     )
+    return Side(name, described, places, variables)
 
 
 def located_here(targets: Sequence[str]) -> dict[str, Path]:
@@ -137,7 +124,7 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path, output: Path
         compile_all = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
         subprocess.run(compile_all, capture_output=True, check=False)
         side = side_of(BASE, described, links, folder, checkout)
-        yield replace(side, changed=changed_files(root, commit, output))
+        yield replace(side, changed=tuple(changed_files(root, commit, output)))
     finally:
         with contextlib.suppress(Refusal):
             git(root, "worktree", "remove", "--force", str(checkout))

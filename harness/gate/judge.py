@@ -1,5 +1,4 @@
-"""The verdict: findings from a gate's evidence, the exit code, and the texts for people and
-programs.
+"""The verdict: findings from a gate's evidence, and the exit code.
 
 `judge` is a pure function of the evidence, so `--replay` gives the same verdict again.
 """
@@ -10,26 +9,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from harness.common import errors
 from harness.common.comparison import Comparison
-from harness.common.console import markdown_text
 from harness.common.units import bytes_text, count_text, counted_text, share_text
-from harness.gate import evidence as store
 from harness.gate.evidence import (
     ABSENT,
+    ACCEPTED,
     ALL,
+    BASE,
     DRIFT,
+    HEAD,
+    IDENTITY,
     INCONCLUSIVE,
     MISMATCH,
     PASS,
     REGRESSION,
+    TIME,
     UNMEASURED,
+    WORK,
+    Counts,
     Evidence,
+    blocks_of,
+    gated,
 )
-from harness.gate.rule import ESCALATE, TIERS, Card, decide, is_larger, stored_card
-from harness.proof import PROVED, WRONG
+from harness.gate.rule import ESCALATE, TIERS, Card, decide, is_larger, split, stored_card
+from harness.proof import IDENTICAL, PROVED, WRONG
+from harness.records.file import Record
 
 HEADINGS = {
     MISMATCH: "wrong merges",
@@ -49,9 +54,8 @@ CODES = {
     PASS: errors.OK,
 }
 TREATED = {"pass": errors.OK, "fail": errors.REGRESSION, "neutral": errors.INCONCLUSIVE}
-IDENTITY, WORK, TIME = TIERS
 SAME_CODE = "the same code in base and head"
-ACCEPTED = "; accepted"
+MEASURED = ("ok", "mismatch")
 
 
 @dataclass(frozen=True)
@@ -100,31 +104,35 @@ class GateVerdict:
 
 def judge(evidence: Evidence) -> GateVerdict:
     """Return the verdict that follows from the evidence."""
-    card = stored_card(evidence.question.card)
-    accepted = bool(evidence.of(store.Accepted))
-    measured = {each.variant for each in evidence.of(store.Merges) if each.status != "skipped"}
-    samples: dict[str, list[store.Sample]] = {}
-    for sample in evidence.of(store.Sample):
-        samples.setdefault(sample.comparison, []).append(sample)
-
-    findings = []
-    for merges in evidence.of(store.Merges):
-        if (
-            merges.status != "skipped" or merges.variant not in measured
-        ):  # on a corpus that suits it
-            findings.append(merges_finding(merges, card.known_wrong.get(merges.variant)))
-    for tallies in evidence.of(store.Tallies):
-        findings += tally_findings(tallies, accepted)
-    for counted in evidence.of(store.Instructions):
-        findings.append(instructions_finding(card, counted))
-    for timed in evidence.of(store.Timed):
-        findings.append(time_finding(card, timed, samples.get(timed.comparison, [])))
-    for note in evidence.of(store.Note):
-        findings.append(Finding(note.tier, note.state, note.variant, note.reason))
+    card = stored_card(evidence.question["card"])
+    findings = list(counted_findings(card, evidence))
+    for name, records in evidence.compared(WORK).items():
+        findings.append(instructions_finding(card, name, records))
+    for name, records in evidence.compared(TIME).items():
+        findings.append(time_finding(card, name, records))
+    for note in evidence.notes:
+        if note.state != ACCEPTED:
+            findings.append(Finding(note.tier, note.state, note.variant, note.reason))
 
     for tier in card.tiers:
         findings += list(tier_not_measured(tier, findings))
     return GateVerdict(sorted(findings, key=lambda finding: STATES.index(finding.state)))
+
+
+def counted_findings(card: Card, evidence: Evidence) -> Iterator[Finding]:
+    """What the merges and the counts of work of each variant on each corpus show."""
+    records = evidence.of(IDENTITY)
+    able = {record.cell.variant for record in records if record.status != "skipped"}
+    accepted = any(note.state == ACCEPTED for note in evidence.notes)
+    snapshot = evidence.question.get("snapshot")
+
+    for record in records:
+        is_elsewhere = record.status == "skipped" and record.cell.variant in able
+        if IDENTITY in card.tiers and not is_elsewhere:  # else it has corpora that suit it
+            yield merges_finding(record, card.known_wrong.get(str(record.cell.variant)))
+    for record in records:
+        if WORK in card.tiers and record.status in MEASURED:
+            yield from tally_findings(record, snapshot, accepted)
 
 
 def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -146,54 +154,59 @@ def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Findin
     yield Finding(tier, state, ALL, f"{tier} was not measured: {why}")
 
 
-def merges_finding(merges: store.Merges, known_wrong: str | None = None) -> Finding:
+def merges_finding(record: Record, known_wrong: str | None = None) -> Finding:
     """One variant's merges on one corpus; an outside trainer that the card knows to be wrong fails
     nothing.
     """
-    identity = merges.identity
-    if merges.status == "skipped":
-        state, message = ABSENT, merges.reason
-    elif merges.status != "ok" or identity is None:
-        state, message = UNMEASURED, f"{merges.status}: {merges.reason}"
+    identity, status, reason = record.identity, record.status, record.measurement.reason
+    if status == "skipped":
+        state, message = ABSENT, reason
+    elif status not in MEASURED or identity is None:
+        state, message = UNMEASURED, f"{status}: {reason}"
     elif identity.kind == WRONG and known_wrong is not None:
         state, message = ABSENT, f"{identity.reason}; known: {known_wrong}"
     elif identity.kind == WRONG:
         state, message = MISMATCH, identity.reason
     elif identity.kind not in PROVED:
-        state, message = UNMEASURED, f"unproved, {identity.reason or merges.reason}"
+        state, message = UNMEASURED, f"unproved, {identity.reason or reason}"
     else:
-        state, message = PASS, f"{count_text(merges.merges or 0)} merges are right"
-
-    subject = f"{merges.variant} on {merges.corpus}"
-    return Finding(IDENTITY, state, merges.variant, f"{subject}: {message}", merges.corpus)
+        state, message = PASS, f"{count_text(record.measurement.merges or 0)} merges are right"
+    return finding_on_corpus(IDENTITY, state, record, f": {message}")
 
 
-def tally_findings(observed: store.Tallies, accepted: bool) -> Iterator[Finding]:
+def finding_on_corpus(tier: str, state: str, record: Record, message: str) -> Finding:
+    variant, corpus = str(record.cell.variant), gated(record)["corpus"]
+    return Finding(tier, state, variant, f"{variant} on {corpus}{message}", corpus)
+
+
+def tally_findings(
+    record: Record, snapshot: Mapping[str, Mapping[str, Counts]] | None, accepted: bool
+) -> Iterator[Finding]:
     """One variant's counts of work on one corpus against the snapshot."""
-    subject = f"{observed.variant} on {observed.corpus}"
-    counted, expected = observed.tallies, observed.expected
+    counted = record.measurement.tallies or {}
+    stored = (snapshot or {}).get(str(record.cell.variant), {})
+    expected = stored.get(gated(record)["corpus"])
     if expected is None and not counted:
-        found = [(ABSENT, f"{subject}: the trainer counts nothing of its work", "")]
-    elif expected is None and observed.snapshot:
-        found = [(DRIFT, f"{subject}: not in the snapshot of counts of work", "adds it")]
+        found = [(ABSENT, ": the trainer counts nothing of its work", "")]
+    elif expected is None and snapshot is not None:
+        found = [(DRIFT, ": not in the snapshot of counts of work", "adds it")]
     elif expected is None:
-        found = [(ABSENT, f"{subject}: no snapshot of counts of work", "writes one")]
+        found = [(ABSENT, ": no snapshot of counts of work", "writes one")]
     elif counted == expected:
         counts = counted_text(len(counted), "count")
-        found = [(PASS, f"{subject}: {counts} of work as in the snapshot", "")]
+        found = [(PASS, f": {counts} of work as in the snapshot", "")]
     else:
         found = []
         for tally in sorted({*expected, *counted}):
             before, after = expected.get(tally), counted.get(tally)
             if before != after:
-                change = f"{subject}, {tally}: {change_text(before, after)}"
-                found.append((DRIFT, change, "accepts it"))
+                found.append((DRIFT, f", {tally}: {change_text(before, after)}", "accepts it"))
 
     for state, fact, accepting in found:
         advice = f"; --accept {accepting}" if accepting else ""
         if accepted and accepting:
-            state, advice = PASS, ACCEPTED
-        yield Finding(WORK, state, observed.variant, fact + advice, observed.corpus)
+            state, advice = PASS, f"; {ACCEPTED}"
+        yield finding_on_corpus(WORK, state, record, fact + advice)
 
 
 def change_text(before: int | None, after: int | None) -> str:
@@ -207,13 +220,31 @@ def change_text(before: int | None, after: int | None) -> str:
     return f"{sides} ({signed(after / before - 1)})" if before and after is not None else sides
 
 
-def instructions_finding(card: Card, counted: store.Instructions) -> Finding:
+def failure_of(records: Sequence[Record]) -> tuple[Record, str] | None:
+    """The first of these that failed, and the state that follows; a base that fails, or what cannot
+    run here, is only absent.
+    """
+    for record in records:
+        if record.status not in MEASURED:
+            absent = record.status == "skipped" or gated(record)["side"] != HEAD
+            return record, ABSENT if absent else UNMEASURED
+    return None
+
+
+def failure_text(record: Record) -> str:
+    return f"{gated(record)['side']} was {record.status}"
+
+
+def instructions_finding(card: Card, name: str, records: Sequence[Record]) -> Finding:
     """Instructions of head against those of base, each counted in the same layouts of memory."""
-    name = counted.variant
-    if not counted.base or not counted.head:
-        return Finding(WORK, counted.state, name, f"{name}, instructions: {counted.reason}")
-    before, after, layouts = max(counted.base), min(counted.head), len(counted.head)
-    share, most = relative_increase(counted.base, counted.head), card.work.instructions.most
+    if failure := failure_of(records):
+        record, state = failure
+        message = f"{failure_text(record)}: {record.measurement.reason}"
+        return Finding(WORK, state, name, f"{name}, instructions: {message}")
+
+    base, head = instructions_of(records, BASE), instructions_of(records, HEAD)
+    before, after, layouts = max(base), min(head), len(head)
+    share, most = relative_increase(base, head), card.work.instructions.most
     change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
     ranges = (
         f", the maximum of base and the minimum of head in {layouts} layouts of memory"
@@ -224,6 +255,19 @@ def instructions_finding(card: Card, counted: store.Instructions) -> Finding:
     return Finding(WORK, REGRESSION if share > most else PASS, name, message)
 
 
+def takes_more(most: float, records: Sequence[Record]) -> bool:
+    """Whether instructions are to be counted in another layout: so far head takes more."""
+    if failure_of(records):
+        return False
+    base, head = instructions_of(records, BASE), instructions_of(records, HEAD)
+    return relative_increase(base, head) > most
+
+
+def instructions_of(records: Sequence[Record], side: str) -> list[int]:
+    counts = [r.measurement.instructions for r in records if gated(r)["side"] == side]
+    return [count["count"] for count in counts if count is not None]
+
+
 def relative_increase(base: Sequence[int], head: Sequence[int]) -> float:
     """By which share head takes more than base in every layout of memory: its minimum against
     base's maximum.
@@ -231,25 +275,15 @@ def relative_increase(base: Sequence[int], head: Sequence[int]) -> float:
     return min(head) / max(base) - 1
 
 
-def time_finding(card: Card, timed: store.Timed, samples: Sequence[store.Sample]) -> Finding:
+def time_finding(card: Card, name: str, records: Sequence[Record]) -> Finding:
     """One variant's times, unless a sample failed or made other merges."""
-    subject = f"{timed.comparison} on {timed.corpus}"
-    for sample in samples:
-        is_head, where = sample.arm == store.HEAD, f"in block {sample.block} of {sample.stage}"
-        if sample.status != "ok":
-            message = f"{subject}: {sample.arm} was {sample.status} {where}: {sample.reason}"
-            return Finding(
-                TIME, UNMEASURED if is_head else ABSENT, timed.variant, message, timed.corpus
-            )
-        if sample.merges_sha256 != timed.merges_sha256:
-            message = f"{subject}: {sample.arm} made other merges than the proved ones {where}"
-            tier, state = (IDENTITY, MISMATCH) if is_head else (TIME, ABSENT)
-            return Finding(tier, state, timed.variant, message, timed.corpus)
+    if trouble := trouble_of(card, name, records):
+        return trouble
 
-    first, fresh = (store.blocks_of(samples, stage) for stage in (store.TRIAGE, store.CONFIRM))
-    decision = decide(card.time, first, fresh, timed.threads)
+    variant, corpus = variant_and_corpus(records)
+    subject = f"{name} on {corpus}"
+    decision = decide(card.time, *split(card.time, blocks_of(records)))
     state = INCONCLUSIVE if decision.state == ESCALATE else decision.state
-
     effect, memory = decision.effect, decision.memory
     if state == REGRESSION and memory is not None and is_larger(card.time, memory):
         message = (
@@ -261,7 +295,58 @@ def time_finding(card: Card, timed: store.Timed, samples: Sequence[store.Sample]
         message = f"{subject}: {decision.why}"
 
     details = {"effect": effect, "control": decision.control, "memory": memory}
-    return Finding(TIME, state, timed.variant, message, timed.corpus, details)
+    return Finding(TIME, state, variant, message, corpus, details)
+
+
+def variant_and_corpus(records: Sequence[Record]) -> tuple[str, str]:
+    """What a comparison is about: head's variant, on the corpus of both sides."""
+    heads = [record for record in records if gated(record)["side"] == HEAD]
+    record = [*heads, *records][0]
+    return str(record.cell.variant), gated(record)["corpus"]
+
+
+def trouble_of(card: Card, name: str, records: Sequence[Record]) -> Finding | None:
+    """Why the times of a comparison say nothing: a run failed, or its merges are not the right
+    ones.
+    """
+    variant, corpus = variant_and_corpus(records)
+    if failure := failure_of(records):
+        record, state = failure
+        subject, where = f"{name}, time", ""
+        if not record.measurement.warm_up:
+            subject, where = f"{name} on {corpus}", f" in {block_text(card, record)}"
+        message = f"{subject}: {failure_text(record)}{where}: {record.measurement.reason}"
+        return Finding(TIME, state, variant, message, corpus)
+
+    right, doubts = None, dict[str, None]()
+    for record in records:
+        identity = record.identity
+        if identity is not None and identity.kind == IDENTICAL:
+            right = right or record.measurement.merges_sha256
+        doubts[f"{identity.kind}, {identity.reason}" if identity else "there are none"] = None
+    if right is None:
+        message = f"{name}, time: its merges are not proved: {'; '.join(doubts)}"
+        return Finding(TIME, UNMEASURED, variant, message)
+
+    for record in records:
+        if record.measurement.merges_sha256 != right:
+            side, where = gated(record)["side"], block_text(card, record)
+            message = (
+                f"{name} on {corpus}: {side} made other merges than the proved ones in {where}"
+            )
+            tier, state = (IDENTITY, MISMATCH) if side == HEAD else (TIME, ABSENT)
+            return Finding(tier, state, variant, message, corpus)
+    return None
+
+
+def block_text(card: Card, record: Record) -> str:
+    """Which block of which stage a record is of."""
+    number, first = record.measurement.block, card.time.triage.blocks
+    if record.measurement.warm_up:
+        return "its first run"
+    if number < first:
+        return f"block {number} of triage"
+    return f"block {number - first} of confirmation"
 
 
 def effect_text(effect: Comparison) -> str:
@@ -286,81 +371,3 @@ def signed(share: float, decimals: int = 1) -> str:
     ('+5.1 %', '-0.4 %')
     """
     return f"{100 * share:+.{decimals}f} %"
-
-
-# The verdict as text
-
-
-def lines(verdict: GateVerdict) -> list[str]:
-    """Return the lines for a terminal: the headline, the tiers, then what did not pass, the gravest
-    first.
-
-    Variants that are absent for the same reason share a line. Times are shown also if they passed.
-    """
-    passed = [finding for finding in verdict.findings if finding.state == PASS]
-    bad = [finding for finding in verdict.findings if finding.state not in (PASS, ABSENT)]
-    of_all: dict[str, str] = {}
-    absent: dict[str, dict[str, None]] = {}
-    for finding in verdict.findings:
-        if finding.variant == ALL:
-            of_all[finding.reason] = finding.message
-        elif finding.state == ABSENT:
-            absent.setdefault(finding.reason, {})[finding.variant] = None
-
-    checks = counted_text(len(passed), "check")
-    if bad:
-        checks = f"{count_text(len(passed))} of {count_text(len(passed + bad))} checks passed"
-    text = ["; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *of_all.values()])]
-    names = {**HEADINGS, ABSENT: "not measured"}
-    for tier, states in verdict.tiers().items():
-        numbers = {state: states.count(state) for state in STATES if state in states}
-        counts = [f"{count_text(number)} {names[state]}" for state, number in numbers.items()]
-        text.append(f"  {tier:<9}{', '.join(counts)}")
-
-    for finding in bad:
-        text.append(f"{finding.state:<13}{finding.message}")
-    for reason, variants in absent.items():
-        text.append(f"{ABSENT:<13}{', '.join(variants)}: {reason}")
-    for finding in passed:
-        if finding.tier == TIME:
-            text.append(f"{PASS:<13}{finding.message}")
-    return text
-
-
-def markdown(verdict: GateVerdict, evidence: Evidence) -> str:
-    """Return the summary of a pull request: the lines of the terminal, what was compared, and
-    where.
-    """
-    sign = {PASS: "✅", INCONCLUSIVE: "❔", ABSENT: "❔"}.get(verdict.state(), "❌")
-    first, *rest = lines(verdict)
-    question = evidence.question
-    facts = [
-        question.environment.get("cpu"),
-        question.environment.get("python"),
-        question.started[:10],
-    ]
-    sides = f"Base: {base_of(evidence) or 'none'}; head: {question.head}."
-    text = [f"### {sign} {markdown_text(first)}", "", "```text", *rest, "```", ""]
-    return "\n".join([*text, markdown_text(f"{sides} {', '.join(filter(None, facts))}")]) + "\n"
-
-
-def base_of(evidence: Evidence) -> str | None:
-    return next((base.described for base in evidence.of(store.BaseChosen)), None)
-
-
-def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:
-    """Return the verdict with every number behind it, for programs; the samples are in the file
-    that --replay reads.
-    """
-    return {
-        "schema": 1,
-        "verdict": verdict.state(),
-        "exit_code": exit_code,
-        "tiers": {tier: verdict.state(tier) for tier in verdict.tiers()},
-        "base": base_of(evidence),
-        "head": evidence.question.head,
-        "started": evidence.question.started,
-        "findings": msgspec.to_builtins(verdict.findings),
-        "card": evidence.question.card,
-        "environment": evidence.question.environment,
-    }

@@ -21,7 +21,7 @@ from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 from yaml import YAMLError
 
 from harness.common import registry
-from harness.common.comparison import Comparison, compare
+from harness.common.comparison import Comparison, Sample, compare
 from harness.common.errors import UNMEASURED, Refusal, wrong_value
 from harness.common.units import did_you_mean, one_line
 from harness.gate.evidence import AGAIN, BASE, HEAD, INCONCLUSIVE, PASS, REGRESSION, Block
@@ -182,26 +182,37 @@ class Decision:
     memory: tuple[float, float] | None = None
 
 
-def decide(
-    rule: TimeRule, first: Sequence[Block], fresh: Sequence[Block] = (), threads: int = 1
-) -> Decision:
+def split(rule: TimeRule, blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Block]]:
+    """The blocks of triage, and those of confirmation."""
+    return blocks[: rule.triage.blocks], blocks[rule.triage.blocks :]
+
+
+def next_block(rule: TimeRule, blocks: Sequence[Block]) -> int | None:
+    """The number of the block that is to be measured next; None if the rule has decided."""
+    number, wanted = len(blocks), rule.triage.blocks
+    if number >= wanted and decide(rule, split(rule, blocks)[0]).state == ESCALATE:
+        wanted += rule.confirm.blocks
+    return number if number < wanted else None
+
+
+def decide(rule: TimeRule, first: Sequence[Block], fresh: Sequence[Block] = ()) -> Decision:
     """Return the decision of the blocks of triage and of confirmation; `escalate` requests the
     latter.
     """
     if len(first) < rule.triage.blocks:
         return Decision(INCONCLUSIVE, f"{len(first)} of {rule.triage.blocks} blocks were measured")
-    decision = triage(rule, first, threads)
+    decision = triage(rule, first)
     if decision.state != ESCALATE or not fresh:
         return decision
     if len(fresh) < rule.confirm.blocks:
         why = f"{len(fresh)} of {rule.confirm.blocks} blocks of confirmation were measured"
         return replace(decision, state=INCONCLUSIVE, why=why)
-    return confirm(rule, fresh, threads)
+    return confirm(rule, fresh)
 
 
-def triage(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
+def triage(rule: TimeRule, blocks: Sequence[Block]) -> Decision:
     """Pass, or a reason to look longer."""
-    slower, control, memory = figures(blocks, threads)
+    slower, control, memory = figures(blocks)
     state, why = ESCALATE, "too few blocks to tell"
     if slower.blocks < rule.fewest:
         why = "too few blocks were undisturbed"
@@ -214,9 +225,9 @@ def triage(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
     return Decision(state, why, slower, control, memory)
 
 
-def confirm(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
+def confirm(rule: TimeRule, blocks: Sequence[Block]) -> Decision:
     """The decision of fresh blocks, the only one that can fail a change."""
-    slower, control, memory = figures(blocks, threads)
+    slower, control, memory = figures(blocks)
     state, why = INCONCLUSIVE, "the machine is too noisy: the interval includes no slow-down at all"
 
     if is_larger(rule, memory):
@@ -238,18 +249,20 @@ def confirm(rule: TimeRule, blocks: Sequence[Block], threads: int) -> Decision:
 
 
 def figures(
-    blocks: Sequence[Block], threads: int
+    blocks: Sequence[Block],
 ) -> tuple[Comparison, Comparison | None, tuple[float, float] | None]:
     """Head against base, base against itself in the blocks that have it twice, and the increase of
     memory.
     """
-    base, head, again = (
-        [block[arm].times(threads) for block in blocks if arm in block]
-        for arm in (BASE, HEAD, AGAIN)
-    )
+    base, head, again = (samples_of(blocks, side) for side in (BASE, HEAD, AGAIN))
     slower = compare(head, base)
     assert slower is not None
     return slower, compare(again, base, CONTROL_CONFIDENCE), memory_increase(blocks)
+
+
+def samples_of(blocks: Sequence[Block], side: str) -> list[Sample]:
+    records = [block[side] for block in blocks if side in block]
+    return [record.sample for record in records if record.sample is not None]
 
 
 def excludes(rule: TimeRule, slower: Comparison) -> bool:
@@ -264,7 +277,7 @@ def memory_increase(blocks: Sequence[Block]) -> tuple[float, float] | None:
     shares = []
     increases = []
     for block in blocks:
-        base, head = block[BASE].peak_bytes, block[HEAD].peak_bytes
+        base, head = (block[side].measurement.peak_rss_bytes for side in (BASE, HEAD))
         if base and head:
             shares.append(head / base - 1)
             increases.append(head - base)

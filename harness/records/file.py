@@ -21,6 +21,7 @@ from harness.records.schema import (
     End,
     Line,
     Measurement,
+    Note,
     Proof,
     Run,
     StoredIdentity,
@@ -164,25 +165,23 @@ class Joined:
         """The lines that `measured` are made of."""
         self.shared: dict[tuple[Any, ...], Line] = {}
         """The runs, cells and proofs by what names each."""
-        self.closed: set[Line] = set()
-        """The blocks that one attempt measured whole, and the ends of runs."""
+        self.closed: dict[Line, None] = {}
+        """The blocks that one attempt measured whole, the ends of runs, and notes."""
 
     def __contains__(self, line: Line) -> bool:
         """Whether joining this line would change nothing."""
         if isinstance(line, Measurement):
             return msgspec.json.encode(line) in self.measurements
-        if isinstance(line, WholeBlock | End):
+        if isinstance(line, WholeBlock | Note | End):
             return line in self.closed
         return self.shared.get(name_of(line)) == line
 
     def join(self, line: Line) -> str | None:
-        """Join a line; returns what is wrong with it, if it needs a line that is missing, or is a
-        measurement that is there already.
-        """
+        """Join a line; returns what is wrong with one that lacks another, or is there already."""
         if isinstance(line, Measurement):
             return self._measurement(line)
-        if isinstance(line, WholeBlock | End):
-            self.closed.add(line)
+        if isinstance(line, WholeBlock | Note | End):
+            self.closed[line] = None
         else:
             self.shared[name_of(line)] = line
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -62,32 +63,28 @@ class RunLog(Joined):
 
         if closes is not None:
             number, warm_up = closes
-            run, task = self.run.run, cell.task
-            block = WholeBlock(
-                run=run, task=task, block=number, warm_up=warm_up, attempt=self.attempt
-            )
+            shared: Any = {"run": self.run.run, "task": cell.task, "attempt": self.attempt}
+            block = WholeBlock(block=number, warm_up=warm_up, **shared)
             self.join(block)
             lines.append(block)
         if self.store is not None:
             self.store.append_lines(lines)
 
-    def _joined(self, cell: Cell, measurement: Measurement, proof: Proof | None) -> list[Line]:
-        """Join the run and these lines; returns those that are not there yet. None is joined if one
-        does not fit the schema.
-        """
-        run = self.run.run
-        cell = self._numbered(checked(structs.replace(cell, run=run)))
-        names = {"run": run, "cell": cell.cell}
-        measurement = checked(structs.replace(measurement, **names, attempt=self.attempt))
-        lines: list[Line] = [checked(self.run), cell]
-        if proof is not None:
-            lines.append(checked(structs.replace(proof, **names)))
-
-        fresh = [line for line in lines if line not in self]
-        fresh.append(measurement)
+    def _joined_fresh(self, *lines: Line) -> list[Line]:
+        """Join the run and these lines, all or none; returns those that are not there yet."""
+        fresh = [line for line in map(checked, (self.run, *lines)) if line not in self]
         for line in fresh:
             self.join(line)
         return fresh
+
+    def _joined(self, cell: Cell, measurement: Measurement, proof: Proof | None) -> list[Line]:
+        """The same, with run and cell named in them."""
+        cell = self._numbered(checked(structs.replace(cell, run=self.run.run)))
+        names = {"run": self.run.run, "cell": cell.cell}
+        lines: list[Line] = [cell, structs.replace(measurement, **names, attempt=self.attempt)]
+        if proof is not None:
+            lines.insert(1, structs.replace(proof, **names))
+        return self._joined_fresh(*lines)
 
     def _numbered(self, cell: Cell) -> Cell:
         """The cell with the number of the same cell, or with the next one."""
@@ -97,7 +94,12 @@ class RunLog(Joined):
                 return known
         return structs.replace(cell, cell=len(cells))
 
+    def append(self, *lines: Line) -> None:
+        """Put the run and these lines on disk, unless they are there."""
+        fresh = self._joined_fresh(*lines)
+        if self.store is not None:
+            self.store.append_lines(fresh)
+
     def finish(self) -> None:
         """Write that the run is complete."""
-        if self.store is not None:
-            self.store.append_lines([End(run=self.run.run)])
+        self.append(End(run=self.run.run))

@@ -1,4 +1,4 @@
-"""The six kinds of line in `records.jsonl`, schema 2: what each key holds, its type, and what must
+"""The seven kinds of line in `records.jsonl`, schema 2: what each key holds, its type, and what must
 hold between keys.
 
 A key of a line is left out if it has its default. Within a schema keys are only added, and unknown
@@ -57,6 +57,26 @@ class Precision(TypedDict):
     reference: Annotated[
         str, doc("the variant that it is compared with; itself if it was the reference, or alone")
     ]
+
+
+class GateQuestion(TypedDict, total=False):
+    card: Annotated[dict[str, Any], doc("every key of the gate's card")]
+    head: Annotated[str, doc("what was gated")]
+    base: Annotated[str, doc("what it was compared with; missing without a base")]
+    snapshot: Annotated[
+        dict[str, dict[str, dict[str, int]]],
+        doc("the stored counts of work by variant and corpus; missing without a snapshot"),
+    ]
+
+
+class Gated(TypedDict):
+    tier: Annotated[
+        Literal["identity", "work", "time"],
+        doc("what the gate measured it for; counts of work come with `identity`"),
+    ]
+    corpus: Annotated[str, doc("the corpus by its name in the gate's card")]
+    comparison: Annotated[str, doc("the variant, or the two that were compared")]
+    side: Annotated[Literal["base", "head", "again"], doc("`again` is base a second time")]
 
 
 class Data(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -181,6 +201,9 @@ class Run(Line, tag="run", kw_only=True, frozen=True):
     environment: Annotated[
         dict[str, Any], doc("machine, Python, compilers, packages and the state of the code")
     ] = {}
+    question: Annotated[
+        GateQuestion | None, doc("of a gate: what it compares, and by which card")
+    ] = None
 
 
 class Cell(Line, tag="cell", kw_only=True, frozen=True):
@@ -252,6 +275,9 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
     precision: Annotated[
         Precision | None, doc("with `measure.precision`: how precise a ratio is wanted")
     ] = None
+    gate: Annotated[Gated | None, doc("of a gate: for which of its questions it is measured")] = (
+        None
+    )
 
     def __post_init__(self) -> None:
         if self.role == "train" and self.variant is None:
@@ -362,10 +388,19 @@ class WholeBlock(Line, tag="block", kw_only=True, frozen=True):
     attempt: Annotated[Whole, doc("the same")] = 1
 
 
+class Note(Line, tag="note", kw_only=True, frozen=True):
+    """Of a gate: something that was not measured, and why."""
+
+    tier: Annotated[str, doc("identity, work or time")]
+    variant: Annotated[str, doc("the variant, or the two that were compared; `all` for a tier")]
+    state: Annotated[str, doc("what that means for the verdict")]
+    reason: Annotated[str, doc("why, in a sentence")]
+
+
 class End(Line, tag="end", kw_only=True, frozen=True):
     """The run is complete."""
 
 
-AnyLine = Run | Cell | Measurement | Proof | WholeBlock | End
+AnyLine = Run | Cell | Measurement | Proof | WholeBlock | Note | End
 KINDS: tuple[type[Line], ...] = get_args(AnyLine)
 DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(AnyLine)

@@ -197,6 +197,8 @@ FIELDS: tuple[Field, ...] = (
     _field("cpu", "environment.cpu", unlike="cpu", circumstance=True),
     _field("commit", "environment.commit"),
     _field("measure"),
+    _field("gate.side", title="side", sentence="side {}", usual="none", names_cell=True),
+    _field("gate.tier", names_cell=True),
     _field("limits.wall", "limits.wall_seconds", usual="none", unlike="limits.wall", circumstance=True),
     _field("concurrent", usual=False, unlike="concurrent", circumstance=True),
 )  # fmt: skip

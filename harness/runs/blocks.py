@@ -8,158 +8,52 @@ trainers that go on from its words.
 
 from __future__ import annotations
 
-import contextlib
-import datetime
-import functools
 import os
 import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
 from harness.common import registry
 from harness.common.console import Display, bar
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import copy_tree, remove_tree, temporary_folder
-from harness.common.registry import CounterCard
+from harness.common.files import temporary_folder
 from harness.corpora import CorpusFile
 from harness.corpora.cards import counted_otherwise
-from harness.measure.machine import environment, host, interpreter, machine, python, source_sha256
+from harness.measure.machine import interpreter
 from harness.measure.process import Answer, measure
-from harness.measure.quiet import timing
 from harness.proof import BY_DESIGN, UNPROVED, WRONG
 from harness.records.log import RunLog
-from harness.records.schema import Run
 from harness.runs import jobs
 from harness.runs.cells import (
     Block,
     CountCell,
     Manifest,
-    Plan,
     Reading,
     Settings,
     Task,
     TrainCell,
     counters_of,
 )
-from harness.runs.imports import ImportedFiles
-from harness.runs.jobs import Counted, Lines, Trained
-from harness.runs.resume import STOPPED, open_log, pending, precision_of
-from harness.runs.saving import output_folders, save_tokenizer
+from harness.runs.jobs import Counted, Trained
+from harness.runs.resume import STOPPED, pending, precision_of
+from harness.runs.saving import save_tokenizer
+from harness.runs.session import Session, now
 from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256
 from variants.contract import Merge, TieBreak, WordCounts
-
-if TYPE_CHECKING:
-    from harness.proof.prove import Identity
-
-
-UNTIMED: dict[str, Any] = {
-    **dict.fromkeys(("cpu_seconds", "system_seconds", "cpu_wait_seconds", "cpu_wait_unknown")),
-    "seconds": {},
-    "concurrent": False,
-}
-"""What records hold where no times are measured."""
 
 SPOILED = "changed or removed"
 OTHER_WORDS = (
     "it reads the text itself, so its words may differ: compare them with "
     "python -m harness.corpora counts FILE --text words.txt"
 )
-
-
-@dataclass
-class Session:
-    """One start of a run: the log that it continues, a folder for its processes, and what is found
-    out once.
-    """
-
-    settings: Settings
-    log: RunLog
-    folder: Path
-    outputs: Mapping[str, Path] = field(default_factory=dict)
-    """The folder of the tokenizer of each cell, by the cell's key, with save=FOLDER."""
-    notes: list[str] = field(default_factory=list)
-    display: Display = field(default_factory=Display)
-    processes: int = 0
-    sources: dict[str, str | None] = field(default_factory=dict)
-    right_words: dict[str, Manifest] = field(default_factory=dict)
-    seals: dict[str, str] = field(default_factory=dict)
-    """By the key of a reading, the seal that its words had when they were counted."""
-    judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.timed = self.settings.kind == "time"
-        self.imported = ImportedFiles(self.log)
-
-    @functools.cached_property
-    def run(self) -> Run:
-        """The line of the run; read for the first record, because looking at every module takes a
-        while.
-        """
-        return structs.replace(
-            self.log.run,
-            repeat=self.settings.repeat,
-            measure=self.settings.measure,
-            host=host(machine()),
-            environment=environment(),
-        )
-
-    def next_folder(self) -> Path:
-        self.processes += 1
-        return self.folder / str(self.processes)
-
-    def words_folder(self, reading: Reading) -> Path:
-        """Where trainers get the words of a reading: in the run's own folder, not in the cache."""
-        return self.folder / "words" / reading.key
-
-    def take_words(self, reading: Reading, counted: Path, manifest: Manifest) -> None:
-        """Copy words to where trainers get them, unless those there still have their seal."""
-        if self.words(reading) is None:
-            folder = self.words_folder(reading)
-            remove_tree(folder)
-            copy_tree(counted, folder)
-            self.seals[reading.key] = manifest["seal"]
-
-    def words(self, reading: Reading) -> WordCounts | None:
-        """The words of a reading as they were counted; None if they have been changed or removed
-        since.
-
-        The seal is held here, where no trainer can reach it.
-        """
-        return exchange.sealed(self.words_folder(reading), self.seals.get(reading.key, ""))
-
-    def add(self, lines: Lines, card: CounterCard, task: Task, closes: Block | None = None) -> None:
-        """Put lines on disk, with the digest of the code as first met."""
-        code = f"{card.target} {dict(card.params)}"
-        if code not in self.sources:
-            self.sources[code] = source_sha256(card.target, card.params)
-        self.log.run = self.run
-        cell = structs.replace(lines.cell, source_sha256=self.sources[code], task=task.number)
-        untimed = {} if self.timed else UNTIMED
-        measurement = structs.replace(lines.measurement, **untimed)
-        self.log.add(cell, measurement, lines.proof, closes)
-
-
-@contextlib.contextmanager
-def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
-    """The machine for this run alone, and its log. Raises Refusal if its results cannot be
-    written.
-    """
-    settings = plan.settings
-    with contextlib.ExitStack() as opened:
-        if settings.kind == "time":
-            opened.enter_context(timing(settings.concurrent))
-        session = Session(
-            settings, open_log(plan, f"{host(machine())} {python()}", now(), opened), folder
-        )
-        session.outputs = output_folders(plan.cells, settings, session.log.attempt)
-        yield session
 
 
 def measure_task(task: Task, session: Session) -> None:
@@ -174,8 +68,12 @@ def measure_task(task: Task, session: Session) -> None:
         measure_block(task, *todo[0], session)
 
 
-def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: Session) -> None:
-    """Measure the counters that the cells need, then the cells, in the order of the seed."""
+def measure_block(
+    task: Task, block: Block, due: Sequence[TrainCell], session: Session, beside: int = 1
+) -> None:
+    """Measure the counters that the cells need, then the cells, in the order of the seed; several
+    `beside` each other only where no time is taken.
+    """
     settings, order = (
         session.settings,
         random.Random(f"{session.settings.seed} {(not block.warm_up, block.number)}"),
@@ -184,8 +82,9 @@ def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: S
     order.shuffle(counters)
     order.shuffle(cells)
     counted = {cell.key: count(cell, block, task, session) for cell in counters}
-    for cell in cells:
-        trained = train(cell, block, counted[cell.count.key], session)
+
+    for trained in trained_beside(cells, block, counted, session, beside):
+        cell = trained.cell
         prove_merges(trained, session)
         if block == Block(0) and cell.key in session.outputs and trained.answer.status == "ok":
             overwrite = settings.overwrite or session.log.attempt > 1
@@ -199,8 +98,31 @@ def measure_block(task: Task, block: Block, due: Sequence[TrainCell], session: S
         # A single block that an earlier attempt began was not measured whole by this one.
         closes = cell is cells[-1] and (len(settings.blocks()) > 1 or len(due) == len(task.cells))
         lines = lines._replace(cell=cell_line)
-        session.add(lines, cell.variant, task, block if closes else None)
+        places = () if cell.side is None else cell.side.places
+        session.add(lines, cell.variant, task, block if closes else None, places)
         trained.merges = None  # no later trainer can find them in this process
+
+
+def trained_beside(
+    cells: Sequence[TrainCell],
+    block: Block,
+    counted: Mapping[str, Counted],
+    session: Session,
+    number: int,
+) -> Iterator[Trained]:
+    """Train one cell when the one before has been used, or so many at a time."""
+
+    def trained(cell: TrainCell) -> Trained:
+        return train(cell, block, counted[cell.count.key], session)
+
+    if number == 1:
+        yield from map(trained, cells)
+        return
+    threads = ThreadPoolExecutor(number)
+    try:
+        yield from threads.map(trained, cells)
+    finally:
+        threads.shutdown(cancel_futures=True)  # after a failure none starts
 
 
 # Counting.
@@ -210,6 +132,8 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
     """Measure a counter; the words of a table are given, and if no times are wanted, cached ones
     are taken.
     """
+    if (given := session.given.get(cell.reading.key)) is not None:
+        return Counted(Answer("ok"), given)
     if cell.reading.file.table or not session.timed:
         if (words := cell.reading.words()) is not None:
             session.take_words(cell.reading, cell.reading.folder, words)
@@ -335,7 +259,7 @@ def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> 
     elif session.words(cell.reading) is None:
         answer = Answer("error", f"its words were {SPOILED} before it ran")
     elif not runs_under.status:
-        answer, merges = run_trainer(cell, counted, session)
+        answer, merges = run_trainer(cell, block, counted, session)
 
     if answer.status in STOPPED and block.warm_up:
         block = Block(0)  # it is not run again, so its record belongs to no warm-up
@@ -344,7 +268,7 @@ def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> 
 
 
 def run_trainer(
-    cell: TrainCell, counted: Counted, session: Session
+    cell: TrainCell, block: Block, counted: Counted, session: Session
 ) -> tuple[Answer, Sequence[Merge] | None]:
     """Run a trainer under the cell's limits; its answer and its merges, None if it names none."""
     file, output = cell.reading.file, session.next_folder()
@@ -355,7 +279,8 @@ def run_trainer(
         run_job = measure_instructions
     job = jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
-        answer = run_job(job, output, cell.count.limits, on_progress)
+        options = side_options(cell, block, session)
+        answer = run_job(job, output, cell.count.limits, on_progress, **options)
     session.imported.add(answer.imported)
     merges = jobs.read_merges(output, answer)
     shutil.rmtree(output)
@@ -367,9 +292,23 @@ def run_trainer(
         answer.fail("rejected", wrong)
         merges = None
 
-    if session.timed and answer.status == "timeout":
+    if session.timed and answer.status == "timeout" and cell.side is None:
         estimate(cell, answer, job, counted, session)
     return answer, merges
+
+
+def side_options(cell: TrainCell, block: Block, session: Session) -> dict[str, Any]:
+    """How a process of one side of a comparison is run: both sides of a block have the same seed of
+    hashes, and the same layout of memory if instructions are counted.
+    """
+    if cell.side is None:
+        return {}
+    seed = random.Random(f"{session.settings.seed} {block}").randrange(1, 1 << 32)
+    variables = {**dict(cell.side.variables), "PYTHONHASHSEED": str(seed)}
+    options = {"places": cell.side.places, "variables": variables}
+    return (
+        options if session.settings.kind != "instructions" else {**options, "layout": block.number}
+    )
 
 
 def estimate(
@@ -492,7 +431,3 @@ def own_words(trained: Trained, session: Session) -> WordCounts | None:
     if session.words(reading) is None:
         default_words(replace(cell.count, reading=reading), "its own words", session)
     return session.words(reading)
-
-
-def now() -> str:
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")

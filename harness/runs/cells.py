@@ -147,6 +147,23 @@ class Extension:
 
 
 @dataclass(frozen=True)
+class Side:
+    """One side of a comparison: `described` is for people, `places` are where Python looks, a folder
+    of links to packages first.
+    """
+
+    name: str
+    described: str
+    places: tuple[str, ...]
+    variables: tuple[tuple[str, str], ...] = ()
+    """What its processes find in their environment."""
+    changed: tuple[str, ...] = ()
+    """Of the base: the files that differ in the working tree, documents aside. A trainer may import
+    or read any of them.
+    """
+
+
+@dataclass(frozen=True)
 class TrainCell:
     """One trainer on one corpus, with the counter whose time is added to its own."""
 
@@ -161,6 +178,10 @@ class TrainCell:
     """The merges that it continues from, and those that it may not make; None for training from
     bytes alone.
     """
+    side: Side | None = None
+    """Where the trainer is imported from; None for here."""
+    gate: tuple[tuple[str, str], ...] = ()
+    """Of a gate: what a record says of the question that it is measured for."""
     reading: Reading = field(init=False)
     num_merges: int = field(init=False)
     label: str = field(init=False)
@@ -173,7 +194,7 @@ class TrainCell:
         reading, trainer = count.reading, [variant.name, variant.target, dict(variant.params)]
         task = [self.vocab_size, self.tie_break, self.min_count]
         extending = [] if own is None else [own.sha256, own.inheriting, own.veto]
-        work = [*task, self.interpreter, *extending]
+        work = [*task, self.interpreter, *extending, *self.gate]
         vars(self).update(
             reading=reading,
             label=f"{variant.name} on {reading.file.name}",

@@ -21,29 +21,33 @@ State = list[int]
 WITHOUT_LINKS = 4  # a new link to a file, as package managers make, changes only its last time
 
 
+class FileChanged(Refusal):
+    """A file was changed after a process of the run had imported it."""
+
+
 class ImportedFiles:
     """What the processes of a run have imported, by path, each with the state that it had.
 
-    Of a run that is recorded they are kept.
+    Of a run that can be resumed they are kept.
     """
 
     def __init__(self, log: RunLog) -> None:
         self.states: dict[str, State] = {}
         self.path: Path | None = None
-        if log.store is not None:
+        if log.store is not None and log.run.question is None:
             name = digest([log.run.run, log.run.plan])
             self.path = files.cache_folder("imported") / name
             if self.path.exists():
                 self.states = json.loads(self.path.read_text())
 
     def check(self) -> None:
-        """Raise Refusal if one of them has changed."""
+        """Raise FileChanged if one of them has changed."""
         for path, state in self.states.items():
             if state_of(path) != state:
                 raise changed(path)
 
     def add(self, imported: Mapping[str, State]) -> None:
-        """Add what a process has imported. Raises Refusal if that was changed since, or differs from
+        """Add what a process has imported. Raises FileChanged if that was changed since, or differs from
         what another process has imported.
         """
         before = len(self.states)
@@ -68,8 +72,8 @@ def state_of(path: str) -> State | None:
     return None if state is None else state[:WITHOUT_LINKS]
 
 
-def changed(path: str) -> Refusal:
-    return Refusal(
+def changed(path: str) -> FileChanged:
+    return FileChanged(
         f"{path} was changed after this run had imported it, so its times would be of two programs; "
         "run the same again with rerun=true",
         UNMEASURED,

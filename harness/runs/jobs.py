@@ -170,6 +170,7 @@ def trained_cell(trained: Trained) -> Cell:
         feeding=feeding_of(cell.variant, answer),
         interpreter=interpreter(cell.interpreter).label,
         limits=answer.limits,
+        gate=dict(cell.gate) or None,
         **({} if cell.extension is None else cell.extension.record()),
     )
 

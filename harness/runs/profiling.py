@@ -14,9 +14,9 @@ from harness.measure.callgrind import account_of_call, measure_instructions
 from harness.measure.process import Answer, measure
 from harness.measure.profilers import ANNOTATE, CALLGRIND, CPROFILE, NONE, PY_SPY, program
 from harness.runs import jobs
-from harness.runs.blocks import Session
 from harness.runs.cells import Task, TrainCell
 from harness.runs.saving import folder_name
+from harness.runs.session import Session
 
 ROWS = 40
 FLAME_GRAPH = ("record", "--format", "flamegraph", "--rate", "250", "--subprocesses")

@@ -45,8 +45,9 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
         show_plan(plan)
         return OK
     # late: they are slow to import, and a plan needs neither
-    from harness.runs.blocks import measure_task, session_of
+    from harness.runs.blocks import measure_task
     from harness.runs.profiling import profiles
+    from harness.runs.session import session_of
 
     with session_of(plan, folder) as session:
         try:

@@ -31,7 +31,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from scipy.stats import binomtest
+
+from harness.common.units import share_text
+from harness.gate.evidence import AGAIN, BASE, HEAD
+from harness.gate.rule import ESCALATE, decide, read_card
+from harness.records.file import Record
+from harness.records.schema import (
+    Cell,
+    Data,
+    Gated,
+    GateQuestion,
+    Line,
+    Measurement,
+    Proof,
+    Run,
+    StoredIdentity,
+)
 
 FOLDER = Path(__file__).parent
 CONDITIONS = {
@@ -62,6 +79,8 @@ AIMS = {
 }
 """Between which rates the gate should report a regression."""
 TRIAGE, CONFIRM = 30, 90
+MOMENT, DIGEST = "2026-11-22T04:22:11+00:00", "0" * 64
+"""Of every record that is made of a stored block."""
 SMALL = ("data=random_text", "data.source.seed=7", "vocab_size=275", "data.source.bytes=300")
 EXIT_CODES = {
     "same": 0,
@@ -82,56 +101,63 @@ def replay(
     """Return what `harness.gate --replay` finds for a gate run that begins at each of these
     blocks.
     """
-    lines = [
-        {**head, "kind": "gate", "head": "planted", "card": {**head["card"], "tiers": ["time"]}}
-    ]
-    for start in starts:
-        name = str(start)
-        lines.append(
-            {"kind": "comparison", "comparison": name, "variant": name, "corpus": "", "threads": 1}
-        )
-        lines[-1]["merges_sha256"] = ""
+    sides = {"base": BASE, "again": AGAIN, kind: HEAD}
+    run = run_of(head)
+    lines: list[Line] = [run]
+    for task, start in enumerate(starts):
+        cells = {}
+        for number, (program, side) in enumerate(sides.items()):
+            cells[program] = cell_of(len(sides) * task + number, task, str(start), side)
+        lines += [*cells.values(), proof_of(cells["base"])]
         for number, block in enumerate(blocks[start : start + TRIAGE + CONFIRM]):
-            stage = "triage" if number < TRIAGE else "confirm"
-            for program, arm in {"base": "base", "again": "again", kind: "head"}.items():
+            for program, cell in cells.items():
                 if program in block:
-                    wall, cpu, pressure, *wait = block[program]
-                    lines.append(
-                        {
-                            "kind": "sample",
-                            "comparison": name,
-                            "stage": stage,
-                            "block": number,
-                            "arm": arm,
-                        }
-                    )
-                    lines[-1] |= {
-                        "status": "ok",
-                        "reason": None,
-                        "merges_sha256": "",
-                        "wall_seconds": wall,
-                    }
-                    lines[-1] |= {"cpu_seconds": cpu, "pressure": pressure, "steal": None}
-                    lines[-1] |= {"peak_bytes": None, "seconds": {}}
-                    lines[-1] |= {"cpu_wait_seconds": wait[0] if wait else None}
+                    lines.append(measurement_of(cell, number, block[program]))
+
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "samples.jsonl")
-        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        command = [
-            sys.executable,
-            "-m",
-            "harness.gate",
-            "--replay",
-            str(file),
-            "--output",
-            folder,
-            *options,
-        ]
+        file = Path(folder, "records.jsonl")
+        file.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
+        command = [sys.executable, "-m", "harness.gate", "--replay", str(file)]
+        command += ["--output", str(Path(folder, "again")), *options]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         if not ended.stdout:
             sys.exit(ended.stderr)
-        verdict = json.loads(Path(folder, "verdict.json").read_text())
+        verdict = json.loads(Path(folder, "again", "verdict.json").read_text())
     return {int(finding["variant"]): finding for finding in verdict["findings"]}
+
+
+def run_of(head: dict[str, Any]) -> Run:
+    """Return the run of a gate that takes times alone."""
+    question: GateQuestion = {"card": {**head["card"], "tiers": ["time"]}, "head": "planted"}
+    return Run(run=MOMENT, schema=2, question=question)
+
+
+def cell_of(number: int, task: int, name: str, side: Any) -> Cell:
+    gate: Gated = {"tier": "time", "corpus": "", "comparison": name, "side": side}
+    shared: Any = {"run": MOMENT, "role": "train", "counting": "given", "data": Data()}
+    return Cell(cell=number, task=task, variant=name, threads=1, gate=gate, **shared)
+
+
+def proof_of(cell: Cell) -> Proof:
+    identity = StoredIdentity(kind="identical")
+    return Proof(run=cell.run, cell=cell.cell, merges_sha256=DIGEST, identity=identity)
+
+
+def measurement_of(cell: Cell, block: int, figures: list[Any], factor: float = 1.0) -> Measurement:
+    """Return a sample as the gate has it, slower by a factor."""
+    wall, cpu, pressure, *wait = figures
+    return Measurement(
+        run=cell.run,
+        cell=cell.cell,
+        block=block,
+        started=cell.run,
+        status="ok",
+        seconds={"other": factor * wall, "total": factor * wall},
+        cpu_seconds=factor * cpu,
+        cpu_wait_seconds=factor * wait[0] if wait else None,
+        disturbance={"psi_cpu_seconds": pressure * factor * wall},
+        merges_sha256=DIGEST,
+    )
 
 
 def runs(
@@ -197,9 +223,6 @@ def show_records(options: list[str], folder: Path = FOLDER) -> list[str]:
 
 def show_cards(folder: Path) -> None:
     """Print how often each card finds a slow-down that is added to the figures of the A/A blocks."""
-    from harness.common.units import share_text
-    from harness.gate.rule import read_card
-
     rules = {name: read_card(name).time for name in ("quick", "usual")}
     headings = [f"{name}: {state}" for name in rules for state in ("found", "inconclusive")]
     print(f"| beside it | head is slower by | {' | '.join(headings)} |")
@@ -218,34 +241,30 @@ def show_cards(folder: Path) -> None:
 
 def states_of(rule: Any, blocks: list[Any], planted: float) -> list[str]:
     """Return the states of the gate runs under one card; no block is in two of them."""
-    from harness.gate.rule import ESCALATE, decide
-
+    run = Run(run=MOMENT, schema=2)
     states, start, triage, confirm = [], 0, rule.triage.blocks, rule.confirm.blocks
     while start + triage + confirm <= len(blocks):
-        samples = [samples_of(block, planted) for block in blocks[start : start + triage + confirm]]
-        decision = decide(rule, samples[:triage], threads=1)
+        records = [
+            records_of(run, block, planted) for block in blocks[start : start + triage + confirm]
+        ]
+        decision = decide(rule, records[:triage])
         start += triage
         if decision.state == ESCALATE:
-            decision = decide(rule, samples[:triage], samples[triage:], threads=1)
+            decision = decide(rule, records[:triage], records[triage:])
             start += confirm
         states.append(decision.state)
     return states
 
 
-def samples_of(block: dict[str, Any], planted: float) -> dict[str, Any]:
+def records_of(run: Run, block: dict[str, Any], planted: float) -> dict[str, Record]:
     """Return a block as the gate has it, its head slower by a share."""
-    from harness.gate.evidence import Sample
-
-    samples = {}
-    for program, arm in {"base": "base", "again": "again", "same": "head"}.items():
+    records = {}
+    for program, side in {"base": BASE, "again": AGAIN, "same": HEAD}.items():
         if program in block:
-            wall, cpu, pressure, *wait = block[program]
-            factor = 1 + planted if arm == "head" else 1.0
-            sample = Sample("", "", block["block"], arm, "ok", None, factor * wall, factor * cpu)
-            sample.pressure = pressure
-            sample.cpu_wait_seconds = factor * wait[0] if wait else None
-            samples[arm] = sample
-    return samples
+            cell, factor = cell_of(0, 0, "", side), 1 + planted * (side == HEAD)
+            measurement = measurement_of(cell, block["block"], block[program], factor)
+            records[side] = Record(run, cell, measurement)
+    return records
 
 
 def read_blocks(folder: Path, condition: str) -> list[dict[str, Any]]:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from gating import DIGEST, STARTED, gate_cell, timed
 from measured import measured, stored
 from workbench import CHECKOUT
 
-from harness.gate.evidence import FILE_NAME, HEAD, Merges, Question, new_evidence
+from harness.gate.evidence import new_log
 from harness.gate.rule import read_card
-from harness.proof import WRONG
-from harness.proof.prove import Identity
 from harness.records.file import read_records
+from harness.records.schema import Proof, StoredIdentity
 
 
 def code_of(folder: Path, *arguments: str) -> int:
@@ -42,12 +42,13 @@ def code_of(folder: Path, *arguments: str) -> int:
 
 
 def evidence_of_wrong_merges(folder: Path) -> Path:
-    card = read_card("usual", ["tiers=[identity]"])
-    question = Question(msgspec.to_builtins(card), 1, "2026-01-01T00:00:00+00:00", HEAD, {})
-    evidence = new_evidence(folder / FILE_NAME, question)
-    wrong = Identity(WRONG, reason="merge 1: less frequent", merge=1)
-    evidence.add(Merges("heap", "letters", "ok", None, 5, "0" * 64, wrong))
-    return folder / FILE_NAME
+    card = msgspec.to_builtins(read_card("usual", ["tiers=[identity]"]))
+    log = new_log(folder / "gate", STARTED, {"card": card, "head": "here"})
+    wrong = StoredIdentity(kind="wrong", reason="merge 1: less frequent", merge=1)
+    measurement = timed(0, 1.0, status="mismatch", reason=wrong.reason).measurement
+    proof = Proof(run=STARTED, cell=0, merges_sha256=DIGEST, identity=wrong)
+    log.add(gate_cell("identity"), measurement, proof)
+    return folder / "gate"
 
 
 def test_failing_gate_fails_and_writes_its_verdict(tmp_path: Path) -> None:

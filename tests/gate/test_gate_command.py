@@ -26,8 +26,10 @@ from workbench import (
     wait_until,
 )
 
+from harness import table
 from harness.gate import __main__ as gate
 from harness.measure.machine import usable_cores
+from harness.records.file import read_records
 from harness.records.lines import RecordFile
 
 
@@ -154,21 +156,12 @@ def test_variants_are_timed_against_each_other_and_judged_again(
     assert gate.main(["--replay", "out", "--output", "again"]) == 0
     assert capsys.readouterr().out == text
     assert json.loads(Path("again", "verdict.json").read_text())["findings"] == values["findings"]
-    observations = [
-        json.loads(line) for line in Path("out", "samples.jsonl").read_text().splitlines()
-    ]
-    arms = [each["arm"] for each in observations if each["kind"] == "sample"]
-    assert [arms.count(arm) for arm in ("base", "head", "again")] == [6, 6, 2]
-    assert (
-        len(
-            {
-                each["merges_sha256"]
-                for each in observations
-                if each["kind"] in ("sample", "comparison")
-            }
-        )
-        == 1
-    )
+    records = read_records(["out"])
+    sides = [record["gate"]["side"] for record in records if not record["warm_up"]]
+    assert [sides.count(side) for side in ("base", "head", "again")] == [6, 6, 2]
+    assert len({record["merges_sha256"] for record in records}) == 1
+    assert table.main(["out"]) == 0
+    assert {"side", "base", "head", "again"} <= set(capsys.readouterr().out.split())
 
 
 def test_unchanged_code_is_not_timed() -> None:
@@ -207,7 +200,7 @@ def test_branch_with_a_slower_heap_fails_and_without_it_passes(tmp_path: Path) -
             command, cwd=branch, capture_output=True, text=True, env=environment, check=False
         )
         assert all(
-            line.startswith("gate: ") or " after " in line for line in ended.stderr.splitlines()
+            line.startswith("gate: ") or " elapsed" in line for line in ended.stderr.splitlines()
         ), ended.stderr
         return ended.returncode, ended.stdout
 

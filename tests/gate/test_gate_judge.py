@@ -5,158 +5,180 @@ instructions.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from gating import OTHER, STARTED, gate_cell, timed
+from msgspec import structs
 from workbench import CHECKOUT
 
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
-from harness.gate.base import Side
 from harness.gate.evidence import (
-    AnyObservation,
-    Evidence,
-    Question,
+    IDENTITY,
     accept,
-    new_evidence,
+    evidence_of,
+    new_log,
     read_evidence,
     read_snapshot,
 )
-from harness.gate.judge import Finding, GateVerdict, as_json, judge, lines, markdown
-from harness.gate.observe import Arm, Comparison, Result, Sampler, observe_instructions
+from harness.gate.judge import Finding, GateVerdict, judge
+from harness.gate.observe import Arm, Comparison, Sampler, observe_instructions
 from harness.gate.rule import Card, Stage, TimeRule, read_card
+from harness.gate.show import as_json, lines, markdown
+from harness.measure import callgrind
 from harness.measure.process import Answer
+from harness.records.log import RunLog
+from harness.records.schema import GateQuestion, Note, Proof, Run, StoredIdentity
+from harness.runs.cells import Side
 
-CARD = Card(tiers=(), time=TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025), fewest=8))
-STARTED, MACHINE = "2026-01-01T00:00:00+00:00", {"cpu": "one", "python": "CPython 3.12"}
-Line = tuple[str, dict[str, Any]]
-"""The kind of an observation, and what differs from `DEFAULTS`."""
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "identity": {
-        "corpus": "letters",
-        "status": "ok",
-        "reason": None,
-        "merges": 9,
-        "identity": None,
-    },
-    "tallies": {"corpus": "letters", "tallies": {}, "expected": None, "snapshot": True},
-    "instructions": {"state": "pass", "reason": None, "base": [1000], "head": [1000]},
-    "note": {"tier": "time", "state": "absent", "reason": "mine, time: no Boost"},
-}
-PROVED: Line = ("identity", {"identity": {"kind": "identical", "reason": None}})
-WRONG: Line = (
+MACHINE = {"cpu": "one", "python": "CPython 3.12"}
+
+RULE = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025), fewest=8)
+Observed = tuple[str, dict[str, Any]]
+"""The kind of an observation: a tier, instructions, note or tallies, and what differs."""
+IDENTICAL = {"kind": "identical"}
+PROVED: Observed = ("identity", {"identity": IDENTICAL})
+WRONG: Observed = (
     "identity",
-    {"identity": {"kind": "wrong", "reason": "merge 7, 'a'+'b', occurs once, others 2 times"}},
+    {
+        "identity": {"kind": "wrong", "reason": "merge 7, 'a'+'b', occurs once, others 2 times"},
+        "status": "mismatch",
+        "reason": "wrong",
+    },
 )
-NO_BASE: Line = ("note", {"variant": "all", "reason": "times were not compared: no base"})
 
 
-def question(**of_card: Any) -> Question:
-    """Of a card without tiers, so that none is missing."""
-    card = {**msgspec.to_builtins(CARD), **of_card}
-    return Question(card, started=STARTED, head="the working tree", environment=MACHINE)
+def note(reason: str, **of_note: Any) -> Observed:
+    return "note", {
+        "tier": "time",
+        "state": "absent",
+        "variant": "mine",
+        "reason": reason,
+        **of_note,
+    }
 
 
-@pytest.fixture
-def evidence(tmp_path: Path) -> Evidence:
-    return new_evidence(tmp_path / "samples.jsonl", question())
+NO_BASE = note("times were not compared: no base", variant="all")
 
 
-def add(evidence: Evidence, *observations: Line) -> None:
-    for kind, values in observations:
-        line = {"kind": kind, "variant": "mine", **DEFAULTS.get(kind, {}), **values}
-        evidence.add(msgspec.convert(line, AnyObservation))
+def failed(tier: str, status: str, reason: str = "it broke", **further: Any) -> Observed:
+    return tier, {"status": status, "reason": reason, "merges_sha256": None, **further}
 
 
-def tallies(counted: Any, expected: Any, **further: Any) -> Line:
+def tallies(counted: Any, expected: Any, **further: Any) -> Observed:
     return "tallies", {"tallies": counted, "expected": expected, **further}
 
 
-def times(ratio: float, confirm: float | None = None, **last: Any) -> list[Line]:
-    """A comparison whose head takes `ratio` times as long; the last sample of head is changed by
-    `last`.
+def instructions(base: Sequence[int], head: Sequence[int]) -> list[Observed]:
+    observed: list[Observed] = []
+    for side, counts in (("base", base), ("head", head)):
+        for layout, number in enumerate(counts):
+            count = {"count": number, "path": "x86_64", "tool": "callgrind"}
+            observed.append(("work", {"side": side, "block": layout, "instructions": count}))
+    return observed
+
+
+def times(ratio: float, confirm: float | None = None, **last: Any) -> list[Observed]:
+    """A comparison whose head takes `ratio` times as long, and in the blocks of confirmation
+    `confirm` times; `last` is of the last sample of head, or of another side.
     """
-    lines: list[Line] = [
-        (
-            "comparison",
-            {"comparison": "mine", "corpus": "text", "threads": 1, "merges_sha256": "right"},
-        )
-    ]
-    for stage, number, slower in [
-        ("triage", 8, ratio),
-        ("confirm", 0 if confirm is None else 12, confirm or 0.0),
-    ]:
-        for block in range(number):
-            for arm, seconds in (("base", 1.0), ("again", 1.0), ("head", slower)):
-                sample = {
-                    "comparison": "mine",
-                    "stage": stage,
-                    "block": block,
-                    "arm": arm,
-                    "status": "ok",
-                }
-                sample |= {
-                    "wall_seconds": seconds,
-                    "cpu_seconds": seconds,
-                    "cpu_wait_seconds": 0.0,
-                    "pressure": 0.0,
-                    "steal": 0.0,
-                }
-                sample |= {"peak_bytes": 1000, "merges_sha256": "right", "reason": None}
-                changed = last if (arm, block) == (last.get("arm", "head"), number - 1) else {}
-                lines.append(("sample", sample | changed))
-    return lines
+    observed: list[Observed] = []
+    changed = last.pop("side", "head")
+    ratios = [ratio] * 8 + ([] if confirm is None else [confirm] * 12)
+    for block, slower in enumerate(ratios):
+        for side, seconds in (("base", 1.0), ("again", 1.0), ("head", slower)):
+            sample = {"side": side, "block": block, "wall": seconds, "cpu_wait_seconds": 0.0}
+            is_changed = side == changed and block == len(ratios) - 1
+            observed.append(("time", {**sample, **(last if is_changed else {})}))
+    return observed
+
+
+def log_of(folder: Path, observed: Sequence[Observed], **of_card: Any) -> RunLog:
+    """The records of a gate with the tiers that were observed, or of that card."""
+    names = {"identity": "identity", "tallies": "work"}
+    tiers = [tier for kind, tier in names.items() if kind in dict(observed)]
+    card = {**msgspec.to_builtins(Card(tiers=(), time=RULE)), "tiers": tiers, **of_card}
+    question: GateQuestion = {"card": card, "head": "the working tree", "snapshot": {}}
+    log = new_log(folder / "gate", STARTED, question)
+    for kind, values in observed:
+        add(log, kind, dict(values), question)
+    return log
+
+
+def add(log: RunLog, kind: str, values: dict[str, Any], question: GateQuestion) -> None:
+    if kind == "note":
+        log.append(Note(run=STARTED, **values))
+        return
+
+    variant, side = values.pop("variant", "mine"), values.pop("side", "head")
+    if not values.pop("snapshot", True):
+        question.pop("snapshot")
+    expected = values.pop("expected", None)
+    if expected is not None:
+        question["snapshot"][variant] = {"letters": expected}
+    log.run = Run(run=STARTED, schema=2, question=question, environment=MACHINE)
+
+    tier = "identity" if kind == "tallies" else kind
+    cell = gate_cell(tier, side, variant)
+    identity = values.pop("identity", IDENTICAL if kind in ("time", "tallies") else None)
+    measurement = timed(values.pop("block", 0), values.pop("wall", 1.0), **values).measurement
+    digest, proof = measurement.merges_sha256, None
+    if identity is not None and digest is not None:
+        stored = StoredIdentity(**identity)
+        proof = Proof(run=STARTED, cell=0, merges_sha256=digest, identity=stored)
+    log.add(cell, structs.replace(measurement, merges=9), proof)
+
+
+def judged(log: RunLog) -> GateVerdict:
+    evidence = evidence_of(log)
+    assert evidence is not None
+    return judge(evidence)
 
 
 @pytest.mark.parametrize(
     ("clocks", "expected", "clock"),
     [
-        ({"wall_seconds": 1.06}, "regression", "net"),
-        ({"wall_seconds": 1.56, "cpu_wait_seconds": 0.5}, "regression", "net"),
-        ({"wall_seconds": 1.5, "cpu_wait_seconds": 0.5}, "pass", "net"),
-        ({"wall_seconds": 1.06, "cpu_wait_seconds": None, "cpu_wait_unknown": "a thread"}, "regression", "wall"),
+        ({"wall": 1.06}, "regression", "net"),
+        ({"wall": 1.56, "cpu_wait_seconds": 0.5}, "regression", "net"),
+        ({"wall": 1.5, "cpu_wait_seconds": 0.5}, "pass", "net"),
+        ({"wall": 1.06, "cpu_wait_seconds": None, "cpu_wait_unknown": "a thread"}, "regression", "wall"),
     ],
     ids=["sleeps", "sleeps on a busy machine", "waits for a CPU", "sleeps in a thread"],
 )  # fmt: skip
 def test_waiting_is_slower_unless_it_is_for_a_processor(
-    evidence: Evidence, clocks: dict[str, Any], expected: str, clock: str
+    tmp_path: Path, clocks: dict[str, Any], expected: str, clock: str
 ) -> None:
-    lines = times(1.0, confirm=1.0)
-    for kind, sample in lines:
-        if kind == "sample" and sample["arm"] == "head":
-            sample.update(clocks)
-    add(evidence, *lines)
-    state, _, message = outcome(evidence)
+    observed = times(1.0, confirm=1.0)
+    for _, sample in observed:
+        if sample["side"] == "head":
+            sample.update({**clocks, "cpu": 1.0})
+    state, _, message = outcome(log_of(tmp_path, observed))
     assert (state, f"{clock} time" in message) == (expected, True)
 
 
-def outcome(evidence: Evidence) -> tuple[str, int, str]:
+def outcome(log: RunLog) -> tuple[str, int, str]:
     """State, exit code and the gravest message; the same as from the file."""
-    assert evidence.path is not None
-    verdict, stored = judge(evidence), read_evidence(evidence.path)
+    evidence = evidence_of(log)
+    assert evidence is not None
+    assert log.store is not None
+    verdict, stored = judge(evidence), read_evidence(log.store.path)
     assert json.dumps(as_json(judge(stored), stored, 0)) == json.dumps(
         as_json(verdict, evidence, 0)
     )
-    return (
-        verdict.state(),
-        verdict.exit_code(),
-        verdict.findings[0].message if verdict.findings else "",
-    )
+    message = verdict.findings[0].message if verdict.findings else ""
+    return verdict.state(), verdict.exit_code(), message
 
 
-CASES: list[tuple[list[Line], str, str]] = [
+CASES: list[tuple[list[Observed], str, str]] = [
     ([], "absent 22", ""),
+    ([NO_BASE, failed("identity", "skipped", "no Boost")], "unmeasured 22", "letters: no Boost"),
     (
-        [NO_BASE, ("identity", {"status": "skipped", "reason": "no Boost"})],
-        "absent 22",
-        "letters: no Boost",
-    ),
-    (
-        [PROVED, tallies({"update/steps": 5}, {"update/steps": 5}), NO_BASE],
+        [tallies({"update/steps": 5}, {"update/steps": 5}), NO_BASE],
         "pass 0",
         "times were not compared",
     ),
@@ -166,11 +188,7 @@ CASES: list[tuple[list[Line], str, str]] = [
         "mine on letters: merge 7, 'a'+'b', occurs once, others 2 times",
     ),
     *(
-        (
-            [PROVED, ("identity", {"status": status, "reason": "it broke"})],
-            "unmeasured 22",
-            f"{status}: it broke",
-        )
+        ([PROVED, failed("identity", status)], "unmeasured 22", f"{status}: it broke")
         for status in ("error", "killed", "timeout", "out_of_memory", "rejected")
     ),
     (
@@ -189,82 +207,73 @@ CASES: list[tuple[list[Line], str, str]] = [
         "drift 21",
         "mine on letters, max/old: 3 -> none",
     ),
-    ([tallies({"steps": 4}, None, snapshot=False)], "absent 22", "mine on letters: no snapshot"),
+    (
+        [tallies({"steps": 4}, None, snapshot=False)],
+        "unmeasured 22",
+        "mine on letters: no snapshot",
+    ),
     ([tallies({"steps": 4}, None)], "drift 21", "mine on letters: not in the snapshot"),
     (
-        [tallies({"steps": 4}, {"steps": 3}), ("accepted", {})],
+        [tallies({"steps": 4}, {"steps": 3}), note("", tier="work", state="accepted")],
         "pass 0",
         "steps: 3 -> 4 (+33.3 %); accepted",
     ),
     (
-        [("instructions", {"head": [1006]})],
+        instructions([1000], [1006]),
         "regression 20",
         "instructions: 1,000 -> 1,006 (+0.60 %); at most +0.5 %",
     ),
-    ([("instructions", {"head": [1005]})], "pass 0", "mine, instructions: 1,000 -> 1,005"),
-    (
-        [("instructions", {"base": [1000, 1020], "head": [1040, 1027]})],
-        "regression 20",
-        "1,020 -> 1,027 (+0.69 %), t",
-    ),
-    ([("instructions", {"base": [1000, 1020], "head": [1040, 1025]})], "pass 0", "1,020 -> 1,025"),
-    (
-        [PROVED, ("instructions", {"state": "absent", "reason": "no valgrind", "base": []})],
-        "pass 0",
-        "no valgrind",
-    ),
+    (instructions([1000], [1005]), "pass 0", "mine, instructions: 1,000 -> 1,005"),
+    (instructions([1000, 1020], [1040, 1027]), "regression 20", "1,020 -> 1,027 (+0.69 %), t"),
+    (instructions([1000, 1020], [1040, 1025]), "pass 0", "1,020 -> 1,025"),
+    ([PROVED, failed("work", "skipped", "no valgrind")], "pass 0", "no valgrind"),
     (
         times(1.1, 1.08),
         "regression 20",
-        "mine on text, net time: head is slower (+8.0 %, between +8.0 % and +8.0 %",
+        "mine on letters, net time: head is slower (+8.0 %, between +8.0 % and +8.0 %",
     ),
-    (times(1.1), "inconclusive 23", "mine on text, net time: head looks slower"),
+    (times(1.1), "inconclusive 23", "mine on letters, net time: head looks slower"),
     (
-        times(1.0, merges_sha256="wrong"),
+        times(1.0, merges_sha256=OTHER, identity=None),
         "mismatch 21",
         "head made other merges than the proved ones in block 7",
     ),
     (
         times(1.0, status="killed", reason="SIGSEGV"),
         "unmeasured 22",
-        "mine on text: head was killed in block 7 of tri",
+        "mine on letters: head was killed in block 7 of triage: SIGSEGV",
     ),
-    ([PROVED, *times(1.0, arm="base", status="error")], "pass 0", "mine on text: base was error"),
+    (
+        [PROVED, *times(1.0, side="base", status="error", reason="it broke")],
+        "pass 0",
+        "mine on letters: base was error in block 7 of triage: it broke",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("observations", "result", "message"), CASES)
-def test_verdict(evidence: Evidence, observations: list[Line], result: str, message: str) -> None:
-    add(evidence, *observations)
-    state, code, gravest = outcome(evidence)
+@pytest.mark.parametrize(("observed", "result", "message"), CASES)
+def test_verdict(tmp_path: Path, observed: list[Observed], result: str, message: str) -> None:
+    state, code, gravest = outcome(log_of(tmp_path, observed))
     assert f"{state} {code}" == result
     assert message in gravest
 
 
 def test_outside_trainer_known_to_be_wrong_fails_nothing(tmp_path: Path) -> None:
-    evidence = new_evidence(
-        tmp_path / "known.jsonl", question(known_wrong={"mine": "it documents that"})
-    )
-    add(evidence, PROVED, WRONG)
-    assert outcome(evidence)[:2] == ("pass", 0)
-    assert any(line.endswith("; known: it documents that") for line in lines(judge(evidence)))
+    log = log_of(tmp_path, [PROVED, WRONG], known_wrong={"mine": "it documents that"})
+    assert outcome(log)[:2] == ("pass", 0)
+    assert any(line.endswith("; known: it documents that") for line in lines(judged(log)))
 
 
-def test_requested_tier_without_a_result_is_22_and_named(evidence: Evidence) -> None:
-    evidence.question.card = msgspec.to_builtins(Card())
-    note = "mine, time: base was error: no such module"
-    add(evidence, PROVED, tallies({"a": 1}, {"a": 1}), ("note", {"reason": note}))
-    verdict = judge(evidence)
+def test_requested_tier_without_a_result_is_22_and_named(tmp_path: Path) -> None:
+    reason = "mine, time: base was error: no such module"
+    observed = [tallies({"a": 1}, {"a": 1}), note(reason)]
+    log = log_of(tmp_path, observed, tiers=["identity", "work", "time"])
+    verdict = judged(log)
     assert verdict.exit_code() == 22
-    assert (
-        lines(verdict)[0]
-        == f"gate: could not measure; 2 of 3 checks passed; time was not measured: {note}"
-    )
-    add(
-        evidence,
-        ("note", {"variant": "other", "reason": "other, time: the same code in base and head"}),
-    )
-    assert judge(evidence).exit_code() == 0  # what did not change is not slower
+    assert lines(verdict)[0].endswith(f"checks passed; time was not measured: {reason}")
+    same = note("other, time: the same code in base and head", variant="other")
+    log.append(Note(run=STARTED, **same[1]))
+    assert judged(log).exit_code() == 0  # what did not change is not slower
 
 
 def test_gravest_finding_decides() -> None:
@@ -281,49 +290,58 @@ def test_gravest_finding_decides() -> None:
     ]
 
 
-def test_markdown_loses_nothing(evidence: Evidence) -> None:
-    add(evidence, PROVED, tallies({"max/a|b": 2}, {"max/a|b": 1}))
-    text = markdown(judge(evidence), evidence)
-    assert text.startswith("### ❌ gate: counts of work changed; 1 of 2 checks passed")
-    assert "\n".join(["```text", *lines(judge(evidence))[1:], "```"]) in text
+def test_markdown_loses_nothing(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [tallies({"max/a|b": 2}, {"max/a|b": 1})])
+    evidence, verdict = evidence_of(log), judged(log)
+    assert evidence is not None
+    text = markdown(verdict, evidence)
+    assert text.startswith("### ❌ gate: counts of work changed; ")
+    assert "\n".join(["```text", *lines(verdict)[1:], "```"]) in text
     assert "Base: none; head: the working tree. one, CPython 3.12, 2026-01-01" in text
 
 
-def test_absent_variants_share_a_line(evidence: Evidence) -> None:
-    add(evidence, ("identity", {"status": "skipped", "reason": "it breaks ties otherwise"}))
-    assert any("breaks ties" in line for line in lines(judge(evidence)))
-    add(evidence, PROVED)
+def test_absent_variants_share_a_line(tmp_path: Path) -> None:
+    skipped = failed("identity", "skipped", "it breaks ties otherwise")
+    assert any("breaks ties" in line for line in lines(judged(log_of(tmp_path, [skipped]))))
+    notes = [note(f"v{number}, time: no Boost", variant=f"v{number}") for number in range(3)]
+    text = lines(judged(log_of(tmp_path, [skipped, PROVED, *notes])))
     # it was measured elsewhere
-    assert not any("breaks ties" in line for line in lines(judge(evidence)))
-    for number in range(3):
-        add(evidence, ("note", {"variant": f"v{number}", "reason": f"v{number}, time: no Boost"}))
-    assert "absent       v0, v1, v2: no Boost" in lines(judge(evidence))
+    assert not any("breaks ties" in line for line in text)
+    assert "absent       v0, v1, v2: no Boost" in text
 
 
-@pytest.mark.parametrize(
-    "content", ["", "not JSON", '{"schema": 1, "kind": "gate", "card": {}}\n{"kind": "note"}\n']
-)
+@pytest.mark.parametrize("content", ["", "not JSON", '{"kind":"end","run":"2026-01-01T00:00:00Z"}'])
 def test_file_that_is_not_evidence_is_refused(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "samples.jsonl"
+    path = tmp_path / "records.jsonl"
     path.write_text(content)
     with pytest.raises(Refusal) as refusal:
         read_evidence(path)
     assert refusal.value.exit_code == 22
 
 
-def test_line_cut_short_is_skipped(evidence: Evidence) -> None:
-    add(evidence, PROVED)
-    assert evidence.path is not None
-    with evidence.path.open("a") as file:
-        file.write('{"kind": "identity", "var')
-    assert judge(read_evidence(evidence.path)).exit_code() == 0
+def test_line_cut_short_is_skipped(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [PROVED])
+    assert log.store is not None
+    with log.store.path.open("a") as file:
+        file.write('{"kind": "measurement", "var')
+    assert judge(read_evidence(log.store.path)).exit_code() == 0
 
 
-def test_new_run_removes_older_verdict(tmp_path: Path) -> None:
-    for name in ("verdict.json", "summary.md"):
-        (tmp_path / name).write_text("of an older run")
-    new_evidence(tmp_path / "samples.jsonl", question())
-    assert [path.name for path in tmp_path.iterdir()] == ["samples.jsonl"]
+def test_new_gate_removes_an_older_one_and_no_other_records(tmp_path: Path) -> None:
+    for number in range(2):
+        path = tmp_path / "gate" / "records.jsonl"
+        assert path.exists() == bool(number)
+        log_of(tmp_path, [])
+        for name in ("verdict.json", "summary.md"):
+            path.with_name(name).write_text("of this gate")
+    log_of(tmp_path, [])
+    assert [other.name for other in path.parent.iterdir()] == ["records.jsonl"]
+
+    content = path.read_text() + f'{{"kind":"run","run":"{STARTED}","schema":2}}\n'
+    path.write_text(content)
+    with pytest.raises(Refusal, match=r"records\.jsonl has records of other measurements; choose"):
+        log_of(tmp_path, [])
+    assert path.read_text() == content
 
 
 def test_file_that_is_not_a_snapshot_is_refused(tmp_path: Path) -> None:
@@ -333,7 +351,7 @@ def test_file_that_is_not_a_snapshot_is_refused(tmp_path: Path) -> None:
         read_snapshot(path)
 
 
-def test_accepting_rewrites_only_what_was_measured(evidence: Evidence, tmp_path: Path) -> None:
+def test_accepting_rewrites_only_what_was_measured(tmp_path: Path) -> None:
     path = tmp_path / "counters.json"
     counters = {
         "mine": {"letters": {"n": 10}},
@@ -341,9 +359,14 @@ def test_accepting_rewrites_only_what_was_measured(evidence: Evidence, tmp_path:
         "silent": {"letters": {"n": 1}},
     }
     path.write_text(json.dumps({"schema": 1, "counters": counters}))
-    add(evidence, WRONG, tallies({"n": 12}, {}), PROVED)
-    add(evidence, tallies({"k": 3}, None, variant="new"), tallies({}, {"n": 1}, variant="silent"))
-    accept(path, evidence)
+    wrong = (WRONG[0], {**WRONG[1], "tallies": {"n": 12}})
+    new, silent = (
+        tallies({"k": 3}, None, variant="new"),
+        tallies({}, {"n": 1}, variant="silent"),
+    )
+    evidence = evidence_of(log_of(tmp_path, [wrong, new, silent]))
+    assert evidence is not None
+    accept(path, evidence.of(IDENTITY))
     snapshot = read_snapshot(path)
     assert snapshot is not None
     assert snapshot.counters == {
@@ -360,26 +383,9 @@ def test_snapshot_of_this_project_has_no_variant_that_is_gone() -> None:
     assert snapshot.counters.keys() <= registry.variants().keys()
 
 
-class FakeSampler(Sampler):
-    """Returns each side's counts, layout after layout; a text is a status without a count."""
-
-    counts: Mapping[str, Sequence[int | str]]
-    layouts: set[int]
-
-    def task(self, *_: Any, **__: Any) -> Any:
-        return None
-
-    def run(self, arm: Arm, *given: Any, **_: Any) -> Result:
-        layout = given[1].keywords["layout"]
-        self.layouts.add(layout)
-        count = self.counts[arm.side.name][layout]
-        status = count if isinstance(count, str) else "ok"
-        return Result(Answer(status, instructions={"count": count}), None, "because")
-
-
 def comparison(name: str) -> Comparison:
     base, head = (
-        Arm(Side(side, "", [side]), VariantCard(name, f"{side}_module:train"))
+        Arm(Side(side, "", (side,)), VariantCard(name, f"{side}_module:train"))
         for side in ("base", "head")
     )
     return Comparison(name, base, head)
@@ -397,15 +403,33 @@ def comparison(name: str) -> Comparison:
     ],
 )
 def test_instructions_are_counted_in_other_layouts_while_head_takes_more(
-    base: list[int | str], head: list[int | str], code: int, layouts: int, message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    base: list[int | str],
+    head: list[int | str],
+    code: int,
+    layouts: int,
+    message: str,
 ) -> None:
+    used = set[int]()
+
+    def counted(_: Any, output: Path, *__: Any, places: Any, layout: int, **___: Any) -> Answer:
+        used.add(layout)
+        output.mkdir(parents=True)
+        count = {"base": base, "head": head}[places[0]][layout]
+        if isinstance(count, str):
+            return Answer(count, "because")
+        shown = {"count": count, "path": "x86_64", "tool": "callgrind"}
+        return Answer("ok", instructions=shown)
+
+    monkeypatch.setattr(callgrind, "measure_instructions", counted)
     card = read_card("usual", ["work.instructions.layouts=3"])
-    evidence = Evidence(Question(msgspec.to_builtins(Card(tiers=("work",)))))
-    sampler = FakeSampler(card, Path(), evidence)
-    sampler.counts, sampler.layouts = {"base": base, "head": head}, set()
+    question: GateQuestion = {"card": msgspec.to_builtins(Card(tiers=("work",))), "head": ""}
+    log = new_log(tmp_path / "gate", STARTED, question)
+    sampler = Sampler(card, tmp_path / "folder", log)
     observe_instructions(sampler, [comparison("first"), comparison("second")])
-    verdict = judge(sampler.evidence)
+    verdict = judged(log)
     assert verdict.exit_code() == code
     assert {finding.variant for finding in verdict.findings} >= {"first", "second"}
     assert any(message in finding.message for finding in verdict.findings)
-    assert sampler.layouts == set(range(layouts))
+    assert used == set(range(layouts))

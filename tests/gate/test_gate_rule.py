@@ -10,34 +10,30 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from gating import timed
 
 from harness.common.errors import Refusal
-from harness.gate.evidence import INCONCLUSIVE, PASS, REGRESSION, Block, Sample
+from harness.gate.evidence import INCONCLUSIVE, PASS, REGRESSION, Block
 from harness.gate.rule import ESCALATE, Decision, Stage, TimeRule, decide, read_card, stored_card
+from harness.records.file import Record
 
 RULE = TimeRule()
 SHORT = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025), fewest=8)
 MB = 1_000_000
 
 
-def timed(
-    number: int, seconds: float, threads: int = 1, pressure: float = 0.0, peak: int | None = None
-) -> Sample:
-    return Sample("test", "", number, "", "ok", None, seconds, seconds * threads, pressure, peak)
-
-
 def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[Block]:
     """Blocks of one thread in which head takes so many times as long as base."""
-    blocks = [
+    blocks: list[dict[str, Record]] = [
         {"base": timed(number, 1.0), "head": timed(number, ratio)}
         for number, ratio in enumerate(ratios)
     ]
     for number, ratio in enumerate(control):
         blocks[number]["again"] = timed(number, ratio)
-    return blocks
+    return [*blocks]
 
 
-def one_block(one: Callable[[float], Sample], slower: float, number: int) -> Block:
+def one_block(one: Callable[[float], Record], slower: float, number: int) -> Block:
     """A block whose samples are taken by `one`, which is told how much slower each is."""
     arms = {"base": 1.0, "head": 1 + slower} | (
         {"again": 1.0} if number % RULE.control.every == 0 else {}
@@ -50,17 +46,12 @@ Machine = Callable[[random.Random, float, int], Block]
 
 def gate_run(machine: Machine, slower: float, chance: random.Random) -> Decision:
     """One gate run: confirmation only if it is requested, from fresh blocks."""
-    threads = 2 if machine is contended else 1
     triage = [machine(chance, slower, number) for number in range(RULE.triage.blocks)]
-    decision = decide(RULE, triage, threads=threads)
+    decision = decide(RULE, triage)
     if decision.state != ESCALATE:
         return decision
-    return decide(
-        RULE,
-        triage,
-        [machine(chance, slower, number) for number in range(RULE.confirm.blocks)],
-        threads,
-    )
+    fresh = [machine(chance, slower, number) for number in range(RULE.confirm.blocks)]
+    return decide(RULE, triage, fresh)
 
 
 def drifting(spread: float, bursts: float) -> Machine:
@@ -69,7 +60,7 @@ def drifting(spread: float, bursts: float) -> Machine:
     def block(chance: random.Random, slower: float, number: int) -> Block:
         level = math.exp(chance.gauss(0, 0.3))
 
-        def one(factor: float) -> Sample:
+        def one(factor: float) -> Record:
             burst = 1.5 if chance.random() < bursts else 1.0
             return timed(number, level * factor * burst * math.exp(chance.gauss(0, spread)))
 
@@ -83,12 +74,12 @@ def contended(chance: random.Random, slower: float, number: int) -> Block:
     times as long.
     """
 
-    def one(factor: float) -> Sample:
+    def one(factor: float) -> Record:
         waits = chance.random() < 0.33
         seconds = (
             factor * math.exp(chance.gauss(0, 0.02)) * (chance.uniform(1.2, 4) if waits else 1)
         )
-        return timed(number, seconds, 2, 0.5 if waits else 0.01)
+        return timed(number, seconds, threads=2, pressure=0.5 if waits else 0.01)
 
     return one_block(one, slower, number)
 
@@ -118,7 +109,10 @@ def test_too_noisy_machine_is_inconclusive_and_never_a_regression() -> None:
 
 def peaks(base: int, head: int, count: int) -> list[Block]:
     return [
-        {"base": timed(each, 1.0, peak=base), "head": timed(each, 1.0, peak=head)}
+        {
+            "base": timed(each, 1.0, peak_rss_bytes=base),
+            "head": timed(each, 1.0, peak_rss_bytes=head),
+        }
         for each in range(count)
     ]
 
@@ -126,7 +120,10 @@ def peaks(base: int, head: int, count: int) -> list[Block]:
 def waiting(pressures: Sequence[float]) -> list[Block]:
     """Blocks of two threads in which head is 30 % slower, and base waited for a CPU."""
     return [
-        {"base": timed(block, 1.0, 2, each), "head": timed(block, 1.3, 2)}
+        {
+            "base": timed(block, 1.0, threads=2, pressure=each),
+            "head": timed(block, 1.3, threads=2),
+        }
         for block, each in enumerate(pressures)
     ]
 
@@ -201,7 +198,7 @@ EVEN, SLOWER, WAITING = blocks_with([1.0] * 12), blocks_with([1.1] * 12), waitin
     ],
 )
 def test_decision(triage: list[Block], confirm: list[Block], state: str, why: str) -> None:
-    decision = decide(SHORT, triage, confirm, threads=2 if triage is WAITING else 1)
+    decision = decide(SHORT, triage, confirm)
     assert decision.state == state
     assert decision.why.startswith(why)
 

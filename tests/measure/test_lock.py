@@ -18,8 +18,9 @@ from workbench import CHECKOUT, cell_of, heed_signals, reading_of, recorded_run,
 
 from harness.common.errors import Refusal
 from harness.measure import quiet as lock
-from harness.runs.blocks import measure_task, session_of
+from harness.runs.blocks import measure_task
 from harness.runs.cells import Plan, make_tasks
+from harness.runs.session import session_of
 
 pytestmark = pytest.mark.xdist_group("one after the other")
 

@@ -33,7 +33,10 @@ ANOTHER: dict[str, Any] = {
     "params": {"push": "grown"},
     "interpreter": "PyPy 3.10.1",
     "host": "11aa22bb",
+    "gate.side": "head",
+    "gate.tier": "identity",
 }
+GATED = {"tier": "time", "corpus": "text", "comparison": "heap", "side": "base"}
 PLAIN = measured("heap", 1.0)
 
 
@@ -41,7 +44,7 @@ def another(name: str) -> Record:
     """A record that is another in one field."""
     outer, _, inner = name.partition(".")
     value = ANOTHER[name]
-    return changed(PLAIN, **{outer: {**PLAIN[outer], inner: value} if inner else value})
+    return changed(PLAIN, **{outer: {**(PLAIN[outer] or GATED), inner: value} if inner else value})
 
 
 @pytest.mark.parametrize(

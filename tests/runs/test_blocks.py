@@ -42,10 +42,11 @@ from harness.records.schema import BY_ITSELF
 from harness.results.ratios import against
 from harness.results.rows import rows
 from harness.runs import blocks, run
-from harness.runs.blocks import Session, measure_task, now
+from harness.runs.blocks import measure_task
 from harness.runs.cells import Plan, Task, make_tasks
 from harness.runs.jobs import train_job
 from harness.runs.run import trained
+from harness.runs.session import Session, now
 from harness.worker import exchange
 from variants.contract import GPT2_PATTERN, WordCounts
 from variants.counting.pretokenize import serial
@@ -292,7 +293,7 @@ def test_words_of_an_outside_counter_are_checked_once_for_each_corpus(tmp_path: 
     session = Session(settings_for(tmp_path, repeat=3), RunLog(None, now()), tmp_path / "jobs")
     measure_task(Task(0, [own]), session)
     records = session.log.records()
-    assert (run.exit_code(records), session.processes) == (0, len(records) + 1)
+    assert (run.exit_code(records), next(session.numbers)) == (0, len(records) + 1)
     assert {each["counting"] for each in records if each["cell"] == "count"} == {"mine"}
 
 

@@ -41,7 +41,7 @@ from harness.records import __main__ as records
 from harness.records import lines as record_file
 from harness.records.file import Record, read_records
 from harness.records.lines import FILE_NAME
-from harness.runs import blocks, run
+from harness.runs import blocks, run, session
 from harness.runs.cells import Plan, TrainCell, make_tasks
 from harness.runs.jobs import Trained
 from harness.runs.plan import redacted_override
@@ -194,7 +194,7 @@ def test_an_interrupted_run_is_resumed_after_the_clock_was_set_back(
     recorded_run(tmp_path, cells)
     earlier = "2001-01-01T00:00:00.000000+00:00"
     with monkeypatch.context() as patched:
-        patched.setattr(blocks, "now", lambda: earlier)
+        patched.setattr(session, "now", lambda: earlier)
         assert killed_at(patched, 2, 1.0, lambda: recorded_run(tmp_path, cells))
     recorded_run(tmp_path, cells)
     assert sum(record["run_id"] == earlier for record in stored(tmp_path)) == len(cells)

@@ -24,11 +24,12 @@ from harness.proof import IDENTICAL
 from harness.proof.prove import Identity
 from harness.records.log import RunLog
 from harness.runs import blocks
-from harness.runs.blocks import Session, measure_task, now, session_of
+from harness.runs.blocks import measure_task
 from harness.runs.cells import Block, CountCell, Plan, Reading, Settings, TrainCell, make_tasks
 from harness.runs.compose import compose
 from harness.runs.jobs import Counted, Trained
 from harness.runs.plan import cells_of
+from harness.runs.session import Session, now, session_of
 from harness.worker.exchange import merges_sha256
 from variants.contract import Corpus
 

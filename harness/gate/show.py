@@ -1,0 +1,79 @@
+"""The texts of a verdict, for people and programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from harness.common.console import markdown_text
+from harness.common.units import count_text, counted_text
+from harness.gate.evidence import ABSENT, ALL, INCONCLUSIVE, PASS, TIME, Evidence
+from harness.gate.judge import HEADINGS, STATES, GateVerdict
+
+
+def lines(verdict: GateVerdict) -> list[str]:
+    """Return the lines for a terminal: the headline, the tiers, then what did not pass, the gravest
+    first.
+
+    Variants that are absent for the same reason share a line. Times are shown also if they passed.
+    """
+    passed = [finding for finding in verdict.findings if finding.state == PASS]
+    bad = [finding for finding in verdict.findings if finding.state not in (PASS, ABSENT)]
+    of_all: dict[str, str] = {}
+    absent: dict[str, dict[str, None]] = {}
+    for finding in verdict.findings:
+        if finding.variant == ALL:
+            of_all[finding.reason] = finding.message
+        elif finding.state == ABSENT:
+            absent.setdefault(finding.reason, {})[finding.variant] = None
+
+    checks = counted_text(len(passed), "check")
+    if bad:
+        checks = f"{count_text(len(passed))} of {count_text(len(passed + bad))} checks passed"
+    text = ["; ".join([f"gate: {HEADINGS[verdict.state()]}", checks, *of_all.values()])]
+    names = {**HEADINGS, ABSENT: "not measured"}
+    for tier, states in verdict.tiers().items():
+        numbers = {state: states.count(state) for state in STATES if state in states}
+        counts = [f"{count_text(number)} {names[state]}" for state, number in numbers.items()]
+        text.append(f"  {tier:<9}{', '.join(counts)}")
+
+    for finding in bad:
+        text.append(f"{finding.state:<13}{finding.message}")
+    for reason, variants in absent.items():
+        text.append(f"{ABSENT:<13}{', '.join(variants)}: {reason}")
+    for finding in passed:
+        if finding.tier == TIME:
+            text.append(f"{PASS:<13}{finding.message}")
+    return text
+
+
+def markdown(verdict: GateVerdict, evidence: Evidence) -> str:
+    """Return the summary of a pull request: the lines of the terminal, what was compared, and
+    where.
+    """
+    sign = {PASS: "✅", INCONCLUSIVE: "❔", ABSENT: "❔"}.get(verdict.state(), "❌")
+    first, *rest = lines(verdict)
+    question, environment = evidence.question, evidence.run.environment
+    facts = [environment.get("cpu"), environment.get("python"), evidence.run.run[:10]]
+    sides = f"Base: {question.get('base', 'none')}; head: {question['head']}."
+    text = [f"### {sign} {markdown_text(first)}", "", "```text", *rest, "```", ""]
+    return "\n".join([*text, markdown_text(f"{sides} {', '.join(filter(None, facts))}")]) + "\n"
+
+
+def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[str, Any]:
+    """Return the verdict with every number behind it, for programs; the samples are in the file
+    that --replay reads.
+    """
+    return {
+        "schema": 1,
+        "verdict": verdict.state(),
+        "exit_code": exit_code,
+        "tiers": {tier: verdict.state(tier) for tier in verdict.tiers()},
+        "base": evidence.question.get("base"),
+        "head": evidence.question["head"],
+        "started": evidence.run.run,
+        "findings": msgspec.to_builtins(verdict.findings),
+        "card": evidence.question["card"],
+        "environment": evidence.run.environment,
+    }

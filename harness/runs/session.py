@@ -1,0 +1,153 @@
+"""One start of a run: the machine for it alone, its log, its words, and what it finds out once."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from harness.common import registry
+from harness.common.console import Display
+from harness.common.files import copy_tree, remove_tree
+from harness.common.registry import CounterCard
+from harness.measure.machine import environment, host, machine, python, source_sha256
+from harness.measure.quiet import timing
+from harness.records.log import RunLog
+from harness.records.schema import Run
+from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task
+from harness.runs.imports import ImportedFiles
+from harness.runs.jobs import Lines
+from harness.runs.resume import open_log
+from harness.runs.saving import output_folders
+from harness.worker import exchange
+from variants.contract import WordCounts
+
+if TYPE_CHECKING:
+    from harness.proof.prove import Identity
+
+UNTIMED: dict[str, Any] = {
+    **dict.fromkeys(("cpu_seconds", "system_seconds", "cpu_wait_seconds", "cpu_wait_unknown")),
+    "seconds": {},
+    "concurrent": False,
+}
+"""What records hold where no times are measured."""
+
+
+@dataclass
+class Session:
+    """One start of a run: the log that it continues, a folder for its processes, and what is found
+    out once.
+    """
+
+    settings: Settings
+    log: RunLog
+    folder: Path
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    """The folder of the tokenizer of each cell, by the cell's key, with save=FOLDER."""
+    notes: list[str] = field(default_factory=list)
+    display: Display = field(default_factory=Display)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    """Of the processes; threads may share it."""
+    sources: dict[str, str | None] = field(default_factory=dict)
+    right_words: dict[str, Manifest] = field(default_factory=dict)
+    seals: dict[str, str] = field(default_factory=dict)
+    """By the key of a reading, the seal that its words had when they were counted."""
+    given: dict[str, Manifest] = field(default_factory=dict)
+    """By the key of a reading, its words if no counter is to be measured."""
+    judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.timed = self.settings.kind == "time"
+        self.imported = ImportedFiles(self.log)
+
+    @functools.cached_property
+    def run(self) -> Run:
+        """The line of the run; read for the first record, because looking at every module takes a
+        while.
+        """
+        return structs.replace(
+            self.log.run,
+            repeat=self.settings.repeat,
+            measure=self.settings.measure,
+            host=host(machine()),
+            environment=environment(),
+        )
+
+    def next_folder(self) -> Path:
+        return self.folder / str(next(self.numbers))
+
+    def words_folder(self, reading: Reading) -> Path:
+        """Where trainers get the words of a reading: in the run's own folder, not in the cache."""
+        return self.folder / "words" / reading.key
+
+    def take_words(self, reading: Reading, counted: Path, manifest: Manifest) -> None:
+        """Copy words to where trainers get them, unless those there still have their seal."""
+        if self.words(reading) is None:
+            folder = self.words_folder(reading)
+            remove_tree(folder)
+            copy_tree(counted, folder)
+            self.seals[reading.key] = manifest["seal"]
+
+    def give(self, reading: Reading) -> None:
+        """Count the words of a reading once, by the counter that is the definition."""
+        if reading.key in self.given or reading.file.table:
+            return
+
+        counted = self.next_folder()
+        manifest = exchange.write_words(counted, registry.definition_counter()(reading.corpus))
+        reading.file.check_unchanged()
+        self.take_words(reading, counted, manifest)
+        self.given[reading.key] = manifest
+
+    def words(self, reading: Reading) -> WordCounts | None:
+        """The words of a reading as they were counted; None if they have been changed or removed
+        since.
+
+        The seal is held here, where no trainer can reach it.
+        """
+        return exchange.sealed(self.words_folder(reading), self.seals.get(reading.key, ""))
+
+    def add(
+        self,
+        lines: Lines,
+        card: CounterCard,
+        task: Task,
+        closes: Block | None = None,
+        places: Sequence[str] = (),
+    ) -> None:
+        """Put lines on disk, with the digest of the code as first met."""
+        code = f"{card.target} {dict(card.params)} {places}"
+        if code not in self.sources:
+            self.sources[code] = source_sha256(card.target, card.params, places)
+        self.log.run = self.run
+        cell = structs.replace(lines.cell, source_sha256=self.sources[code], task=task.number)
+        untimed = {} if self.timed else UNTIMED
+        measurement = structs.replace(lines.measurement, **untimed)
+        self.log.add(cell, measurement, lines.proof, closes)
+
+
+@contextlib.contextmanager
+def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
+    """The machine for this run alone, and its log. Raises Refusal if its results cannot be
+    written.
+    """
+    settings = plan.settings
+    with contextlib.ExitStack() as opened:
+        if settings.kind == "time":
+            opened.enter_context(timing(settings.concurrent))
+        session = Session(
+            settings, open_log(plan, f"{host(machine())} {python()}", now(), opened), folder
+        )
+        session.outputs = output_folders(plan.cells, settings, session.log.attempt)
+        yield session
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
