@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test slow lint format pages docs serve notebook gate faults ci clean
+.PHONY: help setup build test slow lint format pages docs serve executed notebook gate faults ci clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,11 +33,16 @@ format:  ## put the style right where a tool can
 pages:  ## write the generated parts and stored tables of all pages again
 	PYTHONPATH=docs/hooks $(RUN) docs/hooks/stored_tables.py $$(grep -rl "<!-- BEGIN " README.md docs results --include=*.md)
 
-docs:  ## build the documentation into site/
+docs: executed  ## build the documentation into site/, with the notebook executed
+	$(RUN) docs/hooks/site_pages.py
 	$(RUN) -m mkdocs build --strict
 
-serve:  ## read the documentation at http://127.0.0.1:8000, rebuilt as you edit
+serve:  ## read the documentation at http://127.0.0.1:8000, as it is now
+	$(RUN) docs/hooks/site_pages.py
 	$(RUN) -m mkdocs serve
+
+executed:  ## execute the notebook into build/notebook, for the site
+	$(RUN) -m nbconvert --execute --to markdown --output-dir build/notebook notebooks/series.ipynb
 
 notebook:  ## open the notebook
 	$(RUN) -m jupyterlab notebooks/series.ipynb

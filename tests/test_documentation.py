@@ -18,9 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import documentation
-import outside_files
 import pytest
+import site_pages
 import stored_tables
 import yaml
 from checked import passing
@@ -29,6 +28,8 @@ from planted_faults import copied
 from harness.common import errors, registry
 from harness.conformance import trainer_checks
 from harness.proof.checks import Check
+from variants import naive
+from variants.contract import WordCounts
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -109,25 +110,37 @@ def test_the_page_of_exit_codes_says_what_the_code_says() -> None:
     assert {name: int(code) for code, name in rows} == codes
 
 
-def test_source_pages_show_doctests_and_code_as_blocks(tmp_path: Path) -> None:
-    assert (
-        documentation.fenced("Adds.\n\n>>> 1\n1\n\nMore.")
-        == "Adds.\n\n```pycon\n>>> 1\n1\n```\n\nMore."
+def test_links_lead_to_pages_of_code_and_keep_their_words_if_nothing_is_there() -> None:
+    published = {"docs/a.md", "variants/heap.py", "results/README.md"}
+    text = "[a](../variants/heap.py#x) [b](a.md) [c](https://example.org) [d](#e) [f](gone.py)\n"
+    fenced = "```python\nx[0](../variants/heap.py)\n```\n"
+    led = text.replace("heap.py#x", "heap.py.md#x")
+    assert site_pages.with_links(text + fenced, "docs/page.md", published) == led + fenced
+    words = led.replace("[f](gone.py)", "f")
+    assert site_pages.with_links(text, "results/page.md", published) == words.replace(
+        "[b](a.md)", "b"
     )
-    (tmp_path / "a.py").write_text('"""\n```sh\n```\n"""\n')
-    assert outside_files.page_of(tmp_path, "a.py").count("````") == 2
 
 
-def test_a_link_to_what_is_not_on_the_site_keeps_its_words_only() -> None:
-    page = "[a](b.py)\n```python\nx[0](y)\n```\n[c](https://example.org) [d](#e) [f](g.md#h)"
-    assert list(outside_files.links(page)) == ["b.py", "g.md"]
-    page, kept = (
-        "see [this](there.py) and [that](gone.py#x)",
-        "see [this](../source/there.py.md) and ",
-    )
-    lead = {"there.py": "../source/there.py.md"}.get
-    assert outside_files.with_links(page, lead, strict=False) == f"{kept}that"
-    assert outside_files.with_links(page, lead, strict=True) == f"{kept}[that](gone.py#x)"
+def test_a_page_of_code_holds_any_fence_and_comes_late_in_a_search() -> None:
+    page = site_pages.code_page("a/b.hpp", "/** ```sh``` */\n")
+    assert page.startswith("---\nsearch:\n  boost: 0.5\n---\n# b.hpp\n")
+    assert "````cpp\n/** ```sh``` */\n````" in page
+
+
+def test_an_executed_notebook_is_published_in_place_of_its_text(tmp_path: Path) -> None:
+    executed, pages = tmp_path / "executed", tmp_path / "pages"
+    site_pages.write_pages(pages, executed)
+    published = pages / "notebooks/series.md"
+    assert "# From naive to flat" in published.read_text()
+    assert "jupytext" not in published.read_text()
+
+    (executed / "series_files").mkdir(parents=True)
+    (executed / "series_files/one.png").write_bytes(b"a chart")
+    (executed / "series.md").write_text("ran: [board](../results/board/README.md)")
+    site_pages.write_pages(pages, executed)
+    assert published.read_text() == "ran: [board](../results/board/README.md)"
+    assert (pages / "notebooks/series_files/one.png").is_file()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +172,9 @@ def test_every_page_is_in_the_navigation() -> None:
             for leaf in leaves(each)
         ]
 
-    assert sorted(leaves(mkdocs_yml()["nav"])) == sorted(named(path) for path in PAGES)
+    others = [*site_pages.FIRST, "results/README.md", "results/board/README.md"]
+    pages = [f"docs/{named(path)}" for path in PAGES]
+    assert sorted(leaves(mkdocs_yml()["nav"])) == sorted([*pages, *others])
 
 
 @pytest.mark.slow
@@ -168,22 +183,24 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_pa
         pytest.skip(
             "the site is built with what .venv/bin/python -m pip install -e '.[docs]' installs"
         )
+    site_pages.write_pages(REPOSITORY / "build/pages", tmp_path)
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
     )
     assert built.returncode == 0, built.stderr
     pages = {
-        path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.html")
+        path.relative_to(tmp_path / "site").as_posix(): path.read_text()
+        for path in (tmp_path / "site").rglob("*.html")
     }
-    assert {named(path).replace(".md", ".html") for path in PAGES} <= set(pages)
+    assert {f"docs/{named(path)}".replace(".md", ".html") for path in PAGES} <= set(pages)
     fetched = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
     assert [name for name, page in pages.items() if fetched.search(page)] == []
-    assert "check_conformance" in pages["reference/records.html"]
-    assert "psi_cpu_seconds" in pages["reference/records.html"]
-    assert "One thread makes the merges" in pages["source/variants/native/flat.hpp.html"]
+    assert "check_conformance" in pages["docs/reference/records.html"]
+    assert "psi_cpu_seconds" in pages["docs/reference/records.html"]
+    assert "One thread makes the merges" in pages["variants/native/flat.hpp.html"]
 
 
 def test_each_documented_prevention_or_detection_has_its_test() -> None:
@@ -255,3 +272,14 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
         )
         printed = done.stdout
     shutil.rmtree(checkout)
+
+
+def test_the_shortest_worked_examples_are_as_their_page_says() -> None:
+    for words, want in (
+        ({b"aaa": 2, b"xy": 3}, "a+a x+y aa+a"),
+        ({b"aaaa": 3, b"bc": 4}, "a+a b+c aa+aa"),
+        ({b"abab": 1}, "a+b ab+ab"),
+        ({b"\0\1\0\1": 1}, "\0+\1 \0\1+\0\1"),
+    ):
+        merges = naive.train(WordCounts.from_items(words.items()), 5)
+        assert " ".join(f"{left.decode()}+{right.decode()}" for left, right in merges) == want

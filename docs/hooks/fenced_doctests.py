@@ -1,13 +1,13 @@
-"""griffe, which reads docstrings for mkdocstrings, takes doctests for prose: this fences them
-first.
-"""
+"""griffe, which reads docstrings for mkdocstrings, takes doctests for prose: this fences them."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import griffe
-from documentation import fenced
+
+DOCTEST = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 class FencedDoctests(griffe.Extension):
@@ -15,4 +15,4 @@ class FencedDoctests(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = DOCTEST.sub(r"```pycon\n\g<0>\n```", obj.docstring.value)
