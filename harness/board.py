@@ -123,9 +123,7 @@ def _entrant(trainer: Sequence[Row]) -> Entrant:
 
 
 def is_right_on_its_words(row: Row) -> bool:
-    """Whether its merges differ only because its words do: on its own words they are the defined
-    ones.
-    """
+    """Return whether its merges differ only because it cuts words by its own rules."""
     return row.by_design and not row.other_merges
 
 
@@ -170,7 +168,7 @@ def _check_one_task(section: Section, folder: Path) -> None:
 
 
 def headline(board: Sequence[Section]) -> str:
-    """Who is first in how many tables, and how far behind the next one is."""
+    """Return who is first in how many tables, and how far the next one is behind."""
     leads: dict[str, list[float]] = {}
     for section in board:
         ranked = [entrant.first for entrant in section.entrants if entrant.is_ranked]
@@ -233,8 +231,8 @@ def _time_text(row: Row | None) -> str:
 
 
 def _notes(section: Section) -> list[str]:
-    """Why rows are not ranked: wrong merges, other merges on purpose, failures that are no
-    timeouts; and what their times hold.
+    """Explain rows without a rank (wrong merges, other merges on purpose, failures that are no
+    timeouts) and what their times hold.
     """
     firsts = [entrant.first for entrant in section.entrants]
     stopped = [row for row in firsts if row.status in ("timeout", "extrapolated")]

@@ -235,8 +235,8 @@ def listed(path: Path) -> Listed:
 
 
 def fitting(given: Listed, cell: TrainCell) -> list[str]:
-    """What was right about the settings of wrong merges; if no file names their pattern, the
-    patterns under which they are right.
+    """Return the settings that a file confirms; if no file names the pattern, the patterns under
+    which the merges are right.
     """
     if given.learned is not None:
         return [f"{given.manifest} says the same pattern, special tokens, min_count and data"]
@@ -276,8 +276,8 @@ def described(word_counts: WordCounts, cell: TrainCell) -> str:
 
 
 def differences(a: Replay, b: Replay) -> Iterator[str]:
-    """Where two lists differ first, why, and how different they are in all; nothing if they are
-    equal.
+    """Yield the first difference of two lists, its reason, and how much they share; nothing if they
+    are equal.
     """
     mine, theirs = ([step.merge for step in replayed.steps] for replayed in (a, b))
     if mine == theirs:

@@ -27,7 +27,7 @@ from harness.common.comparison import MOST_PRESSURE
 from harness.common.console import print_stderr
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import open_safely
-from harness.common.units import bytes_text, share_text
+from harness.common.units import bytes_text, seconds_text, share_text
 from harness.measure import machine
 from harness.measure.machine import UNAVAILABLE, available_memory, content
 
@@ -229,7 +229,8 @@ def free_memory(_: Facts) -> Reading:
         started = time.perf_counter()
         touch(BYTES_TO_TOUCH)
         seconds.append((time.perf_counter() - started) * 1e9 / BYTES_TO_TOUCH)
-    what = f"{seconds[0]:.2f} s to touch a gigabyte, {seconds[1]:.2f} s when it has just been freed"
+    first, again = map(seconds_text, seconds)
+    what = f"{first} to touch a gigabyte, {again} when it has just been freed"
     return what, seconds[0] > TIMES_AS_LONG * seconds[1]
 
 

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from harness.common.comparison import OF_ONE_THREAD
+from harness.common.units import seconds_text
 from harness.measure.machine import Totals, difference, interference
 from harness.worker import ANSWER, exchange
 from harness.worker.exchange import unpacked
@@ -327,24 +328,23 @@ def contradiction(
 
     >>> contradiction(1.0, {"init": 0.9}, 1.001, 1.0)
     >>> contradiction(0.1, {}, 2.0, 1.9)
-    'its clock shows 0.100 s, its parent saw 2.000 s pass'
+    'its clock shows 100 ms, its parent saw 2.00 s pass'
     >>> contradiction(1.0, {"init": 0.9, "max": 0.9}, 1.0, 1.0)
-    'its phases claim 1.800 s of the 1.000 s there were'
+    'its phases claim 1.80 s of the 1.00 s there were'
     """
     phases = sum(seconds.values())
     if phases > total + CLOCK_TOLERANCE_SECONDS:
-        return f"its phases claim {phases:.3f} s of the {total:.3f} s there were"
+        return f"its phases claim {seconds_text(phases)} of the {seconds_text(total)} there were"
     if (
         total > wall + CLOCK_TOLERANCE_SECONDS
         or total < least - SECONDS_TO_NOTICE - SHARE_TO_NOTICE * wall
     ):
-        return f"its clock shows {total:.3f} s, its parent saw {wall:.3f} s pass"
+        return f"its clock shows {seconds_text(total)}, its parent saw {seconds_text(wall)} pass"
     return None
 
 
 def excess(seconds: float, when: str, allowed: float) -> str | None:
-    return (
-        f"{seconds:.3f} s of CPU time {when}; at most {allowed:.3f} s is allowed"
-        if seconds > allowed
-        else None
-    )
+    if seconds <= allowed:
+        return None
+    limit = seconds_text(allowed)
+    return f"{seconds_text(seconds)} of CPU time {when}; at most {limit} is allowed"

@@ -63,7 +63,7 @@ class Record(Mapping[str, Any]):
 
     @property
     def sample(self) -> Sample | None:
-        """What its clocks show; None without a total."""
+        """Its clocks; None without a total."""
         measurement, wall = self.measurement, self.measurement.seconds.get("total")
         if not wall:
             return None
@@ -152,7 +152,7 @@ def sound_lines(path: Path, joined: Joined) -> list[tuple[Line, bytes]]:
 
 
 def unfinished_note(run: str) -> str:
-    """What to do about a run without an end, in a sentence."""
+    """Return a sentence on how to finish a run without an end."""
     return f"run {run[:16]} was interrupted: run the same command to finish it"
 
 
@@ -169,7 +169,7 @@ class Joined:
         """The blocks that one attempt measured whole, the ends of runs, and notes."""
 
     def __contains__(self, line: Line) -> bool:
-        """Whether joining this line would change nothing."""
+        """Return whether joining this line would change nothing."""
         if isinstance(line, Measurement):
             return msgspec.json.encode(line) in self.measurements
         if isinstance(line, WholeBlock | Note | End):
@@ -241,8 +241,8 @@ _SECONDS: dict[str, dict[str, float | None]] = {
 
 
 def name_of(line: Line) -> tuple[Any, ...]:
-    """What names a run, a cell or a proof; of a measurement its proof, whose name begins with those
-    of run and cell.
+    """Return the key of a run, a cell or a proof; for a measurement the key of its proof, which
+    starts with those of its run and cell.
     """
     return tuple(
         getattr(line, name) for name in ("run", "cell", "merges_sha256") if hasattr(line, name)

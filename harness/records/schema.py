@@ -178,7 +178,7 @@ class StoredIdentity(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", kw_only=True):
-    """What every line has: its kind and its run."""
+    """A line: its kind and its run."""
 
     run: RunKey
 
@@ -207,9 +207,7 @@ class Run(Line, tag="run", kw_only=True, frozen=True):
 
 
 class Cell(Line, tag="cell", kw_only=True, frozen=True):
-    """What is measured: everything that the measurements of one trainer, or of one counter,
-    share.
-    """
+    """Everything that the measurements of one trainer, or of one counter, share."""
 
     cell: CellKey
     task: Annotated[
@@ -365,7 +363,7 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
 
 
 class Proof(Line, tag="proof", kw_only=True, frozen=True):
-    """What is true of one list of merges of a cell."""
+    """The verdict on one list of merges of a cell."""
 
     cell: CellKey
     merges_sha256: Annotated[Digest, doc("the digest of the merges")]

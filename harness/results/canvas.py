@@ -279,7 +279,7 @@ def scale_times(
 
 
 def end_of(time: Time) -> float:
-    """Where the mark of a time ends: its interval, or its arrow."""
+    """Return where the mark of a time ends: its interval, or its arrow."""
     number = time.number or 0.0
     return 1.4 * number if time.form == AT_LEAST else time.high or number
 
@@ -327,7 +327,7 @@ def write_at(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
 
 
 def hover(mark: Artist, text: str) -> None:
-    """What a reader of the SVG sees who points at the mark."""
+    """Show this text to a reader of the SVG who points at the mark."""
     mark.set_gid(_HOVER + text)
 
 

@@ -297,7 +297,9 @@ def _bar(axes: Axes, index: int, dot: Dot, value: Value) -> float:
 
 
 def _dots_key(found: Sequence[Dot]) -> list[Artist]:
-    """What each dot of a line is, if there are several: by its marker, or also by its colour."""
+    """Return a key that names the dots of a line, if there are several: by marker, or also by
+    colour.
+    """
     names: dict[str, set[Look]] = {}
     for dot in sorted(found, key=lambda dot: dot.row.threads):
         names.setdefault(dot.name, set()).add(dot.look)
@@ -311,7 +313,7 @@ def _dots_key(found: Sequence[Dot]) -> list[Artist]:
 
 
 def _winner(texts: Sequence[Sequence[Row]]) -> str:
-    """Which trainer is first on the most texts."""
+    """Return the trainer that is first on the most texts, in a sentence."""
     firsts = Counter(min(text, key=_seconds).name for text in texts)
     name, number = firsts.most_common(1)[0]
     return f"{name} is first on {number} of {len(texts)} texts"
@@ -334,13 +336,13 @@ def _measured(trainers: Sequence[Row], kind: str, value: Value) -> list[Row]:
 
 
 def _are_far_apart(rows: Sequence[Row]) -> bool:
-    """Whether bars of these times would hide the short ones."""
+    """Return whether bars of these times would hide the short ones."""
     seconds = [_seconds(row) for row in rows] or [1.0]
     return max(seconds) > WIDEST_RANGE * min(seconds)
 
 
 def _meanings(drawn: Sequence[Row], value: Value, estimated: str = "Hollow") -> list[str]:
-    """What the marks mean, of those that are drawn."""
+    """Explain the marks that are drawn."""
     forms = {value.of(row).form for row in drawn}
     meanings = []
     if ESTIMATED in forms:

@@ -46,8 +46,8 @@ def claim(rows: Sequence[Row]) -> str:
 
 
 def _verdict(task: Sequence[Row]) -> str:
-    """How many rows are proved to have learned the defined merges, and how many learned wrong
-    ones.
+    """Return how many rows are proved to have learned the defined merges, and how many learned
+    wrong ones.
     """
     if len(task) < 2 or task[0].counting_only:
         return ""
@@ -63,6 +63,6 @@ def _verdict(task: Sequence[Row]) -> str:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a trainer is of this project, or of its user, and not an outside one."""
+    """Return whether a trainer is of this project or of its user, and not an outside one."""
     card = registry.variants().get(name)
     return card is None or registry.OUTSIDE not in card.tags

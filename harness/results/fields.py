@@ -25,8 +25,8 @@ PROTECTED = re.compile(r"protected:[0-9a-f.]+")
 
 
 def value_at(key: str) -> Callable[[Record], Any]:
-    """What reads one key of a record; a dot leads into a mapping, and where there is none there is
-    no value.
+    """Return a function that reads one key of a record; a dot leads into a mapping, and a missing
+    one has no value.
     """
     outer, _, inner = key.partition(".")
     if not inner:
@@ -236,7 +236,7 @@ def facts_of(record: Record) -> tuple[dict[str, Any], dict[str, InWords]]:
 
 
 def cell_of(record: Record) -> Key:
-    """What is equal in two records of one cell, and in no others."""
+    """Return the key of a record's cell: equal for two records of one cell, and for no others."""
     return tuple(fixed(field.value(record)) for field in _CELL)
 
 

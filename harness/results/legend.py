@@ -156,7 +156,7 @@ def _corpora_lines(rows: Sequence[Row]) -> list[str]:
 
 
 def _phrase(rows: Sequence[Row], field: Field, among: Sequence[Row]) -> str:
-    """What the rows share, in words; empty if it is the default of every table."""
+    """Return a field that the rows share in words; empty if it is the default of every table."""
     row = next(row for row in rows if field.name in row.words)
     everywhere = {other.words[field.name] for other in among if field.name in other.words}
     if len(everywhere) < 2:
@@ -169,7 +169,7 @@ def _phrase(rows: Sequence[Row], field: Field, among: Sequence[Row]) -> str:
 
 
 def _merges(rows: Sequence[Row]) -> str:
-    """How many merges all rows learned, or were to learn; empty if they differ."""
+    """Return how many merges all rows learned, or were to learn; empty if they differ."""
     learned = {row.merges for row in rows} - {None}
     numbers = learned or {row.requested_merges for row in rows} - {None}
     merges = numbers.pop() if len(numbers) == 1 else None

@@ -178,7 +178,7 @@ def _too_few_sizes(rows: Sequence[Row], size: Size) -> Refusal:
 def _meanings(
     size: Size, value: Value, panels: Sequence[tuple[list[Row], list[Series]]]
 ) -> list[str]:
-    """What the marks mean, of those that are drawn."""
+    """Explain the marks that are drawn."""
     if size is THREADS:
         return ["N × with T: as fast with T threads as with the fewest."] if value is TOTAL else []
     for _, series in panels:

@@ -41,7 +41,7 @@ def at_most(number: int, notes: Sequence[str], where: str) -> list[str]:
 
 
 def reasons(rows: Sequence[Row]) -> list[str]:
-    """Why merges that are right are not plainly identical."""
+    """Explain merges that are right and not plainly identical."""
     found = []
     for row, label in labelled(rows):
         kind, reason = row.identity.kind, row.identity.reason
@@ -51,7 +51,7 @@ def reasons(rows: Sequence[Row]) -> list[str]:
 
 
 def refusals(compared: Sequence[Against], labels: Sequence[str]) -> list[str]:
-    """Why rows have no ratio; rows with the same reason are named together."""
+    """Explain missing ratios; rows with the same reason are named together."""
     pairs = []
     for comparison, label in zip(compared, labels, strict=True):
         if comparison.refused is not None:
@@ -82,8 +82,8 @@ def failures(pairs: Labelled, drawn: Sequence[Row] = ()) -> list[str]:
 
 
 def waiting(pairs: Labelled) -> list[str]:
-    """Which rows waited for something other than a CPU, and of which rows it is unknown how
-    long they waited for one, though they were given one thread.
+    """Name rows that waited for something other than a CPU, and rows of one thread for which the
+    wait for a CPU is unknown.
     """
     found = []
     for row, label in pairs:
@@ -102,7 +102,7 @@ def _sentences(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _exhausted(rows: Sequence[Row]) -> list[str]:
-    """That a text has fewer merges than requested; if rows made different numbers, a column has
+    """Say that a text has fewer merges than requested; if rows made different numbers, a column has
     them.
     """
     learned = {(row.merges, row.requested_merges) for row in rows if row.status == "ok"}
@@ -117,7 +117,7 @@ def _exhausted(rows: Sequence[Row]) -> list[str]:
 
 
 def _doubtful(measured: Labelled) -> Pairs:
-    """Whose merges contradict each other, or are not proved."""
+    """Name rows whose merges contradict each other, or are not proved."""
     for row, label in measured:
         if row.disputed:
             differ = f"{UNPROVED_MARK} These differ in their merges, so not all are right"
@@ -147,8 +147,8 @@ def _too_close(measured: Labelled) -> Pairs:
 
 
 def _loading(measured: Labelled) -> Pairs:
-    """Who worked longer before its call than in it: on something prepared, or to load a large
-    library.
+    """Name rows that worked longer before their call than in it: on something prepared, or to load
+    a large library.
     """
     longer = "Loading the module took longer than the total, which excludes it"
     for row, label in measured:
@@ -158,7 +158,7 @@ def _loading(measured: Labelled) -> Pairs:
 
 
 def _busy(measured: Labelled) -> Pairs:
-    """Whose wall times are too long, since others had the CPU."""
+    """Name rows whose wall times are too long, because other programs had the CPU."""
     for row, label in measured:
         disturbed = 0
         for sample in row.samples:

@@ -28,8 +28,8 @@ class Ratio(NamedTuple):
 
 
 def ratio_of(row: Row, base: Row) -> Ratio | None:
-    """How many times the total of `base` a row takes: within blocks if they share several, else by
-    their medians.
+    """Return how many times the total of `base` a row takes: within blocks if they share several,
+    else by their medians.
     """
     if not base.total or row.time.number is None:
         return None
@@ -41,7 +41,7 @@ def ratio_of(row: Row, base: Row) -> Ratio | None:
 
 
 def is_slower(slower: Row, row: Row) -> bool:
-    """Whether the measurements show that the first row takes longer than the second."""
+    """Return whether the measurements show that the first row takes longer than the second."""
     comparison = compare(slower.samples, row.samples)
     if comparison is not None and comparison.different is not None:
         return comparison.different
@@ -53,7 +53,9 @@ def is_slower(slower: Row, row: Row) -> bool:
 
 
 def clock_note(compared: Sequence[Against]) -> list[str]:
-    """What ratios leave out of the totals: those of records without net times are of CPU time."""
+    """Say which part of the totals the ratios compare, if they are of CPU time: those of records
+    without net times.
+    """
     shares = []
     for comparison in compared:
         ratio = comparison.ratio()
@@ -103,7 +105,9 @@ class Against(NamedTuple):
     refused: tuple[str, str] | None = None
 
     def ratio(self, figure: str = "total") -> Ratio | None:
-        """How many times the baseline's figure the row has; None if unknown or of other work."""
+        """Return how many times the baseline's figure the row has; None if unknown or of other
+        work.
+        """
         if self.base is None:
             return None
         if figure == "total":

@@ -132,7 +132,7 @@ class Row:
 
     @property
     def identity(self) -> StoredIdentity:
-        """What the proof says of its merges."""
+        """The proof's verdict on its merges."""
         return self.record.identity or UNKNOWN
 
     @property
@@ -254,12 +254,12 @@ def tallies_of(rows: Iterable[Row]) -> list[str]:
 
 
 def is_one_variant(rows: Iterable[Row]) -> bool:
-    """Whether the rows are of one variant with the same parameters."""
+    """Return whether the rows are of one variant with the same parameters."""
     return len({row.configured for row in rows}) < 2
 
 
 def is_wrong(rows: Iterable[Row]) -> bool:
-    """Whether any merges are wrong, or rows contradict each other."""
+    """Return whether any merges are wrong, or rows contradict each other."""
     return any(row.disputed or row.status == "mismatch" for row in rows)
 
 

@@ -52,8 +52,8 @@ OWN_TEXTS: Mapping[str, Callable[[Row], str]] = {
 
 
 class TableOptions(NamedTuple):
-    """What a table shows: columns by name, all phases, the work, all notes; `relative_to` names the
-    baseline.
+    """The columns of a table by name, and whether it shows all phases, the work and all notes;
+    `relative_to` names the baseline.
     """
 
     columns: Sequence[str] = ()
@@ -175,7 +175,7 @@ def _special_columns(
 
 
 def first_heading(task: Sequence[Row]) -> str:
-    """What the rows are."""
+    """Return the heading of the first column: variant or counter."""
     return COUNTER if all(row.counting_only for row in task) else "variant"
 
 
@@ -184,9 +184,7 @@ def _figure_column(task: Sequence[Row], name: str) -> Column:
 
 
 def _ratio_column(compared: Sequence[Against], base: str | None, figure: str = "total") -> Column:
-    """How many times the baseline's figure each row has, with the interval if there are enough
-    blocks.
-    """
+    """The ratios to the baseline's figure, with the interval if there are enough blocks."""
     sign = "" if base else "× "
     texts = []
     for comparison in compared:
@@ -210,13 +208,13 @@ def style_of(*rows: Row) -> str:
 
 
 def is_outside_table(rows: Sequence[Row]) -> bool:
-    """Whether any row is of a trainer that reports how it was fed."""
+    """Return whether any row is of a trainer that reports how it was fed."""
     return any(row.record.cell.feeding for row in rows)
 
 
 def work_sheet(rows: Sequence[Row]) -> Sheet:
-    """How many times each row did what: the same on every machine, so it explains why one is faster
-    than another.
+    """A table of counts of work: the same on every machine, so it explains why one is faster than
+    another.
     """
     counted = [row for row in rows if row.status == "ok"]
     columns = [Column("work", names_of(counted), figures=False), *columns_of(counted).values()]
@@ -231,8 +229,8 @@ def work_sheet(rows: Sequence[Row]) -> Sheet:
 
 
 def given_sheet(rows: Sequence[Row]) -> Sheet:
-    """What each trainer that reports it was given, and how: a row for each way, whatever the
-    corpora were.
+    """A table of the inputs that outside trainers report: a row for each way, whatever the corpora
+    were.
     """
     ways: dict[tuple[str, ...], None] = {}
     for row in rows:

@@ -146,7 +146,7 @@ def _matched(left: Sequence[Row], right: Sequence[Row]) -> tuple[list[Match], di
 
 
 def _cell_of(row: Row) -> Key:
-    """What names its cell and is no circumstance, with the name of the corpus in place of its
+    """Return the key of its cell without circumstances, with the name of the corpus in place of its
     digest.
     """
     fields = [field.name for field in FIELDS if field.names_cell and not field.circumstance]

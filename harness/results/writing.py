@@ -51,9 +51,7 @@ def marked(row: Row, text: str | None) -> str:
 
 
 def mark_of(row: Row) -> str:
-    """What a figure of the row bears: its merges differ on purpose, or nobody knows that they are
-    right.
-    """
+    """Return the mark of the row's figures: its merges differ on purpose, or are not proved."""
     if row.status == "ok" and row.by_design:
         return DESIGN_MARK
     return UNPROVED_MARK if row.doubtful else ""

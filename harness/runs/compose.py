@@ -269,7 +269,9 @@ def check_names(argument: str, sweep: bool = False) -> None:
 
 
 def guess(argument: str) -> str:
-    """What somebody means who leaves out NAME=; empty if that cannot be guessed."""
+    """Return the override that somebody means who leaves out NAME=; empty if that cannot be
+    guessed.
+    """
     if group := next((group for group in GROUPS if argument in existing(group)), None):
         return f"did you mean {group}={argument}?"
     if registry.looks_like_a_file(argument) or Path(argument).exists():
@@ -296,7 +298,7 @@ def unknown_name(group: str, name: str) -> str:
 
 
 def sentence(error: BaseException) -> str:
-    """What Hydra or OmegaConf complained of, in one line."""
+    """Return Hydra's or OmegaConf's complaint in one line."""
     if isinstance(error, OverrideParseException):
         return unreadable(error.override)
 

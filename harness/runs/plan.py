@@ -97,7 +97,9 @@ def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:
 
 
 def uses_threads(cell: TrainCell) -> bool:
-    """Whether the counter or the trainer can use several threads, or that cannot be found out."""
+    """Return whether the counter or the trainer can use several threads, or that cannot be found
+    out.
+    """
     if takes_threads(cell.variant.target, cell.interpreter):
         return True
     is_counted = not cell.reading.file.table

@@ -135,8 +135,8 @@ def pending(
 def blocks_wanted(
     cells: Sequence[TrainCell], settings: Settings, trained: Sequence[Record]
 ) -> dict[str, int]:
-    """How many blocks each cell gets by its ratios so far, and a reference as many as any cell
-    compared with it.
+    """Return how many blocks each cell gets by its ratios so far; a reference gets as many as any
+    cell compared with it.
     """
     if settings.precision is None:
         return {cell.key: settings.repeat for cell in cells}
@@ -184,7 +184,9 @@ def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
 def precision_of(
     cell: TrainCell, cells: Sequence[TrainCell], settings: Settings
 ) -> Precision | None:
-    """How precise the cell's ratio is wanted, and to whom; None without measure.precision."""
+    """Return the wanted precision of the cell's ratio, and its reference; None without
+    measure.precision.
+    """
     if settings.precision is None:
         return None
     reference = reference_of(cell, cells).variant.name

@@ -105,7 +105,7 @@ def trained(records: Sequence[Record]) -> list[Record]:
 
 
 def notes(records: Sequence[Record]) -> list[str]:
-    """What a reader of the table should know that is not in it."""
+    """Return what is not in the table and changes how to read it."""
     lines = []
     for record in records:
         cell, tallies = record.cell, record.measurement.tallies or {}

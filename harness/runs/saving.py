@@ -15,7 +15,7 @@ from harness.runs.jobs import Trained
 
 
 def output_folders(cells: Sequence[TrainCell], settings: Settings, attempt: int) -> dict[str, Path]:
-    """Where the tokenizer of each cell goes, by the cell's key; none without save=FOLDER.
+    """Return the folder of each cell's tokenizer by the cell's key; none without save=FOLDER.
 
     Raises Refusal if that cannot be written, or holds what this run has not saved.
     """
@@ -65,7 +65,7 @@ def folder_name(text: str) -> str:
 
 
 def inherited_merges(cell: TrainCell) -> dict[str, int]:
-    """What a manifest says of merges that were kept, all and first."""
+    """Return the merges that a manifest says were kept, all and first."""
     extension = cell.extension
     if extension is None or extension.inheriting != "kept" or not extension.merges:
         return {}

@@ -124,7 +124,7 @@ def test_what_the_system_reports_elsewhere_disturbs_too(
         "load": "900.50 processes",
         "steal": "5 % since the start",
         "other runs": "another run is being timed",
-        "free memory": "1.91 s to touch a gigabyte, 0.10 s when it has just been freed",
+        "free memory": "1.91 s to touch a gigabyte, 95.4 ms when it has just been freed",
     }
     assert {name for name, what in expected.items() if what in found[name].what} == expected.keys()
     assert all(found[name].disturbs for name in expected)
