@@ -51,7 +51,7 @@ TOKENS = {
     "tokenizers": 18_600,
     "proof": 14_150,
     "records": 6_530,
-    "runs": 17_690,
+    "runs": 17_780,
     "results": 23_290,
     "gate": 10_600,
     "commands": 13_520,

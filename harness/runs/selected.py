@@ -1,0 +1,140 @@
+"""The variants and the counters that a configuration selects, each with its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, TypeVar
+
+from msgspec import structs
+
+from harness.common import registry
+from harness.common.cards import CountingCard
+from harness.common.errors import Refusal
+from harness.common.registry import (
+    EXTERNAL,
+    PROGRAM,
+    CounterCard,
+    VariantCard,
+    at_least,
+    parse_bytes,
+)
+from harness.runs.compose import Config
+
+# A smaller table would be spilled into more files than a process may have open.
+SMALLEST_TABLE_BYTES = 16_000_000
+Card = TypeVar("Card", bound=CounterCard)
+
+
+def variants_of(config: Config) -> list[VariantCard]:
+    """The variants that a configuration selects, each with those of the given parameters that it
+    takes.
+    """
+    composed, names = config.variant, config.values.variants
+    card = registry.variants().get(composed.name)
+    if card is None:
+        raise Refusal(registry.unknown("variant", composed.name, registry.variants()))
+    given = given_parameters(config, card)
+    if composed.target != card.target and names is None:
+        target = composed.target
+        return [VariantCard(target, target, about="named by its target", params=given)]
+
+    selected = [card] if names is None else registry.select(names)
+    if given and not any(EXTERNAL in other.tags for other in selected):
+        taken = sorted({name for other in selected for name in other.params})
+        taker = f"variant {card.name}" if names is None else "none of these variants"
+        check_parameters(taker, given, taken)
+    return [with_given(config, other, given) for other in selected]
+
+
+def keys_set_here(config: Config) -> set[str]:
+    """The parameters of the variant that the command line sets."""
+    return {key.split(".")[2] for key in config.keys if key.startswith("variant.params.")}
+
+
+def given_parameters(config: Config, card: VariantCard) -> dict[str, Any]:
+    """The parameters that the command line sets, or an experiment to another value than the
+    card.
+    """
+    set_here = keys_set_here(config)
+    given = {}
+    for name, value in config.variant.params.items():
+        if name in set_here or card.params.get(name, not value) != value:
+            given[name] = value
+    return given
+
+
+def with_given(config: Config, card: VariantCard, given: Mapping[str, Any]) -> VariantCard:
+    """The variant with those of the given parameters that it takes."""
+    taken = {}
+    for name, value in given.items():
+        if name in card.params or EXTERNAL in card.tags:
+            taken[name] = value
+    if PROGRAM in card.tags and "variant.params" not in config.keys:
+        check_program(card, taken.keys() - keys_set_here(config))
+
+    is_changed = any(card.params.get(name) != value for name, value in taken.items())
+    if is_changed:  # only with its own parameters the card says why its merges differ
+        card = structs.replace(card, by_design="")
+    return with_params(card, "variant.params", taken)
+
+
+def check_program(variant: VariantCard, hidden: Set[str]) -> None:
+    """Refuse parameters, each a part of a program, that the command line does not show."""
+    for name in sorted(hidden):
+        what = f"the experiment gives {variant.name} a program to run"
+        raise Refusal(f"{what}; set variant.params.{name} on the command line")
+
+
+def check_parameters(taker: str, given: Iterable[str], existing: Iterable[str]) -> None:
+    """Refuse parameters that the counter or variant does not take."""
+    if unknown := [name for name in given if name not in existing]:
+        raise Refusal(
+            f"{taker} takes no parameter {unknown[0]!r}; there are: {', '.join(existing) or 'none'}"
+        )
+
+
+def with_params(card: Card, key: str, given: Mapping[str, Any]) -> Card:
+    """The card with the given parameters; refuses other types than the defaults', but an int will
+    do for a float.
+    """
+    for name, value in given.items():
+        default = card.params.get(name)
+        wanted = type(default)
+        if (
+            default is not None
+            and type(value) is not wanted
+            and (wanted, type(value)) != (float, int)
+        ):
+            what = f"{key}.{name}={value!r} is {type(value).__name__}"
+            raise Refusal(f"{what}; it takes {wanted.__name__}, by default {default!r}")
+    return structs.replace(card, params={**card.params, **given}) if given else card
+
+
+def chosen_counter(composed: CountingCard) -> CounterCard:
+    """The counter chosen with counting=NAME or by counting._target_."""
+    card = registry.counters().get(composed.name)
+    given = counter_parameters(composed)
+    if card is None or card.target != composed.target:
+        target = str(composed.target)
+        return CounterCard(target, target, params=given)
+    check_parameters(f"counting={card.name}", given, card.params)
+    return with_params(card, "counting.params", given)
+
+
+def counter_of(config: Config, variant: VariantCard) -> CounterCard:
+    """The counter that the variant names, or the default one, with the given parameters."""
+    name, counters = variant.counting or registry.default_counter().name, registry.counters()
+    if name not in counters:
+        raise Refusal(registry.unknown("counting", name, counters))
+    given = counter_parameters(config.counting)
+    check_parameters(f"counting={name}", given, counters[name].params)
+    return with_params(counters[name], "counting.params", given)
+
+
+def counter_parameters(composed: CountingCard) -> dict[str, Any]:
+    given = dict(composed.params)
+    memory = composed.memory or given.get("memory")
+    if memory is not None:
+        given["memory"] = parse_bytes(memory, "counting.memory")
+        at_least("counting.memory", given["memory"], SMALLEST_TABLE_BYTES)
+    return given
