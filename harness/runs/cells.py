@@ -20,7 +20,7 @@ import regex
 from harness.common import files
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.process import Limits
+from harness.measure.process import ProcessLimits
 from harness.worker import exchange
 from harness.worker.exchange import merges_sha256, packed
 from variants import vetoes
@@ -93,7 +93,7 @@ class CountCell:
     reading: Reading
     counter: CounterCard
     threads: int
-    limits: Limits
+    limits: ProcessLimits
 
     @functools.cached_property
     def label(self) -> str:
