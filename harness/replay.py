@@ -15,7 +15,7 @@ from harness.common.console import Parser, bar, print_stderr, print_stdout
 from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, times_text
-from harness.proof import PROVED
+from harness.proof import PROVED, certificate
 from harness.proof.diagnosis import first_difference
 from harness.proof.prove import MergeList, describe, merge_text, prove
 from harness.proof.true_counts import MAXIMUM, TEXTS, TIE, WRONG, Best, Replay, replay
@@ -40,6 +40,7 @@ examples:
   python -m harness.replay tokenizer.json data=stdlib tie_break=huggingface
   python -m harness.replay ranks.tiktoken --data book.txt pattern=gpt4
   python -m harness.replay merges.txt --against tokenizer.json --data book.txt
+  python -m harness.replay merges.txt --data book.txt --certificate book.certificate.gz
 
 A saved tokenizer says its pattern, special tokens, min_count and the merges that it inherited;
 what you set otherwise is named first. For other files, set pattern=NAME as in training.
@@ -76,6 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="NAME|FILE",
         help="the text that the merges were learned from: a data set or a file",
     )
+    add(
+        "--certificate",
+        metavar="FILE",
+        type=Path,
+        help="write what others need to check right merges without us; .gz is compressed",
+    )
     folder_option(parser)
 
     return guarded(lambda: command(parser.parse_intermixed_args(argv)), UNCHANGED)
@@ -83,6 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(options: argparse.Namespace) -> int:
     use_folder(options.config_dir)
+    if options.certificate is not None and options.against is not None:
+        raise Refusal("--certificate is of one list; leave out --against")
     paths = [options.merges] if options.against is None else [options.merges, options.against]
     lists = [listed(path) for path in paths]
     keys = {override.lstrip("+").partition("=")[0] for override in options.overrides}
@@ -96,10 +105,12 @@ def command(options: argparse.Namespace) -> int:
             f"tie_break={OWN} is a trainer's own; pass the tie-break of these merges, or none"
         )
 
+    if options.certificate is not None:
+        certificate.check(options.certificate, cell.veto, overwrite=False)
     words = words_of(cell, settings)[0]
     if len(lists) > 1:
         return compare(lists, words, cell)
-    return judge(lists[0], words, cell, keys)
+    return judge(lists[0], words, cell, keys, options.certificate)
 
 
 def compare(lists: Sequence[Listed], words: WordCounts, cell: TrainCell) -> int:
@@ -118,17 +129,34 @@ def compare(lists: Sequence[Listed], words: WordCounts, cell: TrainCell) -> int:
     return MISMATCH if different else OK
 
 
-def judge(given: Listed, words: WordCounts, cell: TrainCell, keys: Container[str]) -> int:
-    """Print the verdict on a list, then what it follows from; returns the exit code."""
+def judge(
+    given: Listed, words: WordCounts, cell: TrainCell, keys: Container[str], path: Path | None
+) -> int:
+    """Print the verdict on a list, then what it follows from, and write the certificate of a right
+    one to `path`; returns the exit code.
+    """
     replayed = given.replayed(words, cell)
     problems = objections(replayed, cell, keys)
     differing = given.differing(cell)
     hints = fitting(given, cell) if problems and not differing else []
 
     lines = [verdict(replayed, problems), *problems, *hints, *differing]
+    if path is not None and not problems:
+        write_certificate(path, words, replayed, cell, keys)
+        lines.append(f"wrote {path}")
     lines += [given.title, described(words, cell), *report(replayed)]
     print_stdout("\n".join(lines))
     return MISMATCH if problems else OK
+
+
+def write_certificate(
+    path: Path, words: WordCounts, replayed: Replay, cell: TrainCell, keys: Container[str]
+) -> None:
+    """Write the certificate of a right list, by the tie-break that was set or the first that fits."""
+    fitting = [TieBreak(cell.tie_break)] if "tie_break" in keys else [*replayed.tie_breaks, None]
+    wanted = cell.num_merges if "vocab_size" in keys else len(replayed.steps)
+    content = certificate.certificate(words, replayed, fitting[0], cell.veto, wanted)
+    certificate.write(path, content)
 
 
 class Listed(NamedTuple):

@@ -34,7 +34,7 @@ GRID, EXTERNAL = "cpp", "external"
 own lists.
 """
 HEADINGS = {"about": "what it is", "params": "parameters", "facts.bytes": "bytes"}
-PROGRAM = re.compile(r'prog="python -m (harness\.\w+)"')
+PROGRAM = re.compile(r'prog="python -m (harness\.[\w.]+)"')
 SUBCOMMANDS = re.compile(r"^  (?!-)\S+\n((?:    .*\n)+)", re.MULTILINE)
 """What help lists below a metavar such as COMMAND."""
 

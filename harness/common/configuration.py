@@ -60,6 +60,7 @@ class HarnessConfig:
     repeat: int | None = None
     seed: int = 0
     save: str | None = None
+    certificate: str | None = None
     results: str = "results/local"
     plan: bool = False
     profile: str = "none"

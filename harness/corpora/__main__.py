@@ -76,6 +76,8 @@ def parser() -> argparse.ArgumentParser:
     form.add_argument("--parquet", metavar="FILE", type=Path, help="where to write columns")
     about = "where to write lines: the count, the word (default: the screen)"
     form.add_argument("--text", metavar="FILE", type=Path, help=about)
+    about = "where to write the plain table that a certificate names: the count, the word in hexadecimal digits"
+    form.add_argument("--table", metavar="FILE", type=Path, help=about)
     about = "without words that occur less often (default: %(default)s)"
     added.add_argument("--min-count", metavar="N", type=int, default=1, help=about)
     about = "as for python -m harness: pattern=line, 'special_tokens=[]', counting=serial, data.bytes=1MB"
@@ -154,6 +156,7 @@ def counts(arguments: argparse.Namespace) -> None:
     """Show the words of a data set or a file with their counts, the most frequent first, or write
     them.
     """
+    from harness.proof.certificate import table_lines
     from harness.runs.blocks import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import only_cell
 
@@ -167,16 +170,18 @@ def counts(arguments: argparse.Namespace) -> None:
         manifest = exchange.facts(words)
 
     facts = f"{manifest['words']:,} words, {manifest['pre_tokens']:,} pre-tokens"
-    path = arguments.parquet or arguments.text
+    path = arguments.parquet or arguments.text or arguments.table
     if path is None:
         sys.stdout.writelines(lines_of(words))
         print_stderr(facts)
         return
     with files.whole_file(path, "choose another file", UNMEASURED) as temporary:
-        if arguments.text is None:
-            write_parquet(temporary, words, manifest["sha256"])
-        else:
+        if arguments.text is not None:
             temporary.write_text("".join(lines_of(words)))
+        elif arguments.table is not None:
+            temporary.write_bytes(b"".join(table_lines(words)))
+        else:
+            write_parquet(temporary, words, manifest["sha256"])
     print_stdout(f"{path}: {facts}, sha256 of the counts {manifest['sha256']}")
 
 

@@ -257,6 +257,7 @@ class TrueCounts:
         self.text = PairText(word_counts)
         self.made = [bytes((byte,)) for byte in range(256)]
         self.ids = {token: number for number, token in enumerate(self.made)}
+        self.inherited_counts: list[int] = []
         self.inherited = self._inherit(inherited, inheriting)
         self.veto = veto
         self._spelled = {left + right for left, right in self.inherited}
@@ -276,6 +277,7 @@ class TrueCounts:
                 continue
             met.discard(code)
             made.append(merge)
+            self.inherited_counts.append(self.text.counts.get(code, 0))
             met.update(new for new, _, count in self.make(merge) if count)
         return made
 
@@ -384,11 +386,12 @@ def replay(
     true = TrueCounts(word_counts, tie_breaks, **extending)
     counts, first = true.text.counts, len(true.inherited)
     steps = []
-    for number, (merge, want) in enumerate(zip(merges, true.inherited, strict=False), 1):
-        judgement, count = (
-            INHERITED if merge == want else NOT_INHERITED,
-            counts.get(true.code(merge), 0),
-        )
+    inherited = zip(merges, true.inherited, true.inherited_counts, strict=False)
+    for number, (merge, want, count) in enumerate(inherited, 1):
+        if merge == want:
+            judgement = INHERITED
+        else:
+            judgement, count = NOT_INHERITED, counts.get(true.code(merge), 0)
         steps.append(Step(number, merge, judgement, count, Best(0, 0, {})))
 
     seen = set(true.inherited)

@@ -42,7 +42,7 @@ from harness.runs.cells import (
 )
 from harness.runs.jobs import Counted, Trained
 from harness.runs.resume import STOPPED, pending, precision_of
-from harness.runs.saving import save_tokenizer
+from harness.runs.saving import save_outputs
 from harness.runs.session import Session, now
 from harness.worker import exchange
 from harness.worker.calling import OWN
@@ -86,9 +86,9 @@ def measure_block(
     for trained in trained_beside(cells, block, counted, session, beside):
         cell = trained.cell
         prove_merges(trained, session)
-        if block == Block(0) and cell.key in session.outputs and trained.answer.status == "ok":
+        if block == Block(0) and trained.answer.status == "ok":
             overwrite = settings.overwrite or session.log.attempt > 1
-            session.notes += save_tokenizer(trained, session.outputs[cell.key], overwrite)
+            session.notes += save_outputs(trained, session.outputs, session.words, overwrite)
         lines = jobs.train_lines(trained)
         cell_line = structs.replace(
             lines.cell,

@@ -203,6 +203,10 @@ class TrainCell:
             task_key=digest([reading.key, *task, *extending]),
         )
 
+    @property
+    def veto(self) -> str:
+        return "none" if self.extension is None else self.extension.veto
+
     def extending(self) -> dict[str, Any]:
         """The keyword arguments that a replay of its merges needs."""
         own = self.extension
@@ -227,6 +231,7 @@ class Settings(NamedTuple):
 
     results: Path
     save: Path | None = None
+    certificate: Path | None = None
     repeat: int = 1
     seed: int = 0
     measure: str = "quick"

@@ -38,6 +38,7 @@ LITERAL = (
     "seeds",
     "protected",
     "save",
+    "certificate",
     "results",
     "data.path",
     "data.column",

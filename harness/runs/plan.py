@@ -48,15 +48,13 @@ from variants.contract import Corpus, TieBreak
 from variants.extending import INHERITING
 
 WHOLE_COMMAND = (
-    "results, save, repeat, measure, seed, plan, profile, rerun, overwrite and concurrent"
+    "results, save, certificate, repeat, measure, seed, plan, profile, rerun, overwrite, concurrent"
 )
 SHARE_OF_FREE_MEMORY = 0.8
 
 
 def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
-    """The plan of all configurations that the overrides were composed to. Raises Refusal for what
-    cannot be meant.
-    """
+    """The plan of these configurations. Raises Refusal for what cannot be meant."""
     settings = {settings_of(config) for config in configs}
     if len(settings) > 1:
         raise Refusal(f"{WHOLE_COMMAND} hold for the whole command; give each one value")
@@ -174,13 +172,14 @@ def settings_of(config: Config) -> Settings:
             raise Refusal(f"{what}; 0.05 is within 5 %")
         repeat = max(FEWEST_BLOCKS, repeat)
         at_least("measure.max_blocks", measure.max_blocks, repeat)
-    for name, folder in (("results", values.results), ("save", values.save)):
-        if folder == "":
-            raise Refusal(f"{name} is empty; set {name}=FOLDER")
+    for name, kind in (("results", "FOLDER"), ("save", "FOLDER"), ("certificate", "FILE")):
+        if getattr(values, name) == "":
+            raise Refusal(f"{name} is empty; set {name}={kind}")
 
     return Settings(
         results=Path(values.results),
         save=None if values.save is None else Path(values.save),
+        certificate=None if values.certificate is None else Path(values.certificate),
         repeat=repeat,
         seed=values.seed,
         measure=measure.name,

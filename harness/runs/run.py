@@ -142,6 +142,7 @@ SECOND_STAGE = (
     "inherited",
     "veto",
     "save",
+    "certificate",
     "plan",
     "first_stage",
 )

@@ -1,17 +1,52 @@
-"""Tokenizers of a run, with save=FOLDER: where each goes, and writing it.
+"""Tokenizers of a run, with save=FOLDER, and certificates: where each goes, and writing it.
 
-What writes tokenizers is imported late, as few runs save any.
+What writes them is imported late, as few runs save any.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from harness.proof import WRONG
-from harness.runs.cells import Settings, TrainCell
+from harness.common.console import bar
+from harness.proof import PROVED, WRONG
+from harness.runs.cells import Reading, Settings, TrainCell
 from harness.runs.jobs import Trained
+from variants.contract import TieBreak, WordCounts
+
+
+class Outputs(NamedTuple):
+    """Where the tokenizer and the certificate of each cell go, by the cell's key; nowhere unless
+    the command says so.
+    """
+
+    tokenizers: Mapping[str, Path]
+    certificates: Mapping[str, Path]
+
+
+def outputs_of(cells: Sequence[TrainCell], settings: Settings, attempt: int) -> Outputs:
+    """The outputs of a run. Raises Refusal if one cannot be written, or holds what this run has not
+    saved.
+    """
+    folders = output_folders(cells, settings, attempt)
+    return Outputs(folders, certificate_files(cells, settings, attempt))
+
+
+def save_outputs(
+    trained: Trained,
+    outputs: Outputs,
+    words_of: Callable[[Reading], WordCounts | None],
+    overwrite: bool,
+) -> list[str]:
+    """Write what the command wants of a trainer that succeeded; returns notes."""
+    cell, notes = trained.cell, []
+    if cell.key in outputs.tokenizers:
+        notes += save_tokenizer(trained, outputs.tokenizers[cell.key], overwrite)
+    if cell.key in outputs.certificates and (words := words_of(cell.reading)) is not None:
+        notes += save_certificate(trained, words, outputs.certificates[cell.key])
+    return notes
 
 
 def output_folders(cells: Sequence[TrainCell], settings: Settings, attempt: int) -> dict[str, Path]:
@@ -37,6 +72,28 @@ def output_folders(cells: Sequence[TrainCell], settings: Settings, attempt: int)
             check_free(folder, settings.overwrite)
     check_place(save, overwrite=True)
     return folders
+
+
+def certificate_files(
+    cells: Sequence[TrainCell], settings: Settings, attempt: int
+) -> dict[str, Path]:
+    """Where the certificate of each cell goes, by the cell's key; none without certificate=FILE.
+
+    Raises Refusal if one is there already, or could not be checked by others.
+    """
+    path = settings.certificate
+    if path is None:
+        return {}
+
+    from harness.proof import certificate
+
+    paths = {cells[0].key: path}
+    if len(cells) > 1:
+        names = folder_names(cells)
+        paths = {key: path / f"{name}.certificate.gz" for key, name in names.items()}
+    for cell in cells:
+        certificate.check(paths[cell.key], cell.veto, settings.overwrite or attempt > 1)
+    return paths
 
 
 def folder_names(cells: Sequence[TrainCell]) -> dict[str, str]:
@@ -95,3 +152,26 @@ def save_tokenizer(trained: Trained, folder: Path, overwrite: bool) -> list[str]
     notes = tokenizer_folder.save(folder, tokenizer, origin, overwrite=overwrite)
     written = ", ".join(name for name in tokenizer_folder.FILES if (folder / name).exists())
     return [f"saved {folder}: {written}", *notes]
+
+
+def save_certificate(trained: Trained, words: WordCounts, path: Path) -> list[str]:
+    """Write what others need to check merges that were proved; returns notes."""
+    from harness.proof import certificate
+    from harness.proof.true_counts import replay
+
+    cell, identity = trained.cell, trained.identity
+    if trained.merges is None or identity is None or identity.kind not in PROVED:
+        return [f"no certificate {path}: the merges of {cell.label} are not proved"]
+
+    with bar(f"replaying {cell.label}", len(trained.merges), "merges") as show:
+        replayed = replay(
+            words,
+            trained.merges,
+            min_count=cell.min_count,
+            on_progress=show,
+            **cell.extending(),
+        )
+    tie_break = None if identity.tie_break is None else TieBreak(identity.tie_break)
+    content = certificate.certificate(words, replayed, tie_break, cell.veto, cell.num_merges)
+    certificate.write(path, content)
+    return [f"wrote {path}"]

@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task
 from harness.runs.imports import ImportedFiles
 from harness.runs.jobs import Lines
 from harness.runs.resume import open_log
-from harness.runs.saving import output_folders
+from harness.runs.saving import Outputs, outputs_of
 from harness.worker import exchange
 from variants.contract import WordCounts
 
@@ -49,8 +49,7 @@ class Session:
     settings: Settings
     log: RunLog
     folder: Path
-    outputs: Mapping[str, Path] = field(default_factory=dict)
-    """The folder of the tokenizer of each cell, by the cell's key, with save=FOLDER."""
+    outputs: Outputs = field(default_factory=lambda: Outputs({}, {}))
     notes: list[str] = field(default_factory=list)
     display: Display = field(default_factory=Display)
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -145,7 +144,7 @@ def session_of(plan: Plan, folder: Path) -> Iterator[Session]:
         session = Session(
             settings, open_log(plan, f"{host(machine())} {python()}", now(), opened), folder
         )
-        session.outputs = output_folders(plan.cells, settings, session.log.attempt)
+        session.outputs = outputs_of(plan.cells, settings, session.log.attempt)
         yield session
 
 

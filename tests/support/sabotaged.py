@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
+from harness.proof.wrong_lists import count_without_overlap, merge_backwards
 from variants import extending, fine_grained, heap, naive, naive_extending, pair_queue
 from variants.contract import (
     GREATEST_BYTES,
@@ -117,18 +118,6 @@ raw_ids_compared_as_bytes = taking(
 # Counts.
 
 
-def count_without_overlap(words: Words, weights: Sequence[int], _: Meter) -> PairCounts:
-    counts: PairCounts = {}
-    for word, weight in zip(words, weights):
-        place = 0
-        while place < len(word) - 1:
-            left, right = word[place : place + 2]
-            counts[left, right] = counts.get((left, right), 0) + weight
-            in_a_run = left == right and word[place + 1 : place + 3] == [left, left]
-            place += 2 if in_a_run else 1
-    return counts
-
-
 non_overlapping_count = replacing(naive.train, count_pairs=count_without_overlap)
 counts_in_int32 = ranking(lambda count, left, right, _: (ctypes.c_int32(count).value, left, right))
 counts_in_uint32 = ranking(
@@ -176,7 +165,7 @@ heap_dropping_stale_entries = with_queue("elif count:", "elif False:")
 
 right_to_left = replacing(
     naive.train,
-    merge_pair=lambda word, pair, token: merge_pair(word[::-1], pair[::-1], token)[::-1],
+    merge_pair=merge_backwards,
 )
 nul_as_truth_value = replacing(
     naive.train,
