@@ -40,8 +40,8 @@ examples:
       --special-token '<|endoftext|>=100257' --to ours --output cl100k
   python -m harness.tokenizer stats mine tiktoken:o200k_base --data book.txt
 
-exit code: 0; 2 for a usage error or bad input; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
-engine gave up on a text or none could be tried, or a file cannot be read or written."""
+exit code: 0; 2 for a usage error; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
+engine gave up on a text or none could be tried, or a file cannot be read, used or written."""
 IDS_AT_ONCE = 1 << 16
 TOKENIZER = {
     "metavar": "TOKENIZER",
@@ -57,7 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command(options: argparse.Namespace) -> int:
     use_folder(getattr(options, "config_dir", None))
-    return options.do(options) or OK
+    try:
+        return options.do(options) or OK
+    except Refusal as refusal:
+        raise Refusal(with_options(str(refusal)), refusal.exit_code) from refusal
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,11 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     add_training_options(command, "greatest_bytes")
     _add_set(command)
     command.add_argument("--threads", metavar="N", type=int, default=1)
-    about = "merges that are not made, such as whole_characters or bytes:16"
-    command.add_argument("--veto", metavar="RULE", default="none", help=about)
-    command.add_argument(
-        "--errors", default="strict", help="strict or replace, for bytes that are not UTF-8"
-    )
+    about = "strict or replace, for bytes that are not UTF-8"
+    command.add_argument("--errors", metavar="HOW", default="strict", help=about)
+    _add_extending(command)
 
     command = _add(
         commands,
@@ -92,12 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         "write smaller vocabularies of a tokenizer, each as if trained to that size",
     )
     command.add_argument("--vocab-size", metavar="N,N", required=True, help="such as 8k,16k,32k")
-    command.add_argument(
-        "--output", metavar="FOLDER", type=Path, required=True, help="gets a folder for each size"
-    )
-    command.add_argument(
-        "--overwrite", action="store_true", help="replace tokenizers in those folders"
-    )
+    _add_folder(command, "--output", "gets a folder for each size")
 
     command = _add(
         commands,
@@ -138,12 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     command = _add(commands, _convert, "convert", "write a tokenizer in another form")
     forms = "; ".join(f"{form}: {', '.join(names)}" for form, names in FILES_OF.items())
     command.add_argument("--to", choices=FILES_OF, required=True, metavar="FORM", help=forms)
-    command.add_argument(
-        "--output", metavar="FOLDER", type=Path, required=True, help="where to write these files"
-    )
-    command.add_argument(
-        "--overwrite", action="store_true", help="replace a tokenizer in that folder"
-    )
+    _add_folder(command, "--output", "where to write these files")
     about = "if the file lacks it: a name in conf/pattern, or your own"
     command.add_argument("--pattern", metavar="NAME|REGEX", help=about)
     about = "if the file lacks them: a special token, for ranks with its id; repeatable"
@@ -161,9 +152,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--size", default="1MB", help="of the generated text (default: %(default)s)"
-    )
-    command.add_argument(
-        "--seed", type=int, default=0, help="of the generated text (default: %(default)s)"
     )
 
     command = _add(
@@ -184,13 +172,7 @@ def add_training_options(command: argparse.ArgumentParser, tie_break: str) -> No
     command.add_argument(
         "--vocab-size", metavar="N", required=True, help="special tokens included, such as 32k"
     )
-    command.add_argument(
-        "--save", metavar="FOLDER", type=Path, required=True, help="where to write the tokenizer"
-    )
-    command.add_argument(
-        "--overwrite", action="store_true", help="replace a tokenizer in that folder"
-    )
-
+    _add_folder(command, "--save", "where to write the tokenizer")
     command.add_argument(
         "--pattern", metavar="NAME|REGEX", default="gpt2", help="default: %(default)s"
     )
@@ -225,10 +207,29 @@ def _add_data(
     _add_set(command)
 
 
+def _add_folder(command: argparse.ArgumentParser, option: str, about: str) -> None:
+    """The folder that a tokenizer is written into."""
+    command.add_argument(option, metavar="FOLDER", type=Path, required=True, help=about)
+    command.add_argument("--overwrite", action="store_true", help="replace a tokenizer there")
+
+
 def _add_set(command: argparse.ArgumentParser) -> None:
     about = "as for python -m harness, for every text: data.bytes=1MB, data.column=body; repeatable"
     command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=about)
     folder_option(command)
+
+
+def _add_extending(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--extend", metavar="TOKENIZER|FILE", help="a tokenizer or merges to go on from")
+    about = "kept or met: whether all of its merges stay (default: %(default)s)"
+    add("--inherited", metavar="HOW", default="kept", help=about)
+    about = "tokens that exist before training: [A,B], or a file of JSON strings"
+    add("--seeds", metavar="LIST|FILE", default="none", help=about)
+    about = "merges that are not made, such as whole_characters or bytes:16"
+    add("--veto", metavar="RULE", default="none", help=about)
+    about = "tokens that are not merged further, given like seeds"
+    add("--protected", metavar="LIST|FILE", default="none", help=about)
 
 
 def _add_ordinary(command: argparse.ArgumentParser) -> None:
@@ -238,35 +239,46 @@ def _add_ordinary(command: argparse.ArgumentParser) -> None:
     )
 
 
-ADVICE = {"set errors=": "pass --errors ", "set data.": "pass --set data."}
-"""What readers of texts advise, and the options of this command for it."""
+KEYWORDS = (
+    *("pattern", "tie_break", "min_count", "threads", "errors"),
+    *("extend", "inherited", "seeds", "veto", "protected"),
+)
+"""What `train` takes, and this command by options of the same names."""
+SETTING = re.compile(rf"(set )?\b({'|'.join(KEYWORDS)}|vocab_size)=(?=(\S?))")
 
 
 def _train(options: argparse.Namespace) -> None:
     check_place(options.save, options.overwrite)
     size = parse_vocab_size(options.vocab_size)
     source = options.given[0] if len(options.given) == 1 else list(map(Path, options.given))
-    how = {
-        name: getattr(options, name)
-        for name in ("pattern", "tie_break", "min_count", "veto", "threads", "errors")
-    }
-    how["settings"] = options.set
-
-    try:
-        tokenizer = train(
-            source, size, special_tokens=special_tokens(options), progress=True, **how
-        )
-    except Refusal as refusal:
-        sentence = str(refusal)
-        for advice, option in ADVICE.items():
-            sentence = sentence.replace(advice, option)
-        raise Refusal(sentence, refusal.exit_code) from refusal
+    how = {name: getattr(options, name) for name in KEYWORDS}
+    how |= {"special_tokens": special_tokens(options), "settings": options.set}
+    tokenizer = train(source, size, progress=True, **how)
 
     fewer = ""
     if len(tokenizer) < size:
         fewer = f", fewer than {count_text(size)}: {no_pair_text(options.min_count)}"
-        fewer += "" if options.veto == "none" else ", or the veto forbids it"
+        is_free = options.veto == options.protected == "none"
+        fewer += "" if is_free else ", or the veto forbids it"
     save_and_report(tokenizer, options.save, fewer)
+
+
+def with_options(sentence: str) -> str:
+    """A sentence about settings of a run, with the options of this command in their place.
+
+    >>> with_options("extend=old has other special tokens; set 'special_tokens=[a]'")
+    "--extend old has other special tokens; pass --special-token for each of '[a]'"
+    >>> with_options("leave out seeds= or set data.column=NAME")
+    'leave out --seeds or pass --set data.column=NAME'
+    """
+
+    def option(setting: re.Match[str]) -> str:
+        name = setting[2].replace("_", "-")
+        return f"{'pass ' * bool(setting[1])}--{name}{' ' * bool(setting[3])}"
+
+    sentence = sentence.replace("set data.", "pass --set data.")
+    sentence = sentence.replace("set 'special_tokens=", "pass --special-token for each of '")
+    return SETTING.sub(option, sentence)
 
 
 def special_tokens(options: argparse.Namespace) -> list[str]:
@@ -308,8 +320,6 @@ def _unused(options: argparse.Namespace) -> int:
 
 
 def _encode(options: argparse.Namespace) -> None:
-    if options.data is not None and options.output is None:
-        raise Refusal("--data writes its ids to a file; add --output FILE.npy or FILE.bin")
     if (options.text is None) == (options.data is None) or (options.data is None) != (
         options.output is None
     ):
@@ -382,8 +392,7 @@ def _check(options: argparse.Namespace) -> int:
     files = [text(data, options.set) for data in options.data or ()]
     named = [(file.name, blocks(file)) for file in files]
     if not files:
-        mixed = mixed_parts(options.seed, size, [*tokenizer.special_tokens])
-        named = [(f"mixed text (seed {options.seed})", mixed)]
+        named = [("mixed text", mixed_parts(size, [*tokenizer.special_tokens]))]
 
     parts = ((name, part) for name, bytes_of_name in named for part in decoded(bytes_of_name))
     with bar(

@@ -40,15 +40,23 @@ def prepare(
 
         return replace(table_of(card), parameters=parameters)
     parts: tuple[Part, ...] = ()
+    place = ""
     if card["path"] is None:
         path = find(card)
     else:
-        file_name, path, parts = local_corpus(card, special_tokens, errors)
+        file_name, path, parts, place = local_corpus(card, special_tokens, errors)
         name = name if "sha256" in card["facts"] else file_name
     sha256 = cards.check_facts(name, path, card)
     facts = cards.counted_facts(card, special_tokens)
     whole = CorpusFile(
-        name, path, path.stat().st_size, sha256, parameters=parameters, parts=parts, facts=facts
+        name,
+        path,
+        path.stat().st_size,
+        sha256,
+        parameters=parameters,
+        parts=parts,
+        place=place,
+        facts=facts,
     )
     return cut(whole, card, special_tokens)
 

@@ -53,6 +53,8 @@ class CorpusFile:
     parameters: Mapping[str, Any] | None = None  # of its generator
     parts: tuple[Part, ...] = ()
     skip: int | None = None  # where in the whole file a slice starts
+    # the whole path of a file of yours, which ends with its name
+    place: str = field(default="", compare=False)
     facts: Mapping[str, int] = field(default_factory=dict)
 
     def is_unchanged(self) -> bool:

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from harness.common import files
@@ -35,8 +35,9 @@ STREAMS = ("/dev/stdin/", "/dev/fd/", "/proc/")
 
 def local_corpus(
     card: Mapping[str, Any], special_tokens: Sequence[str], errors: str = "strict"
-) -> tuple[str, Path, tuple[Part, ...]]:
-    """The name of what data.path names, one plain file of it, and the parts of that file.
+) -> tuple[str, Path, tuple[Part, ...], str]:
+    """The name of what data.path names, one plain file of it, the parts of that file, and the whole
+    path that ends with the name.
 
     A single plain file is used in place. Anything else is joined into one, cached until a member
     changes: each document (a file, or a row) is followed by the first special token unless it ends
@@ -44,17 +45,17 @@ def local_corpus(
     """
     path = card["path"]
     if path == "-":
-        return "stdin", spooled(path), (Part(0, "standard input"),)
+        return "stdin", spooled(path), (Part(0, "standard input"),), ""
     members = members_of(path)
     for member in members:
         check_readable(member)
     forms = list(map(form_of, members))
     reading = reading_of(card, errors)
     separator = separator_of(path, forms, reading, special_tokens)
-    name = name_of(path, members)
+    name, place = name_of(path, members), place_of(path, members)
     if not separator and forms[0].is_plain:
-        return name, members[0], ()
-    return name, *assemble(members, separator, reading, name)
+        return name, members[0], (), place
+    return name, *assemble(members, separator, reading, name), place
 
 
 def reading_of(card: Mapping[str, Any], errors: str = "strict") -> RowReading:
@@ -158,16 +159,25 @@ def name_of(path: Any, members: Sequence[Any]) -> str:
     >>> name_of("/home/me/texts/**/*.txt", [Path("a.txt"), Path("b.txt")])
     'texts/**/*.txt'
     """
-    if len(members) == 1:
-        name = members[0].name
-    elif isinstance(path, list) or is_list(path):
-        name = f"{members[0].name}+{len(members) - 1}"
-    else:
-        parts = Path(path).resolve().parts
+    parts = PurePath(place_of(path, members)).parts
+    first = len(parts)
+    if len(members) > 1 and not (isinstance(path, list) or is_list(path)):
         is_pattern = [re.search("[*?[]", part) is not None for part in parts]
-        first = is_pattern.index(True) if True in is_pattern else len(parts)
-        name = "/".join(parts[first - 1 :])
-    return os.fsencode(name).decode(errors="replace")
+        first = is_pattern.index(True) if True in is_pattern else first
+    return "/".join(parts[first - 1 :])
+
+
+def place_of(path: Any, members: Sequence[Any]) -> str:
+    """The whole path of a file, a folder or a pattern; of a list that of the first, and how many
+    others there are.
+    """
+    if len(members) == 1:
+        place = str(Path(str(members[0])).absolute())
+    elif isinstance(path, list) or is_list(path):
+        place = f"{Path(str(members[0])).absolute()}+{len(members) - 1}"
+    else:
+        place = str(Path(path).resolve())
+    return os.fsencode(place).decode(errors="replace")
 
 
 def is_list(text: str) -> bool:

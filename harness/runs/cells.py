@@ -10,25 +10,21 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
 import regex
 
-from harness.common import files
-from harness.common.registry import CounterCard, VariantCard
+from harness.common import files, registry
+from harness.common.errors import Refusal
+from harness.common.registry import EXTENDS, CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import ProcessLimits
+from harness.tokenizers.extension import Extension
 from harness.worker import exchange
-from harness.worker.exchange import merges_sha256, packed
-from variants import vetoes
-from variants.contract import Corpus, Merge
-
-if TYPE_CHECKING:
-    from harness.tokenizers.learned import Learned
-
+from variants.contract import Corpus
 
 Manifest = dict[str, Any]  # the manifest of a table of words: its digest, and how many there are
 
@@ -110,43 +106,6 @@ class CountCell:
 
 
 @dataclass(frozen=True)
-class Extension:
-    """The merges that are inherited, in their order, how, and the veto by its name."""
-
-    name: str | None = None
-    merges: tuple[Merge, ...] = ()
-    inheriting: str = "kept"
-    veto: str = "none"
-    learned: Learned | None = field(default=None, compare=False, repr=False)
-    """The tokenizer that is extended, where its ids are to stay and the file says them."""
-    seeds: str | None = None  # the tokens that the merges are made of, as a list or a file's name
-
-    @property
-    def sha256(self) -> str | None:
-        return None if self.name is None else merges_sha256(self.merges)
-
-    def job(self) -> dict[str, Any]:
-        """What a measured process gets: where the merges are, and the rest by name."""
-        path = files.cache_folder("inherited") / f"{merges_sha256(self.merges)}.packed"
-        if not path.exists():
-            with files.placing(path) as temporary:
-                temporary.write_bytes(packed(list(self.merges)))
-        return {"merges": str(path.absolute()), "inheriting": self.inheriting, "veto": self.veto}
-
-    def record(self) -> dict[str, Any]:
-        """What a record says of it."""
-        veto = {} if self.veto == "none" else {"veto": self.veto}
-        if self.name is None:
-            return veto
-        merges = {
-            "extend": self.sha256,
-            "extend_name": self.name,
-            "extend_merges": len(self.merges),
-        }
-        return {**merges, "inherited": self.inheriting, "seeds": self.seeds, **veto}
-
-
-@dataclass(frozen=True)
 class Side:
     """One side of a comparison: `described` is for people, `places` are where Python looks, a folder
     of links to packages first.
@@ -209,19 +168,54 @@ class TrainCell:
 
     def extending(self) -> dict[str, Any]:
         """The keyword arguments that a replay of its merges needs."""
-        own = self.extension
-        if own is None:
-            return {}
-        return {
-            "inherited": own.merges,
-            "inheriting": own.inheriting,
-            "veto": vetoes.named(own.veto),
-        }
+        return {} if self.extension is None else self.extension.keywords()
 
 
 def counters_of(cells: Iterable[TrainCell]) -> list[CountCell]:
     """The counters that cells of a task need, each once."""
     return list({cell.count.key: cell.count for cell in cells}.values())
+
+
+def check_able(variants: Sequence[VariantCard], setting: str) -> None:
+    """Refuse a variant of the registry that cannot go on from merges."""
+    cards = registry.variants()
+    for variant in variants:
+        if variant.name in cards and EXTENDS not in variant.tags:
+            able = ", ".join(name for name, card in cards.items() if EXTENDS in card.tags)
+            raise Refusal(f"variant={variant.name} does not support {setting}=; these do: {able}")
+
+
+def with_distinct_names(cells: Sequence[TrainCell]) -> list[TrainCell]:
+    """The cells, with the shortest ends of their paths as names of different files of one name."""
+    places: dict[str, set[str]] = {}
+    for cell in cells:
+        file = cell.reading.file
+        if file.place.endswith(file.name):
+            places.setdefault(file.name, set()).add(file.place)
+
+    renamed = []
+    for cell in cells:
+        reading = cell.reading
+        others = places.get(reading.file.name, set())
+        if len(others) > 1 and reading.file.place in others:
+            file = replace(reading.file, name=distinct_end(reading.file.place, others))
+            cell = replace(cell, count=replace(cell.count, reading=replace(reading, file=file)))
+        renamed.append(cell)
+    return renamed
+
+
+def distinct_end(place: str, places: Set[str]) -> str:
+    """The fewest last parts of a path by which it differs from all other paths.
+
+    >>> distinct_end("/texts/a/x.txt", {"/texts/a/x.txt", "/texts/b/x.txt"})
+    'a/x.txt'
+    """
+    parts = PurePath(place).parts
+    for number in range(1, len(parts)):
+        end = parts[-number:]
+        if sum(PurePath(other).parts[-number:] == end for other in places) == 1:
+            return "/".join(end)
+    return place
 
 
 class Settings(NamedTuple):

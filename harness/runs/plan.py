@@ -38,14 +38,15 @@ from harness.runs.cells import (
     Reading,
     Settings,
     TrainCell,
+    check_able,
     make_tasks,
+    with_distinct_names,
 )
 from harness.runs.compose import Config, compose
-from harness.runs.extending import extension_of
 from harness.runs.selected import check_parameters, chosen_counter, counter_of, variants_of
+from harness.tokenizers.extension import ExtensionSettings, extension_of
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
-from variants.extending import INHERITING
 
 WHOLE_COMMAND = (
     "results, save, certificate, repeat, measure, seed, plan, profile, rerun, overwrite, concurrent"
@@ -64,7 +65,8 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
         cells += cells_of(config)
     redacted = tuple(map(redacted_override, overrides))
     return Plan(
-        make_tasks(without_idle_threads(cells)), settings.pop()._replace(overrides=redacted)
+        make_tasks(without_idle_threads(with_distinct_names(cells))),
+        settings.pop()._replace(overrides=redacted),
     )
 
 
@@ -207,20 +209,22 @@ def cells_of(config: Config) -> list[TrainCell]:
     at_least("min_count", values.min_count)
     one_of("tie_break", values.tie_break, [*(tie_break.value for tie_break in TieBreak), OWN])
     one_of("errors", values.errors, ["strict", "replace"])
-    one_of("inherited", values.inherited, INHERITING)
     special_tokens = special_tokens_of(config)
     vocab_size = vocab_size_of(config, special_tokens)
 
     pattern_name, pattern = pattern_of(config.pattern)
     variants = variants_of(config)
     num_merges = vocab_size - 256 - len(special_tokens)
-    extension = extension_of(config, variants, num_merges, special_tokens, pattern)
+    corpus = Corpus("", special_tokens, pattern, values.errors, config.pattern.partial)
+    wanted = ExtensionSettings(*(getattr(values, name) for name in ExtensionSettings._fields))
+    extension = extension_of(wanted, corpus, num_merges, values.tie_break)
+    if extension is not None:
+        check_able(variants, wanted.setting)
     limits = limits_of(values.limits)
     runs_under = interpreter(values.interpreter)
     if runs_under.status == "error":
         raise Refusal(runs_under.reason)
 
-    corpus = Corpus("", special_tokens, pattern, values.errors, config.pattern.partial)
     file = corpus_file(config, corpus)
     reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
     chosen = config.counting.target is not None

@@ -121,14 +121,6 @@ def folder_name(text: str) -> str:
     return name if name.strip(".") else "_"
 
 
-def inherited_merges(cell: TrainCell) -> dict[str, int]:
-    """Return the merges that a manifest says were kept, all and first."""
-    extension = cell.extension
-    if extension is None or extension.inheriting != "kept" or not extension.merges:
-        return {}
-    return {"inherited_merges": len(extension.merges)}
-
-
 def save_tokenizer(trained: Trained, folder: Path, overwrite: bool) -> list[str]:
     """Write the tokenizer of a trainer that succeeded, whole or not at all, and never wrong merges;
     returns notes.
@@ -139,15 +131,16 @@ def save_tokenizer(trained: Trained, folder: Path, overwrite: bool) -> list[str]
     if trained.merges is None or (trained.identity is not None and trained.identity.kind == WRONG):
         return []
     cell, corpus, file = trained.cell, trained.cell.reading.corpus, trained.cell.reading.file
-    extended = None if cell.extension is None else cell.extension.learned
+    extension = cell.extension
     origin = {
         "vocab_size_asked": cell.vocab_size,
         "tie_break": trained.tie_break or cell.tie_break,
         "min_count": cell.min_count,
         "variant": cell.variant.name,
         "data": {"name": file.name, "sha256": file.sha256},
-        **inherited_merges(cell),
+        **({} if extension is None else extension.origin()),
     }
+    extended = None if extension is None else extension.learned
     tokenizer = learned.trained(trained.merges, corpus.special_tokens, corpus.pattern, extended)
     notes = tokenizer_folder.save(folder, tokenizer, origin, overwrite=overwrite)
     written = ", ".join(name for name in tokenizer_folder.FILES if (folder / name).exists())

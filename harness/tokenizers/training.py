@@ -18,6 +18,7 @@ from harness.common.errors import UNMEASURED, USAGE, Refusal
 from harness.common.registry import at_least, one_of
 from harness.common.units import counted_text
 from harness.corpora.texts import text
+from harness.tokenizers.extension import Extension, ExtensionSettings, Tokens, extension_of
 from harness.tokenizers.forms import tokenizer_in
 from harness.tokenizers.learned import (
     BYTES,
@@ -29,7 +30,7 @@ from harness.tokenizers.learned import (
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.plain import refuse_frame
 from harness.tokenizers.pre_tokenizer import pattern_and_prefix
-from variants import flat, vetoes
+from variants import flat
 from variants.contract import Corpus, LeftOut, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 Source = (
@@ -53,7 +54,11 @@ def train(
     special_tokens: Iterable[str] = ("<|endoftext|>",),
     tie_break: str = TieBreak.GREATEST_BYTES.value,
     min_count: int = 1,
+    extend: str | os.PathLike[str] | None = None,
+    inherited: str = "kept",
+    seeds: Tokens = "none",
     veto: str = "none",
+    protected: Tokens = "none",
     threads: int = 1,
     errors: str = "strict",
     settings: Sequence[str] = (),
@@ -65,10 +70,13 @@ def train(
     `source` is a path (whatever data.path takes) or several `pathlib.Path`s; an iterable of
     documents (str or bytes) or of batches of them, which are never joined; or a mapping from words
     to counts. `pattern` is a name in conf/pattern, a regular expression, or None for raw bytes;
-    `errors` is `strict` or `replace`, for bytes that are not UTF-8; `veto` names merges that are
-    not made, as for `python -m harness`, such as `characters:16`; `settings` say how files are
-    read, such as `["data.column=body", "data.bytes=1MB"]`. Raises Refusal or TypeError, with the
-    item's number, for a source that cannot be trained on.
+    `errors` is `strict` or `replace`, for bytes that are not UTF-8; `settings` say how files are
+    read, such as `["data.column=body", "data.bytes=1MB"]`.
+
+    As for `python -m harness`, training goes on from the merges of `extend`, a tokenizer or a file
+    of merges, or from `seeds`, a list of tokens; `veto` names merges that are not made, such as
+    `characters:16`, and `protected` lists tokens that are not merged further. Raises Refusal or
+    TypeError, with the item's number, for a source that cannot be trained on.
     """
     texts = special_texts(special_tokens)
     corpus = Corpus("documents", texts, pattern_named(pattern), errors)
@@ -78,17 +86,17 @@ def train(
     at_least("threads", threads)
     one_of("errors", errors, ["strict", "replace"])
     one_of("tie_break", tie_break, [rule.value for rule in TieBreak])
-    try:
-        forbidden = vetoes.named(veto)
-    except (ValueError, ImportError, AttributeError) as error:
-        raise Refusal(f"veto={veto}: {error}") from error
+    path = None if extend is None else os.fspath(extend)
+    wanted = ExtensionSettings(path, inherited, seeds, veto, protected)
+    extension = extension_of(wanted, corpus, num_merges, tie_break) or Extension()
+
     words, data = counted(source, corpus, threads, progress, settings)
     options = {"tie_break": TieBreak(tie_break), "min_count": min_count, "threads": threads}
-    options["veto"] = forbidden
-    merges = learn(words, num_merges, progress, **options)
+    merges = learn(words, num_merges, progress, **options, **extension.keywords())
     origin = {"vocab_size_asked": vocab_size, "tie_break": tie_break, "min_count": min_count}
-    origin |= {"variant": "flat", "data": data}
-    return Tokenizer(trained(merges, corpus.special_tokens, corpus.pattern), origin)
+    origin |= {"variant": "flat", "data": data, **extension.origin()}
+    learned = trained(merges, corpus.special_tokens, corpus.pattern, extension.learned)
+    return Tokenizer(learned, origin)
 
 
 def merges_for(vocab_size: int, corpus: Corpus) -> int:
@@ -190,7 +198,11 @@ def count_documents(
         try:
             return counter(documents, corpus, TABLE_MEMORY, meter, threads=threads)
         except LeftOut as error:
-            raise Refusal(f"the pattern leaves out {error.text!r}; fix the pattern") from error
+            raise left_out(error) from error
+
+
+def left_out(error: LeftOut) -> Refusal:
+    return Refusal(f"the pattern leaves out {error.text!r}; fix the pattern", UNMEASURED)
 
 
 def paths_in(source: Any) -> list[str] | None:
@@ -224,7 +236,7 @@ def counted_file(
                 reading, meter, **{**counter.params, "threads": threads}
             )
         except LeftOut as error:
-            raise Refusal(f"the pattern leaves out {error.text!r}; fix the pattern") from error
+            raise left_out(error) from error
         except ValueError as error:
             sentence = file.located(str(error), getattr(error, "offset", 0))
             raise Refusal(sentence, UNMEASURED) from error

@@ -1,0 +1,240 @@
+"""What training continues from, and what it may not merge: `extend`, `inherited`, `seeds`, `veto`,
+`protected`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import regex
+
+from harness.common import files
+from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
+from harness.common.registry import one_of, split_list
+from harness.common.units import count_text
+from harness.tokenizers.forms import read_merges_file
+from harness.tokenizers.learned import Learned, pattern_name
+from harness.tokenizers.model import load
+from harness.worker.calling import OWN
+from harness.worker.exchange import merges_sha256, packed
+from variants import vetoes
+from variants.contract import Corpus, Merge, TieBreak
+from variants.extending import INHERITING, check_inherited
+
+NONE = "none"
+Tokens = str | Sequence[str]
+"""Tokens in a list, or as a text: `[a,b]`, a file's name, or `none`."""
+
+
+class ExtensionSettings(NamedTuple):
+    """What was asked for."""
+
+    extend: str | None = None
+    inherited: str = "kept"
+    seeds: Tokens = NONE
+    veto: str = NONE
+    protected: Tokens = NONE
+
+    @property
+    def setting(self) -> str:
+        """The setting that decides most; none if training is from bytes alone, and may merge
+        whatever it finds.
+        """
+        if self.seeds != NONE:
+            return "seeds"
+        if self.extend is not None:
+            return "extend"
+        return "" if self.veto == self.protected == NONE else "veto"
+
+
+@dataclass(frozen=True)
+class Extension:
+    """The merges that are inherited, in their order, how, and the veto by its name."""
+
+    name: str | None = None
+    merges: tuple[Merge, ...] = ()
+    inheriting: str = "kept"
+    veto: str = NONE
+    learned: Learned | None = field(default=None, compare=False, repr=False)
+    """The tokenizer that is extended, if its ids are to stay and the file contains them."""
+    seeds: str | None = None  # the tokens that the merges are made of, as a list or a file's name
+
+    @property
+    def sha256(self) -> str | None:
+        return None if self.name is None else merges_sha256(self.merges)
+
+    def keywords(self) -> dict[str, Any]:
+        """The arguments that a trainer or a replay of its merges needs."""
+        return {
+            "inherited": self.merges,
+            "inheriting": self.inheriting,
+            "veto": vetoes.named(self.veto),
+        }
+
+    def job(self) -> dict[str, Any]:
+        """What a measured process gets: where the merges are, and the rest by name."""
+        path = files.cache_folder("inherited") / f"{merges_sha256(self.merges)}.packed"
+        if not path.exists():
+            with files.placing(path) as temporary:
+                temporary.write_bytes(packed(list(self.merges)))
+        return {"merges": str(path.absolute()), "inheriting": self.inheriting, "veto": self.veto}
+
+    def record(self) -> dict[str, Any]:
+        """What a record says of it."""
+        veto = {} if self.veto == NONE else {"veto": self.veto}
+        if self.name is None:
+            return veto
+        merges = {
+            "extend": self.sha256,
+            "extend_name": self.name,
+            "extend_merges": len(self.merges),
+        }
+        return {**merges, "inherited": self.inheriting, "seeds": self.seeds, **veto}
+
+    def origin(self) -> dict[str, int]:
+        """What a manifest says of merges that were kept, all and first."""
+        is_first = self.inheriting == "kept" and self.merges
+        return {"inherited_merges": len(self.merges)} if is_first else {}
+
+
+def extension_of(
+    settings: ExtensionSettings, corpus: Corpus, num_merges: int, tie_break: str
+) -> Extension | None:
+    """What training continues from and may not merge; None for nothing of the kind.
+
+    Raises Refusal for what cannot be inherited.
+    """
+    one_of("inherited", settings.inherited, INHERITING)
+    if not settings.setting:
+        return None
+
+    veto, seeds, path = veto_of(settings), settings.seeds, settings.extend
+    if seeds != NONE and (path is not None or settings.inherited != "kept"):
+        raise Refusal(
+            "seeds= are kept and stand first; leave out extend= and inherited=met, or seeds="
+        )
+    if seeds != NONE:
+        text = seeds if isinstance(seeds, str) else json.dumps(seeds, ensure_ascii=False)
+        setting = f"seeds={text}"
+        merges = seed_merges(seeds, corpus.pattern, tie_break)
+        name = text if text.startswith("[") else Path(text).name
+        extension = Extension("seeds", merges, "kept", veto, seeds=name)
+    elif path is not None:
+        setting = f"extend={path}"
+        extension = extended(Path(path), settings.inherited, corpus.special_tokens, veto)
+    else:
+        setting = f"veto={veto}"
+        extension = Extension(veto=veto)
+
+    check_room(setting, extension, num_merges, 256 + len(corpus.special_tokens))
+    return extension
+
+
+def check_room(setting: str, extension: Extension, num_merges: int, least: int) -> None:
+    """Refuse inherited merges for which the vocabulary has no room, or that make no sense."""
+    number = len(extension.merges)
+    if num_merges < number:
+        room = f"vocab_size leaves room for {count_text(num_merges)}"
+        why = f"{count_text(number)} merges, and {room}"
+        raise Refusal(f"{setting}: {why}; set vocab_size={least + number} or more")
+    try:
+        check_inherited(extension.merges, extension.inheriting, num_merges)
+    except ValueError as error:
+        raise Refusal(f"{setting}: {error}") from error
+
+
+def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: str) -> Extension:
+    """The merges of a file or folder; with their ids if it contains them and all are kept."""
+    with_ids = path.suffix == ".json" or any(
+        (path / name).is_file() for name in ("manifest.json", "tokenizer.json")
+    )
+    if inheriting != "kept" or not with_ids:
+        return Extension(path.name, tuple(read_merges_file(path).merges), inheriting, veto)
+
+    learned = load(path).learned
+    if set(learned.special_tokens) != set(special_tokens):
+        tokens = json.dumps([*learned.special_tokens], ensure_ascii=False, separators=(",", ":"))
+        setting = shlex.quote(f"special_tokens={tokens}")
+        raise Refusal(
+            f"extend={path} has other special tokens, and every id is to stay; set {setting}"
+        )
+    return Extension(path.name, tuple(learned.merges), inheriting, veto, learned)
+
+
+def veto_of(settings: ExtensionSettings) -> str:
+    """The name of the veto, protected tokens included. Raises Refusal for one that cannot be used."""
+    names = [part.strip() for part in settings.veto.strip("[]").split(",")]
+    if settings.protected != NONE:
+        try:
+            tokens = vetoes.protected(tokens_in("protected", settings.protected)).protected
+        except ValueError as error:
+            raise Refusal(str(error)) from error
+        names.append("protected:" + ".".join(map(bytes.hex, tokens)))
+
+    names = [name for name in names if name not in ("", NONE, "protected:")]
+    veto = f"[{','.join(names)}]" if len(names) > 1 else "".join(names) or NONE
+    try:
+        vetoes.named(veto)
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    except Exception as error:  # a module that is being imported may raise anything
+        raise Refusal(f"veto={veto}: {error}") from error
+    return veto
+
+
+def tokens_in(setting: str, value: Tokens) -> list[bytes]:
+    """The tokens of a list, in `[a,"\\n"]`, or in a file that has a JSON string on each line."""
+    exit_code = USAGE
+    if not isinstance(value, str):
+        place = f"{setting}: "
+        lines = list(map(json.dumps, value))
+    elif value.startswith("["):
+        place = f"{setting}="
+        texts = split_list(value, setting)
+        lines = ['"' + re.sub(r'(?<!\\)"', r'\\"', token) + '"' for token in texts]
+    else:
+        place = f"{setting}={value}: "
+        exit_code = UNMEASURED
+        try:
+            lines = Path(value).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            why = reason(error) if isinstance(error, OSError) else "not UTF-8"
+            advice = "pass a file or write a list [A,B]"
+            raise Refusal(f"cannot read {setting}={value} ({why}); {advice}", exit_code) from error
+
+    tokens = []
+    for line in filter(str.strip, lines):
+        try:
+            tokens.append(json.loads(line, strict=False).encode())
+        except (ValueError, AttributeError, RecursionError) as error:
+            what = f'{place}{line[:80]} is not a JSON string such as "mov"'
+            raise Refusal(f"{what}; write \\\\ for a backslash", exit_code) from error
+    return tokens
+
+
+def seed_merges(value: Tokens, pattern: str | None, tie_break: str) -> tuple[Merge, ...]:
+    """The merges of the seeds. Raises Refusal for a seed that no text can give."""
+    from variants.seeds import seeds  # late, as few trainings have some
+
+    if tie_break == OWN:
+        raise Refusal(f"seeds= need a tie-break; set tie_break={next(iter(TieBreak)).value}")
+    tokens = tokens_in("seeds", value)
+    for seed in map(bytes.decode, tokens):
+        pieces = [seed]
+        if pattern is not None:
+            pieces = [match.group() for match in regex.finditer(pattern, seed)]
+        if seed and pieces != [seed]:
+            parts = ", ".join(map(repr, pieces)) or "nothing"
+            name = pattern_name(pattern) or repr(pattern)
+            why = f"is cut by pattern={name} ({parts}), so no text gives it"
+            raise Refusal(f"the seed {seed!r} {why}; leave it out")
+    try:
+        return tuple(seeds(tokens, TieBreak(tie_break)))
+    except ValueError as error:
+        raise Refusal(f"seeds={value}: {error}") from error
