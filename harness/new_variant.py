@@ -78,9 +78,8 @@ def _new_variant(name: str) -> int:
     values["body"] = source.partition('"""\n')[2]
     for path, template in zip(places, TEMPLATES.values(), strict=True):
         text = (Path(__file__).parent / "templates" / template).read_text("utf-8")
-        write_whole(
-            path, Template(text).substitute(values).encode(), "make its folder writable", UNMEASURED
-        )
+        content = Template(text).substitute(values).encode()
+        write_whole(path, content, "make its folder writable")
     print_stdout("\n".join([*map(os.path.relpath, places), NEXT.format(name=name)]))
     return OK
 

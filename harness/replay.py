@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from harness.common import registry
 from harness.common.console import Parser, bar, print_stderr, print_stdout
-from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
+from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, times_text
 from harness.proof import PROVED, certificate
@@ -50,7 +50,7 @@ right. With vocab_size=N all merges up to that size have to be there, unless no 
 min_count=N means the same as in training.
 
 exit code: 0 if every merge is right, with --against if the lists are equal; 21 if not, or if
-they stop too early or go on too long; 2 for a file that cannot be read as merges."""
+they stop too early or go on too long; 2 for a usage error; 22 for a file that cannot be read."""
 IN_FULL = 10  # faults and ties
 MOST_BYTES_TRIED = 64 << 20  # of a text that is split by every pattern
 
@@ -244,7 +244,8 @@ def listed(path: Path) -> Listed:
     """
     file = read_merges_file(path)
     if not file.merges:
-        raise Refusal(f"{path} has no merge, so nothing in it is right or wrong; pass another")
+        why = "has no merge, so nothing in it is right or wrong"
+        raise Refusal(f"{path} {why}; pass another", UNMEASURED)
 
     folder = path if path.is_dir() else path.parent
     names: Sequence[str] = (MANIFEST, TOKENIZER_JSON)

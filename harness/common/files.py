@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.units import bytes_text
 
 CACHE_VARIABLE = "BPE_HARNESS_CACHE"
@@ -92,20 +92,16 @@ def sync(*paths: Path) -> None:
             os.close(descriptor)
 
 
-def write_whole(
-    path: Path, content: bytes, instead: str = ELSEWHERE, exit_code: int = USAGE
-) -> None:
+def write_whole(path: Path, content: bytes, instead: str = ELSEWHERE) -> None:
     """Write a file and its folders. Raises Refusal, with what to do instead, if that is not
     possible.
     """
-    with whole_file(path, instead, exit_code) as part:
+    with whole_file(path, instead) as part:
         part.write_bytes(content)
 
 
 @contextlib.contextmanager
-def whole_file(
-    path: Path, instead: str = ELSEWHERE, exit_code: int = USAGE, *, lasting: bool = True
-) -> Iterator[Path]:
+def whole_file(path: Path, instead: str = ELSEWHERE, *, lasting: bool = True) -> Iterator[Path]:
     """A name for a file or folder, renamed to `path` if the block succeeds. Raises Refusal as
     `write_whole` does.
 
@@ -126,7 +122,7 @@ def whole_file(
         finally:
             shutil.rmtree(folder)
     except OSError as error:
-        raise Refusal(f"cannot write {path} ({reason(error)}); {instead}", exit_code) from error
+        raise Refusal(f"cannot write {path} ({reason(error)}); {instead}", UNMEASURED) from error
 
 
 def put_in_place(part: Path, path: Path) -> None:
@@ -169,7 +165,7 @@ def exchange(new: Path, old: Path) -> None:
 
 def placing(path: Path) -> contextlib.AbstractContextManager[Path]:
     """A name for a file or folder that will be an entry of the cache, as `whole_file`."""
-    return whole_file(path, ANOTHER_CACHE, UNMEASURED, lasting=False)
+    return whole_file(path, ANOTHER_CACHE, lasting=False)
 
 
 def make_results_folder(folder: Path) -> None:

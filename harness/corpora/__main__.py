@@ -175,7 +175,7 @@ def counts(arguments: argparse.Namespace) -> None:
         sys.stdout.writelines(lines_of(words))
         print_stderr(facts)
         return
-    with files.whole_file(path, "choose another file", UNMEASURED) as temporary:
+    with files.whole_file(path, "choose another file") as temporary:
         if arguments.text is not None:
             temporary.write_text("".join(lines_of(words)))
         elif arguments.table is not None:

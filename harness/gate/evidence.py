@@ -160,9 +160,4 @@ def accept(path: Path, records: Sequence[Record]) -> None:
             snapshot.counters.setdefault(variant, {})[corpus] = tallies
 
     content = json.dumps(msgspec.to_builtins(snapshot), indent=1, sort_keys=True) + "\n"
-    write_whole(
-        path,
-        content.encode(),
-        "choose another file with --set work.counters=FILE",
-        errors.UNMEASURED,
-    )
+    write_whole(path, content.encode(), "choose another file with --set work.counters=FILE")

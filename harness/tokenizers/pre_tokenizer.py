@@ -15,7 +15,7 @@ import msgspec
 import regex
 
 from harness.common import registry
-from harness.common.errors import Refusal, reason
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.foreign import read_json
 from harness.tokenizers.dialects import from_ruby
 from variants.contract import GPT2_PATTERN
@@ -72,7 +72,7 @@ def pattern_in_file(path: str) -> str | None:
         return pattern_of(read_json(Path(path).read_bytes(), dict[str, Any]).get("pre_tokenizer"))
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else error
-        raise Refusal(f"pattern={path}: {why}") from error
+        raise Refusal(f"pattern={path}: {why}; pass another", UNMEASURED) from error
 
 
 def pattern_of(pre_tokenizer: Any) -> str | None:

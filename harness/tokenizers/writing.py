@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import Refusal
 from harness.common.files import whole_file
 from harness.tokenizers.encoding import WINDOW, Encoder
 
@@ -33,7 +33,7 @@ def check_output(output: Path, overwrite: bool) -> None:
     for path in (output, description_of(output)):
         if path is not None and path.exists() and not overwrite:
             advice = "replace it with overwrite=True or --overwrite, or choose another place"
-            raise Refusal(f"{path} exists already; {advice}", UNMEASURED)
+            raise Refusal(f"{path} exists already; {advice}")
 
 
 def description_of(output: Path) -> Path | None:
@@ -125,7 +125,7 @@ def whole(ids: memoryview, ends: Sequence[int]) -> Iterator[tuple[memoryview, bo
 @contextlib.contextmanager
 def opened(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """A file that is on the disk as a whole, or not at all."""
-    with whole_file(path, INSTEAD, UNMEASURED) as part, part.open(mode) as file:
+    with whole_file(path, INSTEAD) as part, part.open(mode) as file:
         yield file
 
 

@@ -15,7 +15,7 @@ import pytest
 from workbench import CHECKOUT
 
 from harness.common import files
-from harness.common.errors import OK, UNMEASURED, USAGE, Refusal
+from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.common.files import whole_file, write_whole
 from harness.corpora.__main__ import main
 
@@ -68,7 +68,7 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_else_does(tmp_path: Path)
         pytest.raises(
             Refusal, match=r"cannot write .*file \(No space left on device\); pass another$"
         ) as refused,
-        whole_file(path, "pass another", UNMEASURED) as part,
+        whole_file(path, "pass another") as part,
     ):
         broken_off(part, full)
     assert refused.value.exit_code == UNMEASURED
@@ -78,7 +78,7 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_else_does(tmp_path: Path)
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(Refusal, match="choose another place with --output") as refused:
         write_whole(path / "below", b"")
-    assert refused.value.exit_code == USAGE
+    assert refused.value.exit_code == UNMEASURED
 
 
 def test_what_was_written_is_on_disk_with_its_name(

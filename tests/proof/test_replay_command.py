@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.common.errors import MISMATCH, OK, USAGE
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
 from harness.replay import main
 from harness.tokenizer import main as tokenizer
 from variants.contract import GPT2_LINES_PATTERN, Corpus
@@ -136,9 +136,9 @@ def test_list_of_words_is_refused_by_name(
 ) -> None:
     Path("codes.txt").write_text(f"#version: 0.2\n{content}\n")
     code, (sentence,) = judged(capsys, "codes.txt", "--data", "text.txt")
-    assert code == USAGE
+    assert code == UNMEASURED
     assert mark in sentence
-    assert "pass a byte-level list" in sentence
+    assert "not of bytes; pass a file of byte-level merges" in sentence
 
 
 def test_bytes_that_look_like_a_mark_are_judged(capsys: pytest.CaptureFixture[str]) -> None:
