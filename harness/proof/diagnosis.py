@@ -1,4 +1,4 @@
-"""What is wrong with a trainer's merges, in the words of the definition.
+"""What is wrong with a trainer's words or merges, in the words of the definition.
 
 After a counterexample has become small, the first wrong merge has one of few reasons: a tie broken
 otherwise, a pair that is less frequent, a pair that does not occur, a merge too many or too few, or
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from harness.common.units import counted_text, token_text
 from variants.contract import Merge, WordCounts
 
 
@@ -46,6 +47,23 @@ def fault_of(
         less = f"{mine} has count {made}, and {right} has count {due}"
         return f"merge {number} is less frequent: {less}"
     return f"merge {number} is {mine}, but {right} is due"
+
+
+def words_fault(got: WordCounts, want: WordCounts) -> str | None:
+    """Return one sentence about the most frequent word with another count; None if all are equal.
+
+    >>> words_fault(WordCounts.from_items([(b" low", 47)]), WordCounts.from_items([(b" low", 45)]))
+    "its words differ in 1 word: ' low' has count 47, not 45"
+    """
+    mine, right = dict(got.items()), dict(want.items())
+    differing = {word for word, _ in mine.items() ^ right.items()}
+    if not differing:
+        return None
+
+    word = max(differing, key=lambda word: (max(mine.get(word, 0), right.get(word, 0)), word))
+    counts = f"has count {mine.get(word, 0)}, not {right.get(word, 0)}"
+    number = counted_text(len(differing), "word")
+    return f"its words differ in {number}: {token_text(word, 60)} {counts}"
 
 
 def first_difference(merges: Sequence[Merge], want: Sequence[Merge]) -> int:

@@ -50,10 +50,6 @@ from harness.worker.exchange import merges_sha256
 from variants.contract import Merge, TieBreak, WordCounts
 
 SPOILED = "changed or removed"
-OTHER_WORDS = (
-    "it reads the text itself, so its words may differ: compare them with "
-    "python -m harness.corpora counts FILE --text words.txt"
-)
 
 
 def measure_task(task: Task, session: Session) -> None:
@@ -402,7 +398,8 @@ def prove_merges(trained: Trained, session: Session) -> None:
             )
             identity = replace(identity, of_own_words=of_own_words)
         if identity.kind == WRONG and answer.from_file:
-            identity = replace(identity, reason=f"{identity.reason}; {OTHER_WORDS}")
+            of_words = jobs.words_verdict(cell, word_counts, session.next_folder())
+            identity = replace(identity, reason=f"{of_words}; {identity.reason}")
         if session.settings.tokens and whole:
             tokens = tokens_left(word_counts, trained.merges)
         session.judged[key] = identity, tokens

@@ -18,8 +18,9 @@ from msgspec import structs
 
 from harness.common.registry import CounterCard, VariantCard
 from harness.measure.machine import interpreter, python
-from harness.measure.process import Answer
+from harness.measure.process import Answer, measure
 from harness.proof import WRONG
+from harness.proof.diagnosis import words_fault
 from harness.records.schema import BY_ITSELF, Cell, Data, Measurement, Proof, StoredIdentity
 from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
 from harness.runs.plan import redact_paths
@@ -71,6 +72,25 @@ def train_job(cell: TrainCell, variant: VariantCard, words: Path) -> dict[str, A
         "min_count": cell.min_count,
         "extending": None if cell.extension is None else cell.extension.job(),
     }
+
+
+COUNT_WORDS = "count_words"
+"""The function by which the module of a trainer that reads the text shows its words."""
+
+
+def words_verdict(cell: TrainCell, right: WordCounts, output: Path) -> str:
+    """How the words of a trainer of wrong merges differ, if its module can count them; else how to
+    compare them.
+    """
+    module = cell.variant.target.partition(":")[0]
+    card = CounterCard(cell.variant.name, f"{module}:{COUNT_WORDS}")
+    answer = measure(job("count", card, cell.count), output, cell.count.limits)
+    if answer.status != "ok":
+        advice = "compare them with python -m harness.corpora counts FILE --text words.txt"
+        return f"it reads the text itself, so usually its words differ: {advice}"
+
+    words = exchange.read_words(output / "words")[0]
+    return words_fault(words, right) or f"its words are right, as its {COUNT_WORDS} counts them"
 
 
 def read_merges(output: Path, answer: Answer) -> Sequence[Merge] | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.__main__ import main
+from harness.common.errors import MISMATCH
 from harness.conformance import trainer_checks
 from harness.proof.checks import TrainerCall, outcome_of, smallest_failure
 from harness.proof.diagnosis import fault_of
@@ -93,3 +96,45 @@ def test_a_test_of_many_merges_asserts_the_first_that_differs() -> None:
     got = [*right[:9], (b"q", b"q")]
     test = call.as_test(["from variants.naive import train"], "train", [], got)
     assert f"assert merges[9:10] == [{right[9]}]" in test
+
+
+OF_A_STUDENT = """
+from collections import Counter
+from pathlib import Path
+
+from variants import naive
+from variants.contract import WordCounts
+
+
+def {count_words}(corpus):
+    return WordCounts.from_items(Counter(Path(corpus.path).read_bytes().split()).items())
+
+
+def train(corpus, num_merges):
+    return naive.train({count_words}(corpus), num_merges)
+"""
+
+
+@pytest.mark.parametrize(
+    ("count_words", "reason"),
+    [
+        ("count_words", "its words differ in 5 words: 'low' has count 60, not 20; merge "),
+        (
+            "words",
+            "it reads the text itself, so usually its words differ: compare them with python",
+        ),
+    ],
+)
+def test_words_of_a_trainer_that_reads_the_text_are_compared_first(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    count_words: str,
+    reason: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    Path("mine.py").write_text(OF_A_STUDENT.replace("{count_words}", count_words))
+    Path("book.txt").write_text("low low low lower lower\n" * 20)
+    assert main(["variants=mine:train", "data.path=book.txt", "vocab_size=262"]) == MISMATCH
+    assert reason in capsys.readouterr().out
