@@ -25,10 +25,13 @@ from urllib.parse import urlsplit
 
 from harness.common.console import print_stderr
 from harness.common.errors import UNMEASURED, Refusal, extra
-from harness.common.units import counted_text, one_line
+from harness.common.units import bytes_text, counted_text, one_line
 from harness.corpora.files import BLOCK_BYTES, Damaged
 
 HEAD_BYTES = 1 << 12
+ARRAY, FIX_ROW = "the array", "fix or remove that row"
+LONGEST_ARRAY = 1 << 28
+NAMES_SHOWN = 20
 Row = tuple[str, Mapping[str, Any]]  # its place in the file, and its columns
 Reader = Callable[[Any, IO[bytes], str], Iterator[Row]]
 
@@ -155,8 +158,10 @@ def as_text(member: Any, place: str, value: Any, column: str, errors: str) -> by
         return bytes(value, "utf-8")
     except (TypeError, UnicodeEncodeError) as error:  # of half a surrogate pair
         kind = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
-        advice = ", or leave such rows out: set data.skip_nulls=true" if value is None else ""
         why = f"column {column!r} holds {kind}, which is not text"
+        advice = f"{FIX_ROW}, or set data.column=NAME"
+        if value is None:
+            advice += ", or leave such rows out: set data.skip_nulls=true"
         raise bad_row(member, place, why, advice) from error
 
 
@@ -249,7 +254,12 @@ def json_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
 
 def array_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
     """The objects or the texts of one array, which is read whole."""
-    for number, row in enumerate(in_json(path, "the array", file.read()), 1):
+    content = file.read(LONGEST_ARRAY + 1)
+    if len(content) > LONGEST_ARRAY:
+        why = f"longer than {bytes_text(LONGEST_ARRAY)}, and it is read whole"
+        raise bad_row(path, ARRAY, why, "make lines of it: jq -c '.[]' FILE")
+
+    for number, row in enumerate(in_json(path, ARRAY, content), 1):
         place = f"row {number}"
         yield place, {column: row} if isinstance(row, str) else json_row(path, place, column, row)
 
@@ -258,7 +268,8 @@ def in_json(path: Any, place: str, content: bytes) -> Any:
     try:
         return json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise bad_row(path, place, f"not JSON ({error})") from error
+        advice = "fix it" if place == ARRAY else FIX_ROW
+        raise bad_row(path, place, f"not JSON ({error})", advice) from error
 
 
 def json_row(path: Any, place: str, column: str, row: Any) -> Mapping[str, Any]:
@@ -295,11 +306,12 @@ ROWS: dict[str, Reader] = {
 }
 
 
-def bad_row(path: Any, place: str, why: str, advice: str = "") -> Refusal:
-    fix = f"fix or remove that row, or set data.column=NAME{advice}"
-    return Refusal(f"{path}, {place}: {why}; {fix}", UNMEASURED)
+def bad_row(path: Any, place: str, why: str, advice: str = FIX_ROW) -> Refusal:
+    return Refusal(f"{path}, {place}: {why}; {advice}", UNMEASURED)
 
 
 def no_column(path: Any, column: str, names: Sequence[str]) -> Refusal:
-    there = f"{path} has no column {column!r}, there are: {', '.join(names) or 'none'}"
-    return Refusal(f"{there}; set data.column=NAME", UNMEASURED)
+    there = ", ".join(names[:NAMES_SHOWN]) or "none"
+    there += f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    why = f"{path} has no column {column!r}, there are: {there}"
+    return Refusal(f"{why}; set data.column=NAME", UNMEASURED)

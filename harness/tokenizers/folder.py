@@ -278,7 +278,7 @@ def read_tokenizer(
     if file.suffix == ".json":
         return parse(file, forms.read_tokenizer_json), {}
     known = f"a folder with {VOCAB} and {MERGES}, a {TOKENIZER_JSON}, or a file of ranks that ends with {RANKS_ENDING}"
-    raise Refusal(f"{file} is not a tokenizer; pass {known}")
+    raise Refusal(f"{file} is not a tokenizer; pass {known}", UNMEASURED)
 
 
 def _completed(
@@ -324,7 +324,7 @@ def check_files(manifest: Path, digests: Mapping[str, str]) -> None:
             continue
         if hashlib.sha256(parse(file, bytes)).hexdigest() != digests.get(file.name):
             why = f"it is not the file that {MANIFEST} describes"
-            advice = f"save the tokenizer again, or remove {MANIFEST} if you mean this file"
+            advice = "move the files that you mean into another folder"
             raise Refusal(f"{file} cannot be used: {why}; {advice}", UNMEASURED)
 
 
@@ -338,6 +338,7 @@ def parse(path: Path, reader: Callable[[bytes], Value]) -> Value:
         advice = "python -m harness.tokenizer train or save=FOLDER writes a tokenizer"
         raise Refusal(f"cannot read {path} ({reason(error)}); {advice}", UNMEASURED) from error
     except ValueError as error:
-        raise Refusal(
-            f"{path} cannot be used: {error}; fix it, or save the tokenizer again", UNMEASURED
-        ) from error
+        advice = "pass another tokenizer"
+        if path.name == MANIFEST:
+            advice = "remove it to load the files beside it"
+        raise Refusal(f"{path} cannot be used: {error}; {advice}", UNMEASURED) from error
