@@ -215,13 +215,6 @@ class Call(ABC):
     def fails(self, subject: Subject) -> bool:
         return bool(self.result_of(subject) != self.defined())
 
-    def fault_of(self, subject: Subject) -> str:
-        """What is wrong with the function's result, or what it raised, in one sentence."""
-        try:
-            return self.fault(self.run(subject))
-        except (CheckFailed, Unavailable) as failure:
-            return str(failure).partition("\n")[0]
-
     def smallest(self, subject: Subject) -> Any:
         """The smallest call found in SHRINKING_SECONDS that fails too; itself if it passes now."""
         give_up = time.monotonic() + SHRINKING_SECONDS
@@ -394,8 +387,14 @@ def smallest_failure(outcome: Outcome, subject: Subject) -> tuple[str, str]:
     if outcome.counterexample is None:
         return "", ""
     call = outcome.counterexample.smallest(subject)
-    test = call.as_test(*call_of(subject), call.result_of(subject))
-    fault = call.fault_of(subject)
+    got = None
+    try:
+        got = call.run(subject)
+        fault = call.fault(got)
+    except (CheckFailed, Unavailable) as failure:
+        fault = str(failure).partition("\n")[0]
+
+    test = call.as_test(*call_of(subject), got)
     return fault, test if len(test) <= LONGEST_TEST else ""
 
 
