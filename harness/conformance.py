@@ -14,9 +14,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
 from harness.common import errors, registry
 from harness.common.console import Parser, print_stderr
 from harness.common.errors import Refusal
@@ -147,9 +144,8 @@ def _target(target: str, parameters: Mapping[str, Any]) -> tuple[str, Mapping[st
         return cards[target].target, {**cards[target].params, **parameters}
     if ":" in target:
         return target, parameters
-    example = f", such as {target}:train" if "." in target else ""
     answer = registry.unknown("target", target, cards)
-    raise Refusal(f"{answer}; a function of your own is written package.module:function{example}")
+    raise Refusal(f"{answer}; a function of your own is written package.module:function")
 
 
 def parameters_of(assignments: Sequence[str]) -> dict[str, Any]:
@@ -158,13 +154,13 @@ def parameters_of(assignments: Sequence[str]) -> dict[str, Any]:
     >>> parameters_of(["threads=2", "exact=false"])
     {'threads': 2, 'exact': False}
     """
+    parameters = {}
     for assignment in assignments:
-        if "=" not in assignment:
+        key, equals, value = assignment.partition("=")
+        if not equals:
             raise Refusal(f"{assignment!r} is not a parameter; write --set KEY=VALUE")
-    try:
-        return {str(key): value for key, value in OmegaConf.from_dotlist(list(assignments)).items()}
-    except OmegaConfBaseException as error:
-        raise Refusal(f"cannot read --set {' '.join(assignments)}: {error}") from error
+        parameters[key] = registry.parse_value(value, f"--set {key}")
+    return parameters
 
 
 if __name__ == "__main__":

@@ -453,6 +453,14 @@ def parse_number(text: str) -> int | None:
     return int(number) if number == int(number) else None
 
 
+def parse_value(text: str, name: str) -> Any:
+    """A number, a truth value, null, a list or a text, as YAML writes them."""
+    try:
+        return msgspec.yaml.decode(text.encode())
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        raise Refusal(f"{name}={text[:80]} is not a value; quote it") from error
+
+
 def parse_bytes(text: str | int, name: str, smallest: int = 1) -> int:
     """A size in bytes, at least `smallest`. Raises Refusal, which calls it `name`."""
     size = parse_number(str(text))

@@ -8,18 +8,14 @@ import contextlib
 import os
 import re
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import IO, Any
 
-import msgspec
-
 from harness.common.cards import DataCard, fitted
 from harness.common.console import Advance, bar
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.registry import unknown
-from harness.common.units import bytes_text
+from harness.common.registry import parse_value, unknown
 from harness.corpora import prepare
 from harness.corpora.cards import card_of
 from harness.corpora.files import CorpusFile, check_readable
@@ -83,10 +79,7 @@ def change(card: dict[str, Any], setting: str) -> None:
         raise Refusal(
             f"--set {setting!r} is not a setting of a text; {unknown('setting', key, names)}"
         )
-    try:
-        part[last] = msgspec.yaml.decode(value.encode())
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise Refusal(f"--set {setting!r}: {value!r} is not a value; quote it") from error
+    part[last] = parse_value(value, f"--set {key}")
 
 
 class Documents:
@@ -103,7 +96,6 @@ class Documents:
         self.name, self.size, self.members, self.reading = name, size, members, reading
         self.done = 0
         self.show: Advance = lambda _: None
-        self.started = time.monotonic()
 
     def __iter__(self) -> Iterator[Iterator[bytes]]:
         for member, form in self.members:
@@ -123,11 +115,6 @@ class Documents:
             raise Refusal(
                 f"cannot read {self.name} ({reason(error)}); make it readable", UNMEASURED
             ) from error
-
-    def speed(self) -> str:
-        """Bytes a second since it was opened."""
-        seconds = max(time.monotonic() - self.started, 1e-9)
-        return f"{bytes_text(int(self.done / seconds))}/s"
 
 
 def blocks(file: CorpusFile) -> Iterator[bytes]:
