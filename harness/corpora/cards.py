@@ -20,8 +20,8 @@ from harness.corpora.files import CorpusFile, digest_of, entry
 
 Card = Mapping[str, Any]
 GENERATOR = "generator"
-TABLES = ("zipf_words", "strange_words", "distinct_pairs")
-"""The generators of tables of words; the others make texts."""
+TABLES = ("zipf_words",)
+"""The generator of tables of words; the others make texts."""
 FETCHED = ("url", "hugging_face", "package_index", "debian", "npm")
 """The kinds of source that harness.corpora.fetch downloads."""
 STDLIB = "stdlib"

@@ -43,7 +43,6 @@ PowerOfTwo = Literal[1, 2, 4, 8, 16, 32, 64]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MOST_WORDS = len(LETTERS) ** 8
-STRANGE_BYTES = b"\x00\xff\x00\xff\x01\xfe\x80\x7f !"
 
 
 def random_text(
@@ -178,46 +177,6 @@ def zipf_words(
         made += len(lengths)
 
 
-def strange_words(
-    *, seed: Seed, words: Number, longest: Number, most: Number
-) -> Iterator[WordBlock]:
-    """Random words of NUL, 0xFF and their neighbours, up to `longest` bytes, counted up to
-    `most`.
-    """
-    if words > sum(len(set(STRANGE_BYTES)) ** length for length in range(1, longest + 1)) // 2:
-        raise Refusal(
-            f"there are too few words of up to {longest} strange bytes for words={words}; raise longest"
-        )
-    numbers = Numbers(seed)
-    symbols = np.frombuffer(STRANGE_BYTES, dtype=np.uint8)
-
-    def random_blocks() -> Iterator[tuple[Bytes, Integers]]:
-        while True:
-            lengths = numbers.below(longest, WORDS_AT_ONCE) + 1
-            yield symbols[numbers.below(len(symbols), int(lengths.sum()))], lengths
-
-    for data, lengths, new in language.distinct(random_blocks(), words):
-        counts = (numbers.below(most, WORDS_AT_ONCE) + 1).astype(np.uint64)
-        yield WordBlock(data, lengths, counts[new])
-
-
-def distinct_pairs(*, symbols: Annotated[int, msgspec.Meta(ge=2, le=256)]) -> Iterator[WordBlock]:
-    """One word in which each pair of so many bytes occurs once, de Bruijn's sequence: merges are
-    used once.
-
-    Martin's rule: after each byte comes the greatest that has not followed it yet.
-    """
-    following = [symbols - 1] * symbols
-    word = [0]
-    while following[word[-1]] >= 0:
-        last = word[-1]
-        word.append(following[last])
-        following[last] -= 1
-    yield WordBlock(
-        np.array(word, dtype=np.uint8), np.array([len(word)]), np.ones(1, dtype=np.uint64)
-    )
-
-
 Generator = Callable[..., Iterator[Any]]
 FUNCTIONS = (
     random_text,
@@ -226,8 +185,6 @@ FUNCTIONS = (
     one_word,
     no_repeats,
     zipf_words,
-    strange_words,
-    distinct_pairs,
 )
 GENERATORS: dict[str, Generator] = {function.__name__: function for function in FUNCTIONS}
 

@@ -26,16 +26,12 @@ class Dialect(NamedTuple):
     """What is in a class that is written outside of a set, where it differs from `members`."""
     members: Mapping[str, str]
     """What is in a class that is written in a set."""
-    folded: Mapping[str, str]
-    """Members of a set without regard to case."""
     nested: bool
     """Whether a set may have another in it."""
     operators: tuple[str, ...] = ()
     """What joins two sets in one dialect only."""
 
 
-KELVIN, LONG_S = "\u212a", "\u017f"
-ANY_CASE = f"a-zA-Z{LONG_S}{KELVIN}"
 FROM_RUBY = Dialect(
     flags={"i": "i", "m": "s"},
     anchors={"$": "(?m:$)", "^": "(?m:^)", r"\Z": "$", r"\z": r"\Z", r"\A": r"\A"},
@@ -48,7 +44,6 @@ FROM_RUBY = Dialect(
         "[:digit:]": r"\p{Nd}",
         "[:punct:]": r"\p{P}\p{S}",
     },
-    folded={"a-z": ANY_CASE, "A-Z": ANY_CASE, "i": "iI", "I": "iI"},
     nested=True,
 )
 TO_RUBY = Dialect(
@@ -62,12 +57,6 @@ TO_RUBY = Dialect(
         "[:digit:]": "0-9",
         "[:punct:]": r"[\p{P}\p{S}&&[^\p{Alphabetic}]]",
     },
-    folded={
-        "a-z": f"{ANY_CASE}\u0130",
-        "A-Z": f"{ANY_CASE}\u0131",
-        "i": "iI\u0130",
-        "I": "iI\u0131",
-    },
     nested=False,
     operators=("&&",),
 )
@@ -75,8 +64,8 @@ ALIKE = frozenset("dDsSnrtvfa")
 """The letters of escapes that both read alike, in a set or not."""
 LETTERS_OR_MARKS = r"\\[pP]\{\^?[LM][a-z]?\}|\\[hH]"
 """What they read differently without regard to case; \\p{L} alone is the same."""
-NOT_ASCII = r"\\[pPwWSDhH]|\[:|[^\x00-\x7f]"
-"""What brings ligatures into a set, each of which Oniguruma finds as two letters, too."""
+ANY_CASE = regex.compile(r"[\x00-@\[-`{-\x7f]|[a-hj-zA-HJ-Z]|[0-9]-[0-9]|\\[^a-zA-Z]|\\[dsnrtfv]")
+"""The members of a set that both read alike without regard to case."""
 LIGATURES = frozenset({"ss", "st", "ff", "fi", "fl"})
 """Letters that Oniguruma finds in one character, such as ß, without regard to case."""
 
@@ -183,13 +172,13 @@ class _Translation:
         raise self._wrong(text)
 
     def _literal(self, text: str, last_letter: str) -> str:
-        if not self.folds[-1]:
-            return text
-        if (last_letter + text).lower() in LIGATURES or len(text.casefold()) > 1 or text in "İı":
-            raise self._wrong(f"{last_letter + text} without regard to case")
-        self.last_letter = text
-        folded = self.dialect.folded.get(text)
-        return text if folded is None else f"(?-i:[{folded}])"
+        if self.folds[-1]:
+            letters = last_letter + text
+            is_odd = text.lower() != text.upper() and (not text.isascii() or text in "iI")
+            if is_odd or letters.lower() in LIGATURES:
+                raise self._wrong(f"{letters} without regard to case")
+            self.last_letter = text
+        return text
 
     def _set(self, text: str) -> str:
         """A set with its members; one in it is read as members, too."""
@@ -199,12 +188,8 @@ class _Translation:
             if operator in text:
                 raise self._wrong(f"{operator} in a set")
 
-        folded = self.folds[-1] and any(member in self.dialect.folded for member in members)
-        differs = LETTERS_OR_MARKS if opening == "[^" else NOT_ASCII
-        if (folded and opening == "[^") or (self.folds[-1] and regex.search(differs, text)):
+        if self.folds[-1] and not all(map(ANY_CASE.fullmatch, members)):
             raise self._wrong(f"{text} without regard to case")
-        if folded:
-            return f"(?-i:{opening}{''.join(map(self._folded, members))}])"
         return opening + "".join(map(self._member, members)) + "]"
 
     def _member(self, member: str) -> str:
@@ -217,16 +202,6 @@ class _Translation:
         if member.startswith("\\"):
             return self._same(member)
         return r"\[" if member == "[" and not self.dialect.nested else member
-
-    def _folded(self, member: str) -> str:
-        """A member with what it matches without regard to case."""
-        if member in self.dialect.folded:
-            return self.dialect.folded[member]
-        if not member[0].isalpha():
-            return self._member(member)
-        if len(member) > 1 or not member.isascii():
-            raise self._wrong(f"{member} without regard to case")
-        return member.lower() + member.upper() + {"s": LONG_S, "k": KELVIN}.get(member.lower(), "")
 
     def _wrong(self, what: str) -> ValueError:
         other = "ours" if self.dialect is FROM_RUBY else "tokenizers"

@@ -32,7 +32,6 @@ class CompiledEncoder:
         )
         self.type_code = learned.type_code()
         self.encode: Callable[[str | bytes], list[int]] = self.native.encode
-        self.encode_bytes: Callable[[str | bytes], bytes] = self.native.encode_bytes
 
     def together(
         self, texts: Sequence[str | bytes], threads: int = 1

@@ -21,7 +21,7 @@ import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.foreign import BYTE_ORDER_MARK, read_json
-from harness.common.units import bytes_text, token_text
+from harness.common.units import token_text
 from harness.tokenizers.dialects import to_ruby
 from harness.tokenizers.learned import (
     BYTES,
@@ -46,8 +46,6 @@ from variants.contract import GPT2_PATTERN, Merge
 
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 TOKENIZER_JSON, RANKS = "tokenizer.json", "ranks.tiktoken"
-LONGEST_SPELLING = 1 << 28
-"""Bytes that the tokens of one minbpe model may have together."""
 Value = TypeVar("Value")
 
 
@@ -56,8 +54,7 @@ def json_text(content: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
-# Lines: merges.txt, as of GPT-2 and CS336, hexadecimal digits, as of an executable, minbpe's
-# .model, tiktoken's ranks
+# Lines: merges.txt, as of GPT-2 and CS336, hexadecimal digits, as of an executable, tiktoken's ranks
 
 
 def merges_text(merges: Sequence[Merge]) -> bytes:
@@ -101,31 +98,6 @@ def _merges(decode: Callable[[str], bytes], wrong: str, content: bytes) -> list[
 
 read_merges = partial(_merges, read_spelling, "is not a merge")
 from_hexadecimal = partial(_merges, bytes.fromhex, "is not two tokens in hexadecimal digits")
-
-
-def from_minbpe(content: bytes) -> list[Merge]:
-    """Pairs of ids below the pattern, a number of special tokens, and these.
-
-    A line may double a token, so a file of 40 lines can spell a terabyte. Raises ValueError for one
-    that spells more than `LONGEST_SPELLING`, or has a broken line.
-    """
-    try:
-        specials = int(unix_lines(content).split(b"\n")[2])
-    except (IndexError, ValueError) as error:
-        raise ValueError("line 3 is not a number of special tokens") from error
-    first, wrong = 4 + specials, "is not two ids of earlier tokens"
-    pairs = _pairs(content, lambda left, right: (int(left), int(right)), wrong, first)
-
-    tokens, merges, spelling = list(BYTES), list[Merge](), 0
-    for number, (left, right) in enumerate(pairs, first):
-        if not (0 <= left < len(tokens) and 0 <= right < len(tokens)):
-            raise ValueError(f"line {number} {wrong}: '{left} {right}'")
-        spelling += len(tokens[left]) + len(tokens[right])
-        if spelling > LONGEST_SPELLING:
-            raise ValueError(f"its tokens exceed {bytes_text(LONGEST_SPELLING)} at line {number}")
-        merges.append((tokens[left], tokens[right]))
-        tokens.append(tokens[left] + tokens[right])
-    return merges
 
 
 def from_ranks(content: bytes) -> list[Merge]:
@@ -422,7 +394,6 @@ def of_tiktoken(name: str) -> Learned:
 
 _READERS: Mapping[str, tuple[bytes, Callable[[bytes], list[Merge]]]] = {
     "tokenizer.json": (rb'\s*\{\s*"[^"\n]*"\s*:', lambda content: tokenizer_in(content).merges()),
-    "minbpe's .model": (rb"minbpe v1\n", from_minbpe),
     # The first merge joins single bytes, which are single characters in GPT-2's form.
     "hexadecimal lines": (rb"[0-9a-fA-F]{2} [0-9a-fA-F]{2}\b", from_hexadecimal),
     "tiktoken's ranks": (rb"[A-Za-z0-9+/]{2,}={0,2} [0-9]+\b", from_ranks),
@@ -437,9 +408,6 @@ class MergesFile(NamedTuple):
 
     merges: Sequence[Merge]
     form: str
-
-
-OF_WORDS = ", not of bytes; pass a byte-level list"
 
 
 def word_mark(merges: Sequence[Merge]) -> str | None:
@@ -460,6 +428,10 @@ def word_mark(merges: Sequence[Merge]) -> str | None:
     return None
 
 
+def not_merges(why: str) -> Refusal:
+    return Refusal(f"{why}; pass a file of byte-level merges", UNMEASURED)
+
+
 def read_merges_file(path: Path) -> MergesFile:
     """The merges in a file or folder. Raises Refusal, with the line, for a file of no form or a
     broken one.
@@ -467,23 +439,23 @@ def read_merges_file(path: Path) -> MergesFile:
     if path.is_dir():
         names = [name for name in (MERGES, TOKENIZER_JSON) if (path / name).is_file()]
         if not names:
-            raise Refusal(f"{path} holds none of {MERGES}, {TOKENIZER_JSON}; pass a file of merges")
+            raise not_merges(f"{path} holds none of {MERGES}, {TOKENIZER_JSON}")
         path /= names[0]
 
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise Refusal(f"cannot read {path} ({reason(error)}); pass a file of merges") from error
+        raise not_merges(f"cannot read {path} ({reason(error)})") from error
 
     content = unix_lines(content)
     form = next(form for form, (beginning, _) in _READERS.items() if re.match(beginning, content))
     if "\u2581".encode() in content:
-        raise Refusal(f"{path} holds merges of words that begin with \u2581{OF_WORDS}")
+        raise not_merges(f"{path} holds merges of words that begin with \u2581, not of bytes")
 
     try:
         merges = _READERS[form][1](content)
     except ValueError as error:
-        raise Refusal(f"{path}, read as {form}: {error}; it can be {FORMS}") from error
+        raise Refusal(f"{path}, read as {form}: {error}; it can be {FORMS}", UNMEASURED) from error
     if (mark := word_mark(merges)) is not None:
-        raise Refusal(f"{path} holds merges of words that are marked by {mark}{OF_WORDS}")
+        raise not_merges(f"{path} holds merges of words that are marked by {mark}, not of bytes")
     return MergesFile(merges, form)

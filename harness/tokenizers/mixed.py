@@ -34,9 +34,9 @@ CONTRACTIONS = "'s 'S 't 're 'RE 've 'm 'll 'LL 'd 'D 'ſ ’s ' ''"
 ENDINGS = repeated({135: [""], 1: CONTRACTIONS.split()})
 
 
-def mixed_parts(seed: int, size: int, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
+def mixed_parts(size: int, special_tokens: Sequence[str] = ()) -> Iterator[bytes]:
     """Parts of 64 KiB, `size` bytes in all; every eighth is random bytes."""
-    chance, alphabets = random.Random(seed), alphabets_with(special_tokens)
+    chance, alphabets = random.Random(0), alphabets_with(special_tokens)
 
     for number, start in enumerate(range(0, size, PART), 1):
         room = min(PART, size - start)

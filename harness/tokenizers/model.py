@@ -118,13 +118,8 @@ class Tokenizer:
         import numpy as np  # late: it is slow to import, and decoding needs none
 
         encoder = self.encoder(special_tokens)
-        if threads > 1:
-            ids = encoder.together([as_bytes(text)], threads)[0]
-            return np.frombuffer(ids, encoder.type_code)
-        try:
-            return np.frombuffer(encoder.encode_bytes(text), encoder.type_code)
-        except UnicodeEncodeError as error:
-            raise lone_surrogate(error) from error
+        ids, _ = encoder.together([as_bytes(text)], threads)
+        return np.frombuffer(ids, encoder.type_code)
 
     def encode_batch(
         self, texts: Iterable[str | bytes], *, threads: int = 1, special_tokens: bool = True
@@ -195,8 +190,7 @@ class Tokenizer:
                 tokenizer_sha256=self.learned.sha256(),
             )
             if self.why_plain:
-                speed = f"encoded in plain Python at {found.speed()}"
-                print_stderr(f"{speed}: {self.why_plain}")
+                print_stderr(f"encoded in plain Python: {self.why_plain}")
         return array
 
     def decode(self, ids: Iterable[int]) -> bytes:
@@ -296,8 +290,8 @@ def ids_in_array(path: Path) -> np.ndarray[Any, Any]:
     except OSError as error:
         raise Refusal(f"cannot read {path} ({reason(error)}); {what}", UNMEASURED) from error
     except Exception as error:  # whatever NumPy raises for a header
-        raise Refusal(f"{path} is not an array of ids; {what}") from error
+        raise Refusal(f"{path} is not an array of ids; {what}", UNMEASURED) from error
     if array.ndim != 1 or array.dtype.kind not in "iu":
         kind = f"an array of {array.dtype} with {counted_text(array.ndim, 'dimension')}"
-        raise Refusal(f"{path} is {kind}, not a list of ids; {what}")
+        raise Refusal(f"{path} is {kind}, not a list of ids; {what}", UNMEASURED)
     return array

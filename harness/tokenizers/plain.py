@@ -57,14 +57,12 @@ class PlainEncoder:
         """The ids of a whole text."""
         return list(chain.from_iterable(self.batches([as_bytes(text)])))
 
-    def encode_bytes(self, text: str | bytes) -> bytes:
-        """The same as the bytes of an array of numbers of two or four bytes."""
-        return array(self.type_code, self.encode(text)).tobytes()
-
     def together(
         self, texts: Iterable[str | bytes], _threads: int = 1
     ) -> tuple[memoryview, list[int]]:
-        """The ids of texts as one array, and where each text ends; by one thread."""
+        """The ids of texts as one array of numbers of two or four bytes, and where each text ends;
+        by one thread.
+        """
         ids, ends = array(self.type_code), []
         for text in texts:
             ids.extend(self.encode(text))
