@@ -74,17 +74,14 @@ def refused(capsys: Captured, code: int) -> str:
     [
         ({"source": {**INDEX, "package": "x @ http://HOST/x-1.0.tar.gz#"}}, "source.package"),
         ({"source": {**INDEX, "package": "--log=/any/path"}}, "source.package"),
-        ({"source": {**INDEX, "package": "-r/etc/passwd"}}, "source.package"),
         ({"source": {**INDEX, "version": "1 --index-url=http://HOST"}}, "source.version"),
         ({"source": {**INDEX, "file": "../../x"}}, "source.file"),
-        ({"source": {**INDEX, "file": "/abs/path"}}, "source.file"),
         ({"source": {**INDEX, "file": ".hidden"}}, "source.file"),
         ({"source": {**INDEX, "lines": "no group"}}, "lines has no group"),
         ({"source": {**INDEX, "lines": "("}}, "lines is not a regular expression"),
         ({"source": {**INDEX, "kind": "npm", "package": "user/repository"}}, "source.package"),
         ({"source": {**INDEX, "kind": "npm", "package": "@a/b/../c"}}, "source.package"),
         ({"source": {**URL, "url": "file:///etc/passwd"}}, "source.url"),
-        ({"source": {**URL, "url": "ftp://HOST/x"}}, "source.url"),
         ({"source": {**URL, "sha256": ["0" * 64, "1" * 64]}}, "2 sha256 for 1 addresses"),
         ({"source": {**URL, "hook": "touch X"}}, "unknown field `hook`"),
         ({"name": "/home/me/thesis", "source": URL}, "name"),
@@ -184,17 +181,10 @@ def test_file_of_your_card_replaces_no_other(folder: Path, cache_folder: Path) -
         {"seeds": "/home/me/x"},
         {"hydra": {"run": {"dir": "/home/me"}}},
         {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": {"interpreter": "/tmp/evil"}}}},
-        {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": {"variants": "heap,evil:train"}}}},
         {
             "hydra": {
                 "mode": "MULTIRUN",
                 "sweeper": {"params": {"variant.params.command": "touch X/Y"}},
-            }
-        },
-        {
-            "hydra": {
-                "mode": "MULTIRUN",
-                "sweeper": {"params": {"variant.params": "{command: 'touch X'}"}},
             }
         },
     ],
@@ -210,12 +200,6 @@ def test_experiment_names_no_program_and_no_file(
     "content",
     [
         {"variant": {"params": {"command": "reboot"}}},
-        {
-            "hydra": {
-                "mode": "MULTIRUN",
-                "sweeper": {"params": {"variant.params": "{command: reboot}"}},
-            }
-        },
         {
             "hydra": {
                 "mode": "MULTIRUN",
@@ -322,13 +306,9 @@ def test_data_set_that_is_missing_is_not_fetched_by_a_run(folder: Path, capsys: 
         ("hydra.searchpath=[/x]", "hydra.searchpath: Hydra only composes here"),
         ("hydra.run.dir=/x", "hydra.run.dir: Hydra only composes here"),
         ("hydra/launcher=joblib", "hydra/launcher: Hydra only composes here"),
-        ("+hydra.verbose=true", "hydra.verbose: Hydra only composes here"),
         ("--config-name=x", "unknown option --config-name=x"),
-        ("--config-path=x", "unknown option --config-path=x"),
         ("--info", "unknown option --info"),
-        ("--resolve", "unknown option --resolve"),
         ("-p", "unknown option -p"),
-        ("-cd", "unknown option -cd"),
     ],
 )
 def test_setting_of_hydra_that_does_nothing_is_refused(

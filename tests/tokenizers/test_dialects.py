@@ -42,11 +42,11 @@ takes it for a letter as soon as any part of a pattern disregards case.
 """
 ALIKE = [
     *(r"\w", r"\W", r"[\w]", r"[^\w\s]", r"[\W_]", r"[^\W_]", r"[[:alnum:]]", r"[[:punct:]]"),
-    *(r"[[:word:]]", r"[[:digit:]]", r"[^[:alnum:]]", r"[[:^alnum:]a]", "(?i)[a-z]", "(?i)[A-Z]"),
-    *("(?i)i", "(?i)I", "(?i)[i]", "(?i)k", "(?i)s", "(?i:[a-z0-9])", r"\d", r"[\D]", r"\s"),
+    *(r"[[:word:]]", r"[[:digit:]]", r"[^[:alnum:]]", r"[[:^alnum:]a]", r"[\D]", r"\s"),
+    *("(?i)k", "(?i)s", r"(?i:[ks0-9.\-\s])", "(?i)[^s]", r"\d"),
     *(r"(?i)\p{L}", r"[^\s\p{L}\p{N}]", r"\p{Han}", r"\p{^L}", r"[\x41-\x43]", r"\u0041"),
     *("(?i:[sdmt])", r"[\r\n]", r"\p{Lu}", r"\.", "[a-f]", r"\p{Alnum}", r"\p{P}"),
-    *("(?i)é", "[sS]", ".", r"\p{L}"),
+    *("[sS]", ".", r"\p{L}"),
 ]
 OTHER_WAYS = [r"\h", r"\H", r"[\h]", r"[\H.]", "(?m:.)"]
 """What only Oniguruma has, or has with another meaning."""
@@ -60,6 +60,10 @@ REFUSED = {
     "(?i:ss)": "ss",
     "(?i)(?:of|fl)": "fl",
     "(?i)ß": "ß",
+    "(?i)é": "é",
+    "(?i:'i)": "'i",
+    "(?i)[ij]": "[ij]",
+    "(?i)[a-z]": "[a-z]",
     "(?i)[^a-z]": "[^a-z]",
     r"(?i)\p{Lu}": r"\p{Lu}",
     r"(?i)[\p{L}]": r"[\p{L}]",
@@ -131,7 +135,6 @@ def some_pattern(chance: random.Random) -> str:
         *ALIKE[:10],
         *ALIKE[14:],
         *OTHER_WAYS,
-        "i",
         "s",
         "t",
         "(?i:'s|'ll)",
@@ -192,7 +195,7 @@ DOCUMENTS = [
 
 @pytest.mark.parametrize(
     "expression",
-    [r"\w+|[^\w\s]+|\s+", r"[\h]+|[^\n]", "(?i)[a-z]+|.|\n", r"\H+|.|\n", "[[:punct:]]+|[[:alnum:]]+|."],
+    [r"\w+|[^\w\s]+|\s+", r"[\h]+|[^\n]", r"\H+|.|\n", "[[:punct:]]+|[[:alnum:]]+|."],
 )  # fmt: skip
 def test_training_and_encoding_are_those_of_hugging_face(tmp_path: Path, expression: str) -> None:
     old, hugging = with_pattern(expression), with_pattern(expression)

@@ -12,20 +12,17 @@ from typing import Any
 
 import pytest
 import regex
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as some
 from tokenizers_made import PATTERNS, SPECIALS, changed, isolated, learned, sequence
 
 from harness.__main__ import main
 from harness.common.errors import Refusal
-from harness.proof.checks import TrainerCall
 from harness.records.file import read_records
 from harness.tokenizer import load
 from harness.tokenizers.folder import save
-from harness.tokenizers.forms import merges_text, ranks_text, read_merges_file
+from harness.tokenizers.forms import ranks_text, read_merges_file
 from harness.tokenizers.learned import BYTES, spelled, trained
 from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, joined, pattern_of
-from variants.contract import GPT2_PATTERN, Merge, TieBreak
+from variants.contract import GPT2_PATTERN, Merge
 from variants.counting.patterns import compiled
 
 # Tokenizers
@@ -79,51 +76,34 @@ def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
     [
         (ours, ("vocab.json", "", ""), {"pattern": None}, "contains the pattern and the special tokens"),
         (ours, ("vocab.json", "{", "{ "), {}, "vocab.json cannot be used: it is not the file that manifest.json"),
-        (ours, ("merges.txt", "t", "h"), {}, "merges.txt cannot be used: it is not the file that manifest.json"),
         (ours, ("merges.txt", None, None), {}, "No such file or directory.; python -m harness.tokenizer train"),
         (ours, ("manifest.json", None, "{"), {}, "manifest.json cannot be used: Input data was truncated"),
         (ours, ("manifest.json", None, '{"schema": 2}'), {}, "Invalid enum value 2 - at `..schema`"),
-        (ours, ("manifest.json", '"special_tokens"', '"s"'), {}, "missing required field `special_tokens`"),
         (gpt2, (), {}, "lacks its pattern; python -m harness.tokenizer convert --to ours takes --pattern"),
         (gpt2, (), {"pattern": None}, "'<.endoftext.>' is not a byte, no merge makes it"),
         (gpt2, (), {**GPT2, "special_tokens": ["<|e|>"]}, "no special token '<.e.>'; pass those"),
-        (gpt2, (), {**GPT2, "pattern": "("}, "is not a regular expression"),
         (gpt2, ("merges.txt", "t h", "t h\r\r"), GPT2, "line 2 is not a merge"),
         (gpt2, ("vocab.json", "258", "-1"), GPT2, "Expected `int` >= 0"),
-        (gpt2, ("vocab.json", None, "[[" * 50_000), GPT2, "Expected `object`, got `array`"),
         (gpt2, (), {**GPT2, "special_tokens": {"<|e|>": -1}}, "it gives the id -1 to '<.e.>'"),
-        (ours, ("manifest.json", None, '{"x":' + "[" * 50_000), {}, "its JSON is nested too deeply"),
         (ours, ("manifest.json", '"regex"', '"name"'), {}, "missing required field `regex` - at `..pattern`"),
-        (gpt2, ("merges.txt", "t h\n", ""), GPT2, "merge 1 joins 'th', which nothing makes"),
-        (gpt2, ("merges.txt", "th e", "th i"), GPT2, "it gives no id to 'thi'"),
         (gpt2, ("vocab.json", '"the"', '"thi"'), GPT2, "it gives no id to 'the'"),
         (gpt2, ("vocab.json", "258", "257"), GPT2, "it gives one id to two tokens"),
-        (gpt2, ("vocab.json", "258", "258.0"), GPT2, "Expected `int`, got `float`"),
         (tokenizer_json, ({"normalizer": {"type": "NFC"}},), {}, "it changes the text first .normalizer NFC."),
-        (tokenizer_json, ({"model__byte_fallback": True},), {}, "its byte_fallback is true; ours has none"),
         (tokenizer_json, ({"model__dropout": 0.1},), {}, "its dropout is 0.1; ours has none"),
         (tokenizer_json, ({"model__type": "WordPiece"},), {}, "its model is WordPiece"),
-        (tokenizer_json, ({"model__merges": [["x", "yz"]]},), {}, "merge 1 joins 'yz', which nothing makes"),
         (tokenizer_json, ({"pre_tokenizer": None},), {}, "its pre-tokenizer is null; the last one must be ByteLevel"),
         (tokenizer_json, ({"pre_tokenizer": {"type": "ByteLevel"}},), {}, "puts a space before the text"),
         (tokenizer_json, ({"pre_tokenizer": STRING},), {}, "is not a Split by a Regex"),
         (tokenizer_json, ({"added_tokens": [{"id": 256, "content": "<|e|>", "lstrip": True}]},), {}, "has lstrip"),
         (tokenizer_json, ({"added_tokens": [{"id": 999, "content": "<|e|>"}]},), {}, "it gives two ids to '<.e.>'"),
-        (tokenizer_json, ({"added_tokens": [{}]},), {}, "missing required field `id` - at `..added_tokens.0.`"),
         (tokenizer_json, ({"model__vocab": [1, 2]},), {}, "its vocab is a list"),
         (tokenizer_json, ({"pre_tokenizer": {"type": "Sequence", "pretokenizers": 5}},), {},
          "its pre-tokenizer is wrong: Expected `array`, got `int` - at `..0..pretokenizers`"),
-        (tokenizer_json, ({"pre_tokenizer": 7},), {}, "Expected `object`, got `int`"),
-        (tokenizer_json, ({"normalizer": "NFC"},), {}, "Expected `object . null`, got `str` - at `..normalizer`"),
-        (tokenizer_json, ({"added_tokens": [{"id": 999, "content": ""}]},), {}, "it gives the id 999 to ''"),
         (ranks, (ranks_text(learned()) + b"YWJj -1\n",), {"pattern": None}, "it gives the id -1 to 'abc'"),
         (ranks, ("YQ==\n",), {"pattern": None}, "line 1 is not a token in base64 and its rank"),
         (ranks, (), {"pattern": None, "special_tokens": {"<|e|>": 300.0}}, "it gives the id 300.0 to '<.e.>'"),
-        (ranks, (), {"pattern": None, "special_tokens": {"<|e|>": True}}, "it gives the id True to '<.e.>'"),
         (ranks, (), {"pattern": "(" * 4000 + ")" * 4000}, r"^pattern '.{80}' is not a regular expression: .{0,90}$"),
         (ranks, (), {"pattern": None, "special_tokens": {"<|e|>": 5}}, "special token '<.e.>' has the id 5 of"),
-        (ranks, (), {"pattern": None, "special_tokens": {"a": 500, "b": 500}}, "special token .b. has the id 500"),
-        (ranks, (), {}, "lacks its pattern"),
         (ranks, (), {"pattern": None, "special_tokens": ["<|e|>"]}, "give each as <.e.>=ID"),
     ],
 )  # fmt: skip
@@ -138,9 +118,6 @@ def test_broken_files_are_refused_with_a_sentence(
 
 # Merges
 
-WORDS = some.text("\0\n ab\xad\xff", min_size=1, max_size=12).map(
-    lambda text: text.encode("latin-1")
-)
 SPELLED = "t h\nth e\n"
 MERGES = [(b"t", b"h"), (b"th", b"e")]
 
@@ -155,15 +132,6 @@ def ranks_of(merges: list[Merge]) -> str:
     return ranks_text(trained(merges, [], None)).decode()
 
 
-def minbpe_text(merges: list[Merge], special_tokens: str = "0\n") -> str:
-    ids = {token: rank for rank, token in enumerate(BYTES)}
-    lines = []
-    for left, right in merges:
-        lines.append(f"{ids[left]} {ids[right]}\n")
-        ids[left + right] = len(ids)
-    return f"minbpe v1\npattern\n{special_tokens}{''.join(lines)}"
-
-
 @pytest.mark.parametrize(
     ("content", "form"),
     [
@@ -174,8 +142,6 @@ def minbpe_text(merges: list[Merge], special_tokens: str = "0\n") -> str:
         (json.dumps({"model": {"type": "BPE", "merges": ["t h", "th e"]}}), "tokenizer.json"),
         (json.dumps({"model": {"merges": [["t", "h"], ["th", "e"]]}}), "tokenizer.json"),
         (ranks_of(MERGES), "tiktoken's ranks"),
-        (minbpe_text(MERGES), "minbpe's .model"),
-        (minbpe_text(MERGES, "1\n<|endoftext|> 300\n"), "minbpe's .model"),
         ("{ x\n", "GPT-2's merges.txt"),
         ("#version: 0.2", "GPT-2's merges.txt"),
     ],
@@ -187,31 +153,13 @@ def test_the_content_decides_the_form(tmp_path: Path, content: str, form: str) -
 
 def test_a_folder_is_read_by_what_it_holds(tmp_path: Path) -> None:
     with pytest.raises(
-        Refusal, match=r"holds none of merges.txt, tokenizer.json; pass a file of merges"
+        Refusal, match=r"holds none of merges.txt, tokenizer.json; pass a file of byte-level merges"
     ):
         read_merges_file(tmp_path)
     written(tmp_path, json.dumps({"model": {"merges": ["a b"]}}), "tokenizer.json")
     assert read_merges_file(tmp_path).merges == [(b"a", b"b")]
     written(tmp_path, SPELLED, "merges.txt")
     assert read_merges_file(tmp_path).merges == MERGES
-
-
-@settings(suppress_health_check=[HealthCheck.too_slow])
-@given(some.dictionaries(WORDS, some.integers(1, 5), max_size=6), some.sampled_from(TieBreak))
-def test_merges_come_back_from_every_form(
-    tmp_path_factory: pytest.TempPathFactory, words: dict[bytes, int], tie_break: TieBreak
-) -> None:
-    folder = tmp_path_factory.mktemp("forms")
-    merges = TrainerCall(words, 60, tie_break).defined()
-    pairs = [[spelled(left), spelled(right)] for left, right in merges]
-    for content in (
-        merges_text(merges),
-        "".join(f"{left.hex()} {right.hex()}\n" for left, right in merges),
-        json.dumps({"model": {"type": "BPE", "merges": pairs}}),
-        ranks_of(merges),
-        minbpe_text(merges),
-    ):
-        assert read_merges_file(written(folder, content)).merges == merges
 
 
 @pytest.mark.parametrize(
@@ -222,12 +170,7 @@ def test_merges_come_back_from_every_form(
         (b"\xff\xfe\x00t h", "line 1 is not a merge"),
         ("74 68\n7468 6\n", "line 2 is not two tokens in hexadecimal digits: '7468 6'"),
         (json.dumps({"model": {"type": "Unigram", "merges": []}}), "its model is Unigram"),
-        (json.dumps({"model": {"vocab": {}}}), "its model has no merges"),
         (json.dumps({"model": {"merges": ["a b c"]}}), "merge 1 is not a pair of tokens: 'a b c'"),
-        (
-            json.dumps({"model": {"merges": [["a", ""]]}}),
-            "merge 1 is not a pair of tokens: ('a', '')",
-        ),
         (json.dumps({"model": {"merges": ["▁ t"]}}), "'▁' is not a byte; only byte-level"),
         (
             json.dumps({"model": {"merges": [], "end_of_word_suffix": "</w>"}}),
@@ -235,20 +178,12 @@ def test_merges_come_back_from_every_form(
         ),
         ("dGg= 0\n", "byte 0 has no rank"),
         (ranks_of(MERGES) + "dGhl 258\n", "two lines have the same token or the same rank"),
-        (ranks_of(MERGES) + "YWI= 257\n", "two lines have the same token or the same rank"),
         (ranks_of(MERGES) + "not a rank\n", "line 259 is not a token in base64 and its rank"),
         (
             ranks_of(MERGES) + "YWJj 300\n",
             "b'abc' of rank 300 is not joined from two tokens of lower rank",
         ),
-        (minbpe_text(MERGES) + "97 900\n", "line 6 is not two ids of earlier tokens: '97 900'"),
-        (
-            minbpe_text([]) + "".join(f"{n} {n}\n" for n in [97, *range(256, 300)]),
-            "its tokens exceed 268 MB at line",
-        ),
         ('{"a":' + "[" * 50_000, "its JSON is nested too deeply"),
-        (json.dumps({"model": {"merges": [], "vocab": [1]}}), "its vocab is a list"),
-        ("minbpe v1\npattern\nmany\n", "line 3 is not a number of special tokens"),
     ],
 )
 def test_broken_files_are_refused_with_the_line(
@@ -391,7 +326,7 @@ def test_a_run_takes_the_pattern_of_a_file(
     assert "fell_back_to_regex" not in counted["tallies"]
     capsys.readouterr()
     file.write_text("{}")
-    assert main([*run, f"pattern={file}"]) == 2
+    assert main([*run, f"pattern={file}"]) == 22
     assert "its pre-tokenizer is null; the last one must be ByteLevel" in capsys.readouterr().err
-    assert main([*run, "pattern=missing.json"]) == 2
+    assert main([*run, "pattern=missing.json"]) == 22
     assert "pattern=missing.json: No such file or directory" in capsys.readouterr().err

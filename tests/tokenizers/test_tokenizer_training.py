@@ -141,18 +141,14 @@ def failing() -> Iterator[str]:
             Refusal,
             "is a file, but strings in a list are documents; pass pathlib.Path objects",
         ),
-        ("nowhere.txt", {}, Refusal, "nowhere.txt not found"),
         (5, {}, TypeError, "source is int; pass paths, documents, or a mapping of counts"),
-        ({"a": 1.5}, {}, TypeError, "the mapping has str 'a': float, not a word"),
         ({"a": -1}, {}, Refusal, "has the negative count -1"),
         (FRAME, {}, TypeError, r"source is a DataFrame, not texts; .* such as frame\['text'\]"),
         ([FRAME], {}, TypeError, "item 1 is a DataFrame, not texts"),
         (["a"], {"vocab_size": 256}, Refusal, "has no room for 256 bytes and 1 special token"),
         (["a"], {"vocab_size": "32k"}, TypeError, "vocab_size is str, not int"),
         (["a"], {"tie_break": "greatest"}, Refusal, "did you mean greatest_bytes"),
-        (["a"], {"special_tokens": ["x", "x"]}, Refusal, "pass each once"),
         (["a"], {"veto": "byts:3"}, Refusal, "veto=byts:3"),
-        (["a"], {"threads": 0}, Refusal, "threads=0 is not possible"),
     ],
 )
 def test_a_bad_source_is_refused_with_its_place(
@@ -168,13 +164,6 @@ def test_texts_of_a_data_frame_are_asked_for() -> None:
     for encode in (tokenizer.encode_batch, tokenizer.encode_iterable):
         with pytest.raises(TypeError, match="texts is a DataFrame"):
             encode(FRAME)
-
-
-def test_a_veto_forbids_merges() -> None:
-    texts = ["lower lowest newest widest"] * 3
-    free, vetoed = (train(texts, 290, veto=veto).merges for veto in ("none", "bytes:3"))
-    assert max(len(left + right) for left, right in free) > 3
-    assert max(len(left + right) for left, right in vetoed) == 3
 
 
 def test_invalid_bytes_are_replaced_in_each_document() -> None:

@@ -97,7 +97,7 @@ def test_what_cannot_be_compiled_is_told_and_encoded_plainly(
         ids = one.encode_file(tmp_path / "text", tmp_path / f"{number}.npy")
         assert ids.tolist() == one.encode(TEXT) == PlainEncoder(one.learned).encode(TEXT)
         told = capsys.readouterr().err
-        assert told.startswith("encoded in plain Python at ")
+        assert told.startswith("encoded in plain Python: ")
         assert told.count(why) == 1
     with pytest.raises(Unavailable, match="its pattern"):
         CompiledEncoder(strange)
