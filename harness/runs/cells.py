@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import regex
 
 from harness.common import files, registry
+from harness.common.console import print_stderr
 from harness.common.errors import Refusal
 from harness.common.registry import EXTENDS, CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.process import ProcessLimits
+from harness.measure.process import ProcessLimits, takes_threads
 from harness.tokenizers.extension import Extension
 from harness.worker import exchange
 from variants.contract import Corpus
@@ -216,6 +217,33 @@ def distinct_end(place: str, places: Set[str]) -> str:
         if sum(PurePath(other).parts[-number:] == end for other in places) == 1:
             return "/".join(end)
     return place
+
+
+def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:
+    """The cells, of those that differ in threads alone only the first, if neither their counter nor
+    their trainer takes any.
+    """
+    firsts: dict[str, TrainCell] = {}
+    kept = []
+    for cell in cells:
+        with_one = replace(cell, count=replace(cell.count, threads=1))
+        first = firsts.setdefault(with_one.key, cell)
+        if first.count.threads == cell.count.threads or uses_threads(cell):
+            kept.append(cell)
+        else:
+            alone = f"{cell.variant.name} and counting={cell.count.counter.name}"
+            print_stderr(
+                f"{alone} take no threads: not measured again with threads={cell.count.threads}"
+            )
+    return kept
+
+
+def uses_threads(cell: TrainCell) -> bool:
+    """Whether the counter or the trainer can use several threads, or that cannot be found out."""
+    if takes_threads(cell.variant.target, cell.interpreter):
+        return True
+    is_counted = not cell.reading.file.table
+    return is_counted and takes_threads(cell.count.counter.target, None)
 
 
 class Settings(NamedTuple):

@@ -18,7 +18,7 @@ from harness import corpora
 from harness.common import registry
 from harness.common.cards import PatternCard
 from harness.common.configuration import LimitsConfig
-from harness.common.console import print_stderr, print_stdout, terminal_text
+from harness.common.console import print_stdout, terminal_text
 from harness.common.errors import Refusal
 from harness.common.registry import (
     EXTENDS,
@@ -30,7 +30,7 @@ from harness.common.registry import (
 from harness.common.units import counted_text
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
-from harness.measure.process import ProcessLimits, takes_threads
+from harness.measure.process import ProcessLimits
 from harness.measure.profilers import check_profiler
 from harness.runs.cells import (
     CountCell,
@@ -41,6 +41,7 @@ from harness.runs.cells import (
     check_able,
     make_tasks,
     with_distinct_names,
+    without_idle_threads,
 )
 from harness.runs.compose import Config, compose
 from harness.runs.selected import check_parameters, chosen_counter, counter_of, variants_of
@@ -68,35 +69,6 @@ def make_plan(configs: Sequence[Config], overrides: Sequence[str] = ()) -> Plan:
         make_tasks(without_idle_threads(with_distinct_names(cells))),
         settings.pop()._replace(overrides=redacted),
     )
-
-
-def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:
-    """The cells, of those that differ in threads alone only the first, if neither their counter nor
-    their trainer takes any.
-    """
-    firsts: dict[str, TrainCell] = {}
-    kept = []
-    for cell in cells:
-        with_one = replace(cell, count=replace(cell.count, threads=1))
-        first = firsts.setdefault(with_one.key, cell)
-        if first.count.threads == cell.count.threads or uses_threads(cell):
-            kept.append(cell)
-        else:
-            alone = f"{cell.variant.name} and counting={cell.count.counter.name}"
-            print_stderr(
-                f"{alone} take no threads: not measured again with threads={cell.count.threads}"
-            )
-    return kept
-
-
-def uses_threads(cell: TrainCell) -> bool:
-    """Return whether the counter or the trainer can use several threads, or that cannot be found
-    out.
-    """
-    if takes_threads(cell.variant.target, cell.interpreter):
-        return True
-    is_counted = not cell.reading.file.table
-    return is_counted and takes_threads(cell.count.counter.target, None)
 
 
 def planned(overrides: Sequence[str]) -> Plan:
