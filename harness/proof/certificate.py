@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.common import files
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import Refusal
 from harness.proof.true_counts import INHERITED, Replay
 from variants.contract import Merge, TieBreak, WordCounts
 from variants.vetoes import limits_of, named
@@ -85,6 +85,6 @@ def check(path: Path, veto: str, overwrite: bool) -> None:
 
 def write(path: Path, content: bytes) -> None:
     """Write a certificate, compressed if its name ends in .gz. Raises Refusal if that fails."""
-    with files.whole_file(path, "choose another file", UNMEASURED) as temporary:
+    with files.whole_file(path, "choose another file") as temporary:
         packed = gzip.compress(content, mtime=0) if path.suffix == ".gz" else content
         temporary.write_bytes(packed)
