@@ -97,7 +97,7 @@ void count_too_many_words() {
     const auto hash = scanner::functions_of(scanner::Pattern{}, scanner::Path::portable).key_hash;
     scanner::WordTable table(scanner::Seed{{1, 2, 3, 4}}, hash, {});
     try {
-        table.count(scanner::Words{nullptr, 0, 0, nullptr, (std::size_t{1} << 30) + 1});
+        table.count(scanner::WordBatch{nullptr, 0, 0, nullptr, (std::size_t{1} << 30) + 1});
     } catch (const flat::Refused& refused) {
         std::puts(refused.what());
     }

@@ -159,9 +159,9 @@ class InheritedMerges {
 //
 // A piece is first cut where no merge can join, mostly at blanks. The unit between two cuts is encoded once and then cached.
 //
-// If no merge in a unit can join a part of a character to another character (Boundary::whole), each token is part of one or
-// holds whole ones. Then the merges inside a character do not depend on its neighbours, and any other merge needs complete
-// tokens: so the unit may begin from its characters as they are encoded alone, which are mostly cached.
+// If no merge can join a part of a character to either neighbour (Boundary::whole on both sides), the merges inside the
+// character do not depend on its neighbours, and any other merge needs all of it: so the unit may begin from this character
+// as it is encoded alone, which is mostly cached. A character beside a broken boundary begins as bytes.
 //
 // A merge was met if its pair occurred anywhere, at the start or after some merge had been made everywhere. So pairs are
 // looked up only when all places of a rank are merged. A unit that begins from characters may show pairs that never occur if
@@ -182,21 +182,23 @@ class Encoder {
         const std::uint8_t* const end = piece + length;
         const std::uint8_t* begin = piece;
         std::size_t of_this = character_at(piece, end);
-        bool long_ones = of_this > 1, broken = false;
+        bool long_ones = of_this > 1;
+        broken_.clear();
         for (const std::uint8_t* at = piece + of_this; at < end; at += of_this) {
             const std::size_t of_last = std::exchange(of_this, character_at(at, end));
             const Boundary boundary = boundary_at(piece, at, end, of_last, of_this);
             if (boundary == Boundary::none) {
-                to = encode_unit(begin, at, long_ones && !broken, readable, to, symbol_of);
+                to = encode_unit(begin, at, long_ones, readable, to, symbol_of);
                 begin = at;
-                long_ones = broken = false;
+                long_ones = false;
+                broken_.clear();
             }
             long_ones |= of_this > 1;
-            broken |= boundary == Boundary::broken;
+            if (boundary == Boundary::broken) broken_.push_back(at);
         }
         // Whoever encodes distinct pieces meets a whole one only once.
-        if (begin == piece) return write(encode_anew(piece, length, long_ones && !broken), to, symbol_of);
-        return encode_unit(begin, end, long_ones && !broken, readable, to, symbol_of);
+        if (begin == piece) return write(encode_anew(piece, length, long_ones), to, symbol_of);
+        return encode_unit(begin, end, long_ones, readable, to, symbol_of);
     }
 
     // By rank: whether its pair ever occurred.
@@ -313,11 +315,17 @@ class Encoder {
 
     std::size_t begin_from_characters(const std::uint8_t* bytes, std::size_t length) {
         const std::uint8_t* const end = bytes + length;
+        broken_.push_back(end);
+        const std::uint8_t* const* broken = broken_.data();   // the next one
+        bool broken_before = false;
         std::size_t number = 0;
         while (bytes < end) {
             const std::size_t size = character_at(bytes, end);
-            if (size == 1) {
-                tokens_[number++] = first_byte + *bytes++;
+            const bool broken_behind = bytes + size == *broken && bytes + size != end;
+            broken += broken_behind;
+            const bool apart = !(std::exchange(broken_before, broken_behind) | broken_behind);
+            if (size == 1 || !apart) {
+                for (const std::uint8_t* const stop = bytes + size; bytes < stop; ++bytes) tokens_[number++] = first_byte + *bytes;
                 continue;
             }
             Character& known = characters_[size == 3 ? (bytes[0] & 15u) << 12 | (bytes[1] & 63u) << 6 | (bytes[2] & 63u)
@@ -468,6 +476,7 @@ class Encoder {
     Array<Known> known_ = Array<Known>(std::size_t{1} << known_log);
     Array<std::uint64_t> boundaries_ = Array<std::uint64_t>(std::size_t{1} << boundaries_log);
     Array<Character> characters_ = Array<Character>(of_three_bytes + of_two_bytes);
+    std::vector<const std::uint8_t*> broken_;   // the broken boundaries of the unit at work
     std::vector<std::uint32_t> tokens_, before_, behind_, merged_;
     std::vector<std::uint64_t> queue_;
     bool notes_ = true;      // what is met
