@@ -5,6 +5,7 @@ python -m harness.gate heap flat --tiers identity,work  some of it
 python -m harness.gate my_module:train                  your trainer, in your checkout
 python -m harness.gate my_module:train --card quick     the same within two minutes
 python -m harness.gate heap_opt --against-variant heap  one variant against another
+python -m harness.gate my_new:train --base-target my_old:train  a trainer that was renamed
 python -m harness.gate --accept                         accept changed counts of work
 python -m harness.gate --replay results/local/gate      the verdict of a run, again
 """
@@ -27,9 +28,9 @@ from harness.common import registry
 from harness.common.console import Parser, print_stdout
 from harness.common.errors import Refusal, guarded
 from harness.common.files import temporary_folder, write_whole
-from harness.common.registry import VariantCard
+from harness.common.registry import EXTERNAL, VariantCard
 from harness.gate import evidence as store
-from harness.gate.base import NoBase, base_side, located_here, side_of
+from harness.gate.base import NoBase, base_side, has_trainer, located_here, side_of
 from harness.gate.evidence import (
     ABSENT,
     ACCEPTED,
@@ -43,7 +44,7 @@ from harness.gate.evidence import (
     Evidence,
     evidence_of,
 )
-from harness.gate.judge import TREATED, judge
+from harness.gate.judge import NEW, TREATED, judge
 from harness.gate.observe import (
     Arm,
     Comparison,
@@ -53,7 +54,8 @@ from harness.gate.observe import (
     observe_times,
 )
 from harness.gate.rule import DEFAULT_CARD, TIERS, Card, read_card, stored_card
-from harness.gate.show import as_json, lines, markdown
+from harness.gate.show import as_json, junit, lines, markdown
+from harness.measure.process import PACKAGES
 from harness.measure.quiet import timing
 from harness.records.schema import GateQuestion
 from harness.runs.cells import Side
@@ -85,10 +87,14 @@ def run(options: argparse.Namespace) -> int:
         raise Refusal(
             "--tiers has no effect with --accept, which is about identity and work; remove it"
         )
+    if options.base_target and (options.no_base or options.accept or options.against_variant):
+        raise Refusal("--base-target is for a base that is a commit; remove it")
     if options.replay is not None:
-        if options.targets or options.tiers or options.concurrent or options.card != DEFAULT_CARD:
+        given = options.targets or options.tiers or options.concurrent or options.base_target
+        if given or options.card != DEFAULT_CARD:
             raise Refusal(
-                "targets, --card, --tiers and --concurrent have no effect with --replay; remove them"
+                "targets, --card, --tiers, --base-target and --concurrent have no effect with "
+                "--replay; remove them"
             )
         evidence = store.read_evidence(options.replay)
         card = stored_card(evidence.question["card"], options.overrides)
@@ -103,14 +109,14 @@ def run(options: argparse.Namespace) -> int:
         for name, text in ((store.VERDICT, content), (store.SUMMARY, markdown(verdict, evidence))):
             write_whole(options.output / name, text.encode())
 
-    if options.accept:
+    if options.accept and options.format != "junit":
         accepted = [
             finding.message
             for finding in verdict.findings
             if finding.message.endswith(f"; {ACCEPTED}")
         ]
         print_stdout("\n".join(accepted) or "the snapshot is unchanged")
-    print_stdout("\n".join(lines(verdict)))
+    print_stdout(junit(verdict) if options.format == "junit" else "\n".join(lines(verdict)))
     return code
 
 
@@ -119,10 +125,8 @@ def observe(options: argparse.Namespace) -> Evidence:
     not given.
     """
     card = requested_card(options)
-    variants = registry.select(options.targets or card.variants)
-    if not variants:
-        raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
-    against = registry.select([options.against_variant])[0] if options.against_variant else None
+    variants = requested_variants(options, card)
+    against = against_of(options, variants)
     targets = [each.target for each in (*variants, against) if each]
 
     with temporary_folder() as folder:
@@ -132,10 +136,14 @@ def observe(options: argparse.Namespace) -> Evidence:
         log = store.new_log(options.output, now, question)
         sampler = Sampler(card, folder, log)
 
-        with base_for(sampler, head, options, against, targets) as base:
+        with base_for(sampler, head, options, targets) as base:
             try:
                 if base is not None:
                     question["base"] = base.described
+                    if base.commit:
+                        question["commit"] = base.commit
+                        accepted = store.accepted_changes(Path(card.accepted), base.commit)
+                        question["accepted"] = accepted
                     log.run = structs.replace(log.run, question=question)
                 observe_tiers(sampler, head, base, variants, against, options)
             except FileChanged as error:
@@ -150,6 +158,33 @@ def observe(options: argparse.Namespace) -> Evidence:
     evidence = evidence_of(log)
     assert evidence is not None, "the log of a gate has its run"
     return evidence
+
+
+def requested_variants(options: argparse.Namespace, card: Card) -> list[VariantCard]:
+    """Return what is gated. Raises Refusal if nothing is named: all variants are those of this
+    project, so they are gated in a checkout of it only.
+    """
+    if not options.targets and "all" in card.variants and not Path.cwd().is_relative_to(PACKAGES):
+        raise Refusal(
+            "this folder is not a checkout of bpe-harness; name your trainer: "
+            "python -m harness.gate my_package.my_module:train"
+        )
+    variants = registry.select(options.targets or card.variants)
+    if not variants:
+        raise Refusal("the card names no variants; pass a name, a tag, or package.module:function")
+    return variants
+
+
+def against_of(options: argparse.Namespace, variants: Sequence[VariantCard]) -> VariantCard | None:
+    """Return the variant that head's are compared with; None for themselves."""
+    if options.against_variant:
+        return registry.select([options.against_variant])[0]
+    target = options.base_target
+    if target is None:
+        return None
+    if len(variants) > 1 or ":" not in target:
+        raise Refusal("--base-target is package.module:function, for one trainer; name one")
+    return VariantCard(target, target, "named by its target", tags=(EXTERNAL,))
 
 
 def question_of(card: Card, variants: Sequence[str], head: Side) -> GateQuestion:
@@ -181,7 +216,14 @@ def observe_tiers(
     if base is None:
         return
 
-    comparisons = [compared(variant, head, base, against) for variant in variants]
+    comparisons = []
+    for variant in variants:
+        comparison = compared(variant, head, base, against)
+        if has_trainer(base, comparison.base.variant.target):
+            comparisons.append(comparison)
+            continue
+        for tier in set(COMPARED) & set(card.tiers):
+            sampler.note(tier, comparison.name, ABSENT, f"{comparison.name}, {tier}: {NEW}")
     if WORK in card.tiers:
         observe_instructions(sampler, comparisons)
     if TIME in card.tiers:
@@ -203,7 +245,6 @@ def base_for(
     sampler: Sampler,
     head: Side,
     options: argparse.Namespace,
-    against: VariantCard | None,
     targets: Sequence[str],
 ) -> Iterator[Side | None]:
     """Yield the base, if a tier needs it and there is one; else the evidence says why not."""
@@ -212,8 +253,8 @@ def base_for(
         yield None
     elif options.accept or not set(COMPARED) & set(sampler.card.tiers):
         yield None
-    elif against is not None:
-        yield replace(head, name=BASE, described=f"the variant {against.name}")
+    elif options.against_variant:
+        yield replace(head, name=BASE, described=f"the variant {options.against_variant}")
     else:
         try:
             with (
@@ -293,6 +334,12 @@ def _parser() -> argparse.ArgumentParser:
     mode(
         "--replay", type=Path, metavar="FILE", help="judge stored samples again, without measuring"
     )
+    add(
+        "--base-target",
+        metavar="TARGET",
+        help="the trainer in the base, if this change has renamed it",
+    )
+    add("--format", default="text", choices=["text", "junit"], help="of what is printed")
     add(
         "--treat-inconclusive",
         default="neutral",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -30,6 +31,8 @@ from harness.measure import machine
 from harness.measure.process import PACKAGES
 from harness.runs.cells import Side
 
+UNCOMMITTED = ("not a git repository", "did not match any file")
+"""What git says of code that no repository has."""
 OURS = ("harness", "variants")  # what every measured process imports: the worker, and the contract
 NOT_COMPILED = (
     *(
@@ -52,6 +55,8 @@ NOT_COMPILED = (
 DOCUMENTS = (".md", ".rst")
 BUILD_FILE = "setup.py"  # it may decide what is compiled, and so may a file with any other suffix
 NO_BASE_HINT = "pass --no-base if that is intended"
+DYNAMIC = r"import \*|__getattr__|globals\(|setattr\("
+"""In a module whose functions may have names that it does not spell."""
 
 
 class NoBase(Exception):
@@ -87,15 +92,30 @@ def located_here(targets: Sequence[str]) -> dict[str, Path]:
     """Return where the current folder or this process has the packages or modules of these
     targets.
     """
-    places = (os.getcwd(), *sys.path, PACKAGES)  # noqa: PTH109
+    return packages_in([os.getcwd(), *sys.path, PACKAGES], targets)  # noqa: PTH109
+
+
+def packages_in(places: Sequence[str], targets: Sequence[str]) -> dict[str, Path]:
+    """Return where the packages or modules of these targets are; not those that are in no place."""
     paths = {}
     for package in sorted({target.partition(":")[0].partition(".")[0] for target in targets}):
-        spec = machine.located(package, places, {})
+        spec = machine.located(package, tuple(places), {})
         if spec is not None:
             paths[package] = Path(
                 [*(spec.submodule_search_locations or []), str(spec.origin)][0]
             ).resolve()
     return paths
+
+
+def has_trainer(side: Side, target: str) -> bool:
+    """Whether a side has the module of a trainer, and its function by the name."""
+    module, _, function = target.partition(":")
+    spec = machine.located(module, side.places, {})
+    if spec is None or spec.origin is None:
+        return False
+    source = Path(spec.origin)
+    is_named = re.compile(rf"\b{re.escape(function.partition('.')[0])}\b|{DYNAMIC}")
+    return source.suffix != ".py" or bool(is_named.search(source.read_text(errors="replace")))
 
 
 # The base of a change
@@ -117,14 +137,14 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path, output: Path
 
     try:
         provide_compiled(root, checkout, commit, base.build, compiled_modules(targets, places))
-        links = {package: checkout / path.relative_to(root) for package, path in places.items()}
-        if missing := [package for package, path in links.items() if not path.exists()]:
-            raise NoBase(f"{described} has no package {missing[0]} yet; {NO_BASE_HINT}")
+        parents = {checkout / path.relative_to(root).parent for path in places.values()}
+        links = packages_in(sorted(map(str, parents)), targets)
         # What does not parse fails at its import and not here.
         compile_all = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]
         subprocess.run(compile_all, capture_output=True, check=False)
         side = side_of(BASE, described, links, folder, checkout)
-        yield replace(side, changed=tuple(changed_files(root, commit, output)))
+        changed = tuple(changed_files(root, commit, output))
+        yield replace(side, commit=commit, changed=changed)
     finally:
         with contextlib.suppress(Refusal):
             git(root, "worktree", "remove", "--force", str(checkout))
@@ -149,7 +169,11 @@ def repository_of(packages: Mapping[str, Path]) -> Path:
     try:
         root = git(Path(paths[0]).parent, "rev-parse", "--show-toplevel")
         git(Path(root), "ls-files", "--error-unmatch", *paths)
-    except (Refusal, FileNotFoundError) as error:
+    except FileNotFoundError as error:
+        raise NoBase(f"git is not installed; install it, or {NO_BASE_HINT}") from error
+    except Refusal as error:
+        if not any(words in str(error) for words in UNCOMMITTED):
+            raise NoBase(str(error)) from error
         raise NoBase(
             f"git has no repository with {' and '.join(paths)}; commit it, or {NO_BASE_HINT}"
         ) from error
@@ -192,7 +216,7 @@ def commit_of(root: Path, name: str) -> str:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Return the output of git. Raises Refusal with its last line if it fails."""
+    """Return the output of git. Raises Refusal with all that git says if it fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "-C", str(folder), *arguments]
     try:
@@ -200,9 +224,8 @@ def git(folder: Path, *arguments: str) -> str:
             command, capture_output=True, check=True, text=True, env=environment
         ).stdout.strip()
     except subprocess.CalledProcessError as error:
-        raise Refusal(
-            f"git {arguments[0]} failed ({last_line(error.stderr)})", UNMEASURED
-        ) from error
+        said = " ".join(error.stderr.split()) or "without a message"
+        raise Refusal(f"git {arguments[0]} failed: {said}", UNMEASURED) from error
 
 
 def last_line(output: str) -> str:

@@ -12,6 +12,7 @@ snapshot again.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from harness.common.files import ELSEWHERE, write_whole
 from harness.records.file import Joined, Record
 from harness.records.lines import FILE_NAME, RecordFile, read_lines
 from harness.records.log import RunLog
-from harness.records.schema import Gated, GateQuestion, Note, Run
+from harness.records.schema import AcceptedChange, Gated, GateQuestion, Note, Run
 
 VERDICT, SUMMARY = "verdict.json", "summary.md"
 PASS, MISMATCH, DRIFT, REGRESSION = "pass", "mismatch", "drift", "regression"
@@ -161,3 +162,32 @@ def accept(path: Path, records: Sequence[Record]) -> None:
 
     content = json.dumps(msgspec.to_builtins(snapshot), indent=1, sort_keys=True) + "\n"
     write_whole(path, content.encode(), "choose another file with --set work.counters=FILE")
+
+
+# Changes that are accepted on purpose
+
+
+LINE = re.compile(rf"([0-9a-f]{{7,40}})\s+(\S+)\s+({WORK}|{TIME})\s+(\S.*)")
+"""Of a file that is committed with the change. It is valid for one base: after the merge, the base of
+the next change is another commit.
+"""
+
+
+def accepted_changes(path: Path, commit: str) -> list[AcceptedChange]:
+    """Return what the lines of a file accept against this commit. Raises Refusal for other lines."""
+    changes: list[AcceptedChange] = []
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        found = LINE.fullmatch(line.strip())
+        if found is None:
+            raise Refusal(
+                f"{path}, line {number}: write BASE VARIANT TIER REASON; BASE is the base's commit, "
+                f"TIER is {WORK} or {TIME}",
+                errors.UNMEASURED,
+            )
+        base, variant, tier, reason = found.groups()
+        if commit.startswith(base):
+            changes.append({"variant": variant, "tier": tier, "reason": reason})
+    return changes

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.common import errors
@@ -35,6 +35,7 @@ from harness.gate.evidence import (
 from harness.gate.rule import ESCALATE, TIERS, Card, decide, is_larger, split, stored_card
 from harness.proof import IDENTICAL, PROVED, WRONG
 from harness.records.file import Record
+from harness.records.schema import GateQuestion
 
 HEADINGS = {
     MISMATCH: "wrong merges",
@@ -43,6 +44,7 @@ HEADINGS = {
     UNMEASURED: "could not measure",
     INCONCLUSIVE: "inconclusive",
     ABSENT: "measured nothing",
+    ACCEPTED: "accepted",
     PASS: "passed",
 }
 """The gravest first."""
@@ -51,10 +53,12 @@ CODES = {
     MISMATCH: errors.MISMATCH,
     DRIFT: errors.MISMATCH,
     REGRESSION: errors.REGRESSION,
+    ACCEPTED: errors.OK,
     PASS: errors.OK,
 }
 TREATED = {"pass": errors.OK, "fail": errors.REGRESSION, "neutral": errors.INCONCLUSIVE}
 SAME_CODE = "the same code in base and head"
+NEW = "new in head: not compared; --base-target TARGET names it in the base"
 MEASURED = ("ok", "mismatch")
 
 
@@ -68,6 +72,7 @@ class Finding:
     message: str
     corpus: str | None = None
     details: Mapping[str, Any] | None = None
+    advice: str = ""
 
     @property
     def reason(self) -> str:
@@ -116,7 +121,24 @@ def judge(evidence: Evidence) -> GateVerdict:
 
     for tier in card.tiers:
         findings += list(tier_not_measured(tier, findings))
+    findings = [with_acceptance(finding, card, evidence.question) for finding in findings]
     return GateVerdict(sorted(findings, key=lambda finding: STATES.index(finding.state)))
+
+
+def with_acceptance(finding: Finding, card: Card, question: GateQuestion) -> Finding:
+    """Return a finding as accepted if a line says so, else with that line."""
+    if finding.state not in (REGRESSION, DRIFT) or "commit" not in question:
+        return finding
+
+    variant = finding.variant.partition(" against ")[0]
+    for change in question.get("accepted", []):
+        if (change["variant"], change["tier"]) == (variant, finding.tier):
+            message = f"{finding.message}; accepted: {change['reason']}"
+            return replace(finding, state=ACCEPTED, message=message)
+    if finding.state == DRIFT:
+        return finding  # the snapshot accepts it
+    line = f"{question['commit'][:12]} {variant} {finding.tier} REASON"
+    return replace(finding, advice=f"if that is on purpose, commit in {card.accepted}: {line}")
 
 
 def counted_findings(card: Card, evidence: Evidence) -> Iterator[Finding]:
@@ -136,21 +158,24 @@ def counted_findings(card: Card, evidence: Evidence) -> Iterator[Finding]:
 
 
 def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """A finding of a requested tier without a result; the same code is one if anything else was
-    measured.
+    """A finding of a requested tier without a result; that a trainer is new or unchanged is one if
+    anything else was measured.
     """
     of_tier = [finding for finding in findings if finding.tier == tier]
     if any(finding.state != ABSENT or finding.variant == ALL for finding in of_tier):
         return
 
-    same_code = any(finding.message.endswith(SAME_CODE) for finding in of_tier)
+    has_no_other = any(finding.message.endswith((SAME_CODE, NEW)) for finding in of_tier)
     is_measured = any(finding.state != ABSENT for finding in findings)
+    failed = [finding for finding in findings if finding.state in (MISMATCH, UNMEASURED)]
     why = "the card has no corpus for these variants"
+    if failed:
+        why = "wrong merges" if failed[0].state == MISMATCH else "no run succeeded"
     if of_tier:
         why = of_tier[0].message
     if len(of_tier) > 1:
         why += f" (and {count_text(len(of_tier) - 1)} more)"
-    state = ABSENT if same_code and is_measured else UNMEASURED
+    state = ABSENT if has_no_other and is_measured else UNMEASURED
     yield Finding(tier, state, ALL, f"{tier} was not measured: {why}")
 
 

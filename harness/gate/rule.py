@@ -109,6 +109,7 @@ class Card(Struct, frozen=True):
     known_wrong: dict[str, str] = {}
     work: WorkRule = WorkRule()
     time: TimeRule = TimeRule()
+    accepted: str = "results/accepted.txt"
     base: BaseRule = BaseRule()
 
 

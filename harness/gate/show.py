@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
 
-from harness.common.console import markdown_text
+from harness.common.console import markdown_text, terminal_text
 from harness.common.units import count_text, counted_text
-from harness.gate.evidence import ABSENT, ALL, INCONCLUSIVE, PASS, TIME, Evidence
+from harness.gate.evidence import (
+    ABSENT,
+    ACCEPTED,
+    ALL,
+    INCONCLUSIVE,
+    PASS,
+    TIME,
+    UNMEASURED,
+    Evidence,
+)
 from harness.gate.judge import HEADINGS, STATES, GateVerdict
 
 
@@ -40,6 +50,8 @@ def lines(verdict: GateVerdict) -> list[str]:
 
     for finding in bad:
         text.append(f"{finding.state:<13}{finding.message}")
+        if finding.advice:
+            text.append(f"{'':<13}{finding.advice}")
     for reason, variants in absent.items():
         text.append(f"{ABSENT:<13}{', '.join(variants)}: {reason}")
     for finding in passed:
@@ -52,7 +64,7 @@ def markdown(verdict: GateVerdict, evidence: Evidence) -> str:
     """Return the summary of a pull request: the lines of the terminal, what was compared, and
     where.
     """
-    sign = {PASS: "✅", INCONCLUSIVE: "❔", ABSENT: "❔"}.get(verdict.state(), "❌")
+    sign = {PASS: "✅", ACCEPTED: "✅", INCONCLUSIVE: "❔", ABSENT: "❔"}.get(verdict.state(), "❌")
     first, *rest = lines(verdict)
     question, environment = evidence.question, evidence.run.environment
     facts = [environment.get("cpu"), environment.get("python"), evidence.run.run[:10]]
@@ -77,3 +89,20 @@ def as_json(verdict: GateVerdict, evidence: Evidence, exit_code: int) -> dict[st
         "card": evidence.question["card"],
         "environment": evidence.run.environment,
     }
+
+
+def junit(verdict: GateVerdict) -> str:
+    """Return the verdict as JUnit's XML, a test case for each finding."""
+    suite = ElementTree.Element("testsuite", name="gate", tests=str(len(verdict.findings)))
+    for finding in verdict.findings:
+        name = " on ".join(filter(None, (finding.variant, finding.corpus)))
+        case = ElementTree.SubElement(suite, "testcase", classname=finding.tier, name=name)
+        message = terminal_text(finding.message)
+        kind = {UNMEASURED: "error", ABSENT: "skipped", INCONCLUSIVE: "skipped"}
+        if finding.state in (PASS, ACCEPTED):
+            ElementTree.SubElement(case, "system-out").text = message
+        else:
+            element = kind.get(finding.state, "failure")
+            ElementTree.SubElement(case, element, type=finding.state, message=message)
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode")

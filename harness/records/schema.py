@@ -59,10 +59,20 @@ class Precision(TypedDict):
     ]
 
 
+class AcceptedChange(TypedDict):
+    variant: Annotated[str, doc("the variant")]
+    tier: Annotated[str, doc("work or time")]
+    reason: Annotated[str, doc("why it is accepted")]
+
+
 class GateQuestion(TypedDict, total=False):
     card: Annotated[dict[str, Any], doc("every key of the gate's card")]
     head: Annotated[str, doc("what was gated")]
     base: Annotated[str, doc("what it was compared with; missing without a base")]
+    commit: Annotated[str, doc("the commit of the base; missing without one")]
+    accepted: Annotated[
+        list[AcceptedChange], doc("the changes that are accepted against this commit")
+    ]
     snapshot: Annotated[
         dict[str, dict[str, dict[str, int]]],
         doc("the stored counts of work by variant and corpus; missing without a snapshot"),

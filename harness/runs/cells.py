@@ -117,6 +117,7 @@ class Side:
     places: tuple[str, ...]
     variables: tuple[tuple[str, str], ...] = ()
     """What its processes find in their environment."""
+    commit: str = ""
     changed: tuple[str, ...] = ()
     """Of the base: the files that differ in the working tree, documents aside. A trainer may import
     or read any of them.

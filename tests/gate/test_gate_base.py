@@ -25,6 +25,7 @@ from harness.gate.base import (
     base_side,
     departure,
     file_states,
+    has_trainer,
     provide_compiled,
     repository_of,
     side_of,
@@ -68,6 +69,46 @@ def test_package_must_be_committed(repository: Path) -> None:
         NoBase, match=r"git has no repository with .*new\.py; commit it, or pass --no-base"
     ):
         repository_of({"new": repository / "new.py"})
+
+
+def test_git_says_itself_why_it_fails(repository: Path) -> None:
+    """As of an owner that it does not trust, in a job that runs in a container."""
+    (repository / ".git" / "config").write_text("not a configuration\n")
+    with pytest.raises(NoBase, match=r"^git rev-parse failed: fatal: bad config line 1 in file"):
+        repository_of({"mine": repository / "mine.py"})
+
+
+@pytest.mark.parametrize(
+    ("target", "content", "there"),
+    [
+        ("mine:train", "def train(): ...", True),
+        ("mine:train", "from elsewhere import *", True),
+        ("mine:train", "def trained(): ...", False),
+        ("new:train", "", False),
+        ("mine.inner:train", "", False),
+    ],
+)
+def test_new_trainer_is_known_by_its_module_and_name(
+    tmp_path: Path, target: str, content: str, there: bool
+) -> None:
+    (tmp_path / "mine.py").write_text(content)
+    side = side_of("base", "", {"mine": tmp_path / "mine.py"}, tmp_path / "sides")
+    assert has_trainer(side, target) == there
+
+
+@pytest.mark.slow
+def test_renamed_trainer_is_new_until_its_old_name_is_given(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(repository, "checkout", "-qb", "change")
+    git(repository, "mv", "mine.py", "fresh.py")
+    commit_all(repository)
+    tiers = ["--card", str(CARD), "--output", "out", "--tiers", "identity,time"]
+    assert gate.main(["fresh:train", *tiers]) == 0
+    new = "fresh:train: new in head: not compared; --base-target TARGET names it in the base"
+    assert new in capsys.readouterr().out
+    assert gate.main(["fresh:train", *tiers, "--base-target", "mine:train"]) == 0
+    assert "fresh:train against mine:train on random_text" in capsys.readouterr().out
 
 
 def test_base_leaves_no_worktree_behind(repository: Path, tmp_path: Path) -> None:

@@ -99,6 +99,12 @@ def test_any_trainer_is_judged_by_its_target(trainer: str, code: int, message: s
     assert any(message in each for each in messages())
 
 
+def test_trainer_is_to_be_named_outside_of_a_checkout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate.main([]) == 2
+    expected = "this folder is not a checkout of bpe-harness; name your trainer: python -m"
+    assert capsys.readouterr().err.startswith(expected)
+
+
 @pytest.mark.slow
 def test_wrong_merges_are_never_accepted() -> None:
     assert run("sabotaged:ties_to_the_smallest", "--accept") == 21
@@ -230,7 +236,9 @@ def test_branch_with_a_slower_heap_fails_and_without_it_passes(tmp_path: Path) -
 
 
 PAGE = (CHECKOUT / "docs/how-to/gate.md").read_text()
-STEPS = yaml.safe_load(PAGE.partition("```yaml\n")[2].partition("```")[0])["jobs"]["gate"]["steps"]
+STEPS = yaml.safe_load(PAGE.partition("```yaml\nname: gate")[2].partition("```")[0])["jobs"][
+    "gate"
+]["steps"]
 (COMMAND,) = [step["run"] for step in STEPS if "harness.gate" in step.get("run", "")]
 """Of the job that the page about the gate shows."""
 

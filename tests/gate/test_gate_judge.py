@@ -21,6 +21,7 @@ from harness.common.registry import VariantCard
 from harness.gate.evidence import (
     IDENTITY,
     accept,
+    accepted_changes,
     evidence_of,
     new_log,
     read_evidence,
@@ -256,6 +257,58 @@ def test_verdict(tmp_path: Path, observed: list[Observed], result: str, message:
     state, code, gravest = outcome(log_of(tmp_path, observed))
     assert f"{state} {code}" == result
     assert message in gravest
+
+
+@pytest.mark.parametrize(
+    ("tier", "observed", "accepted"),
+    [
+        ("time", times(1.1, 1.08), True),
+        ("work", instructions([1000], [1006]), True),
+        ("work", [tallies({"steps": 4}, {"steps": 3})], True),
+        ("time", instructions([1000], [1006]), False),
+        ("work", [WRONG], False),
+    ],
+)
+def test_change_is_accepted_by_a_line_for_its_base(
+    tmp_path: Path, tier: str, observed: list[Observed], accepted: bool
+) -> None:
+    path = tmp_path / "accepted.txt"
+    path.write_text(f"# reasons\n\n0123456789 mine {tier} it checks its input\n")
+    commit = "0123456789ab" + "0" * 28
+    log = log_of(tmp_path, observed)
+    assert log.run.question is not None
+    log.run.question["commit"] = commit
+    log.append()
+    text = "\n".join(lines(judged(log)))
+    assert ("\n             if that is on purpose, commit in results/accepted.txt: " in text) == (
+        judged(log).exit_code() == 20
+    )
+
+    log.run.question["accepted"] = accepted_changes(path, commit)
+    log.append()
+    verdict = judged(log)
+    assert (verdict.exit_code() == 0) == accepted
+    assert ("; accepted: it checks its input" in "\n".join(lines(verdict))) == accepted
+    assert accepted_changes(path, "9" * 40) == []  # of another base
+
+
+def test_line_that_accepts_nothing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "accepted.txt"
+    for line in ("abc mine time short", "0123456789 mine identity never", "0123456789 mine time"):
+        path.write_text(f"\n{line}\n")
+        with pytest.raises(Refusal, match=r"accepted\.txt, line 2: write BASE VARIANT TIER REASON"):
+            accepted_changes(path, "0" * 40)
+
+
+@pytest.mark.parametrize(
+    ("observed", "why"),
+    [(WRONG, "wrong merges"), (failed("identity", "error"), "no run succeeded")],
+)
+def test_reason_of_a_tier_without_a_result_is_true(
+    tmp_path: Path, observed: Observed, why: str
+) -> None:
+    log = log_of(tmp_path, [observed], tiers=["identity", "time"])
+    assert lines(judged(log))[0].endswith(f"; time was not measured: {why}")
 
 
 def test_outside_trainer_known_to_be_wrong_fails_nothing(tmp_path: Path) -> None:
