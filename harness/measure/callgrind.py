@@ -23,7 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from harness.measure.process import Answer, OnProgress, ProcessLimits, measure
+from harness.measure.process import Answer, OnProgress, WorkerLimits, measure
 
 MARKED_FUNCTION = "ctermid"
 OPTIONS = (
@@ -68,7 +68,7 @@ NOT_UNDER_VALGRIND = ("total", "cpu_seconds", "system_seconds", "peak_rss_bytes"
 def measure_instructions(
     job: dict[str, Any],
     output: Path,
-    limits: ProcessLimits,
+    limits: WorkerLimits,
     on_progress: OnProgress = lambda _: None,
     *,
     variables: Mapping[str, str] = MappingProxyType({}),

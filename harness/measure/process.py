@@ -42,7 +42,7 @@ from harness.measure.witness import (
 )
 from harness.worker import JOB, JOB_FOLDER, STANDARD_LIBRARY_FIRST, STOP, WORK, exchange
 
-__all__ = ["Answer", "OnProgress", "ProcessLimits", "measure"]
+__all__ = ["Answer", "OnProgress", "WorkerLimits", "measure"]
 
 SECONDS_BETWEEN_LOOKS, SECONDS_TO_STOP = 0.1, 3.0
 MOST_IN_A_LINE = 200
@@ -68,7 +68,7 @@ PLACES = ("HOME", "TMPDIR", "TMP", "TEMP", *(f"XDG_{name}" for name in OF_THE_US
 """The variables that name places where programs leave files."""
 
 
-class ProcessLimits(NamedTuple):
+class WorkerLimits(NamedTuple):
     """What one measured process may take: seconds of wall time, bytes of memory of its whole group.
     None: no limit.
     """
@@ -86,7 +86,7 @@ counter's bytes.
 def measure(
     job: dict[str, Any],
     output: Path,
-    limits: ProcessLimits,
+    limits: WorkerLimits,
     on_progress: OnProgress = lambda _: None,
     **options: Any,
 ) -> Answer:
@@ -107,7 +107,7 @@ def measure(
 def measure_once(
     job: dict[str, Any],
     output: Path,
-    limits: ProcessLimits,
+    limits: WorkerLimits,
     on_progress: OnProgress,
     *,
     under: Sequence[str] = (),
@@ -227,7 +227,7 @@ class Supervision:
     """A measured process while the harness waits for it; `over` says which limit it exceeded."""
 
     def __init__(
-        self, process: GuardedProcess, work: dict[str, Any], limits: ProcessLimits, folder: Path
+        self, process: GuardedProcess, work: dict[str, Any], limits: WorkerLimits, folder: Path
     ) -> None:
         self.process = process
         self.work = work

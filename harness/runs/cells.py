@@ -22,7 +22,7 @@ from harness.common.console import print_stderr
 from harness.common.errors import Refusal
 from harness.common.registry import EXTENDS, CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.process import ProcessLimits, takes_threads
+from harness.measure.process import WorkerLimits, takes_threads
 from harness.tokenizers.extension import Extension
 from harness.worker import exchange
 from variants.contract import Corpus
@@ -90,7 +90,7 @@ class CountCell:
     reading: Reading
     counter: CounterCard
     threads: int
-    limits: ProcessLimits
+    limits: WorkerLimits
 
     @functools.cached_property
     def label(self) -> str:

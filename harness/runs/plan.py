@@ -30,7 +30,7 @@ from harness.common.registry import (
 from harness.common.units import counted_text
 from harness.corpora import CorpusFile
 from harness.measure.machine import available_memory, interpreter, usable_cores
-from harness.measure.process import ProcessLimits
+from harness.measure.process import WorkerLimits
 from harness.measure.profilers import check_profiler
 from harness.runs.cells import (
     CountCell,
@@ -280,15 +280,15 @@ def pattern_of(pattern: PatternCard) -> tuple[str, str | None]:
     return name, expression
 
 
-def limits_of(limits: LimitsConfig) -> ProcessLimits:
+def limits_of(limits: LimitsConfig) -> WorkerLimits:
     wall = limits.wall
     if wall is not None and not 0 < wall < math.inf:
         raise Refusal(f"limits.wall={wall:g} must be a number of seconds, more than 0")
     if limits.memory is not None:
-        return ProcessLimits(wall, parse_bytes(limits.memory, "limits.memory"))
+        return WorkerLimits(wall, parse_bytes(limits.memory, "limits.memory"))
     # what is free is rounded, so that runs of one afternoon have equal limits in their records
     free = int(available_memory() * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9
-    return ProcessLimits(wall, free or None)
+    return WorkerLimits(wall, free or None)
 
 
 def corpus_file(config: Config, corpus: Corpus) -> CorpusFile:

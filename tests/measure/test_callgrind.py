@@ -14,7 +14,7 @@ from workbench import HEAP, cell_of, reading_of, run_of, unruly
 
 from harness.common.registry import VariantCard
 from harness.measure.callgrind import MOST_LAYOUTS, count_of_call, measure_instructions
-from harness.measure.process import ProcessLimits
+from harness.measure.process import WorkerLimits
 from harness.runs.jobs import train_job
 from harness.worker import exchange
 from variants.contract import WordCounts
@@ -29,7 +29,7 @@ def recorded(
     folder: Path, variant: VariantCard = HEAP, num_merges: int = 10, **others: Any
 ) -> Mapping[str, Any]:
     """The record of a trainer whose instructions were counted."""
-    others.setdefault("limits", ProcessLimits(wall_seconds=120))
+    others.setdefault("limits", WorkerLimits(wall_seconds=120))
     cell = cell_of(reading_of(folder), variant, num_merges, **others)
     return run_of(folder, [cell], kind="instructions").records()[-1]
 
@@ -71,7 +71,7 @@ def test_what_cannot_be_counted_is_skipped_with_a_reason(
     message: str,
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: valgrind)
-    answer: Any = measure_instructions({"threads": threads}, tmp_path / "output", ProcessLimits())
+    answer: Any = measure_instructions({"threads": threads}, tmp_path / "output", WorkerLimits())
     assert (answer.status, answer.reason.endswith(message)) == ("skipped", True)
 
 
@@ -109,7 +109,7 @@ def test_a_trainer_that_fails_under_callgrind_is_a_record_like_any_other(tmp_pat
     raised = recorded(tmp_path, unruly("raises"))
     assert (raised["status"], raised["instructions"]) == ("error", None)
     assert raised["reason"].startswith("LookupError: nothing here")
-    late = recorded(tmp_path, unruly("hangs"), limits=ProcessLimits(wall_seconds=0.5))
+    late = recorded(tmp_path, unruly("hangs"), limits=WorkerLimits(wall_seconds=0.5))
     assert (late["status"], late["instructions"]) == ("timeout", None)
 
 
@@ -122,7 +122,7 @@ def test_layouts_move_what_a_trainer_keeps_in_memory(tmp_path: Path) -> None:
     counts = []
     for layout in (0, 1, MOST_LAYOUTS - 1):
         answer: Any = measure_instructions(
-            job, tmp_path / str(layout), ProcessLimits(wall_seconds=120), layout=layout
+            job, tmp_path / str(layout), WorkerLimits(wall_seconds=120), layout=layout
         )
         assert answer.status == "ok", answer
         counts.append(answer.instructions["count"])

@@ -33,7 +33,7 @@ from workbench import BRIEF, CHECKOUT, SUPPORT, first_fast, is_running, limits_w
 from harness.common.errors import guarded
 from harness.measure import process
 from harness.measure.guarded import Turns
-from harness.measure.process import ProcessLimits, measure
+from harness.measure.process import WorkerLimits, measure
 from harness.measure.witness import BrokenAnswer, read_answer
 from harness.worker import exchange
 from harness.worker.calling import expect_merges
@@ -72,12 +72,12 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
         "partial": True,
     }
 
-    def run(target: str, limits: ProcessLimits | None = None, **others: Any) -> tuple[Any, Path]:
+    def run(target: str, limits: WorkerLimits | None = None, **others: Any) -> tuple[Any, Path]:
         what = {"kind": "count", "corpus": corpus} if target.startswith("counter_") else training
         target = target if ":" in target else f"unruly:{target}"
         job = {"target": target, "params": {}, "threads": 1, **what, **others}
         return measure(
-            job, tmp_path / "output", limits or ProcessLimits(wall_seconds=30)
+            job, tmp_path / "output", limits or WorkerLimits(wall_seconds=30)
         ), tmp_path / "output"
 
     return run
@@ -231,7 +231,7 @@ def put(path: Path, content: Any) -> None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-# ProcessLimits
+# WorkerLimits
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ ENDLESS = (*NEVER_END, "prints_without_end", "talks_without_end")
 @pytest.mark.parametrize("trainer", first_fast(["early_learners:sleepy", *ENDLESS]))
 def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, trainer: str) -> None:
     seconds = 0.001 if trainer == "early_learners:sleepy" else 0.8
-    answer, output = measured(trainer, ProcessLimits(wall_seconds=seconds))
+    answer, output = measured(trainer, WorkerLimits(wall_seconds=seconds))
     assert answer.status == "timeout" or (answer.status, trainer) == (
         "rejected",
         "talks_without_end",
@@ -272,7 +272,7 @@ def test_a_limit_on_time_holds_whatever_a_trainer_does(measured: Measure, traine
     "trainer", ["lets_children_allocate", "allocates_without_end", "allocates_at_once"]
 )
 def test_a_trainer_over_its_memory_is_ended(measured: Measure, trainer: str) -> None:
-    answer, _ = measured(trainer, ProcessLimits(wall_seconds=30, memory_bytes=100_000_000))
+    answer, _ = measured(trainer, WorkerLimits(wall_seconds=30, memory_bytes=100_000_000))
     by_itself = "an allocation failed under the memory limit"
     held = "its processes held more than limits.memory=100000000 (100 MB); raise limits.memory"
     reason = by_itself if trainer == "allocates_at_once" else held
@@ -345,8 +345,8 @@ def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
         "min_count": 1,
     }
     program = (
-        "import json, sys; from pathlib import Path; from harness.measure.process import ProcessLimits, measure\n"
-        "measure(json.loads(sys.argv[1]), Path(sys.argv[2]), ProcessLimits())"
+        "import json, sys; from pathlib import Path; from harness.measure.process import WorkerLimits, measure\n"
+        "measure(json.loads(sys.argv[1]), Path(sys.argv[2]), WorkerLimits())"
     )
     command = [sys.executable, "-c", program, json.dumps(job), str(tmp_path / "output")]
     with subprocess.Popen(command, cwd=CHECKOUT) as parent:

@@ -16,7 +16,7 @@ from workbench import HEAP, NAIVE, cell_of, first_fast, reading_of, run_of, unru
 from harness.common import registry
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.common.registry import VariantCard
-from harness.measure.process import ProcessLimits
+from harness.measure.process import WorkerLimits
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, prove
 from harness.proof.prove import Identity, MergeList
 from harness.records.file import Record
@@ -206,7 +206,7 @@ def test_run_judges_each_trainer_under_its_rules(
 
 @pytest.mark.parametrize("trainer", first_fast(["stops_on_request", "hangs_after_some_merges"]))
 def test_merges_of_a_stopped_run_are_proved(tmp_path: Path, trainer: str) -> None:
-    cell = cell_of(reading_of(tmp_path), unruly(trainer), limits=ProcessLimits(wall_seconds=0.6))
+    cell = cell_of(reading_of(tmp_path), unruly(trainer), limits=WorkerLimits(wall_seconds=0.6))
     code, record = proved(tmp_path, cell)
     assert (code, record["identity"]["kind"]) == (UNMEASURED, IDENTICAL)
     assert record["status"] in ("timeout", "extrapolated")

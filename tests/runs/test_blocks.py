@@ -35,7 +35,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import cache_folder
 from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.corpora import Part
-from harness.measure.process import ProcessLimits, measure
+from harness.measure.process import WorkerLimits, measure
 from harness.records.file import Record, read_records
 from harness.records.log import RunLog
 from harness.records.schema import BY_ITSELF
@@ -452,6 +452,6 @@ def test_a_file_trainer_skips_a_table_of_words(tmp_path: Path) -> None:
     reading = reading_of(tmp_path)
     table = replace(reading, file=replace(reading.file, table=True))
     job = train_job(cell_of(table, BY_FILE, counter=GIVEN), BY_FILE, tmp_path / "words")
-    answer = measure(job, tmp_path / "output", ProcessLimits())
+    answer = measure(job, tmp_path / "output", WorkerLimits())
     reason = "it reads text, and there are only words with their counts here"
     assert (answer.status, answer.reason) == ("skipped", reason)

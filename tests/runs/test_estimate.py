@@ -14,7 +14,7 @@ from workbench import BRIEF, cell_of, cells, reading_of, run_of, unruly
 
 from harness.common import registry
 from harness.common.registry import VariantCard
-from harness.measure.process import Answer, ProcessLimits, measure
+from harness.measure.process import Answer, WorkerLimits, measure
 from harness.results.rows import AT_LEAST, rows
 from harness.runs import jobs
 from harness.runs.cells import TrainCell
@@ -102,7 +102,7 @@ def test_a_trainer_that_hangs_is_not_extrapolated(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["makes_rubbish_slowly", "starts_slowly"])
 def test_parts_that_prove_or_show_nothing_give_no_estimate(tmp_path: Path, name: str) -> None:
-    limits = ProcessLimits(wall_seconds=2.0)
+    limits = WorkerLimits(wall_seconds=2.0)
     cell = cell_of(reading_of(tmp_path, MANY_WORDS), unruly(name), 2000, limits=limits)
     (record,) = [each for each in run_of(tmp_path, [cell]).records() if each["cell"] == "train"]
     assert (record["status"], record["extrapolated"]) == ("timeout", None)
@@ -157,7 +157,7 @@ def test_what_is_stopped_is_extrapolated_by_runs_on_beginnings_and_its_merges_ar
 ) -> None:
     reading = reading_of(tmp_path, MANY_WORDS)
     slow = VariantCard(name, f"unruly:{name}", family=name, tags=tags)
-    cell = cell_of(reading, slow, merges, limits=ProcessLimits(wall_seconds=limit))
+    cell = cell_of(reading, slow, merges, limits=WorkerLimits(wall_seconds=limit))
     run = run_of(tmp_path, [cell, cell_of(reading, num_merges=merges)], repeat=2)
     # and not once in each block
     (record,) = [each for each in run.records() if each["variant"] == name]
@@ -215,7 +215,7 @@ def test_the_interval_holds_the_total_nine_times_in_ten(
 
         def run(part: Path, num_merges: int, cell: TrainCell = cell) -> Answer:
             job = {**train_job(cell, cell.variant, part), "num_merges": num_merges}
-            return measure(job, tmp_path / f"job{next(numbers)}", ProcessLimits())
+            return measure(job, tmp_path / f"job{next(numbers)}", WorkerLimits())
 
         whole = run(words, cell.num_merges).cpu_seconds
         assert whole is not None

@@ -16,7 +16,7 @@ from harness.common.cards import PatternCard
 from harness.common.configuration import LimitsConfig
 from harness.common.errors import OK, Refusal
 from harness.common.registry import parse_bytes
-from harness.measure.process import ProcessLimits
+from harness.measure.process import WorkerLimits
 from harness.runs import plan
 from harness.runs.compose import compose
 from harness.runs.plan import limits_of, pattern_of, planned, settings_of
@@ -135,7 +135,7 @@ def test_a_preset_says_how_often_unless_the_command_does() -> None:
 def test_memory_is_limited_by_what_is_free_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "available_memory", lambda: 10 * 10**9 + 5)
     assert limits_of(LimitsConfig()).memory_bytes == 8 * 10**9
-    assert limits_of(LimitsConfig(2.5, "2GB")) == ProcessLimits(2.5, 2 * 10**9)
+    assert limits_of(LimitsConfig(2.5, "2GB")) == WorkerLimits(2.5, 2 * 10**9)
 
 
 def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:

@@ -17,7 +17,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from harness.measure.process import Answer, OnProgress, ProcessLimits, measure
+from harness.measure.process import Answer, OnProgress, WorkerLimits, measure
 from harness.worker import exchange
 
 
@@ -34,7 +34,7 @@ class MeasuredOnce:
         self,
         job: dict[str, Any],
         output: Path,
-        limits: ProcessLimits,
+        limits: WorkerLimits,
         on_progress: OnProgress = lambda _: None,
         **named: Any,
     ) -> Answer:
@@ -57,7 +57,7 @@ class MeasuredOnce:
         return answer
 
 
-def digest_of(job: dict[str, Any], limits: ProcessLimits) -> str:
+def digest_of(job: dict[str, Any], limits: WorkerLimits) -> str:
     """The digest of a job, with the content of its files in place of their paths."""
     content = {**job, "limits": limits}
     if job.get("corpus") is not None:

@@ -19,7 +19,7 @@ import pytest
 
 from harness.common.registry import CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.process import Answer, OnProgress, ProcessLimits, Supervision
+from harness.measure.process import Answer, OnProgress, Supervision, WorkerLimits
 from harness.proof import IDENTICAL
 from harness.proof.prove import Identity
 from harness.records.log import RunLog
@@ -40,7 +40,7 @@ SERIAL = CounterCard("serial", "variants.counting.pretokenize:serial")
 HEAP = VariantCard("heap", "variants.heap:train", family="windowed")
 NAIVE = VariantCard("naive", "variants.naive:train", family="recount")
 SECONDS_TO_BE_GONE = 60.0
-BRIEF = ProcessLimits(wall_seconds=0.3)
+BRIEF = WorkerLimits(wall_seconds=0.3)
 
 
 def cells(*arguments: str) -> list[TrainCell]:
@@ -89,12 +89,12 @@ def cell_of(
     num_merges: int = 10,
     counter: CounterCard = SERIAL,
     *,
-    limits: ProcessLimits | None = None,
+    limits: WorkerLimits | None = None,
     threads: int = 1,
     tie_break: str = "greatest_bytes",
     min_count: int = 1,
 ) -> TrainCell:
-    count = CountCell(reading, counter, threads, limits or ProcessLimits())
+    count = CountCell(reading, counter, threads, limits or WorkerLimits())
     return TrainCell(variant, count, False, 257 + num_merges, tie_break, min_count)
 
 
@@ -152,7 +152,7 @@ def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -
             on_progress(done)
 
         hear(supervision, block, seen)
-        limits: ProcessLimits = waiting["limits"]
+        limits: WorkerLimits = waiting["limits"]
         supervision.limits = (
             limits if until(waiting["done"]) else limits._replace(wall_seconds=None)
         )

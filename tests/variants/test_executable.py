@@ -18,7 +18,7 @@ from harness import run
 from harness.common.registry import VariantCard
 from harness.conformance import check_conformance, trainer_checks
 from harness.measure.machine import source_sha256
-from harness.measure.process import ProcessLimits
+from harness.measure.process import WorkerLimits
 from harness.proof.checks import outcome_of
 from harness.runs.compose import compose
 from variants import naive
@@ -208,7 +208,7 @@ time.sleep(3600)
     card = VariantCard(
         "executable", "variants.executable:train", params={"command": python(tmp_path, source)}
     )
-    cell = cell_of(reading_of(tmp_path), card, limits=ProcessLimits(wall_seconds=0.1))
+    cell = cell_of(reading_of(tmp_path), card, limits=WorkerLimits(wall_seconds=0.1))
     trained = run_of(tmp_path, [cell]).records()[-1]
     assert trained["status"] in ("timeout", "extrapolated")
     assert trained["merges_done"] == 1
