@@ -137,9 +137,9 @@ def test_an_executed_notebook_is_published_in_place_of_its_text(tmp_path: Path) 
 
     (executed / "series_files").mkdir(parents=True)
     (executed / "series_files/one.png").write_bytes(b"a chart")
-    (executed / "series.md").write_text("ran: [board](../results/board/README.md)")
+    (executed / "series.md").write_text("ran ![png](series_files/one.png)")
     site_pages.write_pages(pages, executed)
-    assert published.read_text() == "ran: [board](../results/board/README.md)"
+    assert published.read_text() == "ran ![png](series_files/one.png)"
     assert (pages / "notebooks/series_files/one.png").is_file()
 
 

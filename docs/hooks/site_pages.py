@@ -32,9 +32,13 @@ def write_pages(folder: Path, executed: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(REPOSITORY / "docs/assets", folder / "docs/assets")
     contents = site_files()
+    published = set(contents)
     if (executed / "series.md").is_file():
         contents[NOTEBOOK] = (executed / "series.md").read_text()
         shutil.copytree(executed / "series_files", folder / "notebooks/series_files")
+        published.update(
+            f"notebooks/{path.relative_to(executed)}" for path in executed.rglob("*.png")
+        )
 
     for path, content in contents.items():
         page = folder / path
@@ -48,7 +52,7 @@ def write_pages(folder: Path, executed: Path) -> None:
         elif not path.startswith("docs/"):
             content = re.sub(r"\A---\n.*?^---\n", "", content, flags=re.MULTILINE | re.DOTALL)
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(with_links(content, path, set(contents)))
+        page.write_text(with_links(content, path, published))
 
 
 def site_files() -> dict[str, str]:
