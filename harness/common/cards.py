@@ -251,10 +251,11 @@ def fitted(content: object, kind: type[Kind], where: str, advice: str) -> Kind:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
         what, key = wrong_value(error)
-        if unknown := re.search("unknown field `(.*)`", what):
-            what += did_you_mean(unknown[1], getattr(kind, "__struct_encode_fields__", ()))
+        unknown, meant = re.search("unknown field `(.*)`", what), ""
+        if unknown is not None:
+            meant = did_you_mean(unknown[1], getattr(kind, "__struct_encode_fields__", ()))
         place = f"{where}{key}".rstrip(".: ")
-        raise Refusal(f"{place}: {what[0].lower()}{what[1:]}; {advice}") from error
+        raise Refusal(f"{place}: {what[0].lower()}{what[1:]};{meant} {advice}") from error
 
 
 def inside(folder: Path, name: str) -> Path:
