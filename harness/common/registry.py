@@ -14,6 +14,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -397,14 +398,21 @@ def _card(file: Path, _written: int) -> dict[str, Any]:
 # Checks of a user's values
 
 
+def whole_number(name: str, value: int) -> int:
+    """A number of NumPy's as well. Raises TypeError for what is not one."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is {type(value).__name__}, not int; pass a number such as 2")
+    return index(value)
+
+
 def at_least(name: str, value: int, least: int = 1) -> None:
-    if value < least:
+    if whole_number(name, value) < least:
         raise Refusal(f"{name}={value} is not possible; it is a number of {least} or more")
 
 
 def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise Refusal(unknown(name, value, allowed))
+        raise Refusal(unknown(name, str(value), allowed))
 
 
 # One of several: in quotes of either kind, or without a comma and not starting with a quote.

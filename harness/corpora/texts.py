@@ -57,6 +57,8 @@ def card_named(source: Source, settings: Sequence[str] = ()) -> dict[str, Any]:
         isinstance(path, str) and re.fullmatch(r"\w[\w-]*", path) and not os.path.lexists(path)
     )
     card = dict(card_of(str(path))) if is_name else {**card_of("file"), "path": path}
+    if isinstance(settings, str | Mapping):
+        raise TypeError(f"settings are {settings!r}, not a list; pass ['data.NAME=VALUE']")
     for setting in settings:
         change(card, setting)
     fitted(card, DataCard, "--set data.", "correct this value")

@@ -169,6 +169,10 @@ def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: s
 
 def veto_of(settings: ExtensionSettings) -> str:
     """The name of the veto, protected tokens included. Raises Refusal for one that cannot be used."""
+    if not isinstance(settings.veto, str):
+        raise TypeError(
+            f"veto is {settings.veto!r}, not a name such as bytes:16 or module:function"
+        )
     names = [part.strip() for part in settings.veto.strip("[]").split(",")]
     if settings.protected != NONE:
         try:

@@ -212,8 +212,8 @@ def special_texts(special_tokens: Iterable[str]) -> tuple[str, ...]:
     """The special tokens of a list. Raises TypeError for a str in place of a list, or for a token
     that is not a str, and Refusal for a token that is empty, repeated, or not UTF-8.
     """
-    if isinstance(special_tokens, str | bytes):
-        advice = f"pass a list, such as [{special_tokens!r}]"
+    if isinstance(special_tokens, str | bytes | None):
+        advice = f"pass a list, such as [{special_tokens or '<s>'!r}]"
         raise TypeError(f"special tokens are {special_tokens!r}, not a list; {advice}")
     texts = tuple(special_tokens)
     for text in texts:
@@ -243,6 +243,7 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     Ids close up in their old order. Raises Refusal for a size that it cannot have, and for tokens
     that no merge makes.
     """
+    vocab_size = registry.whole_number("vocab_size", vocab_size)
     made = list(dict.fromkeys(tokens_made(learned.merges)))
     least = len(BYTES) + len(learned.special_tokens)
     most = least + len(made)

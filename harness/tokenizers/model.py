@@ -117,6 +117,7 @@ class Tokenizer:
         """The same as an array: uint16 if all ids of the vocabulary fit, else uint32."""
         import numpy as np  # late: it is slow to import, and decoding needs none
 
+        at_least("threads", threads)
         encoder = self.encoder(special_tokens)
         ids, _ = encoder.together([as_bytes(text)], threads)
         return np.frombuffer(ids, encoder.type_code)
@@ -129,6 +130,8 @@ class Tokenizer:
 
         at_least("threads", threads)
         refuse_frame(texts, "texts")
+        if isinstance(texts, str | bytes):
+            raise TypeError(f"texts is one text, not a list; pass [{texts[:40]!r}]")
         encoder = self.encoder(special_tokens)
         ids, ends = encoder.together(list(map(as_bytes, texts)), threads)
         array = np.frombuffer(ids, encoder.type_code)

@@ -15,7 +15,7 @@ from typing import Any
 from harness.common import registry
 from harness.common.console import bar
 from harness.common.errors import UNMEASURED, USAGE, Refusal
-from harness.common.registry import at_least, one_of
+from harness.common.registry import at_least, one_of, whole_number
 from harness.common.units import counted_text
 from harness.corpora.texts import text
 from harness.tokenizers.extension import Extension, ExtensionSettings, Tokens, extension_of
@@ -52,7 +52,7 @@ def train(
     *,
     pattern: str | None = "gpt2",
     special_tokens: Iterable[str] = ("<|endoftext|>",),
-    tie_break: str = TieBreak.GREATEST_BYTES.value,
+    tie_break: str | TieBreak = TieBreak.GREATEST_BYTES,
     min_count: int = 1,
     extend: str | os.PathLike[str] | None = None,
     inherited: str = "kept",
@@ -82,6 +82,7 @@ def train(
     corpus = Corpus("documents", texts, pattern_named(pattern), errors)
     num_merges = merges_for(vocab_size, corpus)
     vocab_size = index(vocab_size)  # NumPy's, too
+    tie_break = tie_break.value if isinstance(tie_break, TieBreak) else tie_break
     at_least("min_count", min_count)
     at_least("threads", threads)
     one_of("errors", errors, ["strict", "replace"])
@@ -103,10 +104,7 @@ def merges_for(vocab_size: int, corpus: Corpus) -> int:
     """The number of merges. Raises Refusal for a size, a pattern or special tokens that no
     tokenizer can have.
     """
-    if not hasattr(vocab_size, "__index__"):
-        raise TypeError(
-            f"vocab_size is {type(vocab_size).__name__}, not int; pass a number such as 32_000"
-        )
+    vocab_size = whole_number("vocab_size", vocab_size)
     Tokenizer(trained([], corpus.special_tokens, corpus.pattern))
     check_spellings(corpus.special_tokens)
     least = len(BYTES) + len(corpus.special_tokens)
@@ -115,7 +113,7 @@ def merges_for(vocab_size: int, corpus: Corpus) -> int:
         raise Refusal(
             f"vocab_size={vocab_size} has no room for 256 bytes and {special}; set {least} or more"
         )
-    return index(vocab_size) - least
+    return vocab_size - least
 
 
 def learn(
@@ -128,6 +126,8 @@ def learn(
 
 def pattern_named(pattern: str | None) -> str | None:
     """The regular expression of a name in conf/pattern, or the pattern itself."""
+    if not isinstance(pattern, str | None):
+        raise TypeError(f"pattern is {type(pattern).__name__}, not str")
     existing = registry.patterns()
     if pattern in existing:
         return existing[pattern] or None

@@ -64,11 +64,9 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("texts", "abdc", "texts"),
         ("texts/*.txt", "ab", "texts/*.txt"),
         ("texts/**/*.txt", "abc", "texts/**/*.txt"),
-        ("texts/[ab].txt", "ab", "texts/[ab].txt"),
         ("[texts/b.txt,texts/a.txt]", "ba", "b.txt+1"),
         ("['texts/b.txt', texts/deep, texts/a*]", "bdca", "b.txt+3"),
         (["texts/b.txt", "texts/deep"], "bdc", "b.txt+2"),
-        ("[texts/a.txt,texts/a.txt]", "aa", "a.txt+1"),
     ],
 )
 def test_several_files_are_one_corpus(path: Any, documents: str, name: str) -> None:

@@ -141,12 +141,10 @@ def failing() -> Iterator[str]:
             Refusal,
             "is a file, but strings in a list are documents; pass pathlib.Path objects",
         ),
-        (5, {}, TypeError, "source is int; pass paths, documents, or a mapping of counts"),
         ({"a": -1}, {}, Refusal, "has the negative count -1"),
         (FRAME, {}, TypeError, r"source is a DataFrame, not texts; .* such as frame\['text'\]"),
         ([FRAME], {}, TypeError, "item 1 is a DataFrame, not texts"),
         (["a"], {"vocab_size": 256}, Refusal, "has no room for 256 bytes and 1 special token"),
-        (["a"], {"vocab_size": "32k"}, TypeError, "vocab_size is str, not int"),
         (["a"], {"tie_break": "greatest"}, Refusal, "did you mean greatest_bytes"),
         (["a"], {"veto": "byts:3"}, Refusal, "veto=byts:3"),
     ],
@@ -158,12 +156,33 @@ def test_a_bad_source_is_refused_with_its_place(
         train(source() if callable(source) else source, **{"vocab_size": 300, **options})
 
 
+@pytest.mark.parametrize(
+    ("options", "answer"),
+    [
+        ({"special_tokens": None}, "special tokens are None, not a list; pass a list, such as"),
+        ({"pattern": 5}, "pattern is int, not str"),
+        ({"min_count": 1.5}, "min_count is float, not int"),
+        ({"threads": "all"}, "threads is str, not int"),
+        ({"veto": max}, "veto is .*, not a name such as bytes:16"),
+        ({"settings": "data.bytes=5"}, "settings are 'data.bytes=5', not a list; pass"),
+    ],
+)
+def test_an_option_of_another_type_is_named(options: dict[str, Any], answer: str) -> None:
+    with pytest.raises(TypeError, match=answer):
+        train(__file__, 300, **options)
+    with pytest.raises(TypeError, match="vocab_size is float, not int"):
+        train(["low"], 300).cut(cast(int, 260.0))
+    assert train(["low"], 300, tie_break=TieBreak.RAW_BYTES).origin["tie_break"] == "raw_bytes"
+
+
 def test_texts_of_a_data_frame_are_asked_for() -> None:
     tokenizer = train(FRAME["text"], cast(int, np.int64(259)))
     assert tokenizer.merges == train(["low low"], 259).merges
     for encode in (tokenizer.encode_batch, tokenizer.encode_iterable):
         with pytest.raises(TypeError, match="texts is a DataFrame"):
             encode(FRAME)
+    with pytest.raises(TypeError, match=r"texts is one text, not a list; pass \['low'\]"):
+        tokenizer.encode_batch("low")
 
 
 def test_invalid_bytes_are_replaced_in_each_document() -> None:
