@@ -269,7 +269,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog="exit code: 0; 2 for a usage error; 22 if there are no records.",
     )
     parser.add_argument(
-        "folder", type=Path, nargs="?", default=Path("results/board"), help="(default: %(default)s)"
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("results/board"),
+        help="read this folder and write into it (default: %(default)s)",
     )
     folder = parser.parse_args(argv).folder
 

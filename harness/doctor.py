@@ -86,13 +86,13 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m harness.doctor", description=summary, epilog=f"examples:\n{epilog}"
     )
     add = parser.add_argument
-    add("--no-run", action="store_true", help="look only, measure nothing")
+    add("--no-run", action="store_true", help="look only, without measuring")
     add(
         "--repeat",
         type=int,
         default=20,
         metavar="N",
-        help="how many pairs of runs (default: %(default)s)",
+        help="measure N pairs of runs (default: %(default)s)",
     )
     return parser
 

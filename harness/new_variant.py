@@ -44,7 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "checkout: a stage that is the definition until it is edited, and passes conformance, ruff and mypy.",
         epilog="exit code: 0; 2 if the name cannot be used; 22 if this is not a checkout or cannot be written.",
     )
-    parser.add_argument("name", metavar="NAME", help="small letters, digits, underscores")
+    parser.add_argument(
+        "name", metavar="NAME", help="name it in lowercase letters, digits and underscores"
+    )
     options = parser.parse_args(arguments)
     return guarded(lambda: _new_variant(options.name), WHOLE_FILES)
 

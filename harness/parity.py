@@ -41,13 +41,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m harness.parity", description=__doc__, epilog=EPILOG)
     parser.add_argument(
-        "texts", metavar="LANGUAGE=FILE", nargs="+", help="the text to train on, for each language"
+        "texts", metavar="LANGUAGE=FILE", nargs="+", help="train each language on this text"
     )
     parser.add_argument(
-        "--dev", metavar="LANGUAGE=FILE", nargs="+", default=[], help="the text to compare them on"
+        "--dev",
+        metavar="LANGUAGE=FILE",
+        nargs="+",
+        default=[],
+        help="compare the languages on these texts",
     )
     parser.add_argument(
-        "--ratio", metavar="LANGUAGE=NUMBER", nargs="+", default=[], help="instead of --dev"
+        "--ratio",
+        metavar="LANGUAGE=NUMBER",
+        nargs="+",
+        default=[],
+        help="set how short each should become, instead of --dev",
     )
 
     add_training_options(parser, next(iter(parity.TIE_BREAKS)))
@@ -55,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         "--window", metavar="N", type=int, default=0, help="limit shares of the last N choices"
     )
     parser.add_argument(
-        "--alpha", type=float, default=2.0, help="that limit, in equal shares (default: 2)"
+        "--alpha", type=float, default=2.0, help="set that limit in equal shares (default: 2)"
     )
     parser.add_argument(
         "--warmup-merges",

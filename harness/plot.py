@@ -68,15 +68,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         choices=list(KINDS),
         default=PLAIN,
         metavar="KIND",
-        help="see below (default: %(default)s)",
+        help="choose the chart (default: %(default)s)",
     )
     add(
         "--output",
         metavar="FILE",
         type=Path,
-        help=f".svg, .png or .pdf (default: {DEFAULT_RESULTS}/KIND.svg)",
+        help=f"write to this .svg, .png or .pdf (default: {DEFAULT_RESULTS}/KIND.svg)",
     )
-    with_values = f"what {', '.join(OF_VALUES)} show: total or memory (default: %(default)s)"
+    with_values = f"draw total or memory in {', '.join(OF_VALUES)} (default: %(default)s)"
     add("--value", choices=list(VALUES), default="total", metavar="VALUE", help=with_values)
     arguments = parser.parse_args(argv)
     kind, value = arguments.kind, arguments.value

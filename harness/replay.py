@@ -64,18 +64,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--against",
         metavar="OTHER",
         type=Path,
-        help="another file of merges, to find where they differ",
+        help="compare with another file of merges",
     )
     add(
         "overrides",
         metavar="NAME=VALUE",
         nargs="*",
-        help="as for python -m harness: pattern=gpt4 ...",
+        help="set what python -m harness sets: pattern=gpt4 ...",
     )
     add(
         "--data",
         metavar="NAME|FILE",
-        help="the text that the merges were learned from: a data set or a file",
+        help="name the text that the merges were learned from: a data set or a file",
     )
     add(
         "--certificate",

@@ -28,9 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="FILE",
         type=Path,
         default=Path(DEFAULT_RESULTS, "report.html"),
-        help="an .html file (default: %(default)s)",
+        help="write to this .html file (default: %(default)s)",
     )
-    baseline = "ratios to this variant (default: the first row)"
+    baseline = "divide by this variant (default: the first row)"
     parser.add_argument("--relative-to", metavar="VARIANT", help=baseline)
     arguments = parser.parse_args(argv)
 

@@ -69,33 +69,42 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m harness.table", description=description, epilog=_EPILOG)
     add = parser.add_argument
     add_record_arguments(parser)
-    add("--format", choices=FORMATS.values(), help="(default: by the end of --output, or terminal)")
-    add("--output", metavar="FILE", type=Path, help="write to this file (.md .tex .csv .json .txt)")
-    add("--phases", action="store_true", help="the time of each phase, spread and CPU time")
-    add("--work", action="store_true", help="a second table: how many times each variant did what")
+    add(
+        "--format",
+        choices=FORMATS.values(),
+        help="choose the form (default: by the end of --output, or terminal)",
+    )
+    add("--output", metavar="FILE", type=Path, help="write to this file: .md .tex .csv .json .txt")
+    add("--phases", action="store_true", help="show the time of each phase, spread and CPU time")
+    add("--work", action="store_true", help="show how many times each variant did what")
     add(
         "--notes",
         action="store_true",
-        help="all notes below the table, and what each outside trainer was given",
+        help="show all notes, and the input of each outside trainer",
     )
     add(
         "--relative-to",
         metavar="VARIANT",
-        help="ratios to this variant or counter (default: the first row)",
+        help="divide by this variant or counter (default: the first row)",
     )
-    add("--columns", metavar="NAMES", help="these alone, such as variant,total,memory,proof")
-    add("--sort", choices=("appearance", "total"), help="the order of rows (default: appearance)")
+    add("--columns", metavar="NAMES", help="show these alone, such as variant,total,memory,proof")
+    add("--sort", choices=("appearance", "total"), help="order the rows (default: appearance)")
 
     layout = (
-        "one figure of every row, laid out by two fields such as variant, data, threads, vocab_size"
+        "lay out one figure of every row by two fields such as variant, data, threads, vocab_size"
     )
     add("--pivot", nargs=2, metavar=("DOWN", "ACROSS"), help=layout)
     add(
         "--value",
         metavar="FIGURE",
-        help="which: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)",
+        help="choose the figure: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)",
     )
-    add("--compare", nargs=2, metavar=("LEFT", "RIGHT"), help="two sets of records side by side")
+    add(
+        "--compare",
+        nargs=2,
+        metavar=("LEFT", "RIGHT"),
+        help="show two sets of records side by side",
+    )
     add(
         "--allow-different",
         action="store_true",

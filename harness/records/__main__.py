@@ -175,13 +175,13 @@ COMMANDS = (
     (
         merge,
         "add the lines of files and folders to one file, none of them twice",
-        "a file, or a folder of records",
+        "write to this file or folder of records",
     ),
     (check, "check every line against the schema; exit code 22 if one is broken", ""),
     (
         export,
-        "write .parquet, .csv or .json: a row a record, nested keys joined by dots",
-        "what is written",
+        "write .parquet, .csv or .json: a row for each record, nested keys joined by dots",
+        "write to this file",
     ),
 )
 """Each command, what it does, and what `--output` is if it writes anything."""

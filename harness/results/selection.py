@@ -42,8 +42,8 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
         help="records, or folders with a records.jsonl, where only the latest run of each cell counts (default: the "
         f"one latest run in {DEFAULT_RESULTS})",
     )
-    add("--all", action="store_true", help="every record there is")
-    where = "only such rows, such as variant=heap,flat*; repeatable"
+    add("--all", action="store_true", help="show every record")
+    where = "show only such rows, as variant=heap,flat*; repeatable"
     add("--where", metavar="NAME=VALUE", action="append", default=[], help=where)
 
 
