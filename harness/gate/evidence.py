@@ -118,7 +118,8 @@ def read_evidence(path: Path) -> Evidence:
     """Read the records of a gate. Raises Refusal if there are none."""
     path = path / FILE_NAME if path.is_dir() else path
     if not path.exists():
-        raise Refusal(f"cannot read {path} (no such file); pass --replay a gate's output")
+        message = f"cannot read {path} (no such file); pass --replay a gate's output"
+        raise Refusal(message, errors.UNMEASURED)
 
     lines = Joined()
     for _, line in read_lines(path):

@@ -99,6 +99,15 @@ def test_any_trainer_is_judged_by_its_target(trainer: str, code: int, message: s
     assert any(message in each for each in messages())
 
 
+def test_usual_card_finds_a_fault_after_merge_644(elsewhere: Path) -> None:
+    trainer = "from variants.heap import train as honest\n\ndef train(words, num_merges):\n"
+    trainer += "    merges = honest(words, num_merges)\n"
+    trainer += "    merges[644:646] = merges[644:646][::-1]\n    return merges\n"
+    (elsewhere / "late.py").write_text(trainer)
+    assert gate.main(["late:train", "--tiers", "identity", "--output", "out"]) == 21
+    assert messages()[0].startswith("late:train on many: merge 645: ")
+
+
 def test_trainer_is_to_be_named_outside_of_a_checkout(capsys: pytest.CaptureFixture[str]) -> None:
     assert gate.main([]) == 2
     expected = "this folder is not a checkout of bpe-harness; name your trainer: python -m"
