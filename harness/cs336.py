@@ -124,6 +124,8 @@ def command(options: argparse.Namespace) -> int:
         raise Refusal("pass one trainer, one data set and one vocab_size")
     reading = plan.cells[0].reading
     special_tokens = reading.corpus.special_tokens
+    if reading.file.table:
+        raise Refusal(f"{reading.file.name} is a table of words, not a text; pass a text")
     if not special_tokens:
         raise Refusal("special_tokens is empty, so documents have no ends; leave it out")
     documents = sample(reading.file.path, special_tokens[0])

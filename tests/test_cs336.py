@@ -198,8 +198,9 @@ def test_a_tokenizer_is_read_from_the_files_of_a_run(folder: Path) -> None:
 
 
 def hand_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    data = [] if "data=zipf_tinystories" in arguments else ["data.path=text.txt"]
     return subprocess.run(
-        [sys.executable, "-m", "harness.cs336", *arguments, "data.path=text.txt", "vocab_size=290"],
+        [sys.executable, "-m", "harness.cs336", *arguments, *data, "vocab_size=290"],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         capture_output=True,
@@ -232,6 +233,7 @@ def test_one_command_prints_what_to_hand_in(folder: Path) -> None:
         (["my_bpe:merges_alone"], 22, "not the tuple (vocab, merges)"),
         (["my_bpe:train_bpe", "--tokenizer", "my_bpe:Forgetful"], 21, "gives wrong ids for document 1"),
         (["my_bpe:train_bpe", "special_tokens=[]"], 2, "special_tokens is empty"),
+        (["heap", "data=zipf_tinystories"], 2, "zipf_tinystories is a table of words, not a text"),
         (["my_bpe:train_bpe", "tie_break=own", "-m"], 2, "unrecognized arguments: -m"),
     ],
 )  # fmt: skip

@@ -61,7 +61,7 @@ def with_cprofile(cell: TrainCell, session: Session, path: Path, output: Path) -
     if answer.status != "ok":
         return answer, []
 
-    table, raw = path.with_suffix(".txt"), path.with_suffix(".prof")
+    table, raw = with_ending(path, ".txt"), with_ending(path, ".prof")
     with table.open("w") as file:
         found = pstats.Stats(str(statistics), stream=file)
         found.strip_dirs().sort_stats("cumulative").print_stats(ROWS)
@@ -71,7 +71,7 @@ def with_cprofile(cell: TrainCell, session: Session, path: Path, output: Path) -
 
 def with_py_spy(cell: TrainCell, session: Session, path: Path, output: Path) -> Profiled:
     """Write py-spy's flame graph, of the whole process and those that it starts."""
-    graph = path.with_suffix(".svg")
+    graph = with_ending(path, ".svg")
     graph.unlink(missing_ok=True)
     under = [program(PY_SPY) or PY_SPY, *FLAME_GRAPH, "--output", str(graph.absolute()), "--"]
     answer = measure(job_of(cell, session), output, cell.count.limits, under=under)
@@ -84,12 +84,17 @@ def with_callgrind(cell: TrainCell, session: Session, path: Path, output: Path) 
     if answer.status != "ok":
         return answer, []
 
-    table, raw = path.with_suffix(".txt"), path.with_suffix(".callgrind")
+    table, raw = with_ending(path, ".txt"), with_ending(path, ".callgrind")
     shutil.copyfile(account_of_call(output), raw)
     with table.open("w") as file:
         command = [program(ANNOTATE) or ANNOTATE, "--auto=no", str(raw)]
         subprocess.run(command, stdout=file, check=True)
     return answer, [table, raw]
+
+
+def with_ending(path: Path, ending: str) -> Path:
+    """Return the path with an ending behind its name, which may have dots."""
+    return path.with_name(f"{path.name}{ending}")
 
 
 WRITERS = {CPROFILE: with_cprofile, PY_SPY: with_py_spy, CALLGRIND: with_callgrind}

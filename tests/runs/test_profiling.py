@@ -32,16 +32,19 @@ def profile_of(output: str, variant: str) -> list[Path]:
 def test_cprofile_leaves_a_table_of_the_functions_of_each_trainer(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["variants=naive,heap", "profile=cprofile", "repeat=2", *RUN]) == 0
+    (folder / "mine.py").write_text("from variants.heap import train\nother = train\n")
+    variants = "variants=naive,mine:train,mine:other"
+    assert main([variants, "profile=cprofile", "repeat=2", *RUN]) == 0
     printed = capsys.readouterr().out
     table, raw = profile_of(printed, "naive")
     assert re.search(r"\d+\.\d+ +\d+\.\d+ +naive\.py:\d+\(train\)$", table.read_text(), re.M)
     assert str(folder) not in table.read_text()
     assert raw.stat().st_size > 0
-    assert "heapq" in profile_of(printed, "heap")[0].read_text()
+    assert "heapq" in profile_of(printed, "mine:train")[0].read_text()
+    assert profile_of(printed, "mine:other")[0] not in profile_of(printed, "mine:train")
 
     measured = [record for record in read_records([folder / "results"]) if record.trains]
-    assert len(measured) == 4
+    assert len(measured) == 6
 
 
 def test_callgrind_leaves_a_table_of_compiled_functions(
