@@ -124,13 +124,12 @@ def command(options: argparse.Namespace) -> int:
         raise Refusal("pass one trainer, one data set and one vocab_size")
     reading = plan.cells[0].reading
     special_tokens = reading.corpus.special_tokens
-    if reading.file.table:
-        raise Refusal(f"{reading.file.name} is a table of words, not a text; pass a text")
-    if not special_tokens:
-        raise Refusal("special_tokens is empty, so documents have no ends; leave it out")
-    documents = sample(reading.file.path, special_tokens[0])
+    documents = []
+    if special_tokens and not reading.file.table:
+        documents = sample(reading.file.path, special_tokens[0])
     if not documents:
-        raise Refusal(f"{reading.file.name} has no text to encode; pass another")
+        advice = "pass a text, and the special token between its documents"
+        raise Refusal(f"{reading.file.name} has no documents to encode; {advice}")
 
     row, ours = measured(plan)
     encode: Encode = ours.encode

@@ -28,8 +28,6 @@ from planted_faults import copied
 from harness.common import errors, registry
 from harness.conformance import trainer_checks
 from harness.proof.checks import Check
-from variants import naive
-from variants.contract import WordCounts
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -272,14 +270,3 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
         )
         printed = done.stdout
     shutil.rmtree(checkout)
-
-
-def test_the_shortest_worked_examples_are_as_their_page_says() -> None:
-    for words, want in (
-        ({b"aaa": 2, b"xy": 3}, "a+a x+y aa+a"),
-        ({b"aaaa": 3, b"bc": 4}, "a+a b+c aa+aa"),
-        ({b"abab": 1}, "a+b ab+ab"),
-        ({b"\0\1\0\1": 1}, "\0+\1 \0\1+\0\1"),
-    ):
-        merges = naive.train(WordCounts.from_items(words.items()), 5)
-        assert " ".join(f"{left.decode()}+{right.decode()}" for left, right in merges) == want

@@ -45,16 +45,16 @@ ROOMS = (
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
 TOKENS = {
     "worker": 5_400,
-    "common": 11_200,
+    "common": 11_210,
     "measure": 10_020,
     "corpora": 17_980,
     "tokenizers": 19_680,
     "proof": 19_060,
     "records": 6_600,
-    "runs": 17_350,
+    "runs": 17_360,
     "results": 23_290,
     "gate": 11_500,
-    "commands": 13_745,
+    "commands": 13_750,
     "tests": 170_100,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.

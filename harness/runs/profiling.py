@@ -45,8 +45,8 @@ def profiles(task: Task, session: Session) -> Iterator[str]:
         if files:
             yield f"profile of {cell.label}: {', '.join(map(str, files))}"
         else:
-            last = answer.stderr_tail.strip().rpartition("\n")[2]
-            yield f"no profile of {cell.label}: {answer.reason or last or answer.status}"
+            why = answer.reason or answer.stderr_tail.strip().rpartition("\n")[2]
+            yield f"no profile of {cell.label}: {why}"
 
 
 Profiled = tuple[Answer, list[Path]]
