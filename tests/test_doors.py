@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import io
 import os
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.__main__ import main
-from harness.common.errors import UNMEASURED, USAGE
+from harness.common.errors import OK, UNMEASURED, USAGE
+from harness.corpora import local
 from harness.tokenizer import train
 
 OF_TEXTS = {
@@ -90,6 +93,7 @@ def archive(path: Path) -> None:
 
 TEXTS: dict[str, Callable[[Path], object]] = {
     "missing.txt": lambda _: None,
+    "loop": lambda path: path.symlink_to("loop"),
     "folder": lambda path: path.mkdir(),
     "pipe.txt": lambda path: os.mkfifo(path),
     "damaged.gz": lambda path: path.write_bytes(gzip.compress(b"low " * 999)[:-9]),
@@ -106,6 +110,22 @@ TEXTS: dict[str, Callable[[Path], object]] = {
 def test_a_text_that_cannot_be_read(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     TEXTS[name](Path(name))
     assert codes(OF_TEXTS, name, capsys) == dict.fromkeys(OF_TEXTS, UNMEASURED)
+
+
+def test_standard_input_is_a_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in OF_TEXTS.values():
+        local.spooled.cache_clear()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"low low lower newest\n")))
+        assert code_of(command, "-", capsys) == OK
+
+
+def test_advice_of_counts_can_be_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("c.jsonl").write_text('{"body": "low"}\n')
+    assert main(["corpora", "counts", "c.jsonl"]) == UNMEASURED
+    assert "; pass --set data.column=NAME" in capsys.readouterr().err
+    assert main(["corpora", "counts", "c.jsonl", "--set", "data.column=body"]) == OK
 
 
 def test_a_text_that_is_not_utf8(capsys: pytest.CaptureFixture[str]) -> None:

@@ -343,16 +343,6 @@ def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
     return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"
 
 
-def looks_like_a_file(name: str) -> bool:
-    """Whether a name that no card has is a file's: names of cards have neither a slash nor a
-    suffix.
-
-    >>> [looks_like_a_file(name) for name in ("book.txt", "texts/book", "stdlib", "mine:train")]
-    [True, True, False, False]
-    """
-    return "/" in name or bool(Path(name).suffix)
-
-
 def resolve(target: str) -> Callable[..., Any]:
     """The function `package.module:function`. Raises Refusal if it does not exist."""
     try:
@@ -401,7 +391,7 @@ def _card(file: Path, _written: int) -> dict[str, Any]:
 def whole_number(name: str, value: int) -> int:
     """A number of NumPy's as well. Raises TypeError for what is not one."""
     if not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is {type(value).__name__}, not int; pass a number such as 2")
+        raise TypeError(f"{name} is {type(value).__name__}, not int")
     return index(value)
 
 

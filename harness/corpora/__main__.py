@@ -5,6 +5,7 @@ cache.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -162,7 +163,11 @@ def counts(arguments: argparse.Namespace) -> None:
 
     if arguments.parquet is not None:
         extra("pyarrow", "Parquet")
-    words, manifest = words_of(*only_cell(arguments.name, arguments.set))
+    try:
+        words, manifest = words_of(*only_cell(arguments.name, arguments.set))
+    except Refusal as refusal:
+        sentence = re.sub(r"\bset (?=[\w.]+=)", "pass --set ", str(refusal))
+        raise Refusal(sentence, refusal.exit_code) from refusal
     if arguments.min_count > 1:
         words = WordCounts.from_items(
             item for item in words.items() if item[1] >= arguments.min_count

@@ -53,16 +53,19 @@ def text_of(
 def card_named(source: Source, settings: Sequence[str] = ()) -> dict[str, Any]:
     """The card of a data set, or of files; an existing file of a data set's name wins."""
     path = os.fspath(source) if isinstance(source, str | os.PathLike) else list(map(str, source))
-    is_name = (
-        isinstance(path, str) and re.fullmatch(r"\w[\w-]*", path) and not os.path.lexists(path)
-    )
-    card = dict(card_of(str(path))) if is_name else {**card_of("file"), "path": path}
+    is_card = isinstance(path, str) and is_name(path)
+    card = dict(card_of(str(path))) if is_card else {**card_of("file"), "path": path}
     if isinstance(settings, str | Mapping):
         raise TypeError(f"settings are {settings!r}, not a list; pass ['data.NAME=VALUE']")
     for setting in settings:
         change(card, setting)
     fitted(card, DataCard, "--set data.", "correct this value")
     return card
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is a data set's name, and not a path."""
+    return re.fullmatch(r"\w[\w-]*", text) is not None and not os.path.lexists(text)
 
 
 def change(card: dict[str, Any], setting: str) -> None:

@@ -275,7 +275,7 @@ def guess(argument: str) -> str:
     """
     if group := next((group for group in GROUPS if argument in existing(group)), None):
         return f"did you mean {group}={argument}?"
-    if registry.looks_like_a_file(argument) or Path(argument).exists():
+    if looks_like_a_file(argument) or Path(argument).exists():
         return f"did you mean data.path={argument}?"
     return did_you_mean(argument, [*settings(), "--help"]).strip()
 
@@ -290,7 +290,7 @@ def existing(group: str) -> list[str]:
 
 
 def unknown_name(group: str, name: str) -> str:
-    if group == "data" and registry.looks_like_a_file(name):
+    if group == "data" and looks_like_a_file(name):
         return f"unknown data set {name!r}; for a file set data.path={name}"
     return registry.unknown(group, name, existing(group))
 
@@ -415,3 +415,13 @@ def override_value(key: str, value: Any, *, in_list: bool = False) -> str:
         return text
     mark = "'" if "'" not in text else '"'
     return f"{mark}{text}{mark}" if literal else quoted(text)
+
+
+def looks_like_a_file(name: str) -> bool:
+    """Whether a name that no card has is a file's: names of cards have neither a slash nor a
+    suffix.
+
+    >>> [looks_like_a_file(name) for name in ("book.txt", "texts/book", "stdlib", "mine:train")]
+    [True, True, False, False]
+    """
+    return "/" in name or bool(Path(name).suffix)

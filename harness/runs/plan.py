@@ -29,6 +29,7 @@ from harness.common.registry import (
 )
 from harness.common.units import counted_text
 from harness.corpora import CorpusFile
+from harness.corpora.texts import is_name
 from harness.measure.machine import available_memory, interpreter, usable_cores
 from harness.measure.process import WorkerLimits
 from harness.measure.profilers import check_profiler
@@ -87,10 +88,7 @@ def only_cell(data: str | None, overrides: Sequence[str]) -> tuple[TrainCell, Se
     extender = next(card.name for card in registry.variants().values() if EXTENDS in card.tags)
     named = [f"variant={extender}"]  # no variant is run, so any that takes all overrides will do
     if data is not None:
-        is_card = data in registry.names("data") or not (
-            Path(data).exists() or registry.looks_like_a_file(data)
-        )
-        named.append(f"data={data}" if is_card else f"data.path={data}")
+        named.append(f"data={data}" if is_name(data) else f"data.path={data}")
     plan = planned([*named, *overrides])
     if len({cell.reading.key for cell in plan.cells}) != 1:
         raise Refusal("pass one data set at a time, read in one way")

@@ -104,12 +104,9 @@ COMMANDS = [
     ("harness.conformance", HOSTILE),
     ("harness.conformance", "no_such_module:" + HOSTILE),
     ("harness.conformance", "raises_when_imported:train"),
-    ("harness.corpora.__main__", HOSTILE),
     ("harness.records.__main__", "check", HOSTILE),
     ("harness.plot", HOSTILE, "--output", "a.svg"),
     ("harness.replay", HOSTILE, "--data", HOSTILE),
-    ("harness.table", "--where", HOSTILE),
-    ("harness.tokenizer", "stats", HOSTILE),
 ]
 
 

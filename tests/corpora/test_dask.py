@@ -208,12 +208,10 @@ def test_unreadable_file_is_named(
             "counting.params.part=1kB",
             "counting.params.part=1kB is too small; the minimum is 65.5 kB",
         ),
-        ("counting.params.workers=0", "counting.params.workers=0"),
         (
             "plan=true",
             "the words of text.txt: 3 B in 1 part are not counted yet, and a plan counts nothing",
         ),
-        ("data.column=a", r"text.txt is plain text; \.parquet, \.jsonl, .* files have columns"),
         (
             "special_tokens=[ab,bc]",
             "'ab' is between the files, and counting them separately needs a special token",

@@ -251,10 +251,6 @@ def test_steps_joined_split_as_one_after_another(chain: list[str]) -> None:
 DIGITS = {"type": "Digits", "individual_digits": True}
 WHOLE = {**BYTE_LEVEL, "use_regex": True}
 READ: list[tuple[list[Any], str | None]] = [
-    *(
-        ([split(PATTERNS[name]), BYTE_LEVEL], PATTERNS[name])
-        for name in ("gpt4", "llama3", "qwen2", "o200k", "nanochat")
-    ),
     (
         [{**split(PATTERNS["gpt4"]), "behavior": "Removed", "invert": True}, BYTE_LEVEL],
         PATTERNS["gpt4"],
