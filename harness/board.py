@@ -196,7 +196,7 @@ def ratios_sheet(board: Sequence[Section]) -> Sheet:
             is_wrong = entrant.first.status == "mismatch"
             text = "wrong" if is_wrong else section.ratio_text(entrant, interval=False)
             ratios[entrant.first.name] = text
-        heading = section.title.replace(",", "", 1).removesuffix(" tokens")
+        heading = f"{section.corpus} {count_text(section.vocab_size)}"
         columns.append(Column(heading, list(ratios.values())))
     return Sheet([], columns)
 

@@ -19,9 +19,9 @@ from harness.proof import PROVED, certificate
 from harness.proof.diagnosis import first_difference
 from harness.proof.prove import MergeList, describe, merge_text, prove
 from harness.proof.true_counts import MAXIMUM, TEXTS, TIE, WRONG, Best, Replay, replay
-from harness.runs.blocks import words_of
 from harness.runs.cells import TrainCell
 from harness.runs.compose import quoted
+from harness.runs.counting import words_of
 from harness.runs.plan import only_cell
 from harness.tokenizers.folder import read_tokenizer
 from harness.tokenizers.forms import FORMS, MANIFEST, MERGES, TOKENIZER_JSON, read_merges_file

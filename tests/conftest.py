@@ -22,7 +22,7 @@ from measured_once import MeasuredOnce
 from harness.common import files, registry
 from harness.corpora import cards
 from harness.measure import machine, quiet
-from harness.runs import blocks
+from harness.runs import blocks, counting
 from variants.counting import character_classes
 
 register_profiles()
@@ -135,7 +135,8 @@ def measurements(tmp_path_factory: pytest.TempPathFactory) -> MeasuredOnce:
 @pytest.fixture
 def measured_once(measurements: MeasuredOnce, monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what is done with measurements: the same is measured once."""
-    monkeypatch.setattr(blocks, "measure", measurements)
+    for module in (blocks, counting):
+        monkeypatch.setattr(module, "measure", measurements)
 
 
 @pytest.fixture

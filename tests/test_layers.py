@@ -51,7 +51,7 @@ TOKENS = {
     "tokenizers": 19_680,
     "proof": 19_060,
     "records": 6_600,
-    "runs": 17_360,
+    "runs": 17_540,
     "results": 23_290,
     "gate": 11_500,
     "commands": 13_750,

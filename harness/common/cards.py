@@ -251,9 +251,9 @@ def fitted(content: object, kind: type[Kind], where: str, advice: str) -> Kind:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
         what, key = wrong_value(error)
-        unknown, meant = re.search("unknown field `(.*)`", what), ""
-        if unknown is not None:
-            meant = did_you_mean(unknown[1], getattr(kind, "__struct_encode_fields__", ()))
+        unknown = re.search("unknown field `(.*)`", what)
+        names = getattr(kind, "__struct_encode_fields__", ())
+        meant = did_you_mean(unknown[1], names) if unknown else ""
         place = f"{where}{key}".rstrip(".: ")
         raise Refusal(f"{place}: {what[0].lower()}{what[1:]};{meant} {advice}") from error
 

@@ -150,7 +150,6 @@ def wrap(text: str, width: int) -> str:
             line,
             width,
             subsequent_indent=" " * min(start, width // 2),
-            replace_whitespace=False,
             break_long_words=False,
             break_on_hyphens=False,
         ) or [""]

@@ -158,7 +158,7 @@ def counts(arguments: argparse.Namespace) -> None:
     them.
     """
     from harness.proof.certificate import table_lines
-    from harness.runs.blocks import words_of  # late, as Hydra is slow to import
+    from harness.runs.counting import words_of  # late, as Hydra is slow to import
     from harness.runs.plan import only_cell
 
     if arguments.parquet is not None:

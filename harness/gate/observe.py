@@ -39,8 +39,9 @@ from harness.records.file import Record
 from harness.records.log import RunLog
 from harness.records.schema import Note
 from harness.runs import jobs
-from harness.runs.blocks import count, measure_block, train
+from harness.runs.blocks import measure_block, train
 from harness.runs.cells import Block, Settings, Side, Task, TrainCell
+from harness.runs.counting import count
 from harness.runs.plan import planned
 from harness.runs.session import Session
 

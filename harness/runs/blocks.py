@@ -8,7 +8,6 @@ trainers that go on from its words.
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,33 +20,26 @@ from msgspec import structs
 
 from harness.common import registry
 from harness.common.console import Display, bar
-from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import temporary_folder
-from harness.corpora import CorpusFile
-from harness.corpora.cards import counted_otherwise
 from harness.measure.machine import interpreter
 from harness.measure.process import Answer, measure
-from harness.proof import BY_DESIGN, UNPROVED, WRONG
-from harness.records.log import RunLog
+from harness.proof import UNPROVED, WRONG
 from harness.runs import jobs
 from harness.runs.cells import (
     Block,
-    CountCell,
-    Manifest,
-    Reading,
-    Settings,
     Task,
     TrainCell,
     counters_of,
 )
+from harness.runs.counting import count, read_otherwise
 from harness.runs.jobs import Counted, Trained
+from harness.runs.proving import excuse, prove_merges
 from harness.runs.resume import STOPPED, pending, precision_of
 from harness.runs.saving import save_outputs
 from harness.runs.session import Session, now
 from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256
-from variants.contract import Merge, TieBreak, WordCounts
+from variants.contract import Merge, TieBreak
 
 SPOILED = "changed or removed"
 
@@ -70,10 +62,8 @@ def measure_block(
     """Measure the counters that the cells need, then the cells, in the order of the seed; several
     `beside` each other only where no time is taken.
     """
-    settings, order = (
-        session.settings,
-        random.Random(f"{session.settings.seed} {(not block.warm_up, block.number)}"),
-    )
+    settings = session.settings
+    order = random.Random(f"{settings.seed} {(not block.warm_up, block.number)}")
     counters, cells = counters_of(due), list(due)
     order.shuffle(counters)
     order.shuffle(cells)
@@ -119,123 +109,6 @@ def trained_beside(
         yield from threads.map(trained, cells)
     finally:
         threads.shutdown(cancel_futures=True)  # after a failure none starts
-
-
-# Counting.
-
-
-def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counted:
-    """Measure a counter; the words of a table are given, and if no times are wanted, cached ones
-    are taken.
-    """
-    if (given := session.given.get(cell.reading.key)) is not None:
-        return Counted(Answer("ok"), given)
-    if cell.reading.file.table or not session.timed:
-        if (words := cell.reading.words()) is not None:
-            session.take_words(cell.reading, cell.reading.folder, words)
-            session.display.passed(cell.label)
-            return Counted(Answer("ok"), words)
-        if cell.reading.file.table:
-            return Counted(Answer("error", "its cached words were damaged; run the same again"))
-    started = now()
-    counted = run_counter(cell.label, cell, session)
-    session.add(jobs.count_lines(cell, counted, block, started), cell.counter, task)
-    return counted
-
-
-def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
-    """Run a counter, shown as `label`; its words go into the cache if nothing contradicts them."""
-    file, output = cell.reading.file, session.next_folder()
-    with session.display.showing(label, file.bytes, "bytes") as on_progress:
-        answer = measure(jobs.job("count", cell.counter, cell), output, cell.limits, on_progress)
-    session.imported.add(answer.imported)
-    if answer.offset is not None:
-        answer.reason = file.located(answer.reason or "", answer.offset)
-
-    words = None
-    if answer.status == "ok":
-        words = checked_words(cell, answer, output / "words", session)
-    shutil.rmtree(output)
-    return Counted(answer, words)
-
-
-def checked_words(
-    cell: CountCell, answer: Answer, folder: Path, session: Session
-) -> Manifest | None:
-    """The words, moved into the cache; None if they are wrong, and the answer says why."""
-    file, manifest = cell.reading.file, exchange.read_words(folder)[1]
-    documents = (answer.tallies or {}).get("documents")
-    status, wrong = "error", read_otherwise(file, answer)
-    if wrong is None:
-        wrong = counted_otherwise(file, cell.reading.pattern_name, manifest, documents)
-    if (
-        wrong is None
-        and (right := right_words(cell, manifest["sha256"], session)) != manifest["sha256"]
-    ):
-        status, what = (
-            ("error", "could not be checked by")
-            if right is None
-            else ("mismatch", "are not those of")
-        )
-        wrong = (
-            f"its words {what} counting={registry.default_counter().name}; check it with python -m "
-        )
-        wrong += f"harness.conformance {cell.counter.target}"
-    if wrong is not None:
-        answer.fail(status, wrong)
-        return None
-    cell.reading.keep(folder, manifest)
-    session.take_words(cell.reading, folder, manifest)
-    return manifest
-
-
-def read_otherwise(file: CorpusFile, answer: Answer) -> str | None:
-    """Return a sentence unless the process has read this very file, with the bytes of its digest."""
-    same_file = answer.text is not None and answer.text == exchange.file_state(file.path)
-    if same_file and file.is_unchanged():
-        return None
-    return f"{file.name} was changed while it was read; run the same again"
-
-
-def right_words(cell: CountCell, sha256: str, session: Session) -> str | None:
-    """The digest that the words of a counter must have; None if that cannot be found out.
-
-    Those of our default counter are right, and of our others those that nothing in the cache
-    contradicts. For the rest our default counter is run once for each corpus.
-    """
-    if cell.counter.name == registry.default_counter().name:
-        return sha256
-    if cell.counter.name in registry.counters():
-        cached = cell.reading.words()
-        if cached is None or cached["sha256"] == sha256:
-            return sha256
-    if cell.reading.key not in session.right_words:
-        session.right_words[cell.reading.key] = (
-            default_words(cell, "checking the words", session) or {}
-        )
-    return session.right_words[cell.reading.key].get("sha256")
-
-
-def default_words(cell: CountCell, purpose: str, session: Session) -> Manifest | None:
-    """The words of the cell's reading by the default counter with all CPUs, not timed; None if
-    that fails.
-    """
-    counter = registry.default_counter()
-    lent = replace(cell, counter=counter, threads=os.cpu_count() or 1)
-    return run_counter(
-        f"{purpose} of {cell.reading.file.name} ({counter.name})", lent, session
-    ).words
-
-
-def words_of(cell: TrainCell, settings: Settings) -> tuple[WordCounts, Manifest]:
-    """The words that a cell trains on, for other commands: those in the cache, or counted now."""
-    if cell.reading.words() is None:
-        with temporary_folder() as folder:
-            session = Session(settings, RunLog(None, now()), folder)
-            counted = count(cell.count, Block(0), Task(0, [cell]), session)
-        if counted.words is None:
-            raise Refusal(f"{cell.count.label} failed: {counted.answer.reason}", UNMEASURED)
-    return exchange.read_words(cell.reading.folder)
 
 
 # Training.
@@ -317,16 +190,14 @@ def estimate(
     assert wall is not None, "without a limit nothing is stopped"
 
     def run_part(part: Path, num_merges: int, seconds: float) -> Answer:
-        other = (
-            {"corpus": {**job["corpus"], "path": str(part)}}
-            if reads_text
-            else {"corpus": None, "words": str(part)}
-        )
+        part_job = {**job, "num_merges": num_merges}
+        if reads_text:
+            part_job["corpus"] = {**job["corpus"], "path": str(part)}
+        else:
+            part_job |= {"corpus": None, "words": str(part)}
         output, limits = session.next_folder(), cell.count.limits._replace(wall_seconds=seconds)
         with bar(f"estimating {cell.variant.name}", 0, "merges") as on_progress:
-            part_answer = measure(
-                {**job, **other, "num_merges": num_merges}, output, limits, on_progress
-            )
+            part_answer = measure(part_job, output, limits, on_progress)
         merges = jobs.read_merges(output, part_answer)
         shutil.rmtree(output)
         if part_answer.status == "ok" and not is_part_right(
@@ -358,73 +229,3 @@ def is_part_right(
     tie_break = answer.tie_break if cell.tie_break == OWN else TieBreak(cell.tie_break)
     listed = MergeList(cell.label, merges, num_merges, tie_break, by_design=excuse(cell))
     return prove(words, listed, cell.min_count, **cell.extending()).kind not in (WRONG, UNPROVED)
-
-
-# Proof.
-
-
-def prove_merges(trained: Trained, session: Session) -> None:
-    """Set the identity of the merges, and how many tokens they leave if that is wanted.
-
-    A list that was judged in this task is not judged again. Merges of a trainer that failed are not
-    judged, nor those whose words have lost their seal.
-    """
-    cell, answer = trained.cell, trained.answer
-    whole = answer.status == "ok"
-    if trained.merges is None or not (whole or answer.status in STOPPED):
-        return
-    # late: NumPy comes with it, and is slow to import
-    from harness.proof.prove import MergeList, prove, tokens_left
-
-    tie_break = TieBreak(ties) if (ties := trained.tie_break) is not None else None
-    merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, excuse(cell))
-    key = (
-        cell.task_key,
-        trained.merges_sha256,
-        cell.num_merges,
-        whole,
-        tie_break,
-        merges.by_design,
-    )
-    if key not in session.judged:
-        word_counts, tokens = session.words(cell.reading), None
-        if word_counts is None:
-            return
-        identity = prove(word_counts, merges, cell.min_count, **cell.extending())
-        if identity.kind == BY_DESIGN and (own := own_words(trained, session)) is not None:
-            judged = prove(own, replace(merges, tie_break=None, by_design=None), cell.min_count)
-            of_own_words = judged.kind.replace("_", " ") + (
-                f" ({judged.tie_break})" if judged.tie_break else ""
-            )
-            identity = replace(identity, of_own_words=of_own_words)
-        if identity.kind == WRONG and answer.from_file:
-            of_words = jobs.words_verdict(cell, word_counts, session.next_folder())
-            identity = replace(identity, reason=f"{of_words}; {identity.reason}")
-        if session.settings.tokens and whole:
-            tokens = tokens_left(word_counts, trained.merges)
-        session.judged[key] = identity, tokens
-    trained.identity, trained.tokens = session.judged[key]
-
-
-def excuse(cell: TrainCell) -> str | None:
-    """Why the card of a trainer says that its merges are others; None on the very words that it
-    counts.
-    """
-    card, reading = cell.variant, cell.reading
-    if card.own_words == reading.pattern_name and not reading.corpus.special_tokens:
-        return None
-    return card.by_design or None
-
-
-def own_words(trained: Trained, session: Session) -> WordCounts | None:
-    """The words of the trainer's own pattern; None if it has none."""
-    cell, name = trained.cell, trained.cell.variant.own_words
-    if not name or cell.extension is not None:
-        return None
-    pattern = registry.patterns()[name]
-    reading = Reading(
-        cell.reading.file, OWN, replace(cell.reading.corpus, pattern=pattern, special_tokens=())
-    )
-    if session.words(reading) is None:
-        default_words(replace(cell.count, reading=reading), "its own words", session)
-    return session.words(reading)

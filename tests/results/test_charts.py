@@ -18,10 +18,10 @@ from shown import RECORDS, SWEEP
 
 from harness.common import registry
 from harness.common.errors import Refusal
-from harness.plot import draw, main
+from harness.plot import draw
 from harness.records.file import read_records
 from harness.results.canvas import look_of, save, svg_of
-from harness.results.charts import KINDS, OF_VALUES, PHASE_COLOURS
+from harness.results.charts import KINDS, PHASE_COLOURS
 from harness.results.claim import is_ours
 
 if TYPE_CHECKING:
@@ -187,12 +187,6 @@ def test_dots_and_lines_show_memory_as_well() -> None:
     assert draw(records, "dots", value="memory").axes[0].get_xlabel() == "peak memory (log scale)"
 
 
-def test_other_kinds_show_no_memory(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([str(RECORDS / "sweep.jsonl"), "--kind", "race", "--value", "memory"])
-    assert f"--value memory goes with --kind {', '.join(OF_VALUES)}" in capsys.readouterr().err
-
-
 SIZES = (1000, 2000, 4000, 8000)
 
 
@@ -216,12 +210,6 @@ def test_threads_have_their_gain() -> None:
     records = [measured("heap", 4.0 / width, threads=width) for width in (1, 2, 4)]
     (axes,) = draw(records, "threads").axes
     assert axes.get_legend().get_texts()[0].get_text() == "heap 4.00 × with 4"  # type: ignore[union-attr]
-
-
-def test_rows_of_several_tasks_are_refused_with_a_choice() -> None:
-    records = [measured("a", 1.0, size=size) for size in (1000, 2000)]
-    with pytest.raises(Refusal, match="differ in sha256; choose, such as --where sha256="):
-        draw(records, "race")
 
 
 # What all kinds share
@@ -339,8 +327,3 @@ def test_files_are_the_same_bytes_follow_the_readers_theme_and_have_no_date(tmp_
     assert saved("d.pdf") == saved("e.pdf")
     assert saved("d.pdf").startswith(b"%PDF")
     assert b'width="432pt"' in svg  # six inches: letters can be read on a phone
-
-
-def test_a_file_of_another_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(RECORDS / "sweep.jsonl"), "--output", "phases.gif"]) == 2
-    assert "phases.gif; pass a file that ends in .svg, .png or .pdf" in capsys.readouterr().err

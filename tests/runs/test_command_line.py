@@ -341,9 +341,8 @@ def test_each_command_is_one_of_bpe_harness_with_help_of_80_columns(
 def test_renamed_option_is_refused_with_its_new_name(
     command: str, new: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match=str(USAGE)):
         __main__.main(command.split())
-    assert ended.value.code == USAGE
     assert f"did you mean {new}?" in capsys.readouterr().err
 
 
