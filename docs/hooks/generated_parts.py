@@ -25,7 +25,6 @@ from msgspec.structs import asdict
 from harness.__main__ import SHORT, usage
 from harness.common import registry
 from harness.records.schema import KINDS
-from harness.results import charts
 from variants.contract import TieBreak
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -111,11 +110,6 @@ def defaults() -> str:
     return f"```yaml\n{settings.rstrip()}\n```"
 
 
-def pictures() -> str:
-    rows = [(code(name), shows) for name, (shows, _) in charts.KINDS.items()]
-    return table(("--kind", "what it shows"), rows)
-
-
 # Commands and records
 
 
@@ -139,7 +133,7 @@ def commands() -> str:
 
 
 def help_of(module: str, *arguments: str) -> str:
-    shape = mock.patch.dict(os.environ, {"COLUMNS": "80"})
+    shape = mock.patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1"})
     with (
         contextlib.redirect_stdout(io.StringIO()) as printed,
         shape,
