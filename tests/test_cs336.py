@@ -234,7 +234,6 @@ def test_one_command_prints_what_to_hand_in(folder: Path) -> None:
         (["my_bpe:train_bpe", "--tokenizer", "my_bpe:Forgetful"], 21, "gives wrong ids for document 1"),
         (["my_bpe:train_bpe", "special_tokens=[]"], 2, "text.txt has no documents"),
         (["heap", "data=zipf_tinystories"], 2, "zipf_tinystories has no documents to encode; pass a text"),
-        (["my_bpe:train_bpe", "tie_break=own", "-m"], 2, "unrecognized arguments: -m"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_handed_in_ends_with_a_sentence(
