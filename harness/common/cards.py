@@ -130,7 +130,17 @@ class Facts(Strict, frozen=True, omit_defaults=True):
     words: Count | None = None
 
 
-class DataCard(Strict, frozen=True):
+class Excerpt(Strict, frozen=True, kw_only=True):
+    """Which part of a corpus is read, and which column."""
+
+    column: str | None = None
+    skip_nulls: bool = False
+    bytes: int | str | None = None
+    skip: int | str | None = None
+    documents: int | None = None
+
+
+class DataCard(Excerpt, frozen=True, kw_only=True):
     """A corpus: conf/data/NAME.yaml."""
 
     name: Name
@@ -141,11 +151,6 @@ class DataCard(Strict, frozen=True):
     language: Line = ""
     licence: Line = ""
     path: Any = None
-    column: str | None = None
-    skip_nulls: bool = False
-    bytes: int | str | None = None
-    skip: int | str | None = None
-    documents: int | None = None
     vocab_size: int = 10_000
     special_tokens: list[str] = msgspec.field(default_factory=lambda: ["<|endoftext|>"])
     facts: Facts = Facts()
@@ -213,6 +218,10 @@ class Params(Strict, frozen=True):
     params: dict[Name, bool | int | float | Name | None] = {}
 
 
+class ExperimentData(Excerpt, frozen=True, kw_only=True):
+    source: dict[str, Any] = {}
+
+
 class Experiment(Strict, frozen=True):
     """What an experiment may set: what is trained on which text, and how it is measured.
 
@@ -224,7 +233,7 @@ class Experiment(Strict, frozen=True):
     hydra: Sweep | None = None
     variants: list[Name] = []
     variant: Params = Params()
-    data: dict[Literal["bytes", "skip", "documents", "column", "skip_nulls", "source"], Any] = {}
+    data: ExperimentData = ExperimentData()
     pattern: dict[str, Any] = {}
     measure: dict[str, Any] = {}
     limits: dict[str, Any] = {}

@@ -175,6 +175,7 @@ def test_file_of_your_card_replaces_no_other(folder: Path, cache_folder: Path) -
         {"interpreter": "/tmp/evil"},
         {"veto": "evil:veto"},
         {"data": {"path": "/etc/passwd"}},
+        {"data": {"bytes": 3.5}},
         {"save": "/home/me"},
         {"results": "/home/me"},
         {"extend": "/home/me"},

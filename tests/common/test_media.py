@@ -104,7 +104,6 @@ COMMANDS = [
     ("harness.conformance", HOSTILE),
     ("harness.conformance", "no_such_module:" + HOSTILE),
     ("harness.conformance", "raises_when_imported:train"),
-    ("harness.records.__main__", "check", HOSTILE),
     ("harness.plot", HOSTILE, "--output", "a.svg"),
     ("harness.replay", HOSTILE, "--data", HOSTILE),
 ]
