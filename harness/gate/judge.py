@@ -310,7 +310,7 @@ def time_finding(card: Card, name: str, records: Sequence[Record]) -> Finding:
     decision = decide(card.time, *split(card.time, blocks_of(records)))
     state = INCONCLUSIVE if decision.state == ESCALATE else decision.state
     effect, memory = decision.effect, decision.memory
-    if state == REGRESSION and memory is not None and is_larger(card.time, memory):
+    if state == REGRESSION and memory is not None and is_larger(memory):
         message = (
             f"{subject}: {decision.why} ({signed(memory[0])}, {bytes_text(round(memory[1]))} more)"
         )

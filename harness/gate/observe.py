@@ -33,7 +33,7 @@ from harness.gate.evidence import (
     blocks_of,
 )
 from harness.gate.judge import SAME_CODE, takes_more, trouble_of
-from harness.gate.rule import Card, next_block
+from harness.gate.rule import CONTROL_EVERY, Card, next_block
 from harness.measure.machine import source_sha256, usable_cores
 from harness.records.file import Record
 from harness.records.log import RunLog
@@ -254,7 +254,7 @@ def observe_time(sampler: Sampler, session: Session, comparison: Comparison) -> 
             number = next_block(rule, blocks_of(records))
             if number is None:
                 return
-            cells = both if number % rule.control.every else with_base_again
+            cells = both if number % CONTROL_EVERY else with_base_again
             measure_block(task, Block(number), cells, session)
             records = sampler.log.records(task.number)
             advance(number + 1)
@@ -270,6 +270,6 @@ def sized_task(sampler: Sampler, session: Session, comparison: Comparison) -> Ta
         base = cells[0]
         answer = train(base, FIRST_RUN, count(base.count, FIRST_RUN, task, session), session).answer
         seconds = jobs.net_total(answer)
-        if answer.status != "ok" or seconds >= rule.sample.least or 2 * seconds > rule.sample.most:
+        if answer.status != "ok" or seconds >= rule.sample_seconds:
             break
     return task

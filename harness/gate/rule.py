@@ -65,32 +65,14 @@ class Stage(Struct, frozen=True):
     most: Share = 0.015
 
 
-class Control(Struct, frozen=True):
-    every: Number = 5
-    most: Share = 0.015
-
-
-class SampleSeconds(Struct, frozen=True):
-    least: Seconds = 0.05
-    most: Seconds = 0.5
-
-
-class MemoryRule(Struct, frozen=True):
-    most: Share = 0.05
-    bytes: int = 2_000_000
-
-
 class TimeRule(Struct, frozen=True):
     say: tuple[str, ...] = ()
     grow: str = "data.source.bytes"
     sizes: Annotated[tuple[int, ...], Meta(min_length=1)] = (30_000,)
-    sample: SampleSeconds = SampleSeconds()
+    sample_seconds: Seconds = 0.05
     triage: Stage = Stage()
     confirm: Stage = Stage(90, 0.025)
-    control: Control = Control()
-    fewest: Number = 10
     must_see: Share = 0.05
-    memory: MemoryRule = MemoryRule()
     seconds: Seconds = 3600.0
 
 
@@ -164,6 +146,14 @@ def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequenc
 
 
 ESCALATE = "escalate"
+BLOCKS_LEFT = 10
+"""Without as many blocks that are undisturbed, or all of a shorter stage, nothing is decided."""
+CONTROL_EVERY = 5
+"""In which blocks base runs a second time, as the control: two of them may differ by as much as head
+in triage.
+"""
+LARGER_SHARE, LARGER_BYTES = 0.05, 2_000_000
+"""A peak of memory is higher if it is higher by more than both."""
 CONTROL_CONFIDENCE = 0.99
 """Of the control's interval; it is looked at only before a regression is reported, so 1 % of these
 may be lost.
@@ -215,11 +205,11 @@ def triage(rule: TimeRule, blocks: Sequence[Block]) -> Decision:
     """Pass, or a reason to look longer."""
     slower, control, memory = figures(blocks)
     state, why = ESCALATE, "too few blocks to tell"
-    if slower.blocks < rule.fewest:
+    if slower.blocks < min(BLOCKS_LEFT, rule.triage.blocks):
         why = "too few blocks were undisturbed"
     elif slower.ratio > 1 + rule.triage.most:
         why = "head looks slower"
-    elif is_larger(rule, memory):
+    elif is_larger(memory):
         why = "head looks larger"
     elif excludes(rule, slower):
         state, why = PASS, "no slower"
@@ -231,17 +221,17 @@ def confirm(rule: TimeRule, blocks: Sequence[Block]) -> Decision:
     slower, control, memory = figures(blocks)
     state, why = INCONCLUSIVE, "the machine is too noisy: the interval includes no slow-down at all"
 
-    if is_larger(rule, memory):
+    if is_larger(memory):
         return Decision(REGRESSION, "the peak of memory is higher", slower, control, memory)
 
-    if slower.blocks < rule.fewest:
+    if slower.blocks < min(BLOCKS_LEFT, rule.confirm.blocks):
         why = f"only {slower.blocks} of {len(blocks)} blocks were undisturbed"
     elif slower.ratio <= 1 + rule.confirm.most and excludes(rule, slower):
         state, why = PASS, "no slower"
     elif slower.ratio <= 1 + rule.confirm.most:
         why = f"a slow-down by {100 * rule.must_see:g} % cannot be excluded"
-    elif control is not None and control.different and abs(control.ratio - 1) > rule.control.most:
-        limit = f"limit {100 * rule.control.most:g} %; this machine is too noisy now"
+    elif control is not None and control.different and abs(control.ratio - 1) > rule.triage.most:
+        limit = f"limit {100 * rule.triage.most:g} %; this machine is too noisy now"
         why = f"two measurements of base differ by {100 * abs(control.ratio - 1):.1f} % ({limit})"
     elif slower.low is not None and slower.low > 1:
         state, why = REGRESSION, "head is slower"
@@ -285,5 +275,5 @@ def memory_increase(blocks: Sequence[Block]) -> tuple[float, float] | None:
     return (median(shares), median(increases)) if shares else None
 
 
-def is_larger(rule: TimeRule, memory: tuple[float, float] | None) -> bool:
-    return memory is not None and memory[0] > rule.memory.most and memory[1] > rule.memory.bytes
+def is_larger(memory: tuple[float, float] | None) -> bool:
+    return memory is not None and memory[0] > LARGER_SHARE and memory[1] > LARGER_BYTES

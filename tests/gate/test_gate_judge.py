@@ -39,7 +39,7 @@ from harness.runs.cells import Side
 
 MACHINE = {"cpu": "one", "python": "CPython 3.12"}
 
-RULE = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025), fewest=8)
+RULE = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025))
 Observed = tuple[str, dict[str, Any]]
 """The kind of an observation: a tier, instructions, note or tallies, and what differs."""
 IDENTICAL = {"kind": "identical"}

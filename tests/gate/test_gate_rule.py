@@ -14,11 +14,20 @@ from gating import timed
 
 from harness.common.errors import Refusal
 from harness.gate.evidence import INCONCLUSIVE, PASS, REGRESSION, Block
-from harness.gate.rule import ESCALATE, Decision, Stage, TimeRule, decide, read_card, stored_card
+from harness.gate.rule import (
+    CONTROL_EVERY,
+    ESCALATE,
+    Decision,
+    Stage,
+    TimeRule,
+    decide,
+    read_card,
+    stored_card,
+)
 from harness.records.file import Record
 
 RULE = TimeRule()
-SHORT = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025), fewest=8)
+SHORT = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025))
 MB = 1_000_000
 
 
@@ -36,7 +45,7 @@ def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[
 def one_block(one: Callable[[float], Record], slower: float, number: int) -> Block:
     """A block whose samples are taken by `one`, which is told how much slower each is."""
     arms = {"base": 1.0, "head": 1 + slower} | (
-        {"again": 1.0} if number % RULE.control.every == 0 else {}
+        {"again": 1.0} if number % CONTROL_EVERY == 0 else {}
     )
     return {arm: one(factor) for arm, factor in arms.items()}
 
@@ -183,7 +192,7 @@ EVEN, SLOWER, WAITING = blocks_with([1.0] * 12), blocks_with([1.1] * 12), waitin
         (SLOWER[:8], EVEN, PASS, "no slower"),  # only fresh blocks can confirm
         (EVEN[:8], SLOWER, PASS, "no slower"),  # nobody requested a confirmation
         (WAITING, waiting([0.5] * 12), INCONCLUSIVE, "only 0 of 12 blocks were undisturbed"),
-        (WAITING, waiting([0.5] * 4 + [0.1] * 8), REGRESSION, "head is slower"),
+        (WAITING, waiting([0.5] * 2 + [0.1] * 10), REGRESSION, "head is slower"),
         (
             peaks(100 * MB, 107 * MB, 8),
             peaks(100 * MB, 107 * MB, 12),
@@ -236,9 +245,9 @@ def test_impossible_card_is_refused(override: str, message: str) -> None:
 
 
 def test_keys_of_an_older_card_are_dropped() -> None:
-    time = {"fewest": 7, "self_test": {"a": 1}}
+    time = {"must_see": 0.2, "self_test": {"a": 1}}
     card = stored_card({"name": "old", "like": "usual", "time": time, "known_wrong": {"a": "b"}})
-    assert (card.name, card.time.fewest, card.known_wrong) == ("old", 7, {"a": "b"})
+    assert (card.name, card.time.must_see, card.known_wrong) == ("old", 0.2, {"a": "b"})
     with pytest.raises(Refusal, match="the stored card is not a gate card") as refusal:
         stored_card({"time": 3})
     assert refusal.value.exit_code == 22
