@@ -252,3 +252,23 @@ def test_word_of_a_card_is_about_its_parameters() -> None:
     (changed,) = cells("variant=peer_turbobpe", "data=ties", "variant.params.batch_size=1")
     assert as_on_the_card.variant.by_design
     assert not changed.variant.by_design
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        ("a/x.txt,b/x.txt", ["a/x.txt", "b/x.txt"]),
+        ("a/x.txt,b/x.txt,a/b/x.txt", ["a/x.txt", "HERE/b/x.txt", "a/b/x.txt"]),
+        ("a/x.txt,a/y.txt", ["x.txt", "y.txt"]),
+    ],
+)
+def test_files_of_one_name_have_the_shortest_names_that_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: str, names: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/x.txt", "a/y.txt", "b/x.txt", "a/b/x.txt"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(name)
+    found = planned(["-m", f"data.path={paths}", "vocab_size=257"]).cells
+    expected = [name.replace("HERE", tmp_path.name) for name in names]
+    assert [cell.reading.file.name for cell in found] == expected
