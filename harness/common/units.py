@@ -158,8 +158,8 @@ def duration_text(seconds: float, at_least: bool = False) -> str:
     """A long time in a readable unit, to two or three digits; rounded down if it is shown as a
     minimum.
 
-    >>> [duration_text(seconds) for seconds in (0.05, 4.26, 75, 5000, 40_700, 400_000)]
-    ['50.0 ms', '4.3 s', '75 s', '83 min', '11.3 h', '4.6 d']
+    >>> [duration_text(seconds) for seconds in (0.05, 4.26, 75, 156, 5000, 40_700, 400_000)]
+    ['50.0 ms', '4.3 s', '75 s', '2.6 min', '83 min', '11.3 h', '4.6 d']
     >>> duration_text(4.28, at_least=True), duration_text(5020, at_least=True)
     ('4.2 s', '83 min')
     """
@@ -170,7 +170,7 @@ def duration_text(seconds: float, at_least: bool = False) -> str:
     units = seconds / scale
     if at_least:
         units = math.floor(units) if units >= 20 else math.floor(units * 10) / 10
-    return f"{units:.0f} {unit}" if unit == "min" or units >= 20 else f"{units:.1f} {unit}"
+    return f"{units:.0f} {unit}" if units >= 20 else f"{units:.1f} {unit}"
 
 
 def token_text(token: bytes, longest: int | None = None) -> str:

@@ -189,7 +189,7 @@ leaves_a_thread = first(
 closes_standard_output = first(lambda: sys.stdout.close(), ends=ok(slow=True))
 
 
-@trick(rejected(r"its phases claim 17 min of the .*"))
+@trick(rejected(r"its phases claim 16.7 min of the .*"))
 def hands_over_too_much(
     word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
 ) -> list[Merge]:
