@@ -15,7 +15,6 @@ import pytest
 import regex
 from tokenizers_made import isolated, sequence
 
-from harness.common.errors import Refusal
 from harness.tokenizer import load, main, train, train_new_from_iterator
 from harness.tokenizers.dialects import to_ruby
 from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, pattern_of
@@ -220,11 +219,3 @@ def test_a_saved_pattern_of_ones_own_gives_our_ids(tmp_path: Path) -> None:
     for text in DOCUMENTS:
         assert tokenizer.huggingface().encode(text).ids == tokenizer.encode(text)
     assert main(["check", str(tmp_path), "--size", "200kB"]) == 0
-
-
-def test_a_pattern_that_tokenizers_reads_otherwise_leaves_its_file_out(tmp_path: Path) -> None:
-    tokenizer = train(DOCUMENTS, 270, pattern=r"\b\w|.|\n", special_tokens=())
-    (note,) = tokenizer.save(tmp_path)
-    assert note.startswith(r"tokenizer.json cannot hold this tokenizer: its pattern has \b, which")
-    with pytest.raises(Refusal, match=r"its pattern has \\b, which tokenizers reads differently"):
-        tokenizer.huggingface()

@@ -52,7 +52,6 @@ PARTS: dict[str, dict[str, Any]] = {
     "BERT's": {"post_processor": {"type": "BertProcessing", **ENDS}},
     "RoBERTa's": {"post_processor": ROBERTA},
     "a sequence": {"post_processor": {"type": "Sequence", "processors": [BYTE_LEVEL, TEMPLATE]}},
-    "truncation": {"truncation": TRUNCATION},
     "padding": {"padding": PADDING},
     "all": {"post_processor": TEMPLATE, "truncation": TRUNCATION, "padding": PADDING},
 }

@@ -369,14 +369,11 @@ def test_what_would_differ_is_refused_before_anything_is_read(
         )
 
 
-def test_new_special_tokens_are_a_list() -> None:
-    with pytest.raises(TypeError, match="new_special_tokens is '<x>', not a list; pass"):
-        train_new_from_iterator(old_tokenizer("GPT-2"), unread(), 300, new_special_tokens="<x>")
-
-
 def test_a_tokenizer_of_tokenizers_gives_one_of_tokenizers() -> None:
     old = old_tokenizer("GPT-2").backend_tokenizer
     new = train_new_from_iterator(old, [TEXT], 300)
     assert (type(new), new.get_vocab_size()) == (type(old), 300)
     with pytest.raises(Refusal, match="Tokenizer is not a fast tokenizer of transformers"):
         train_new_from_iterator(Tokenizer(learned()), unread(), 300)
+    with pytest.raises(TypeError, match="new_special_tokens is '<x>', not a list; pass"):
+        train_new_from_iterator(old, unread(), 300, new_special_tokens="<x>")
