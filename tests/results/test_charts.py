@@ -144,10 +144,6 @@ def test_a_bar_is_as_long_as_its_seconds_or_the_axis_is_logarithmic(
         assert points_of(axes) == [(1.0, 0.0), (10.0, 1.0), (slowest, 2.0)]
 
 
-def test_rows_too_close_to_rank_are_tied_in_the_title() -> None:
-    assert "tied with" in title_of(draw([measured("flat", 2.0), measured(PEER, 2.01)], "race"))
-
-
 def test_dots_of_one_text_are_trainers_with_a_dot_for_each_number_of_threads() -> None:
     records = [
         measured(PEER, 10.0),
