@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.common import files
-from harness.common.errors import Refusal
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.proof.true_counts import INHERITED, Replay
 from variants.contract import Merge, TieBreak, WordCounts
 from variants.vetoes import limits_of, named
@@ -76,15 +77,23 @@ def digest_line(content: bytes) -> bytes:
 
 
 def check(path: Path, veto: str, overwrite: bool) -> None:
-    """Raise Refusal if a certificate of this veto cannot be checked, or may not be written there."""
+    """Raise Refusal, before anything is trained, if nobody can check a certificate of this veto, or
+    none can be written there.
+    """
     if limits_of(named(veto)).own is not None:
         raise Refusal(f"nobody else has veto={veto}, so none can check it; leave out certificate")
-    if path.exists() and not overwrite:
+    if path.exists() and (path.is_dir() or not overwrite):
         raise Refusal(f"{path} exists; remove it, or choose another file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise Refusal(
+            f"cannot write {path} ({reason(error)}); choose another file", UNMEASURED
+        ) from error
 
 
 def write(path: Path, content: bytes) -> None:
     """Write a certificate, compressed if its name ends in .gz. Raises Refusal if that fails."""
-    with files.whole_file(path, "choose another file") as temporary:
-        packed = gzip.compress(content, mtime=0) if path.suffix == ".gz" else content
-        temporary.write_bytes(packed)
+    packed = gzip.compress(content, mtime=0) if path.suffix == ".gz" else content
+    files.write_whole(path, packed, "choose another file")

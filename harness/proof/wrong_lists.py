@@ -7,7 +7,6 @@ docs/reference/certificate.md says how to use them.
 
 from __future__ import annotations
 
-import itertools
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.common import files
 from harness.common.console import Parser, print_stdout
 from harness.common.errors import OK, UNCHANGED, Refusal, guarded
 from harness.proof.certificate import certificate, digest_line, table_lines
@@ -40,23 +40,18 @@ class WrongList(NamedTuple):
     merge: int
     certificate: bytes
 
-    @property
-    def words(self) -> WordCounts:
-        return WordCounts.from_items(self.call.words.items())
-
 
 Way = Callable[[random.Random], WrongList | None]
 
 
 def wrong_list(seed: int) -> WrongList:
     """The wrong list of a seed; the ways take turns."""
-    ways = list(WAYS)
-    way = ways[seed % len(ways)]
-    for attempt in itertools.count():
-        found = WAYS[way](random.Random(f"{seed} {attempt}"))
-        if found is not None:
-            return found._replace(way=way)
-    raise AssertionError("counting ended")
+    way = list(WAYS)[seed % len(WAYS)]
+    dice = random.Random(seed)
+    found = None
+    while found is None:
+        found = WAYS[way](dice)
+    return found._replace(way=way)
 
 
 # Trainers with one step that is wrong
@@ -133,10 +128,14 @@ def extending(dice: random.Random) -> TrainerCall:
     return random_extension(dice.randrange(1 << 32), dice.choice(list(TieBreak)))
 
 
+def word_counts(call: TrainerCall) -> WordCounts:
+    return WordCounts.from_items(call.words.items())
+
+
 def judged(call: TrainerCall, merges: Sequence[Merge]) -> Replay:
-    words, keywords = WordCounts.from_items(call.words.items()), call.keywords()
+    keywords = call.keywords()
     keywords.pop("tie_break", None)
-    return replay(words, merges, **keywords)
+    return replay(word_counts(call), merges, **keywords)
 
 
 def claimed(call: TrainerCall, merges: Sequence[Merge]) -> bytes:
@@ -146,8 +145,7 @@ def claimed(call: TrainerCall, merges: Sequence[Merge]) -> bytes:
         count = step.count if step.judgement in RIGHT else step.best.count
         steps.append(replace(step, count=count))
     claims = replace(replayed, steps=steps)
-    words = WordCounts.from_items(call.words.items())
-    return certificate(words, claims, call.tie_break, call.veto, call.num_merges)
+    return certificate(word_counts(call), claims, call.tie_break, call.veto, call.num_merges)
 
 
 def differing(call: TrainerCall, merges: Sequence[Merge]) -> WrongList | None:
@@ -164,7 +162,7 @@ def differing(call: TrainerCall, merges: Sequence[Merge]) -> WrongList | None:
 
 def another_tie(dice: random.Random) -> WrongList | None:
     call = plain(dice)
-    return differing(call, replace(call, tie_break=dice.choice(list(TieBreak))).defined())
+    return differing(call, replace(call, tie_break=plain(dice).tie_break).defined())
 
 
 def trained(**steps: Any) -> Way:
@@ -261,7 +259,7 @@ def after_all(column: int) -> Forge:
 
 
 def another_tie_break(genuine: Genuine, dice: random.Random) -> int | None:
-    other = dice.choice(list(TieBreak))
+    other = plain(dice).tie_break
     step = genuine.replayed.first_against(other)
     return None if step is None else genuine.set("tie_break", other.value, step.number)
 
@@ -338,8 +336,10 @@ WAYS: Mapping[str, Way] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write wrong lists as files; returns the exit code."""
-    about = "Write tables of words with lists of merges that are wrong in one way at one merge."
-    parser = Parser(prog="python -m harness.proof.wrong_lists", description=about)
+    parser = Parser(
+        prog="python -m harness.proof.wrong_lists",
+        description="Write tables of words with lists of merges that are wrong in one way.",
+    )
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder")
     number = "how many (default: %(default)s)"
     parser.add_argument("--number", metavar="N", type=int, default=1000, help=number)
@@ -349,20 +349,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def write_lists(folder: Path, number: int) -> int:
     """Write for each seed a table, a certificate, and the right merges; then what is wrong."""
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise Refusal(f"cannot make {folder} ({error.strerror}); choose a new folder") from error
+    if folder.exists():
+        raise Refusal(f"{folder} exists; choose a new folder")
 
-    rows = []
-    for seed in range(number):
-        wrong = wrong_list(seed)
-        right = (f"{left.hex()} {right.hex()}\n" for left, right in wrong.call.defined())
-        (folder / f"{seed}.table").write_bytes(b"".join(table_lines(wrong.words)))
-        (folder / f"{seed}.certificate").write_bytes(wrong.certificate)
-        (folder / f"{seed}.right").write_text("".join(right))
-        rows.append(f"{seed}\t{wrong.merge or 'unreadable'}\t{wrong.way}\n")
-    (folder / "expected.tsv").write_text("".join(rows))
+    with files.whole_file(folder, "choose another folder", lasting=False) as part:
+        part.mkdir()
+        rows = []
+        for seed in range(number):
+            wrong = wrong_list(seed)
+            right = (f"{left.hex()} {right.hex()}\n" for left, right in wrong.call.defined())
+            (part / f"{seed}.table").write_bytes(b"".join(table_lines(word_counts(wrong.call))))
+            (part / f"{seed}.certificate").write_bytes(wrong.certificate)
+            (part / f"{seed}.right").write_text("".join(right))
+            rows.append(f"{seed}\t{wrong.merge or 'unreadable'}\t{wrong.way}\n")
+        (part / "expected.tsv").write_text("".join(rows))
+
     print_stdout(f"{folder}: {number} tables, certificates and right lists; see expected.tsv")
     return OK
 

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from harness.__main__ import main as harness
-from harness.common.errors import MISMATCH, OK, USAGE
+from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
 from harness.corpora.__main__ import main as corpora
 from harness.proof import IDENTICAL, prove
 from harness.proof.certificate import certificate, table_lines
 from harness.proof.checks import CheckFailed, TrainerCall
 from harness.proof.trainer_checks import random_extension
-from harness.proof.wrong_lists import WAYS, judged, wrong_list
+from harness.proof.wrong_lists import WAYS, judged, word_counts, wrong_list
 from harness.proof.wrong_lists import main as wrong_lists
 from harness.replay import main as replay
 from variants.contract import Merge, TieBreak, WordCounts
@@ -67,7 +67,7 @@ def plain(words: WordCounts) -> bytes:
 def test_the_example_of_the_page_is_what_we_write_and_what_both_accept(check: Check) -> None:
     table, claims = re.findall(r"^```text\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     call = TrainerCall({b"aaa": 1, b"ab": 2, b"xy": 2}, 10)
-    words = WordCounts.from_items(call.words.items())
+    words = word_counts(call)
     replayed = judged(call, call.defined())
     assert plain(words) == table.encode()
     assert certificate(words, replayed, TieBreak.GREATEST_BYTES, "none", 10) == claims.encode()
@@ -81,7 +81,7 @@ def test_right_lists_are_accepted_under_every_rule(check: Check) -> None:
     for seed in range(40):
         rule = [*TieBreak, None][seed % 5]
         call = random_extension(seed, rule or TieBreak.RAW_BYTES)
-        words = WordCounts.from_items(call.words.items())
+        words = word_counts(call)
         replayed = judged(call, call.defined())
         claims = certificate(words, replayed, rule, call.veto, call.num_merges)
         assert check(plain(words), claims) == (0, "accepted"), call
@@ -90,21 +90,22 @@ def test_right_lists_are_accepted_under_every_rule(check: Check) -> None:
 def call_each(check: Check, seed: int) -> None:
     """Both checkers, the replay in Python and compiled, and conformance name the same merge."""
     wrong = wrong_list(seed)
-    code, answer = check(plain(wrong.words), wrong.certificate)
+    words = word_counts(wrong.call)
+    code, answer = check(plain(words), wrong.certificate)
     want = (1, f"wrong: merge {wrong.merge}") if wrong.merge else (2, "unreadable")
     assert (code, re.match(r"wrong: merge \d+|\w+", answer)[0]) == want, (wrong, answer)  # type: ignore[index]
 
     call, options = wrong.call, wrong.call.keywords()
     options.pop("tie_break", None)
     listed = prove.MergeList("", wrong.merges, call.num_merges, call.tie_break)
-    identity = prove.prove(wrong.words, listed, **options)
+    identity = prove.prove(words, listed, **options)
     if wrong.way.startswith("forged"):  # a right list
         assert identity.kind == IDENTICAL
         return
     assert identity.merge == wrong.merge, wrong
     if prove.can_judge(**options):
         right, too_few = prove.judge(
-            wrong.words, wrong.merges, call.num_merges, tie_break=call.tie_break, **options
+            words, wrong.merges, call.num_merges, tie_break=call.tie_break, **options
         )
         assert (right, too_few) == (wrong.merge - 1, wrong.merge > len(wrong.merges))
 
@@ -159,8 +160,12 @@ def test_the_commands_write_what_both_accept(
     assert check(table, one) == (0, "accepted")
 
     assert harness([*run, "save=saved", "certificate=one.gz"]) == OK
-    assert harness([*run, "certificate=one.gz"]) == USAGE
-    assert "one.gz exists" in capsys.readouterr().err
+    capsys.readouterr()
+    for path in ("one.gz", "text.txt/one.gz"):  # before anything is measured
+        assert harness([*run, f"certificate={path}"]) in (USAGE, UNMEASURED)
+        output = capsys.readouterr()
+        assert path in output.err
+        assert "heap" not in output.out
     command = ["--data", "text.txt", "vocab_size=290", "--certificate"]
     assert replay(["saved", *command, "same"]) == OK
     assert Path("same").read_bytes() == one
