@@ -54,7 +54,7 @@ def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def compiled(folder: Path) -> Path:
     compiler = shutil.which("cc") or pytest.skip("needs a compiler")
-    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
+    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-fsanitize=address,undefined"]
     program = folder / "check_certificate"
     subprocess.run([compiler, *flags, "-o", program, OUTSIDE / "check_certificate.c"], check=True)
     return program

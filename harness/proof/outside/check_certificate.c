@@ -390,7 +390,7 @@ int main(int argc, char **argv) {
     read_certificate(certificate, certificate + size - tail, hex, table_size);
     for (u32 b = 0, shown = 0, hidden = 188; b < 256; b++) {
         tokens = one_more(tokens, b, sizeof *tokens);
-        tokens[b] = checked(malloc(3));
+        tokens[b] = checked(malloc(9));
         sprintf(tokens[token_number++], "%02x", b);
         byte_ranks[b] = b; /* in GPT-2's order those that it shows as other characters come last */
         if (tie_break == 'h') byte_ranks[b] = b < 33 || (b > 126 && b < 161) || b == 173 ? hidden++ : shown++;
