@@ -88,9 +88,12 @@ def evidence_of(lines: Joined) -> Evidence | None:
         return None
 
     run = runs[-1]
-    records = [record for record in lines.records() if record.run.run == run.run]
+    records = []
+    for record in lines.records():
+        if record.run.run == run.run and record.cell.gate:
+            records.append(record)
     notes = [line for line in lines.closed if isinstance(line, Note) and line.run == run.run]
-    return Evidence(run, [record for record in records if record.cell.gate], notes)
+    return Evidence(run, records, notes)
 
 
 def new_log(folder: Path, started: str, question: GateQuestion) -> RunLog:
@@ -108,10 +111,11 @@ def new_log(folder: Path, started: str, question: GateQuestion) -> RunLog:
 
 
 def is_of_a_gate(path: Path) -> bool:
-    """Whether a file has runs of gates, and nothing else."""
-    lines = [line for _, line in read_lines(path)]
-    runs = [line for line in lines if isinstance(line, Run)]
-    return all(run.question for run in runs) and bool(runs or not lines)
+    """Whether a file has runs of gates alone, or nothing at all."""
+    runs = [line for _, line in read_lines(path) if isinstance(line, Run)]
+    if not runs:
+        return path.stat().st_size == 0
+    return all(run.question for run in runs)
 
 
 def read_evidence(path: Path) -> Evidence:

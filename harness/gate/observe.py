@@ -96,7 +96,7 @@ def on_side(
     return replace(cell, variant=arm.variant, side=arm.side, gate=gate)
 
 
-class Stage(Display):
+class QuietDisplay(Display):
     """Shows how many processes of a stage have ended, and nothing of each."""
 
     def __init__(self, advance: Advance = lambda *_: None) -> None:
@@ -137,7 +137,7 @@ class Sampler:
     def session(self, kind: str, blocks: int = 1) -> Session:
         """What measures the cells of one tier."""
         settings = Settings(Path(), repeat=blocks, measure=kind, kind=kind)
-        return Session(settings, self.log, self.folder / kind, display=Stage())
+        return Session(settings, self.log, self.folder / kind, display=QuietDisplay())
 
     def cell(
         self, session: Session, name: str, say: Sequence[str], wall: float | None = None
@@ -181,7 +181,7 @@ def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard]
         cell = sampler.cell(session, corpus, rule.say)
         cells = [on_side(cell, arm, IDENTITY, corpus, arm.variant.name, HEAD) for arm in arms]
         with bar(f"identity and work on {corpus}", len(cells), "variants") as advance:
-            session.display = Stage(advance)
+            session.display = QuietDisplay(advance)
             measure_block(sampler.task(cells), Block(0), cells, session, usable_cores())
 
 
@@ -202,12 +202,14 @@ def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) ->
 
     session = sampler.session("instructions", rule.layouts)
     cell = sampler.cell(session, "instructions", rule.say, rule.wall)
-    pairs = [each.cells(cell, WORK, "instructions")[:2] for each in changed]
-    task = sampler.task([side for pair in pairs for side in pair])
+    cells = []
+    for comparison in changed:
+        cells += comparison.cells(cell, WORK, "instructions")[:2]
+    task = sampler.task(cells)
     for layout in range(rule.layouts):
         due = [side for side in task.cells if layout == 0 or is_due(sampler, side, task)]
         with bar("instructions", len(due), "processes") as advance:
-            session.display = Stage(advance)
+            session.display = QuietDisplay(advance)
             measure_block(task, Block(layout), due, session, usable_cores())
 
 

@@ -381,12 +381,10 @@ def test_line_cut_short_is_skipped(tmp_path: Path) -> None:
 
 
 def test_new_gate_removes_an_older_one_and_no_other_records(tmp_path: Path) -> None:
-    for number in range(2):
-        path = tmp_path / "gate" / "records.jsonl"
-        assert path.exists() == bool(number)
-        log_of(tmp_path, [])
-        for name in ("verdict.json", "summary.md"):
-            path.with_name(name).write_text("of this gate")
+    path = tmp_path / "gate" / "records.jsonl"
+    log_of(tmp_path, [])
+    for name in ("verdict.json", "summary.md"):
+        path.with_name(name).write_text("of this gate")
     log_of(tmp_path, [])
     assert [other.name for other in path.parent.iterdir()] == ["records.jsonl"]
 
