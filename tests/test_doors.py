@@ -152,6 +152,18 @@ def test_a_tokenizer_that_cannot_be_read(
     assert found == dict.fromkeys(OF_TOKENIZERS, UNMEASURED)
 
 
+def test_a_failure_leaves_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rows.jsonl").write_text('{"text": "low"}\n{"text": 5}\n')
+    before = sorted(Path().iterdir())
+    for command in (
+        "tokenizer train rows.jsonl --vocab-size 262 --save a/b/new",
+        "tokenizer encode saved --data rows.jsonl --output a/b/ids.npy",
+        "variant=heap data.path=rows.jsonl vocab_size=262 plan=true save=a/b/new",
+    ):
+        assert code_of(command, "", capsys) == UNMEASURED
+        assert sorted(Path().iterdir()) == before
+
+
 def test_what_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["variant=heap", "vocab_size=262", "data.path=t.txt", "results=results"]) == 0
     capsys.readouterr()

@@ -101,6 +101,19 @@ def write_whole(path: Path, content: bytes, instead: str = ELSEWHERE) -> None:
 
 
 @contextlib.contextmanager
+def folder_for(what: Path) -> Iterator[None]:
+    """Make a folder and those above it; at the end remove those that are new and still empty."""
+    missing = [path for path in (what, *what.parents) if not path.exists()]
+    what.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        for path in missing:
+            with contextlib.suppress(OSError):  # it holds what was written
+                path.rmdir()
+
+
+@contextlib.contextmanager
 def whole_file(path: Path, instead: str = ELSEWHERE, *, lasting: bool = True) -> Iterator[Path]:
     """A name for a file or folder, renamed to `path` if the block succeeds. Raises Refusal as
     `write_whole` does.
@@ -109,18 +122,18 @@ def whole_file(path: Path, instead: str = ELSEWHERE, *, lasting: bool = True) ->
     What is `lasting` is on disk before this returns.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".", dir=path.parent))
-        try:
-            part = folder / path.name
-            yield part
-            if lasting:
-                sync(part, *part.rglob("*"))
-            put_in_place(part, path)
-            if lasting:
-                sync(path.parent)
-        finally:
-            shutil.rmtree(folder)
+        with folder_for(path.parent):
+            folder = Path(tempfile.mkdtemp(prefix=".", dir=path.parent))
+            try:
+                part = folder / path.name
+                yield part
+                if lasting:
+                    sync(part, *part.rglob("*"))
+                put_in_place(part, path)
+                if lasting:
+                    sync(path.parent)
+            finally:
+                shutil.rmtree(folder)
     except OSError as error:
         raise Refusal(f"cannot write {path} ({reason(error)}); {instead}", UNMEASURED) from error
 

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import exchange, sync
+from harness.common.files import exchange, folder_for, sync
 from harness.common.foreign import read_json
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (
@@ -188,8 +188,10 @@ def new_folder(folder: Path) -> Iterator[Path]:
         folder = folder.resolve()
         is_exchanged = can_be_exchanged(folder)
         beside = folder.parent if is_exchanged else folder
-        beside.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".saving-", dir=beside) as temporary:
+        with (
+            folder_for(beside),
+            tempfile.TemporaryDirectory(prefix=".saving-", dir=beside) as temporary,
+        ):
             part = Path(temporary, "new")
             part.mkdir()
             yield part
