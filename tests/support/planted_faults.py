@@ -68,8 +68,8 @@ FAULTS = (
     ),
     Fault(
         "half a file is left behind",
-        "        finally:\n            shutil.rmtree(folder)",
-        "        finally:\n            pass",
+        "            finally:\n                shutil.rmtree(folder)",
+        "            finally:\n                pass",
     ),
     # One measurement.
     Fault(
