@@ -45,7 +45,7 @@ ROOMS = (
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
 TOKENS = {
     "worker": 5_400,
-    "common": 11_265,
+    "common": 11_320,
     "measure": 10_020,
     "corpora": 18_030,
     "tokenizers": 19_680,

@@ -232,9 +232,13 @@ def work_text(done: int, total: int, unit: str, elapsed: float) -> str:
     text = bytes_text if unit == "bytes" else count_text
     noun = "" if unit == "bytes" else f" {unit}"
     whole = f"{text(total)}{noun}" if total else ""
-    # the first merges take longest by far, so nothing is estimated from a few
-    left = elapsed * (total - done) / done if 0 < total <= 4 * done else None
+    left = seconds_left(done, total, elapsed)
     return progress_text(text(done) + ("" if whole else noun), whole, elapsed, left)
+
+
+def seconds_left(done: int, total: int, elapsed: float) -> float | None:
+    """The first merges take longest by far, so nothing is estimated from less than a quarter."""
+    return elapsed * (total - done) / done if 0 < total <= 4 * done else None
 
 
 class Display:
@@ -293,7 +297,8 @@ def bar(
     means unknown.
 
     Values of type `BytesRead` are bytes of a file of `size`, whatever the unit of the rest is. On a
-    terminal the text `beside` the bar is that of the work, unless another is passed.
+    terminal the text `beside` the bar is that of the work, unless another is passed; the time left of
+    the work then stands behind it.
     """
     with (
         _drawn(label, beside)
@@ -325,7 +330,12 @@ def _drawn(label: str, beside: Callable[[], str] | None) -> Iterator[Report]:
 
         def render(self, task: progress.Task) -> Text:
             done, total = int(task.completed), int(task.total or 0)
-            return Text(beside() if beside else work_text(done, total, unit, task.elapsed or 0.0))
+            elapsed = task.elapsed or 0.0
+            if beside is None:
+                return Text(work_text(done, total, unit, elapsed))
+
+            left = seconds_left(done, total, elapsed)
+            return Text(beside() + ("" if left is None else f", {clock_text(left)} for this one"))
 
     name = progress.TextColumn("{task.description}", markup=False)  # a file may be called [red]
     columns = name, progress.BarColumn(20), progress.TaskProgressColumn(), Beside()
