@@ -34,25 +34,10 @@ from harness.runs.cells import Side
 UNCOMMITTED = ("not a git repository", "did not match any file")
 """What git says of code that no repository has."""
 OURS = ("harness", "variants")  # what every measured process imports: the worker, and the contract
-NOT_COMPILED = (
-    *(
-        "",
-        ".py",
-        ".pyi",
-        ".ipynb",
-        ".md",
-        ".rst",
-        ".txt",
-        ".cff",
-        ".html",
-        ".css",
-        ".js",
-        ".svg",
-        ".png",
-    ),
-    *(".yaml", ".yml", ".json", ".jsonl", ".csv"),
-)
 DOCUMENTS = (".md", ".rst")
+PAGES = (".txt", ".cff", ".html", ".css", ".js", ".svg", ".png")
+DATA = (".yaml", ".yml", ".json", ".jsonl", ".csv")
+NOT_COMPILED = ("", ".py", ".pyi", ".ipynb", *DOCUMENTS, *PAGES, *DATA)
 BUILD_FILE = "setup.py"  # it may decide what is compiled, and so may a file with any other suffix
 NO_BASE_HINT = "pass --no-base if that is intended"
 DYNAMIC = r"import \*|__getattr__|globals\(|setattr\("
@@ -224,8 +209,8 @@ def git(folder: Path, *arguments: str) -> str:
             command, capture_output=True, check=True, text=True, env=environment
         ).stdout.strip()
     except subprocess.CalledProcessError as error:
-        said = " ".join(error.stderr.split()) or "without a message"
-        raise Refusal(f"git {arguments[0]} failed: {said}", UNMEASURED) from error
+        message = " ".join(error.stderr.split()) or "without a message"
+        raise Refusal(f"git {arguments[0]} failed: {message}", UNMEASURED) from error
 
 
 def last_line(output: str) -> str:

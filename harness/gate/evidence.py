@@ -60,16 +60,21 @@ class Evidence:
 
     def compared(self, tier: str) -> dict[str, list[Record]]:
         """The records of a tier by comparison."""
-        comparisons: dict[str, list[Record]] = {}
-        for record in self.of(tier):
-            comparisons.setdefault(gated(record)["comparison"], []).append(record)
-        return comparisons
+        return by_comparison(self.of(tier))
 
 
 def gated(record: Record) -> Gated:
     """For which question of the gate a record was measured."""
     assert record.cell.gate is not None, "the run of a gate has cells of a gate"
     return record.cell.gate
+
+
+def by_comparison(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records by the comparison that each was measured for."""
+    comparisons: dict[str, list[Record]] = {}
+    for record in records:
+        comparisons.setdefault(gated(record)["comparison"], []).append(record)
+    return comparisons
 
 
 def blocks_of(records: Iterable[Record]) -> list[Block]:

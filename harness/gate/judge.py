@@ -365,7 +365,7 @@ def trouble_of(card: Card, name: str, records: Sequence[Record]) -> Finding | No
 
 
 def block_text(card: Card, record: Record) -> str:
-    """Which block of which stage a record is of."""
+    """The block that a record was measured in, with its stage."""
     number, first = record.measurement.block, card.time.triage.blocks
     if record.measurement.warm_up:
         return "its first run"

@@ -31,11 +31,11 @@ from harness.gate.evidence import (
     TIME,
     WORK,
     blocks_of,
+    by_comparison,
 )
 from harness.gate.judge import SAME_CODE, takes_more, trouble_of
 from harness.gate.rule import CONTROL_EVERY, Card, next_block
 from harness.measure.machine import source_sha256, usable_cores
-from harness.records.file import Record
 from harness.records.log import RunLog
 from harness.records.schema import Note
 from harness.runs import jobs
@@ -207,22 +207,18 @@ def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) ->
         cells += comparison.cells(cell, WORK, "instructions")[:2]
     task = sampler.task(cells)
     for layout in range(rule.layouts):
-        due = [side for side in task.cells if layout == 0 or is_due(sampler, side, task)]
+        due = task.cells if layout == 0 else cells_due(sampler, task)
         with bar("instructions", len(due), "processes") as advance:
             session.display = QuietDisplay(advance)
             measure_block(task, Block(layout), due, session, usable_cores())
 
 
-def is_due(sampler: Sampler, cell: TrainCell, task: Task) -> bool:
-    """Whether the instructions of a cell are to be counted in another layout."""
-    comparison = dict(cell.gate)["comparison"]
-    records = records_of(sampler.log, task, comparison)
-    return takes_more(sampler.card.work.instructions.most, records)
-
-
-def records_of(log: RunLog, task: Task, comparison: str) -> list[Record]:
-    records = log.records(task.number)
-    return [one for one in records if one.cell.gate and one.cell.gate["comparison"] == comparison]
+def cells_due(sampler: Sampler, task: Task) -> list[TrainCell]:
+    """The cells whose instructions are to be counted in another layout."""
+    most = sampler.card.work.instructions.most
+    compared = by_comparison(sampler.log.records(task.number))
+    due = {name for name, records in compared.items() if takes_more(most, records)}
+    return [cell for cell in task.cells if dict(cell.gate)["comparison"] in due]
 
 
 def observe_times(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
