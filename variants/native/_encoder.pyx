@@ -125,13 +125,6 @@ cdef class Encoder:
             kept = self.encode_one(text)
             return self.listed()
 
-    def encode_bytes(self, text):
-        """The same as the bytes of an array."""
-        cdef object kept
-        with self.lock:
-            kept = self.encode_one(text)
-            return (<const char*> self.encoding.get().data(0))[: self.encoding.get().size(0) * self.itemsize]
-
     cdef object encode_one(self, text):
         """Encode a text into the only part. Returns what must live until then."""
         cdef Py_ssize_t length
