@@ -218,9 +218,12 @@ def sample(path: Path, separator: str) -> list[str]:
 
 
 def encoding_line(documents: Sequence[str], encode: Encode) -> str:
-    ratios, size, tokens = [], 0, 0
+    ratios = []
+    size = 0
+    tokens = 0
     for document in documents:
-        ids, length = len(encode(document)), len(document.encode())
+        ids = len(encode(document))
+        length = len(document.encode())
         ratios.append(length / ids)
         size += length
         tokens += ids
@@ -232,7 +235,8 @@ def encoding_line(documents: Sequence[str], encode: Encode) -> str:
 
 def throughput_line(path: Path, encode: Encode) -> str:
     """Encode the text from its start for a second, a block at a time."""
-    encoded, seconds = 0, 0.0
+    encoded = 0
+    seconds = 0.0
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         while seconds < SECONDS_OF_ENCODING and (block := file.read(BLOCK)):
             started = time.perf_counter()

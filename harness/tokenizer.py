@@ -273,8 +273,10 @@ def with_options(sentence: str) -> str:
     """
 
     def option(setting: re.Match[str]) -> str:
+        verb = "pass " if setting[1] else ""
         name = setting[2].replace("_", "-")
-        return f"{'pass ' * bool(setting[1])}--{name}{' ' * bool(setting[3])}"
+        space = " " if setting[3] else ""
+        return f"{verb}--{name}{space}"
 
     sentence = sentence.replace("set data.", "pass --set data.")
     sentence = sentence.replace("set 'special_tokens=", "pass --special-token for each of '")

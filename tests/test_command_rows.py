@@ -321,18 +321,23 @@ def file_complaints(row: Row, folder: Path, before: dict[str, bytes]) -> list[st
         for name in changed
         if not fnmatch.fnmatch(name, f"{recorded}/*") or name.endswith(MADE)
     ]
-    found = [
-        f"{pattern} was not written"
-        for pattern in row.files
-        if not fnmatch.filter(written, pattern)
-    ]
-    unexpected = [
-        name for name in written if not any(fnmatch.fnmatch(name, pattern) for pattern in row.files)
-    ]
-    found += [f"{name} was written" for name in unexpected] + [
-        f"{name} is gone" for name in before.keys() - after.keys()
-    ]
+
+    found = []
+    expected = set[str]()
+    for pattern in row.files:
+        matching = fnmatch.filter(written, pattern)
+        expected.update(matching)
+        if not matching:
+            found.append(f"{pattern} was not written")
+    for name in written:
+        if name not in expected:
+            found.append(f"{name} was written")
+    for name in before.keys() - after.keys():
+        found.append(f"{name} is gone")
+
     for name, texts in row.holds.items():
         content = after.get(name, b"").decode(errors="replace")
-        found += [f"{name} does not hold {text!r}" for text in texts if text not in content]
+        for text in texts:
+            if text not in content:
+                found.append(f"{name} does not hold {text!r}")
     return found

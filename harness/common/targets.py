@@ -1,5 +1,5 @@
-"""Trainers and counters of one's own by `package.module:function`: what can be said of a name before
-its module is imported.
+"""Your own trainers and counters, named `package.module:function`: checks of such a name that import
+nothing.
 """
 
 from __future__ import annotations

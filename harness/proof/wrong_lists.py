@@ -1,4 +1,4 @@
-"""Lists of merges that are wrong in one way, at one merge, for whoever writes a checker or a trainer.
+"""Wrong lists of merges, each wrong in one way at one merge, to test checkers and trainers with.
 
 A seed decides everything: the table, the rule, the way, and a certificate that claims the list to
 be right. python -m harness.proof.wrong_lists FOLDER writes them as files;

@@ -97,7 +97,7 @@ def number_tick(number: float) -> str:
 
 
 def time_tick(seconds: float) -> str:
-    """A time in the largest unit of which it is a whole number.
+    """A time in the largest unit that needs no fraction; below a minute in s, ms or µs.
 
     >>> [time_tick(seconds) for seconds in (0.0, 0.00002, 0.05, 2.5, 90.0, 600.0, 864000.0)]
     ['0 s', '20 µs', '50 ms', '2.5 s', '90 s', '10 min', '10 d']

@@ -187,7 +187,7 @@ def decoded(parts: Iterable[bytes]) -> Iterator[str]:
 
 
 def windows(parts: Iterable[bytes], window: int) -> Iterator[bytes]:
-    """The parts, none of which is longer than a window."""
+    """The parts, cut so that each fits into a window."""
     for part in parts:
         for start in range(0, len(part), window):
             yield part[start : start + window]
