@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import harness
 from harness.common import registry
-from harness.common.console import MAX_COLUMNS, Parser, wrap
-from harness.common.errors import OK, Refusal, guarded
+from harness.common.arguments import MAX_COLUMNS, Parser
+from harness.common.ending import exit_code_of
+from harness.common.errors import OK, Refusal
+from harness.common.printing import wrap
 from harness.common.units import did_you_mean
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ SHORT, WHOLE = (Path(__file__).with_name(name) for name in ("usage.txt", "usage_
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    return guarded(lambda: command(sys.argv[1:] if arguments is None else arguments))
+    return exit_code_of(lambda: command(sys.argv[1:] if arguments is None else arguments))
 
 
 def command(arguments: Sequence[str]) -> int:
@@ -85,7 +87,7 @@ def show(records: Sequence[Record], notes: Sequence[str]) -> None:
     """Print a table for each task, and the notes."""
     from rich.console import Console
 
-    from harness.common.console import terminal_text
+    from harness.common.escape import terminal_text
     from harness.common.sheet import print_sheets
     from harness.results.rows import rows
     from harness.results.tables import tables

@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.common.console import Parser, markdown_text, print_stdout
-from harness.common.errors import OK, WHOLE_FILES, Refusal, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import WHOLE_FILES, exit_code_of
+from harness.common.errors import OK, Refusal
+from harness.common.escape import markdown_text
 from harness.common.files import write_whole
+from harness.common.printing import print_stdout
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
 from harness.records.file import Record
@@ -282,7 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_stdout(f"wrote {path}")
         return OK
 
-    return guarded(command, WHOLE_FILES)
+    return exit_code_of(command, WHOLE_FILES)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.common import errors, registry
-from harness.common.console import Parser, print_stderr
+from harness.common import ending, registry
+from harness.common.arguments import Parser
 from harness.common.errors import Refusal
+from harness.common.printing import print_stderr
 from harness.proof.checks import (
     Check,
     CheckFailed,
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     only = "run only checks that match this pattern (* is a wildcard)"
     parser.add_argument("--only", default="*", metavar="NAME", help=only)
 
-    return errors.guarded(lambda: _command(parser.parse_args(arguments)), errors.UNCHANGED)
+    return ending.exit_code_of(lambda: _command(parser.parse_args(arguments)), ending.UNCHANGED)
 
 
 def _command(options: argparse.Namespace) -> int:

@@ -11,10 +11,12 @@ from functools import partial
 from pathlib import Path
 
 from harness.common import registry
-from harness.common.console import Parser, print_stdout
-from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import exit_code_of
+from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.foreign import read_json
+from harness.common.printing import print_stdout
 from harness.common.units import (
     bytes_text,
     count_text,
@@ -100,7 +102,7 @@ Encode = Callable[[str], Sequence[int]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    return guarded(lambda: command(_parser().parse_intermixed_args(arguments)))
+    return exit_code_of(lambda: command(_parser().parse_intermixed_args(arguments)))
 
 
 def _parser() -> argparse.ArgumentParser:

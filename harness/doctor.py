@@ -18,10 +18,12 @@ import sys
 from collections.abc import Sequence
 
 from harness import run
+from harness.common.arguments import Parser
 from harness.common.comparison import FEWEST_BLOCKS, compare
-from harness.common.console import Parser, print_stdout
-from harness.common.errors import OK, UNMEASURED, Refusal, guarded
+from harness.common.ending import exit_code_of
+from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.common.files import temporary_folder
+from harness.common.printing import print_stdout
 from harness.common.registry import at_least
 from harness.common.units import ratio_text, share_text
 from harness.measure.quiet import conditions
@@ -34,7 +36,7 @@ SIGNS = {True: "!", False: " ", None: "?"}
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(argv)
-    return guarded(lambda: command(options))
+    return exit_code_of(lambda: command(options))
 
 
 def command(options: argparse.Namespace) -> int:

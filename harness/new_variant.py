@@ -19,9 +19,11 @@ from pathlib import Path
 from string import Template
 
 from harness.common import registry
-from harness.common.console import Parser, print_stdout
-from harness.common.errors import OK, UNMEASURED, WHOLE_FILES, Refusal, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import WHOLE_FILES, exit_code_of
+from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.common.files import write_whole
+from harness.common.printing import print_stdout
 
 TEMPLATES = {
     "variants/{}.py": "stage.py.txt",
@@ -48,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "name", metavar="NAME", help="name it in lowercase letters, digits and underscores"
     )
     options = parser.parse_args(arguments)
-    return guarded(lambda: _new_variant(options.name), WHOLE_FILES)
+    return exit_code_of(lambda: _new_variant(options.name), WHOLE_FILES)
 
 
 def _new_variant(name: str) -> int:

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from harness.common.console import Parser
-from harness.common.errors import OK, UNCHANGED, Refusal, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import UNCHANGED, exit_code_of
+from harness.common.errors import OK, Refusal
 from harness.common.registry import at_least, one_of, parse_vocab_size
 from harness.common.sheet import Column, Sheet, print_sheets
 from harness.common.units import count_text
@@ -35,7 +36,7 @@ exit code: 0; 2 for a usage error or bad input; 22 if a file cannot be read or w
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    return guarded(lambda: _command(_parser().parse_args(arguments)), UNCHANGED)
+    return exit_code_of(lambda: _command(_parser().parse_args(arguments)), UNCHANGED)
 
 
 def _parser() -> argparse.ArgumentParser:

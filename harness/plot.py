@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.common.console import Parser, print_stdout
-from harness.common.errors import MISMATCH, OK, WHOLE_FILES, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import WHOLE_FILES, exit_code_of
+from harness.common.errors import MISMATCH, OK
+from harness.common.printing import print_stdout
 from harness.results.canvas import check_suffix, save
 from harness.results.charts import KINDS, OF_VALUES
 from harness.results.rows import Row, is_wrong, rows
@@ -91,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_stdout(f"wrote {path}")
         return MISMATCH if is_wrong(shown) else OK
 
-    return guarded(command, WHOLE_FILES)
+    return exit_code_of(command, WHOLE_FILES)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common import registry
-from harness.common.console import Parser, bar, print_stderr, print_stdout
-from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import UNCHANGED, exit_code_of
+from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.common.printing import print_stderr, print_stdout
+from harness.common.progress import bar
 from harness.common.registry import folder_option, use_folder
 from harness.common.units import bytes_text, count_text, times_text
 from harness.proof import PROVED, certificate
@@ -85,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     folder_option(parser)
 
-    return guarded(lambda: command(parser.parse_intermixed_args(argv)), UNCHANGED)
+    return exit_code_of(lambda: command(parser.parse_intermixed_args(argv)), UNCHANGED)
 
 
 def command(options: argparse.Namespace) -> int:

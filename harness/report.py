@@ -6,9 +6,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.common.console import Parser, print_stdout
-from harness.common.errors import MISMATCH, OK, UNCHANGED, Refusal, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import UNCHANGED, exit_code_of
+from harness.common.errors import MISMATCH, OK, Refusal
 from harness.common.files import write_whole
+from harness.common.printing import print_stdout
 from harness.results.page import page
 from harness.results.rows import is_wrong
 from harness.results.selection import DEFAULT_RESULTS, add_record_arguments, chosen_rows
@@ -44,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_stdout(f"wrote {arguments.output}")
         return MISMATCH if is_wrong(shown) else OK
 
-    return guarded(command, UNCHANGED)
+    return exit_code_of(command, UNCHANGED)
 
 
 if __name__ == "__main__":

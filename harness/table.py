@@ -14,8 +14,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness.common.console import Parser, frame_to_csv
-from harness.common.errors import MISMATCH, OK, UNCHANGED, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import UNCHANGED, exit_code_of
+from harness.common.errors import MISMATCH, OK
+from harness.common.escape import frame_to_csv
 from harness.common.files import write_whole
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
 from harness.results.export import hyperfine
@@ -138,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.compare is not None and options.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
 
-    return guarded(lambda: _command(options), UNCHANGED)
+    return exit_code_of(lambda: _command(options), UNCHANGED)
 
 
 def _command(options: argparse.Namespace) -> int:

@@ -13,8 +13,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.common.console import Parser, bar, print_stdout
-from harness.common.errors import MISMATCH, OK, UNCHANGED, UNMEASURED, Refusal, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import UNCHANGED, exit_code_of
+from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
+from harness.common.printing import print_stdout
+from harness.common.progress import bar
 from harness.common.registry import folder_option, one_of, parse_bytes, parse_vocab_size, use_folder
 from harness.common.units import count_text, no_pair_text
 from harness.corpora.texts import blocks, text
@@ -52,7 +55,7 @@ TOKENIZER = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
-    return guarded(lambda: command(options), UNCHANGED)
+    return exit_code_of(lambda: command(options), UNCHANGED)
 
 
 def command(options: argparse.Namespace) -> int:

@@ -45,16 +45,16 @@ ROOMS = (
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
 TOKENS = {
     "worker": 5_400,
-    "common": 11_320,
+    "common": 11_420,
     "measure": 10_020,
-    "corpora": 18_030,
+    "corpora": 18_060,
     "tokenizers": 19_680,
-    "proof": 19_060,
+    "proof": 19_100,
     "records": 6_600,
     "runs": 17_540,
     "results": 23_290,
     "gate": 11_500,
-    "commands": 13_750,
+    "commands": 13_900,
     "tests": 170_100,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.

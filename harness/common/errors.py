@@ -5,15 +5,8 @@ code.
 from __future__ import annotations
 
 import importlib
-import io
 import os
-import signal
-import sys
-from collections.abc import Callable
-from types import FrameType
 from typing import Any
-
-from harness.common.console import print_stderr
 
 OK = 0
 USAGE = 2
@@ -61,98 +54,3 @@ def extra(module: str, what: str, group: str = "data") -> Any:
         raise Refusal(
             f"{what} needs {module}, which is not installed; {advice}", UNMEASURED
         ) from error
-
-
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-UNCHANGED = "nothing was changed"
-WHOLE_FILES = "the files that were written are whole"
-RECORDED = "what was measured before is recorded, run the same command again for the rest"
-end_signals: list[int] = []
-
-
-def guarded(do: Callable[[], int], kept: str = RECORDED) -> int:
-    """Run a command and return its exit code; a refusal or an interruption prints one line.
-
-    `kept` is what an interruption does not lose.
-    """
-    open_closed_streams()
-    if os.environ.get("COLUMNS") == "0":  # unknown, which rich takes for the width of a table
-        del os.environ["COLUMNS"]
-    for number in ENDING:
-        # as under nohup, and for a shell's background jobs
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, interrupt)
-    # or the exit codes of children would be lost
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout = patient(sys.stdout)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an unprintable name must not end a command
-
-    return answered(do, kept)
-
-
-def open_closed_streams() -> None:
-    """Open the null device in place of standard streams that are closed (`2>&-`): the next file
-    that is opened would take their number, and get what is printed.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            stream = open(os.devnull, mode)  # noqa: PTH123, SIM115 - as long as this process lives
-            os.set_inheritable(stream.fileno(), True)
-            setattr(sys, name, stream)
-
-
-class PatientOutput(io.FileIO):
-    """Standard output whose reader may leave early (`| head`): the command goes on to its verdict
-    and its files, and its exit code says what it decided.
-    """
-
-    is_lost = False
-
-    def write(self, content: Any) -> int:
-        """Write, or drop what nobody reads. Raises the first other OSError, such as a full disk."""
-        try:
-            if not self.is_lost:
-                return super().write(content)
-        except OSError as error:
-            self.is_lost = True
-            if not isinstance(error, BrokenPipeError):
-                raise
-        return memoryview(content).nbytes
-
-
-def patient(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    output = io.BufferedWriter(PatientOutput(stream.fileno(), "w", closefd=False))
-    return io.TextIOWrapper(output, stream.encoding, line_buffering=stream.isatty())
-
-
-def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
-    try:
-        try:
-            code = do()
-            sys.stdout.flush()
-            return code
-        except BaseException:
-            if end_signals:  # whatever a library turned it into
-                raise KeyboardInterrupt from None
-            raise
-    except Refusal as refusal:
-        print_stderr(f"{refusal}")
-        return refusal.exit_code
-    except KeyboardInterrupt:
-        print_stderr(f"interrupted; {kept}")
-        return INTERRUPTED
-    except OSError as error:
-        print_stderr(f"cannot go on ({error}); {kept}")
-        return UNMEASURED
-
-
-def interrupt(number: int, _: FrameType | None) -> None:
-    """Treat any request to end as an interruption; later ones must not interrupt the cleanup."""
-    end_signals.append(number)
-    for ending in ENDING:
-        signal.signal(ending, signal.SIG_IGN)
-    raise KeyboardInterrupt

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from harness.common.console import html_text, html_texts, markdown_text, terminal_text
+from harness.common.escape import html_text, html_texts, markdown_text, terminal_text
 
 _BETWEEN_COLUMNS = 2
 

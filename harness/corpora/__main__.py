@@ -11,8 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.common import files, registry
-from harness.common.console import Parser, print_stderr, print_stdout, terminal_text
-from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import exit_code_of
+from harness.common.errors import OK, UNMEASURED, Refusal, extra
+from harness.common.escape import terminal_text
+from harness.common.printing import print_stderr, print_stdout
 from harness.common.units import bytes_text
 from harness.corpora import prepare
 from harness.corpora.cards import card_of, cards, state
@@ -40,7 +43,7 @@ its card describes; 130 if interrupted."""
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = parser().parse_args(argv)
-    return guarded(
+    return exit_code_of(
         lambda: command(options), "what has arrived is kept, run the same command again to resume"
     )
 

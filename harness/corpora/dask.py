@@ -26,8 +26,9 @@ from typing import Any, BinaryIO
 import regex
 
 from harness.common import files
-from harness.common.console import bar, print_stderr
 from harness.common.errors import UNMEASURED, Refusal, extra
+from harness.common.printing import print_stderr
+from harness.common.progress import bar
 from harness.common.registry import at_least, parse_bytes
 from harness.common.units import bytes_text, count_text, counted_text, one_line
 from harness.corpora import local

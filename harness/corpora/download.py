@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import files
-from harness.common.console import Advance
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.progress import Advance
 from harness.common.units import one_line
 from harness.corpora.files import BLOCK_BYTES
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from harness.common import files
 from harness.common.cards import inside
-from harness.common.console import bar, print_stderr
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.printing import print_stderr
+from harness.common.progress import bar
 from harness.corpora.cards import FETCHED, Card, check_facts, difference, fetched_place
 from harness.corpora.download import Download
 from harness.corpora.files import Damaged, fresh_digest_of, remember

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common import files
-from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.progress import bar
 from harness.common.registry import at_least, parse_bytes
 
 # File systems stamp changes at intervals of up to two seconds: a second change within one would not

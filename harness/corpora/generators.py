@@ -22,8 +22,8 @@ import numpy as np
 
 from harness.common import files, registry
 from harness.common.cards import fitted
-from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal, extra
+from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.corpora import language
 from harness.corpora.cards import GENERATOR, TABLES, Card, difference

@@ -23,8 +23,8 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from harness.common import files
-from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.progress import bar
 from harness.common.registry import split_list
 from harness.corpora.files import BLOCK_BYTES, Part, check_readable, entry, state_of
 from harness.corpora.rows import ROWS, Form, RowReading, documents_in, form_of, is_url

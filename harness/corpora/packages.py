@@ -27,8 +27,9 @@ from typing import IO, Any
 
 from harness.common import files
 from harness.common.cards import inside
-from harness.common.console import bar, print_stderr
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.printing import print_stderr
+from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.corpora.cards import Card
 from harness.corpora.files import Damaged

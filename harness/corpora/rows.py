@@ -23,8 +23,8 @@ from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from harness.common.console import print_stderr
 from harness.common.errors import UNMEASURED, Refusal, extra
+from harness.common.printing import print_stderr
 from harness.common.units import bytes_text, counted_text, one_line
 from harness.corpora.files import BLOCK_BYTES, Damaged
 

@@ -13,8 +13,8 @@ from itertools import chain
 from typing import IO, Any
 
 from harness.common.cards import DataCard, fitted
-from harness.common.console import Advance, bar
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.progress import Advance, bar
 from harness.common.registry import parse_value, unknown
 from harness.corpora import prepare
 from harness.corpora.cards import card_of

@@ -25,9 +25,11 @@ import msgspec
 from msgspec import structs
 
 from harness.common import registry
-from harness.common.console import Parser, print_stdout
-from harness.common.errors import Refusal, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import exit_code_of
+from harness.common.errors import Refusal
 from harness.common.files import temporary_folder, write_whole
+from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
 from harness.gate import evidence as store
 from harness.gate.base import NoBase, base_side, has_trainer, located_here, side_of
@@ -76,7 +78,9 @@ COMPARED = (WORK, TIME)  # the tiers that need a base
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
-    return guarded(lambda: run(options), "what was observed until then is in the output folder")
+    return exit_code_of(
+        lambda: run(options), "what was observed until then is in the output folder"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import tomllib
 
-from harness.common.console import bar
 from harness.common.errors import UNMEASURED, Refusal
+from harness.common.progress import bar
 from harness.gate.evidence import BASE
 from harness.gate.rule import BaseRule
 from harness.measure import machine

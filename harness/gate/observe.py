@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.common import registry
-from harness.common.console import Advance, Display, bar
 from harness.common.errors import Refusal
+from harness.common.progress import Advance, Display, bar
 from harness.common.registry import GIVEN, VariantCard
 from harness.common.units import duration_text
 from harness.gate.base import file_states

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from harness.common.console import markdown_text, terminal_text
+from harness.common.escape import markdown_text, terminal_text
 from harness.common.units import count_text, counted_text
 from harness.gate.evidence import (
     ABSENT,

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from harness.common.errors import end_signals
+from harness.common.ending import end_signals
 from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
 from harness.common.units import BytesRead, bytes_text
 from harness.measure.guarded import GuardedProcess

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import psutil
 
 from harness.common.comparison import MOST_PRESSURE
-from harness.common.console import print_stderr
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.files import open_safely
+from harness.common.printing import print_stderr
 from harness.common.units import bytes_text, seconds_text, share_text
 from harness.measure import machine
 from harness.measure.machine import UNAVAILABLE, available_memory, content

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.common.console import bar
+from harness.common.progress import bar
 from harness.common.units import count_text, times_text, token_text
 from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, UP_TO_TIES, WRONG, true_counts
 from harness.proof.true_counts import MAXIMUM, TEXTS, TIE, TOO_RARE, Replay, Step

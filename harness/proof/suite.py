@@ -27,9 +27,10 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from harness.common import errors, registry
-from harness.common.console import bar, print_stdout
 from harness.common.errors import Refusal
 from harness.common.files import temporary_folder
+from harness.common.printing import print_stdout
+from harness.common.progress import bar
 from harness.common.targets import not_importable
 from harness.measure.guarded import GuardedProcess
 from harness.measure.process import Sandbox, import_from, worker_environment

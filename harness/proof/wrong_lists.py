@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.common import files
-from harness.common.console import Parser, print_stdout
-from harness.common.errors import OK, UNCHANGED, Refusal, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import UNCHANGED, exit_code_of
+from harness.common.errors import OK, Refusal
+from harness.common.printing import print_stdout
 from harness.proof.certificate import certificate, digest_line, table_lines
 from harness.proof.checks import TrainerCall
 from harness.proof.diagnosis import first_difference
@@ -344,7 +346,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     number = "how many (default: %(default)s)"
     parser.add_argument("--number", metavar="N", type=int, default=1000, help=number)
     options = parser.parse_args(argv)
-    return guarded(lambda: write_lists(options.folder, options.number), UNCHANGED)
+    return exit_code_of(lambda: write_lists(options.folder, options.number), UNCHANGED)
 
 
 def write_lists(folder: Path, number: int) -> int:

@@ -16,9 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.common.console import Parser, frame_to_csv, print_stdout
-from harness.common.errors import OK, UNMEASURED, Refusal, extra, guarded
+from harness.common.arguments import Parser
+from harness.common.ending import exit_code_of
+from harness.common.errors import OK, UNMEASURED, Refusal, extra
+from harness.common.escape import frame_to_csv
 from harness.common.files import whole_file
+from harness.common.printing import print_stdout
 from harness.common.units import count_text, counted_text
 from harness.records.file import (
     Joined,
@@ -220,7 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = vars(_parser().parse_args(argv))
     del arguments["command"]
     run = arguments.pop("run")
-    return guarded(lambda: int(run(**arguments)))
+    return exit_code_of(lambda: int(run(**arguments)))
 
 
 if __name__ == "__main__":

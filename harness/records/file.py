@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from harness.common.comparison import Sample, shares_of
-from harness.common.console import print_stderr
+from harness.common.printing import print_stderr
 from harness.common.units import counted_text
 from harness.records.lines import FILE_NAME, PACKED, decoded, read_texts
 from harness.records.schema import (

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from harness.common.console import well_formed
 from harness.common.errors import UNMEASURED, Refusal, reason, wrong_value
+from harness.common.escape import well_formed
 from harness.common.files import make_results_folder, open_appending, sync
 from harness.records.schema import DECODER, SCHEMA, Line
 

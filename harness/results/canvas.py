@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 
 from harness.common import registry
-from harness.common.console import html_text, terminal_lines
 from harness.common.errors import Refusal
+from harness.common.escape import html_text, terminal_lines
 from harness.common.files import write_whole
 from harness.results.notes import at_most
 from harness.results.rows import AT_LEAST, MEASURED, Time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.common.console import terminal_text
+from harness.common.escape import terminal_text
 from harness.common.sheet import Sheet
 
 _SPECIAL = str.maketrans(

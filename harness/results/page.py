@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.common.console import html_text, html_texts
 from harness.common.errors import Refusal
+from harness.common.escape import html_text, html_texts
 from harness.common.sheet import STYLE, html_table
 from harness.common.units import counted_text
 from harness.results.canvas import Words, svg_of

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import structs
 
 from harness.common import registry
-from harness.common.console import Display, bar
+from harness.common.progress import Display, bar
 from harness.measure.machine import interpreter
 from harness.measure.process import Answer, measure
 from harness.proof import UNPROVED, WRONG

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import regex
 
 from harness.common import files, registry
-from harness.common.console import print_stderr
 from harness.common.errors import Refusal
+from harness.common.printing import print_stderr
 from harness.common.registry import EXTENDS, CounterCard, VariantCard
 from harness.corpora import CorpusFile
 from harness.measure.process import WorkerLimits, takes_threads

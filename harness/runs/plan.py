@@ -18,8 +18,9 @@ from harness import corpora
 from harness.common import registry
 from harness.common.cards import PatternCard
 from harness.common.configuration import LimitsConfig
-from harness.common.console import print_stdout, terminal_text
 from harness.common.errors import Refusal
+from harness.common.escape import terminal_text
+from harness.common.printing import print_stdout
 from harness.common.registry import (
     EXTENDS,
     GIVEN,

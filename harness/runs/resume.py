@@ -22,8 +22,8 @@ from pathlib import Path
 
 from harness import worker
 from harness.common.comparison import Sample, compare, interval
-from harness.common.console import print_stderr
 from harness.common.files import open_appending
+from harness.common.printing import print_stderr
 from harness.measure.machine import source_sha256
 from harness.measure.quiet import lock
 from harness.records.file import Record

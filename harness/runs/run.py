@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.common.console import print_stderr
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.files import cache_folder, copy_tree, remove_tree, sync, temporary_folder
+from harness.common.printing import print_stderr
 from harness.common.units import count_text, counted_text
 from harness.proof import BY_DESIGN, PROVED
 from harness.runs.cells import Plan, digest

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.common.console import bar
+from harness.common.progress import bar
 from harness.proof import PROVED, WRONG
 from harness.runs.cells import Reading, Settings, TrainCell
 from harness.runs.jobs import Trained

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from harness.common import registry
-from harness.common.console import Display
 from harness.common.files import copy_tree, remove_tree
+from harness.common.progress import Display
 from harness.common.registry import CounterCard
 from harness.measure.machine import environment, host, machine, python, source_sha256
 from harness.measure.quiet import timing

@@ -7,8 +7,8 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness.common.console import print_stderr
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.printing import print_stderr
 from harness.common.registry import at_least
 from harness.common.units import count_text, counted_text
 from harness.corpora.texts import Source, documents

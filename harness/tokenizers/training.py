@@ -13,8 +13,8 @@ from operator import index
 from typing import Any
 
 from harness.common import registry
-from harness.common.console import bar
 from harness.common.errors import UNMEASURED, USAGE, Refusal
+from harness.common.progress import bar
 from harness.common.registry import at_least, one_of, whole_number
 from harness.common.units import counted_text
 from harness.corpora.texts import text

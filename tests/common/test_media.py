@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from measured import changed, measured, stopped, stored
 
 from harness import table
-from harness.common.console import csv_text, html_text, markdown_text, terminal_lines, terminal_text
+from harness.common.escape import csv_text, html_text, markdown_text, terminal_lines, terminal_text
 from harness.records import __main__ as records
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from harness.common.console import Display, bar, print_stdout
+from harness.common.printing import print_stdout
+from harness.common.progress import Display, bar
 from harness.common.units import BytesRead
 
 

@@ -30,7 +30,7 @@ from unruly import (
 )
 from workbench import BRIEF, CHECKOUT, SUPPORT, first_fast, is_running, limits_wait, wait_until
 
-from harness.common.errors import guarded
+from harness.common.ending import exit_code_of
 from harness.measure import process
 from harness.measure.guarded import Turns
 from harness.measure.process import WorkerLimits, measure
@@ -416,7 +416,7 @@ def test_a_parent_that_ignores_its_children_measures_as_any(measured: Measure) -
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         answer, _ = measured("lets_an_orphan_work")
-        assert guarded(lambda: subprocess.run(["false"], check=False).returncode) == 1
+        assert exit_code_of(lambda: subprocess.run(["false"], check=False).returncode) == 1
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert (answer.status, answer.reason) == ("ok", None)

@@ -25,7 +25,7 @@ from workbench import (
     wait_until,
 )
 
-from harness.common import errors
+from harness.common import ending
 from harness.records.file import Record, read_records
 
 SMALL = "vocab_size=270"
@@ -225,8 +225,8 @@ def test_interruption_leaves_the_table_one_line_and_nothing_running(
 def test_an_interruption_that_a_library_takes_for_an_error_is_still_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(errors, "end_signals", [signal.SIGINT])
-    assert errors.answered(lambda: errors.no_such_function()) == 130  # type: ignore[attr-defined]
+    monkeypatch.setattr(ending, "end_signals", [signal.SIGINT])
+    assert ending.answered(lambda: ending.no_such_function()) == 130  # type: ignore[attr-defined]
     assert capsys.readouterr().err.startswith("interrupted; ")
 
 

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness.common.console import print_stdout
+from harness.common.printing import print_stdout
 from harness.records.file import Record
 from harness.runs import jobs
 from harness.runs.run import run_command

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from harness import table
-from harness.common.console import frame_to_csv
+from harness.common.escape import frame_to_csv
 from harness.common.sheet import Sheet, print_sheets
 from harness.records.file import Record, read_records
 from harness.results.frame import frame_of
