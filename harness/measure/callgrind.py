@@ -19,11 +19,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from harness.measure.process import Answer, OnProgress, WorkerLimits, measure
+from harness.worker.job import Job
 
 MARKED_FUNCTION = "ctermid"
 OPTIONS = (
@@ -66,7 +68,7 @@ NOT_UNDER_VALGRIND = ("total", "cpu_seconds", "system_seconds", "peak_rss_bytes"
 
 
 def measure_instructions(
-    job: dict[str, Any],
+    job: Job,
     output: Path,
     limits: WorkerLimits,
     on_progress: OnProgress = lambda _: None,
@@ -81,12 +83,12 @@ def measure_instructions(
     `layout`, from 0 to MOST_LAYOUTS - 1, moves what the process keeps in memory.
     """
     valgrind = shutil.which("valgrind")
-    if valgrind is None or job["threads"] > 1:
+    if valgrind is None or job.threads > 1:
         output.mkdir(parents=True)
         return Answer("skipped", NOT_INSTALLED if valgrind is None else ONE_THREAD)
 
     answer = measure(
-        {**job, "counts_instructions": True},
+        replace(job, counts_instructions=True),
         output,
         limits,
         on_progress,

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import json
 import os
 import shutil
 import signal
@@ -23,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -41,6 +41,7 @@ from harness.measure.witness import (
     without_answer,
 )
 from harness.worker import JOB, JOB_FOLDER, STANDARD_LIBRARY_FIRST, STOP, WORK, exchange
+from harness.worker.job import Job, Setup, written
 
 __all__ = ["Answer", "OnProgress", "WorkerLimits", "measure"]
 
@@ -51,15 +52,6 @@ START = (
     f"{STANDARD_LIBRARY_FIRST}import runpy; "
     "runpy.run_module(sys.argv.pop(), None, '__main__', True)"
 )
-BEFORE_THE_IMPORT = (
-    "kind",
-    "target",
-    "memory_limit",
-    "import_from",
-    "folder",
-    "counts_instructions",
-)
-"""What a process has to know before it imports the target; its work is not among it."""
 PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
 MAKES_TABLES = "variants.counting.character_classes"
 CHARACTER_CLASSES = "character-classes-*.bin"
@@ -84,7 +76,7 @@ counter's bytes.
 
 
 def measure(
-    job: dict[str, Any],
+    job: Job,
     output: Path,
     limits: WorkerLimits,
     on_progress: OnProgress = lambda _: None,
@@ -105,7 +97,7 @@ def measure(
 
 
 def measure_once(
-    job: dict[str, Any],
+    job: Job,
     output: Path,
     limits: WorkerLimits,
     on_progress: OnProgress,
@@ -125,25 +117,21 @@ def measure_once(
     if not under:
         touch_memory(job)
 
-    interpreter = job.get("interpreter") or sys.executable
+    interpreter = job.interpreter or sys.executable
     command = [*under, interpreter, "-c", START, "harness.worker"]
     with temporary_folder() as folder, (folder / "stderr").open("a+b", buffering=0) as stderr:
         sandbox = Sandbox(folder)
 
-        words, corpus = job.get("words"), job.get("corpus")
-        if corpus is not None:
+        if job.corpus is not None:
             sandbox.give_tables()
-        whole_job = {
-            **job,
-            "words": words and os.path.abspath(words),  # noqa: PTH100
-            "corpus": corpus and {**corpus, "path": os.path.abspath(corpus["path"])},  # noqa: PTH100
-            "memory_limit": limits.memory_bytes,
-            "import_from": import_from() if places is None else list(places),
-            "folder": str(sandbox.working),
-        }
-        (sandbox.job / JOB).write_text(
-            json.dumps({name: whole_job.pop(name, None) for name in BEFORE_THE_IMPORT})
+        setup = Setup(
+            job.target,
+            import_from() if places is None else list(places),
+            str(sandbox.working),
+            limits.memory_bytes,
+            job.counts_instructions,
         )
+        (sandbox.job / JOB).write_text(written(setup))
 
         environment = {
             **worker_environment(sandbox, places),
@@ -153,13 +141,22 @@ def measure_once(
         with GuardedProcess(command, environment, stderr) as process:
             if process.leader is None:
                 return Answer("error", f"cannot start {interpreter}")
-            supervision = Supervision(process, whole_job, limits, sandbox.job)
+            supervision = Supervision(process, absolute(job), limits, sandbox.job)
             supervision.attend(on_progress)
         answer = supervision.answer()
         hand_over(answer, sandbox.job, output)
         answer.stderr_tail = process.tail()
     supervision.check(answer, timed=not under)
     return answer
+
+
+def absolute(job: Job) -> Job:
+    """Return a job with the paths that its process, which works in another folder, finds."""
+    corpus = job.corpus
+    if corpus is not None:
+        corpus = replace(corpus, path=os.path.abspath(corpus.path))  # noqa: PTH100
+    words = job.words and os.path.abspath(job.words)  # noqa: PTH100
+    return replace(job, words=words, corpus=corpus)
 
 
 def worker_environment(sandbox: Sandbox, places: Sequence[str] | None) -> dict[str, str]:
@@ -227,14 +224,13 @@ class Supervision:
     """A measured process while the harness waits for it; `over` says which limit it exceeded."""
 
     def __init__(
-        self, process: GuardedProcess, work: dict[str, Any], limits: WorkerLimits, folder: Path
+        self, process: GuardedProcess, job: Job, limits: WorkerLimits, folder: Path
     ) -> None:
         self.process = process
-        self.work = work
+        self.job = job
         self.limits = limits
         self.folder = folder
-        extending = work.get("extending")
-        inherited = 0 if extending is None else Path(extending["merges"]).stat().st_size
+        inherited = 0 if job.extending is None else Path(job.extending.merges).stat().st_size
         self.account = ProcessAccount(process, inherited)
         self.over: tuple[str, str] | None = None
         self.digest: bytes | None = None
@@ -286,7 +282,7 @@ class Supervision:
             on_progress(done)
         if b"imported" in moments and self.account.received is None:
             self.account.received = self.process.cpu()
-            self.put(WORK, json.dumps(self.work))
+            self.put(WORK, written(self.job))
         if b"begin" in moments:
             self.account.begin()
         if b"end" in moments:
@@ -303,7 +299,7 @@ class Supervision:
     def answer(self) -> Answer:
         """Return what the end of the process means."""
         try:
-            answer = read_answer(self.folder, (self.work.get("num_merges") or 0) + MERGES_TOO_MANY)
+            answer = read_answer(self.folder, self.job.num_merges + MERGES_TOO_MANY)
         except BrokenAnswer as broken:
             answer = Answer("error", f"its answer is invalid: {broken}")
         if answer is None:

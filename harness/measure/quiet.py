@@ -17,7 +17,7 @@ import mmap
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from harness.common.printing import print_stderr
 from harness.common.units import bytes_text, seconds_text, share_text
 from harness.measure import machine
 from harness.measure.machine import UNAVAILABLE, available_memory, content
+from harness.worker.job import Job
 
 VARIABLE = "BPE_HARNESS_LOCKS"
 SECONDS_BETWEEN_TRIES = 0.2
@@ -113,12 +114,12 @@ def open_lock(name: str) -> io.FileIO:
 # had just been freed.
 
 
-def touch_memory(job: Mapping[str, Any]) -> None:
+def touch_memory(job: Job) -> None:
     """Touch and free as much memory as a call on such a job may take, so that it does not wait for
     the host.
     """
     room = int(SHARE_OF_ROOM * available_memory())  # other processes keep enough memory
-    path, size = Path(job["corpus"]["path"] if job.get("corpus") is not None else job["words"]), 0
+    path, size = Path(job.words if job.corpus is None else job.corpus.path), 0
     with contextlib.suppress(OSError):
         size = (
             sum(file.stat().st_size for file in path.iterdir())

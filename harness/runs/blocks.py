@@ -39,6 +39,7 @@ from harness.runs.session import Session, now
 from harness.worker import exchange
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256
+from harness.worker.job import Job
 from variants.contract import Merge, TieBreak
 
 SPOILED = "changed or removed"
@@ -180,9 +181,7 @@ def side_options(cell: TrainCell, block: Block, session: Session) -> dict[str, A
     )
 
 
-def estimate(
-    cell: TrainCell, answer: Answer, job: Mapping[str, Any], counted: Counted, session: Session
-) -> None:
+def estimate(cell: TrainCell, answer: Answer, job: Job, counted: Counted, session: Session) -> None:
     """Estimate the total of a trainer that was stopped at the limit, from runs on parts of its
     input.
     """
@@ -190,11 +189,11 @@ def estimate(
     assert wall is not None, "without a limit nothing is stopped"
 
     def run_part(part: Path, num_merges: int, seconds: float) -> Answer:
-        part_job = {**job, "num_merges": num_merges}
         if reads_text:
-            part_job["corpus"] = {**job["corpus"], "path": str(part)}
+            corpus = replace(cell.reading.corpus, path=str(part))
+            part_job = replace(job, num_merges=num_merges, corpus=corpus)
         else:
-            part_job |= {"corpus": None, "words": str(part)}
+            part_job = replace(job, num_merges=num_merges, corpus=None, words=str(part))
         output, limits = session.next_folder(), cell.count.limits._replace(wall_seconds=seconds)
         with bar(f"estimating {cell.variant.name}", 0, "merges") as on_progress:
             part_answer = measure(part_job, output, limits, on_progress)
@@ -206,7 +205,7 @@ def estimate(
             part_answer.status = "mismatch"
         return part_answer
 
-    source = Path(job["corpus"]["path"] if reads_text else job["words"])
+    source = Path(cell.reading.corpus.path if reads_text else job.words)
     total = jobs.estimate_total(source, cell.num_merges, wall, run_part)
     before = 0.0 if reads_text else jobs.net_total(counted.answer)
     bounds = None if total is None else total.beyond(jobs.net_total(answer) or wall, before)

@@ -45,7 +45,7 @@ def run_counter(label: str, cell: CountCell, session: Session) -> Counted:
     """Run a counter, shown as `label`; its words go into the cache if nothing contradicts them."""
     file, output = cell.reading.file, session.next_folder()
     with session.display.showing(label, file.bytes, "bytes") as on_progress:
-        answer = measure(jobs.job("count", cell.counter, cell), output, cell.limits, on_progress)
+        answer = measure(jobs.count_job(cell, cell.counter), output, cell.limits, on_progress)
     session.imported.add(answer.imported)
     if answer.offset is not None:
         answer.reason = file.located(answer.reason or "", answer.offset)

@@ -10,7 +10,7 @@ import statistics
 import tempfile
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +26,7 @@ from harness.runs.cells import Block, CountCell, Manifest, Reading, TrainCell
 from harness.runs.plan import redact_paths
 from harness.worker import exchange
 from harness.worker.calling import OWN
+from harness.worker.job import COUNT, TRAIN, Job
 from variants.contract import COUNTING_PHASES, TRAINING_PHASES, Merge, WordCounts
 
 if TYPE_CHECKING:
@@ -46,32 +47,28 @@ FROM_THE_ANSWER = (
 )
 
 
-def job(kind: str, card: CounterCard, cell: CountCell) -> dict[str, Any]:
-    """The job of a process; the corpus is for whatever reads the text, and none if the words came
-    with their counts.
+def count_job(cell: CountCell, card: CounterCard) -> Job:
+    """The job of a process that counts, or reads the text otherwise; it gets no corpus if the words
+    came with their counts.
     """
-    return {
-        "kind": kind,
-        "target": card.target,
-        "params": dict(card.params),
-        "threads": cell.threads,
-        "corpus": None if cell.reading.file.table else asdict(cell.reading.corpus),
-    }
+    corpus = None if cell.reading.file.table else cell.reading.corpus
+    return Job(COUNT, card.target, dict(card.params), cell.threads, corpus)
 
 
-def train_job(cell: TrainCell, variant: VariantCard, words: Path) -> dict[str, Any]:
+def train_job(cell: TrainCell, variant: VariantCard, words: Path) -> Job:
     """The job of a process that trains: where the words with their counts are, and which merges are
     wanted.
     """
-    return {
-        **job("train", variant, cell.count),
-        "interpreter": cell.interpreter,
-        "words": str(words),
-        "num_merges": cell.num_merges,
-        "tie_break": cell.tie_break,
-        "min_count": cell.min_count,
-        "extending": None if cell.extension is None else cell.extension.job(),
-    }
+    return replace(
+        count_job(cell.count, variant),
+        kind=TRAIN,
+        interpreter=cell.interpreter,
+        words=str(words),
+        num_merges=cell.num_merges,
+        tie_break=cell.tie_break,
+        min_count=cell.min_count,
+        extending=None if cell.extension is None else cell.extension.job(),
+    )
 
 
 COUNT_WORDS = "count_words"
@@ -84,7 +81,7 @@ def words_verdict(cell: TrainCell, right: WordCounts, output: Path) -> str:
     """
     module = cell.variant.target.partition(":")[0]
     card = CounterCard(cell.variant.name, f"{module}:{COUNT_WORDS}")
-    answer = measure(job("count", card, cell.count), output, cell.count.limits)
+    answer = measure(count_job(cell.count, card), output, cell.count.limits)
     if answer.status != "ok":
         advice = "compare them with python -m harness.corpora counts FILE --text words.txt"
         return f"it reads the text itself, so usually its words differ: {advice}"

@@ -8,6 +8,7 @@ import pstats
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from harness.measure.callgrind import account_of_call, measure_instructions
@@ -17,6 +18,7 @@ from harness.runs import jobs
 from harness.runs.cells import Task, TrainCell
 from harness.runs.saving import folder_name
 from harness.runs.session import Session
+from harness.worker.job import Job
 
 ROWS = 40
 FLAME_GRAPH = ("record", "--format", "flamegraph", "--rate", "250", "--subprocesses")
@@ -56,7 +58,7 @@ Profiled = tuple[Answer, list[Path]]
 def with_cprofile(cell: TrainCell, session: Session, path: Path, output: Path) -> Profiled:
     """Write cProfile's statistics, and a table of the functions with most time."""
     statistics = output.absolute() / "profile"
-    job = {**job_of(cell, session), "profile": str(statistics)}
+    job = replace(job_of(cell, session), profile=str(statistics))
     answer = measure(job, output, cell.count.limits)
     if answer.status != "ok":
         return answer, []
@@ -100,5 +102,5 @@ def with_ending(path: Path, ending: str) -> Path:
 WRITERS = {CPROFILE: with_cprofile, PY_SPY: with_py_spy, CALLGRIND: with_callgrind}
 
 
-def job_of(cell: TrainCell, session: Session) -> dict[str, object]:
+def job_of(cell: TrainCell, session: Session) -> Job:
     return jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))

@@ -23,6 +23,7 @@ from harness.tokenizers.learned import Learned, pattern_name
 from harness.tokenizers.model import load
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256, packed
+from harness.worker.job import Extending
 from variants import vetoes
 from variants.contract import Corpus, Merge, TieBreak
 from variants.extending import INHERITING, check_inherited
@@ -77,13 +78,13 @@ class Extension:
             "veto": vetoes.named(self.veto),
         }
 
-    def job(self) -> dict[str, Any]:
+    def job(self) -> Extending:
         """What a measured process gets: where the merges are, and the rest by name."""
         path = files.cache_folder("inherited") / f"{merges_sha256(self.merges)}.packed"
         if not path.exists():
             with files.placing(path) as temporary:
                 temporary.write_bytes(packed(list(self.merges)))
-        return {"merges": str(path.absolute()), "inheriting": self.inheriting, "veto": self.veto}
+        return Extending(str(path.absolute()), self.inheriting, self.veto)
 
     def record(self) -> dict[str, Any]:
         """What a record says of it."""

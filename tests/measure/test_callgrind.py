@@ -17,6 +17,7 @@ from harness.measure.callgrind import MOST_LAYOUTS, count_of_call, measure_instr
 from harness.measure.process import WorkerLimits
 from harness.runs.jobs import train_job
 from harness.worker import exchange
+from harness.worker.job import Job
 from variants.contract import WordCounts
 
 pytestmark = pytest.mark.usefixtures("unruly_trainers")
@@ -71,7 +72,9 @@ def test_what_cannot_be_counted_is_skipped_with_a_reason(
     message: str,
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: valgrind)
-    answer: Any = measure_instructions({"threads": threads}, tmp_path / "output", WorkerLimits())
+    answer: Any = measure_instructions(
+        Job("train", "a:b", {}, threads), tmp_path / "output", WorkerLimits()
+    )
     assert (answer.status, answer.reason.endswith(message)) == ("skipped", True)
 
 

@@ -4,7 +4,6 @@ contradicted.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -38,7 +37,8 @@ from harness.measure.witness import BrokenAnswer, read_answer
 from harness.worker import exchange
 from harness.worker.calling import expect_merges
 from harness.worker.exchange import packed, unpacked
-from variants.contract import TieBreak, WordCounts
+from harness.worker.job import Job, written
+from variants.contract import Corpus, TieBreak, WordCounts
 from variants.heap import train
 
 pytestmark = pytest.mark.xdist_group("one after the other")
@@ -59,23 +59,17 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     exchange.write_words(tmp_path / "words", WORDS)
     (tmp_path / "text").write_text("low low lower")
     training = {
-        "kind": "train",
         "words": str(tmp_path / "words"),
         "num_merges": NUM_MERGES,
         "tie_break": "greatest_bytes",
-        "min_count": 1,
     }
-    corpus = {
-        "path": str(tmp_path / "text"),
-        "special_tokens": [],
-        "pattern": "[a-z]+",
-        "partial": True,
-    }
+    corpus = Corpus(str(tmp_path / "text"), (), "[a-z]+", partial=True)
 
     def run(target: str, limits: WorkerLimits | None = None, **others: Any) -> tuple[Any, Path]:
-        what = {"kind": "count", "corpus": corpus} if target.startswith("counter_") else training
+        counts = target.startswith("counter_")
+        what = {"corpus": corpus} if counts else training
         target = target if ":" in target else f"unruly:{target}"
-        job = {"target": target, "params": {}, "threads": 1, **what, **others}
+        job = Job("count" if counts else "train", target, {}, **{**what, **others})
         return measure(
             job, tmp_path / "output", limits or WorkerLimits(wall_seconds=30)
         ), tmp_path / "output"
@@ -337,18 +331,13 @@ def test_a_process_that_hears_nothing_ends_when_its_parent_is_killed(
     tmp_path: Path, trainer: str, processes: int
 ) -> None:
     """Its pipe is closed, or nothing in it can run; nor can any signal."""
-    job = {"kind": "train", "target": f"unruly:{trainer}", "params": {}, "threads": 1}
-    job |= {
-        "words": str(tmp_path / "words"),
-        "num_merges": 1,
-        "tie_break": "greatest_bytes",
-        "min_count": 1,
-    }
+    job = Job("train", f"unruly:{trainer}", {}, words=str(tmp_path / "words"), num_merges=1)
     program = (
-        "import json, sys; from pathlib import Path; from harness.measure.process import WorkerLimits, measure\n"
-        "measure(json.loads(sys.argv[1]), Path(sys.argv[2]), WorkerLimits())"
+        "import sys; from pathlib import Path; from harness.worker.job import read_job\n"
+        "from harness.measure.process import WorkerLimits, measure\n"
+        "measure(read_job(sys.argv[1]), Path(sys.argv[2]), WorkerLimits())"
     )
-    command = [sys.executable, "-c", program, json.dumps(job), str(tmp_path / "output")]
+    command = [sys.executable, "-c", program, written(job), str(tmp_path / "output")]
     with subprocess.Popen(command, cwd=CHECKOUT) as parent:
         wait_until(lambda: len(started_in(tmp_path)) == processes, "the hanging")
         parent.kill()

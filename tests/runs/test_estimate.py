@@ -5,6 +5,7 @@ time.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -214,7 +215,7 @@ def test_the_interval_holds_the_total_nine_times_in_ten(
         exchange.write_words(words, counter(cell.reading.corpus, **cell.count.counter.params))
 
         def run(part: Path, num_merges: int, cell: TrainCell = cell) -> Answer:
-            job = {**train_job(cell, cell.variant, part), "num_merges": num_merges}
+            job = replace(train_job(cell, cell.variant, part), num_merges=num_merges)
             return measure(job, tmp_path / f"job{next(numbers)}", WorkerLimits())
 
         whole = run(words, cell.num_merges).cpu_seconds

@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def importer() -> Any:
     frame = sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back
-        if hasattr(frame.f_locals.get("self"), "job"):
+        if hasattr(frame.f_locals.get("self"), "setup"):
             return frame.f_locals["self"]
     return None
 
@@ -69,7 +70,7 @@ def hear_of_the_job(importer: Any) -> dict[str, Any]:
 
 
 IMPORTER = importer()
-FOUND = dict(IMPORTER.job) if IMPORTER is not None else {}
+FOUND = asdict(IMPORTER.setup) if IMPORTER is not None else {}
 NAME = FOUND.get("target", "").partition(":")[2]
 if NAME == "impatient":
     FOUND.update(hear_of_the_job(IMPORTER))
@@ -139,7 +140,7 @@ class Described:
         return inspect.signature(honest)
 
     def job_of(self, found: Any) -> dict[str, Any]:
-        return dict(found.job)
+        return {} if found.call is None else asdict(found.call.job)
 
     def __call__(self, word_counts: WordCounts, num_merges: int, *_: Any, **__: Any) -> list[Merge]:
         print("was too late" if self.early is None else "was early", flush=True)  # noqa: T201

@@ -10,15 +10,15 @@ once.
 from __future__ import annotations
 
 import copy
-import dataclasses
 import hashlib
-import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.measure.process import Answer, OnProgress, WorkerLimits, measure
 from harness.worker import exchange
+from harness.worker.job import Job
 
 
 class MeasuredOnce:
@@ -32,7 +32,7 @@ class MeasuredOnce:
 
     def __call__(
         self,
-        job: dict[str, Any],
+        job: Job,
         output: Path,
         limits: WorkerLimits,
         on_progress: OnProgress = lambda _: None,
@@ -40,7 +40,7 @@ class MeasuredOnce:
     ) -> Answer:
         # Trainers that tests bring along may do anything, and whoever is run in another way is the
         # test's subject.
-        if named or job.get("interpreter") or not job["target"].startswith("variants."):
+        if named or job.interpreter or not job.target.startswith("variants."):
             return measure(job, output, limits, on_progress, **named)
         key = digest_of(job, limits)
         if key not in self.answers:
@@ -53,19 +53,21 @@ class MeasuredOnce:
         shutil.copytree(self.folder / key, output)
         answer = copy.deepcopy(self.answers[key])
         if answer.text is not None:
-            answer.text = exchange.file_state(job["corpus"]["path"])
+            assert job.corpus is not None
+            answer.text = exchange.file_state(job.corpus.path)
         return answer
 
 
-def digest_of(job: dict[str, Any], limits: WorkerLimits) -> str:
+def digest_of(job: Job, limits: WorkerLimits) -> str:
     """The digest of a job, with the content of its files in place of their paths."""
-    content = {**job, "limits": limits}
-    if job.get("corpus") is not None:
-        digest = hashlib.sha256(Path(job["corpus"]["path"]).read_bytes()).hexdigest()
-        content["corpus"] = {**job["corpus"], "path": digest}
-    if "words" in job:
-        columns = [(Path(job["words"]) / name).read_bytes() for name, _ in exchange.COLUMNS]
-        content["words"] = [hashlib.sha256(column).hexdigest() for column in columns]
-    return hashlib.sha256(
-        json.dumps(content, sort_keys=True, default=dataclasses.asdict).encode()
-    ).hexdigest()
+    paths = [] if job.corpus is None else [Path(job.corpus.path)]
+    if job.words:
+        paths += [Path(job.words) / name for name, _ in exchange.COLUMNS]
+        job = replace(job, words="words")
+    if job.corpus is not None:
+        job = replace(job, corpus=replace(job.corpus, path="text"))
+
+    content = hashlib.sha256(f"{job} {limits}".encode())
+    for path in paths:
+        content.update(hashlib.sha256(path.read_bytes()).digest())
+    return content.hexdigest()
