@@ -32,7 +32,8 @@ from harness.common.files import temporary_folder, write_whole
 from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
 from harness.gate import evidence as store
-from harness.gate.base import NoBase, base_side, has_trainer, located_here, side_of
+from harness.gate.base import MAIN_BRANCHES, NoBase, base_side, has_trainer, located_here, side_of
+from harness.gate.card import DEFAULT_CARD, TIERS, Card, read_card, stored_card
 from harness.gate.evidence import (
     ABSENT,
     ACCEPTED,
@@ -49,13 +50,12 @@ from harness.gate.evidence import (
 from harness.gate.judge import NEW, TREATED, judge
 from harness.gate.observe import (
     Arm,
-    Comparison,
+    Arms,
     Sampler,
     observe_counts,
     observe_instructions,
     observe_times,
 )
-from harness.gate.rule import DEFAULT_CARD, TIERS, Card, read_card, stored_card
 from harness.gate.show import as_json, junit, lines, markdown
 from harness.measure.process import PACKAGES
 from harness.measure.quiet import timing
@@ -64,7 +64,7 @@ from harness.runs.cells import Side
 from harness.runs.imports import FileChanged
 
 EXIT_CODES = """exit code:
-  0   something was measured, and nothing is worse
+  0   nothing is worse: it was measured, or the code is the same
   20  slower, larger, or more instructions, confirmed
   21  wrong merges, or counts of work that are not in the snapshot
   22  a requested tier or variant could not be measured, or nothing was
@@ -146,7 +146,7 @@ def observe(options: argparse.Namespace) -> Evidence:
                     question["base"] = base.described
                     if base.commit:
                         question["commit"] = base.commit
-                        accepted = store.accepted_changes(Path(card.accepted), base.commit)
+                        accepted = store.accepted_changes(store.ACCEPTED_CHANGES, base.commit)
                         question["accepted"] = accepted
                     log.run = structs.replace(log.run, question=question)
                 observe_tiers(sampler, head, base, variants, against, options)
@@ -194,7 +194,7 @@ def against_of(options: argparse.Namespace, variants: Sequence[VariantCard]) -> 
 def question_of(card: Card, variants: Sequence[str], head: Side) -> GateQuestion:
     """What the gate asks: its card, and the stored counts of work of these variants."""
     question: GateQuestion = {"card": msgspec.to_builtins(card), "head": head.described}
-    snapshot = store.read_snapshot(Path(card.work.counters)) if WORK in card.tiers else None
+    snapshot = store.read_snapshot(store.SNAPSHOT) if WORK in card.tiers else None
     if snapshot is not None:
         stored = snapshot.counters
         question["snapshot"] = {name: stored[name] for name in variants if name in stored}
@@ -215,7 +215,7 @@ def observe_tiers(
         observe_counts(sampler, head, variants)
     if options.accept and not sampler.changed_files():
         evidence = evidence_of(sampler.log)
-        store.accept(Path(card.work.counters), evidence.of(IDENTITY) if evidence else [])
+        store.accept(store.SNAPSHOT, evidence.of(IDENTITY) if evidence else [])
         sampler.note(WORK, ALL, ACCEPTED, "the counts of work are in the snapshot")
     if base is None:
         return
@@ -240,7 +240,6 @@ def requested_card(options: argparse.Namespace) -> Card:
     for tier in tiers.split(",") if tiers else ():
         registry.one_of("tier", tier, TIERS)
     overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
-    overrides += [f"base.against=[{options.against}]"] if options.against else []
     return read_card(options.card, overrides)
 
 
@@ -260,10 +259,11 @@ def base_for(
     elif options.against_variant:
         yield replace(head, name=BASE, described=f"the variant {options.against_variant}")
     else:
+        against = [options.against] if options.against else MAIN_BRANCHES
         try:
             with (
                 temporary_folder() as folder,
-                base_side(targets, sampler.card.base, folder, options.output) as base,
+                base_side(targets, against, sampler.card.build, folder, options.output) as base,
             ):
                 sampler.freeze(folder)
                 yield base
@@ -279,16 +279,14 @@ def note(sampler: Sampler, tiers: Sequence[str], state: str, reason: str) -> Non
             sampler.note(tier, ALL, state, reason)
 
 
-def compared(card: VariantCard, head: Side, base: Side, against: VariantCard | None) -> Comparison:
+def compared(card: VariantCard, head: Side, base: Side, against: VariantCard | None) -> Arms:
     """Return what a variant is compared with: another one, or itself with the parameters that
     base's checkout has.
     """
     if against is not None:
-        return Comparison(
-            f"{card.name} against {against.name}", Arm(base, against), Arm(head, card)
-        )
+        return Arms(f"{card.name} against {against.name}", Arm(base, against), Arm(head, card))
     of_base = (registry.variant_at(Path(place, "conf"), card.name) for place in base.places)
-    return Comparison(card.name, Arm(base, next(filter(None, of_base), card)), Arm(head, card))
+    return Arms(card.name, Arm(base, next(filter(None, of_base), card)), Arm(head, card))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -21,12 +21,9 @@ from dataclasses import replace
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-import tomllib
-
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.gate.evidence import BASE
-from harness.gate.rule import BaseRule
 from harness.measure import machine
 from harness.measure.process import PACKAGES
 from harness.runs.cells import Side
@@ -39,6 +36,8 @@ PAGES = (".txt", ".cff", ".html", ".css", ".js", ".svg", ".png")
 DATA = (".yaml", ".yml", ".json", ".jsonl", ".csv")
 NOT_COMPILED = ("", ".py", ".pyi", ".ipynb", *DOCUMENTS, *PAGES, *DATA)
 BUILD_FILE = "setup.py"  # it may decide what is compiled, and so may a file with any other suffix
+MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
+"""The base is where HEAD departs from the first of these that git has."""
 NO_BASE_HINT = "pass --no-base if that is intended"
 DYNAMIC = r"import \*|__getattr__|globals\(|setattr\("
 """In a module whose functions may have names that it does not spell."""
@@ -107,7 +106,9 @@ def has_trainer(side: Side, target: str) -> bool:
 
 
 @contextlib.contextmanager
-def base_side(targets: Sequence[str], base: BaseRule, folder: Path, output: Path) -> Iterator[Side]:
+def base_side(
+    targets: Sequence[str], against: Sequence[str], build: str, folder: Path, output: Path
+) -> Iterator[Side]:
     """Yield the targets' code where the working tree departs from the base; `output` is where the
     gate itself writes.
 
@@ -115,13 +116,13 @@ def base_side(targets: Sequence[str], base: BaseRule, folder: Path, output: Path
     """
     places = located_here(targets)
     root = repository_of(places)
-    commit, described = departure(root, base.against)
+    commit, described = departure(root, against)
     checkout = folder / "checkout"
     git(root, "worktree", "prune")  # a gate that was killed left an entry
     git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
 
     try:
-        provide_compiled(root, checkout, commit, base.build, compiled_modules(targets, places))
+        provide_compiled(root, checkout, commit, build, compiled_modules(targets, places))
         parents = {checkout / path.relative_to(root).parent for path in places.values()}
         links = packages_in(sorted(map(str, parents)), targets)
         # What does not parse fails at its import and not here.
@@ -213,10 +214,6 @@ def git(folder: Path, *arguments: str) -> str:
         raise Refusal(f"git {arguments[0]} failed: {message}", UNMEASURED) from error
 
 
-def last_line(output: str) -> str:
-    return output.strip().rpartition("\n")[2] or "without a message"
-
-
 # Compiled modules
 
 
@@ -258,25 +255,19 @@ def provide_compiled(
 
 
 def build_base(checkout: Path, build: str) -> None:
-    """Build what is compiled. Raises Refusal with the reason, and with what the build needs if a
-    module is missing.
-    """
+    """Build what is compiled. Raises Refusal with the last line of what failed."""
     command = [part.replace("{python}", sys.executable) for part in shlex.split(build)]
     with bar("building the base", 0, "modules"):
         built = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
 
     if built.returncode != 0:
-        reason, project = last_line(built.stderr or built.stdout), checkout / "pyproject.toml"
-        if "No module named" in reason and project.is_file():
-            requires = (
-                tomllib.loads(project.read_text()).get("build-system", {}).get("requires", [])
-            )
-            packages = " ".join(f"'{requirement}'" for requirement in requires)
-            raise Refusal(
-                f"building the base: {reason}; run {sys.executable} -m pip install {packages}",
-                UNMEASURED,
-            )
-        raise Refusal(f"cannot build the base with base.build={build!r} ({reason})", UNMEASURED)
+        output = (built.stderr or built.stdout).strip()
+        reason = output.rpartition("\n")[2] or "without a message"
+        raise Refusal(
+            f"cannot build the base with build={build!r} ({reason}); "
+            f"run {sys.executable} -m pip install for what its pyproject.toml requires",
+            UNMEASURED,
+        )
 
 
 def file_states(top: Path) -> dict[str, int]:

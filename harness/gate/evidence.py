@@ -29,6 +29,8 @@ from harness.records.log import RunLog
 from harness.records.schema import AcceptedChange, Gated, GateQuestion, Note, Run
 
 VERDICT, SUMMARY = "verdict.json", "summary.md"
+SNAPSHOT = Path("results", "counters.json")
+ACCEPTED_CHANGES = Path("results", "accepted.txt")
 PASS, MISMATCH, DRIFT, REGRESSION = "pass", "mismatch", "drift", "regression"
 UNMEASURED, INCONCLUSIVE, ABSENT = "unmeasured", "inconclusive", "absent"
 """The states of a finding. `absent` cannot run here, or has nothing to be compared with: neither
@@ -171,7 +173,7 @@ def accept(path: Path, records: Sequence[Record]) -> None:
             snapshot.counters.setdefault(variant, {})[corpus] = tallies
 
     content = json.dumps(msgspec.to_builtins(snapshot), indent=1, sort_keys=True) + "\n"
-    write_whole(path, content.encode(), "choose another file with --set work.counters=FILE")
+    write_whole(path, content.encode(), "make its folder writable")
 
 
 # Changes that are accepted on purpose

@@ -12,9 +12,11 @@ from typing import Any
 from harness.common import errors
 from harness.common.comparison import Comparison
 from harness.common.units import bytes_text, count_text, counted_text, share_text
+from harness.gate.card import TIERS, Card, stored_card
 from harness.gate.evidence import (
     ABSENT,
     ACCEPTED,
+    ACCEPTED_CHANGES,
     ALL,
     BASE,
     DRIFT,
@@ -32,7 +34,7 @@ from harness.gate.evidence import (
     blocks_of,
     gated,
 )
-from harness.gate.rule import ESCALATE, TIERS, Card, decide, is_larger, split, stored_card
+from harness.gate.rule import ESCALATE, decide, is_larger, split
 from harness.proof import IDENTICAL, PROVED, WRONG
 from harness.records.file import Record
 from harness.records.schema import GateQuestion
@@ -121,11 +123,11 @@ def judge(evidence: Evidence) -> GateVerdict:
 
     for tier in card.tiers:
         findings += list(tier_not_measured(tier, findings))
-    findings = [with_acceptance(finding, card, evidence.question) for finding in findings]
+    findings = [with_acceptance(finding, evidence.question) for finding in findings]
     return GateVerdict(sorted(findings, key=lambda finding: STATES.index(finding.state)))
 
 
-def with_acceptance(finding: Finding, card: Card, question: GateQuestion) -> Finding:
+def with_acceptance(finding: Finding, question: GateQuestion) -> Finding:
     """Return a finding as accepted if a line says so, else with that line."""
     if finding.state not in (REGRESSION, DRIFT) or "commit" not in question:
         return finding
@@ -138,7 +140,7 @@ def with_acceptance(finding: Finding, card: Card, question: GateQuestion) -> Fin
     if finding.state == DRIFT:
         return finding  # the snapshot accepts it
     line = f"{question['commit'][:12]} {variant} {finding.tier} REASON"
-    return replace(finding, advice=f"if that is on purpose, commit in {card.accepted}: {line}")
+    return replace(finding, advice=f"if that is on purpose, commit in {ACCEPTED_CHANGES}: {line}")
 
 
 def counted_findings(card: Card, evidence: Evidence) -> Iterator[Finding]:
@@ -158,14 +160,19 @@ def counted_findings(card: Card, evidence: Evidence) -> Iterator[Finding]:
 
 
 def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """A finding of a requested tier without a result; that a trainer is new or unchanged is one if
-    anything else was measured.
+    """A finding of a requested tier without a result: it passes if the code is the same, and what is
+    new fails nothing if anything else was measured.
     """
     of_tier = [finding for finding in findings if finding.tier == tier]
     if any(finding.state != ABSENT or finding.variant == ALL for finding in of_tier):
         return
 
-    has_no_other = any(finding.message.endswith((SAME_CODE, NEW)) for finding in of_tier)
+    reasons = {finding.reason for finding in of_tier}
+    if SAME_CODE in reasons <= {SAME_CODE, NEW}:
+        yield Finding(tier, PASS, ALL, f"{tier}: {SAME_CODE}")
+        return
+
+    has_no_other = bool(reasons & {SAME_CODE, NEW})
     is_measured = any(finding.state != ABSENT for finding in findings)
     failed = [finding for finding in findings if finding.state in (MISMATCH, UNMEASURED)]
     why = "the card has no corpus for these variants"
@@ -189,7 +196,7 @@ def merges_finding(record: Record, known_wrong: str | None = None) -> Finding:
     elif status not in MEASURED or identity is None:
         state, message = UNMEASURED, f"{status}: {reason}"
     elif identity.kind == WRONG and known_wrong is not None:
-        state, message = ABSENT, f"{identity.reason}; known: {known_wrong}"
+        state, message = ABSENT, f"wrong merges, as the card knows: {known_wrong}"
     elif identity.kind == WRONG:
         state, message = MISMATCH, identity.reason
     elif identity.kind not in PROVED:
@@ -269,7 +276,7 @@ def instructions_finding(card: Card, name: str, records: Sequence[Record]) -> Fi
 
     base, head = instructions_of(records, BASE), instructions_of(records, HEAD)
     before, after, layouts = max(base), min(head), len(head)
-    share, most = relative_increase(base, head), card.work.instructions.most
+    share, most = relative_increase(base, head), card.instructions.max_increase
     change = f"{count_text(before)} -> {count_text(after)} ({signed(share, 2)})"
     ranges = (
         f", the maximum of base and the minimum of head in {layouts} layouts of memory"

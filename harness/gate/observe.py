@@ -21,6 +21,7 @@ from harness.common.progress import Advance, Display, bar
 from harness.common.registry import GIVEN, VariantCard
 from harness.common.units import duration_text
 from harness.gate.base import file_states
+from harness.gate.card import Card
 from harness.gate.evidence import (
     ABSENT,
     AGAIN,
@@ -34,7 +35,7 @@ from harness.gate.evidence import (
     by_comparison,
 )
 from harness.gate.judge import SAME_CODE, takes_more, trouble_of
-from harness.gate.rule import CONTROL_EVERY, Card, next_block
+from harness.gate.rule import CONTROL_EVERY, next_block
 from harness.measure.machine import source_sha256, usable_cores
 from harness.records.log import RunLog
 from harness.records.schema import Note
@@ -46,6 +47,19 @@ from harness.runs.plan import planned
 from harness.runs.session import Session
 
 FIRST_RUN = Block(0, warm_up=True)
+LAYOUTS = 5
+"""Of memory, in each of which head must take more instructions: a map that hashes by addresses takes
+up to 1.7 % more steps in one than in another.
+"""
+SECONDS_UNDER_CALLGRIND = 300.0
+"""What a process may take that runs fifty times as slowly."""
+SIZE = "data.source.bytes"
+TEXT_OF_A_SIZE = (f"{SIZE}=", "data.bytes=", "data.path=")
+SIZES = tuple(4000 * 3**power for power in range(8))
+SAMPLE_SECONDS = 0.05
+"""Base is timed on the smallest size at which it takes as long, so a machine decides for itself;
+shorter samples show the clock's noise, longer ones cost more than they show.
+"""
 
 
 @dataclass(frozen=True)
@@ -64,8 +78,8 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Head against base, of one variant or of two."""
+class Arms:
+    """The two sides of a comparison: of one variant, or of two."""
 
     name: str
     base: Arm
@@ -140,11 +154,15 @@ class Sampler:
         return Session(settings, self.log, self.folder / kind, display=QuietDisplay())
 
     def cell(
-        self, session: Session, name: str, say: Sequence[str], wall: float | None = None
+        self, session: Session, name: str, overrides: Sequence[str], wall: float | None = None
     ) -> TrainCell:
         """The cell of these overrides, for any variant; its words are counted here."""
         limits = self.card.limits
-        overrides = (*say, f"limits.wall={wall or limits.wall:g}", f"limits.memory={limits.memory}")
+        overrides = (
+            *overrides,
+            f"limits.wall={wall or limits.wall:g}",
+            f"limits.memory={limits.memory}",
+        )
         if overrides not in self.cells:
             cells = planned(overrides).cells
             if len(cells) != 1:
@@ -175,21 +193,21 @@ def observe_counts(sampler: Sampler, head: Side, variants: Sequence[VariantCard]
         chosen = variants if rule.variants is None else registry.select(rule.variants)
         names = {card.name for card in chosen}
         arms = [Arm(head, card) for card in variants if card.name in names]
-        if not arms or not rule.say:
+        if not arms or not rule.overrides:
             continue
 
-        cell = sampler.cell(session, corpus, rule.say)
+        cell = sampler.cell(session, corpus, rule.overrides)
         cells = [on_side(cell, arm, IDENTITY, corpus, arm.variant.name, HEAD) for arm in arms]
         with bar(f"identity and work on {corpus}", len(cells), "variants") as advance:
             session.display = QuietDisplay(advance)
             measure_block(sampler.task(cells), Block(0), cells, session, usable_cores())
 
 
-def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
+def observe_instructions(sampler: Sampler, comparisons: Sequence[Arms]) -> None:
     """Count base and head of each comparison whose code differs; again in other layouts while head
     takes more.
     """
-    rule = sampler.card.work.instructions
+    rule = sampler.card.instructions
     changed = []
     for comparison in comparisons:
         if comparison.same_code:
@@ -200,13 +218,13 @@ def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) ->
     if not changed:
         return
 
-    session = sampler.session("instructions", rule.layouts)
-    cell = sampler.cell(session, "instructions", rule.say, rule.wall)
+    session = sampler.session("instructions", LAYOUTS)
+    cell = sampler.cell(session, "instructions", rule.overrides, SECONDS_UNDER_CALLGRIND)
     cells = []
     for comparison in changed:
         cells += comparison.cells(cell, WORK, "instructions")[:2]
     task = sampler.task(cells)
-    for layout in range(rule.layouts):
+    for layout in range(LAYOUTS):
         due = task.cells if layout == 0 else cells_due(sampler, task)
         with bar("instructions", len(due), "processes") as advance:
             session.display = QuietDisplay(advance)
@@ -215,31 +233,31 @@ def observe_instructions(sampler: Sampler, comparisons: Sequence[Comparison]) ->
 
 def cells_due(sampler: Sampler, task: Task) -> list[TrainCell]:
     """The cells whose instructions are to be counted in another layout."""
-    most = sampler.card.work.instructions.most
+    most = sampler.card.instructions.max_increase
     compared = by_comparison(sampler.log.records(task.number))
     due = {name for name, records in compared.items() if takes_more(most, records)}
     return [cell for cell in task.cells if dict(cell.gate)["comparison"] in due]
 
 
-def observe_times(sampler: Sampler, comparisons: Sequence[Comparison]) -> None:
+def observe_times(sampler: Sampler, comparisons: Sequence[Arms]) -> None:
     """Time every comparison whose code differs, one after another; those whose own package differs
     first.
     """
     rule = sampler.card.time
-    until = time.monotonic() + rule.seconds
+    until = time.monotonic() + rule.max_seconds
     session = sampler.session("time", rule.triage.blocks + rule.confirm.blocks)
     for comparison in sorted(comparisons, key=lambda comparison: comparison.same_source):
         name = comparison.name
         if comparison.same_code:
             sampler.note(TIME, name, ABSENT, f"{name}, time: {SAME_CODE}")
         elif time.monotonic() > until:
-            limit = f"time.seconds, {duration_text(rule.seconds)}"
+            limit = f"time.max_seconds, {duration_text(rule.max_seconds)}"
             sampler.note(TIME, name, INCONCLUSIVE, f"{name}, time: not started within {limit}")
         else:
             observe_time(sampler, session, comparison)
 
 
-def observe_time(sampler: Sampler, session: Session, comparison: Comparison) -> None:
+def observe_time(sampler: Sampler, session: Session, comparison: Arms) -> None:
     """Prove the merges of both sides, then measure blocks of them while the rule wants more."""
     rule, name = sampler.card.time, comparison.name
     task = sized_task(sampler, session, comparison)
@@ -258,16 +276,18 @@ def observe_time(sampler: Sampler, session: Session, comparison: Comparison) -> 
             advance(number + 1)
 
 
-def sized_task(sampler: Sampler, session: Session, comparison: Comparison) -> Task:
-    """The smallest size at which base takes long enough; where it fails, that size."""
-    rule = sampler.card.time
-    for size in rule.sizes:
-        cell = sampler.cell(session, "time", [*rule.say, f"{rule.grow}={size}"])
+def sized_task(sampler: Sampler, session: Session, comparison: Arms) -> Task:
+    """The smallest size at which base takes long enough, or fails; the card's own text as it is."""
+    overrides = sampler.card.time.overrides
+    grown = [(*overrides, f"{SIZE}={size}") for size in SIZES]
+    is_given = any(override.startswith(TEXT_OF_A_SIZE) for override in overrides)
+    for of_size in [overrides] if is_given else grown:
+        cell = sampler.cell(session, "time", of_size)
         cells = comparison.cells(cell, TIME, cell.reading.file.name)
         task = sampler.task(cells)
         base = cells[0]
         answer = train(base, FIRST_RUN, count(base.count, FIRST_RUN, task, session), session).answer
         seconds = jobs.net_total(answer)
-        if answer.status != "ok" or seconds >= rule.sample_seconds:
+        if answer.status != "ok" or seconds >= SAMPLE_SECONDS:
             break
     return task

@@ -1,4 +1,4 @@
-"""The gate's card, and the decision about time that follows from its thresholds.
+"""The decision about time, which follows from the thresholds of a card.
 
 `decide` is a pure function of the card and of samples in blocks. A few blocks (triage) decide
 whether to look longer; only blocks measured afterwards (confirmation) can fail a change. Ratios are
@@ -8,142 +8,13 @@ base with itself; if that differs, the machine is too noisy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, Literal, get_args
 
-import msgspec
-from msgspec import Meta, Struct
-from omegaconf import OmegaConf
-from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
-from yaml import YAMLError
-
-from harness.common import registry
 from harness.common.comparison import Comparison, Sample, compare
-from harness.common.errors import UNMEASURED, Refusal, wrong_value
-from harness.common.units import did_you_mean, one_line
+from harness.gate.card import TimeRule
 from harness.gate.evidence import AGAIN, BASE, HEAD, INCONCLUSIVE, PASS, REGRESSION, Block
-from harness.measure.callgrind import MOST_LAYOUTS
-
-Tier = Literal["identity", "work", "time"]
-TIERS: tuple[Tier, ...] = get_args(Tier)
-DEFAULT_CARD = "usual"
-Share = Annotated[float, Meta(ge=0, lt=1)]
-Number = Annotated[int, Meta(ge=1)]
-Seconds = Annotated[float, Meta(gt=0)]
-
-
-# The card: conf/gate/usual.yaml explains each key
-
-
-class CorpusRule(Struct, frozen=True, forbid_unknown_fields=True):
-    say: tuple[str, ...] = ()
-    variants: tuple[str, ...] | None = None
-
-
-class ProcessLimits(Struct, frozen=True):
-    wall: Seconds = 60.0
-    memory: str = "2GB"
-
-
-class InstructionsRule(Struct, frozen=True):
-    most: Share = 0.005
-    layouts: Annotated[int, Meta(ge=1, le=MOST_LAYOUTS)] = 5
-    say: tuple[str, ...] = ()
-    wall: Seconds = 300.0
-
-
-class WorkRule(Struct, frozen=True):
-    counters: str = "results/counters.json"
-    instructions: InstructionsRule = InstructionsRule()
-
-
-class Stage(Struct, frozen=True):
-    blocks: Number = 30
-    most: Share = 0.015
-
-
-class TimeRule(Struct, frozen=True):
-    say: tuple[str, ...] = ()
-    grow: str = "data.source.bytes"
-    sizes: Annotated[tuple[int, ...], Meta(min_length=1)] = (30_000,)
-    sample_seconds: Seconds = 0.05
-    triage: Stage = Stage()
-    confirm: Stage = Stage(90, 0.025)
-    must_see: Share = 0.05
-    seconds: Seconds = 3600.0
-
-
-class BaseRule(Struct, frozen=True):
-    against: tuple[str, ...] = ()
-    build: str = ""
-
-
-class Card(Struct, frozen=True):
-    name: str = ""
-    about: str = ""
-    tiers: tuple[Tier, ...] = TIERS
-    variants: tuple[str, ...] = ()
-    limits: ProcessLimits = ProcessLimits()
-    corpora: dict[str, CorpusRule] = {}
-    known_wrong: dict[str, str] = {}
-    work: WorkRule = WorkRule()
-    time: TimeRule = TimeRule()
-    accepted: str = "results/accepted.txt"
-    base: BaseRule = BaseRule()
-
-
-def read_card(name: str, overrides: Sequence[str] = ()) -> Card:
-    """Return the card of a name or file, over the usual one, with `key=value` overrides. Raises
-    Refusal.
-    """
-    files = registry.card_files("gate")
-    file = files.get(name, Path(name))
-    if not file.is_file():
-        raise Refusal(f"{registry.unknown('gate card', name, files)}; or pass the name of a file")
-    layers = [registry.read_card(path) for path in (files[DEFAULT_CARD], file)]
-    return card_of(f"gate card {name}", layers, overrides)
-
-
-def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> Card:
-    """Return the card that evidence was measured by, with overrides; keys that another version had
-    are ignored.
-    """
-    try:
-        stored = msgspec.convert(card, Card)
-    except msgspec.ValidationError as error:
-        raise Refusal(f"the stored card is not a gate card ({error})", UNMEASURED) from error
-    return card_of("--set", [msgspec.to_builtins(stored)], overrides)
-
-
-def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequence[str]) -> Card:
-    """The card of mappings laid over each other: mappings are merged, other values replaced."""
-    schema = OmegaConf.create(msgspec.to_builtins(Card()))
-    OmegaConf.set_struct(schema, True)
-    for free in (schema.corpora, schema.known_wrong):
-        OmegaConf.set_struct(free, False)
-
-    try:
-        content = OmegaConf.merge(schema, *layers, OmegaConf.from_dotlist(list(overrides)))
-        return msgspec.convert(OmegaConf.to_container(content), Card, strict=False)
-    except ConfigKeyError as error:
-        problem = (
-            f"unknown key {error.full_key!r};{did_you_mean(str(error.full_key), schema)}".rstrip(
-                ";"
-            )
-        )
-    except msgspec.ValidationError as error:
-        what, key = wrong_value(error)
-        problem = f"{what} for `{key}`" if key else what
-    except (OmegaConfBaseException, YAMLError) as error:
-        problem = one_line(str(error))
-    raise Refusal(f"{source}: {problem}; conf/gate/usual.yaml explains every key")
-
-
-# The decision about time
-
 
 ESCALATE = "escalate"
 BLOCKS_LEFT = 10
@@ -207,7 +78,7 @@ def triage(rule: TimeRule, blocks: Sequence[Block]) -> Decision:
     state, why = ESCALATE, "too few blocks to tell"
     if slower.blocks < min(BLOCKS_LEFT, rule.triage.blocks):
         why = "too few blocks were undisturbed"
-    elif slower.ratio > 1 + rule.triage.most:
+    elif slower.ratio > 1 + rule.triage.max_slowdown:
         why = "head looks slower"
     elif is_larger(memory):
         why = "head looks larger"
@@ -226,12 +97,16 @@ def confirm(rule: TimeRule, blocks: Sequence[Block]) -> Decision:
 
     if slower.blocks < min(BLOCKS_LEFT, rule.confirm.blocks):
         why = f"only {slower.blocks} of {len(blocks)} blocks were undisturbed"
-    elif slower.ratio <= 1 + rule.confirm.most and excludes(rule, slower):
+    elif slower.ratio <= 1 + rule.confirm.max_slowdown and excludes(rule, slower):
         state, why = PASS, "no slower"
-    elif slower.ratio <= 1 + rule.confirm.most:
-        why = f"a slow-down by {100 * rule.must_see:g} % cannot be excluded"
-    elif control is not None and control.different and abs(control.ratio - 1) > rule.triage.most:
-        limit = f"limit {100 * rule.triage.most:g} %; this machine is too noisy now"
+    elif slower.ratio <= 1 + rule.confirm.max_slowdown:
+        why = f"a slow-down by {100 * rule.max_missed_slowdown:g} % cannot be excluded"
+    elif (
+        control is not None
+        and control.different
+        and abs(control.ratio - 1) > rule.triage.max_slowdown
+    ):
+        limit = f"limit {100 * rule.triage.max_slowdown:g} %; this machine is too noisy now"
         why = f"two measurements of base differ by {100 * abs(control.ratio - 1):.1f} % ({limit})"
     elif slower.low is not None and slower.low > 1:
         state, why = REGRESSION, "head is slower"
@@ -258,7 +133,7 @@ def samples_of(blocks: Sequence[Block], side: str) -> list[Sample]:
 
 def excludes(rule: TimeRule, slower: Comparison) -> bool:
     """Whether a slow-down that must be seen can be excluded."""
-    return slower.high is not None and slower.high <= 1 + rule.must_see
+    return slower.high is not None and slower.high <= 1 + rule.max_missed_slowdown
 
 
 def memory_increase(blocks: Sequence[Block]) -> tuple[float, float] | None:

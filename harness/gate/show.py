@@ -55,7 +55,7 @@ def lines(verdict: GateVerdict) -> list[str]:
     for reason, variants in absent.items():
         text.append(f"{ABSENT:<13}{', '.join(variants)}: {reason}")
     for finding in passed:
-        if finding.tier == TIME:
+        if finding.tier == TIME and finding.variant != ALL:
             text.append(f"{PASS:<13}{finding.message}")
     return text
 

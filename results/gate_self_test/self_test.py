@@ -3,7 +3,7 @@ fail.
 
     python results/gate_self_test/self_test.py
         the tables of README.md, from its records
-    python results/gate_self_test/self_test.py --set time.confirm.most=0.03
+    python results/gate_self_test/self_test.py --set time.confirm.max_slowdown=0.03
         the same under another threshold
     python results/gate_self_test/self_test.py --cards
         how often the cards quick and usual find a slow-down, from the same records
@@ -35,8 +35,9 @@ import msgspec
 from scipy.stats import binomtest
 
 from harness.common.units import share_text
+from harness.gate.card import read_card
 from harness.gate.evidence import AGAIN, BASE, HEAD
-from harness.gate.rule import ESCALATE, decide, read_card
+from harness.gate.rule import ESCALATE, decide
 from harness.records.file import Record
 from harness.records.schema import (
     Cell,
@@ -330,8 +331,7 @@ def gate(name: str, output: Path, timed: bool) -> int:
     command += ["--tiers", "time" if timed else "identity"]
     command += ["--against-variant", "planted:base"] if timed else ["--no-base"]
     for setting in (
-        f"time.say=[{','.join(SMALL[:3])}]",
-        "time.sizes=[300]",
+        f"time.overrides=[{','.join(SMALL)}]",
         "limits.memory=200MB",
         "limits.wall=5",
     ):

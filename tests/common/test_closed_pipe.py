@@ -14,8 +14,8 @@ from gating import DIGEST, STARTED, gate_cell, timed
 from measured import measured, stored
 from workbench import CHECKOUT
 
+from harness.gate.card import read_card
 from harness.gate.evidence import new_log
-from harness.gate.rule import read_card
 from harness.records.file import read_records
 from harness.records.schema import Proof, StoredIdentity
 

@@ -30,7 +30,6 @@ from harness.gate.base import (
     repository_of,
     side_of,
 )
-from harness.gate.rule import BaseRule
 
 
 @pytest.fixture
@@ -116,7 +115,7 @@ def test_base_leaves_no_worktree_behind(repository: Path, tmp_path: Path) -> Non
     git(repository, "worktree", "add", "-q", "--detach", str(killed))
     killed.rename(tmp_path / "removed")  # as after SIGKILL
     (repository / "mine.py").write_text("")
-    with base_side(["mine:train"], BaseRule(("main",)), tmp_path / "sides", tmp_path) as base:
+    with base_side(["mine:train"], ("main",), "", tmp_path / "sides", tmp_path) as base:
         assert Path(base.places[0], "mine.py").read_text() == "from variants.heap import train\n"
         assert "killed" not in git(repository, "worktree", "list")
     assert len(git(repository, "worktree", "list").splitlines()) == 1
@@ -127,9 +126,8 @@ import time
 from pathlib import Path
 from harness.common.files import temporary_folder
 from harness.gate.base import base_side
-from harness.gate.rule import BaseRule
 
-with temporary_folder() as folder, base_side(["mine:train"], BaseRule(("main",)), folder, folder):
+with temporary_folder() as folder, base_side(["mine:train"], ("main",), "", folder, folder):
     print("compared", flush=True)
     time.sleep(600)
 """
@@ -154,7 +152,7 @@ def test_the_next_gate_prunes_the_worktree_of_a_killed_one(
     files.remove_abandoned.cache_clear()
     with (
         files.temporary_folder() as folder,
-        base_side(["mine:train"], BaseRule(("main",)), folder, folder),
+        base_side(["mine:train"], ("main",), "", folder, folder),
     ):
         assert len(git(repository, "worktree", "list").splitlines()) == 2  # its own
     assert len(git(repository, "worktree", "list").splitlines()) == 1
@@ -165,11 +163,8 @@ def test_the_next_gate_prunes_the_worktree_of_a_killed_one(
 
 
 def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_path: Path) -> None:
-    for name in ("fast.pyx", "setup.py"):
+    for name in ("fast.pyx", "pyproject.toml", "setup.py"):
         (repository / name).write_text("")
-    (repository / "pyproject.toml").write_text(
-        '[build-system]\nrequires = ["no-such-builder>=3"]\n'
-    )
     base = commit_all(repository)
     module = repository / "fast.so"
     module.write_text("of the working tree")
@@ -192,13 +187,12 @@ def test_compiled_modules_are_copied_or_the_base_is_built(repository: Path, tmp_
         git(repository, "checkout", "-q", name)
     (repository / "setup.py").write_text("x = 2\n")
     os.utime(module)
-    with pytest.raises(
-        Refusal, match=r"cannot build the base with base.build='false' \(without a message\)"
-    ):
+    message = (
+        r"cannot build the base with build='false' \(without a message\); run .* -m pip install"
+    )
+    with pytest.raises(Refusal, match=message):
         provide("false")
-    with pytest.raises(
-        Refusal, match=r"named 'no_such'; run .* -m pip install 'no-such-builder>=3'$"
-    ) as refusal:
+    with pytest.raises(Refusal, match=r"\(.*No module named 'no_such'\)") as refusal:
         provide("{python} -c 'import no_such'")
     assert refusal.value.exit_code == 22
     os.utime(module, (0, 0))
@@ -262,7 +256,7 @@ def test_code_is_the_same_only_if_nothing_but_documents_differs(
     output = repository / "out"
     output.mkdir()
     (output / "evidence.jsonl").write_text("of the gate itself")
-    with base_side(["mine:train"], BaseRule(("main",), ""), tmp_path / "base", output) as base:
+    with base_side(["mine:train"], ("main",), "", tmp_path / "base", output) as base:
         assert gate.compared(mine, head, base, None).same_code == same
 
 

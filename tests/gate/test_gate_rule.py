@@ -7,23 +7,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 from gating import timed
 
-from harness.common.errors import Refusal
+from harness.gate.card import Stage, TimeRule
 from harness.gate.evidence import INCONCLUSIVE, PASS, REGRESSION, Block
-from harness.gate.rule import (
-    CONTROL_EVERY,
-    ESCALATE,
-    Decision,
-    Stage,
-    TimeRule,
-    decide,
-    read_card,
-    stored_card,
-)
+from harness.gate.rule import CONTROL_EVERY, ESCALATE, Decision, decide
 from harness.records.file import Record
 
 RULE = TimeRule()
@@ -210,44 +200,3 @@ def test_decision(triage: list[Block], confirm: list[Block], state: str, why: st
     decision = decide(SHORT, triage, confirm)
     assert decision.state == state
     assert decision.why.startswith(why)
-
-
-def test_card_of_ones_own_sets_only_what_differs(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("time: {sizes: [1, 2]}\n")
-    card, usual = read_card(str(path), ["time.confirm.most=0.04"]), read_card("usual")
-    # as documented
-    assert (usual.time.triage, usual.time.confirm) == (Stage(30, 0.015), Stage(90, 0.025))
-    assert (card.time.sizes, card.time.confirm, card.corpora) == (
-        (1, 2),
-        Stage(90, 0.04),
-        usual.corpora,
-    )
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        (
-            "time.triage.blocks=0",
-            "Expected `int` >= 1 for `time.triage.blocks`; conf/gate/usual.yaml explains every",
-        ),
-        ("tiers=[speed]", r"Invalid enum value 'speed' for `tiers\[0\]`"),
-        ("time.blocks=3", "unknown key 'time.blocks'"),
-        ("corpora.letters.sai=[]", "unknown field `sai`"),
-        ("work.counters=[", "while parsing a flow node"),
-    ],
-)
-def test_impossible_card_is_refused(override: str, message: str) -> None:
-    with pytest.raises(Refusal, match=message) as refusal:
-        read_card("usual", [override])
-    assert refusal.value.exit_code == 2
-
-
-def test_keys_of_an_older_card_are_dropped() -> None:
-    time = {"must_see": 0.2, "self_test": {"a": 1}}
-    card = stored_card({"name": "old", "like": "usual", "time": time, "known_wrong": {"a": "b"}})
-    assert (card.name, card.time.must_see, card.known_wrong) == ("old", 0.2, {"a": "b"})
-    with pytest.raises(Refusal, match="the stored card is not a gate card") as refusal:
-        stored_card({"time": 3})
-    assert refusal.value.exit_code == 22

@@ -1,0 +1,135 @@
+"""The gate's card: what is measured, and from where on a difference is a fault. conf/gate/usual.yaml
+explains each key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+from yaml import YAMLError
+
+from harness.common import registry
+from harness.common.errors import UNMEASURED, Refusal, wrong_value
+from harness.common.units import did_you_mean, one_line
+
+Tier = Literal["identity", "work", "time"]
+TIERS: tuple[Tier, ...] = get_args(Tier)
+DEFAULT_CARD = "usual"
+RENAMED = {
+    "base.build": "build",
+    "time.confirm.most": "time.confirm.max_slowdown",
+    "time.must_see": "time.max_missed_slowdown",
+    "time.say": "time.overrides",
+    "time.seconds": "time.max_seconds",
+    "time.triage.most": "time.triage.max_slowdown",
+    "work.instructions.most": "instructions.max_increase",
+    "work.instructions.say": "instructions.overrides",
+}
+"""Keys of earlier versions, with the keys to use now. Evidence of those versions has them."""
+Share = Annotated[float, Meta(ge=0, lt=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
+class CorpusRule(Struct, frozen=True, forbid_unknown_fields=True):
+    overrides: tuple[str, ...] = ()
+    variants: tuple[str, ...] | None = None
+
+
+class ProcessLimits(Struct, frozen=True):
+    wall: Seconds = 60.0
+    memory: str = "2GB"
+
+
+class InstructionsRule(Struct, frozen=True):
+    overrides: tuple[str, ...] = ()
+    max_increase: Share = 0.005
+
+
+class Stage(Struct, frozen=True):
+    blocks: Annotated[int, Meta(ge=1)] = 30
+    max_slowdown: Share = 0.015
+
+
+class TimeRule(Struct, frozen=True):
+    overrides: tuple[str, ...] = ()
+    triage: Stage = Stage()
+    confirm: Stage = Stage(90, 0.025)
+    max_missed_slowdown: Share = 0.05
+    max_seconds: Seconds = 3600.0
+
+
+class Card(Struct, frozen=True):
+    tiers: tuple[Tier, ...] = TIERS
+    variants: tuple[str, ...] = ()
+    corpora: dict[str, CorpusRule] = {}
+    known_wrong: dict[str, str] = {}
+    limits: ProcessLimits = ProcessLimits()
+    instructions: InstructionsRule = InstructionsRule()
+    time: TimeRule = TimeRule()
+    build: str = ""
+
+
+def read_card(name: str, overrides: Sequence[str] = ()) -> Card:
+    """Return the card of a name or file, over the usual one, with `key=value` overrides. Raises
+    Refusal.
+    """
+    files = registry.card_files("gate")
+    file = files.get(name, Path(name))
+    if not file.is_file():
+        raise Refusal(f"{registry.unknown('gate card', name, files)}; or pass the name of a file")
+    layers = [registry.read_card(path) for path in (files[DEFAULT_CARD], file)]
+    return card_of(f"gate card {name}", layers, overrides)
+
+
+def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> Card:
+    """Return the card that evidence was measured by, with overrides.
+
+    Renamed keys of an earlier version count; others that this version lacks are ignored.
+    """
+    try:
+        stored = OmegaConf.create(dict(card))
+        for key, value in renamed_keys(stored).items():
+            OmegaConf.update(stored, RENAMED[key], value)
+        known = msgspec.convert(OmegaConf.to_container(stored), Card)
+    except (OmegaConfBaseException, msgspec.ValidationError) as error:
+        raise Refusal(f"the stored card is not a gate card ({error})", UNMEASURED) from error
+    return card_of("--set", [msgspec.to_builtins(known)], overrides)
+
+
+def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequence[str]) -> Card:
+    """The card of mappings laid over each other: mappings are merged, other values replaced."""
+    schema = OmegaConf.create(msgspec.to_builtins(Card()))
+    OmegaConf.set_struct(schema, True)
+    for free in (schema.corpora, schema.known_wrong):
+        OmegaConf.set_struct(free, False)
+
+    meant = ""
+    try:
+        settings = OmegaConf.merge(*layers, OmegaConf.from_dotlist(list(overrides)))
+        for key in renamed_keys(settings):
+            raise Refusal(f"{source}: {key} is now {RENAMED[key]}; rename it")
+        content = OmegaConf.merge(schema, settings)
+        return msgspec.convert(OmegaConf.to_container(content), Card, strict=False)
+    except ConfigKeyError as error:
+        problem = f"unknown key {error.full_key!r}"
+        meant = did_you_mean(str(error.full_key), schema)
+    except msgspec.ValidationError as error:
+        what, key = wrong_value(error)
+        unknown = what.partition("unknown field `")[2].rstrip("`")
+        meant = did_you_mean(unknown, CorpusRule.__struct_fields__)
+        problem = f"{what} for `{key}`" if key else what
+    except (OmegaConfBaseException, YAMLError) as error:
+        problem = one_line(str(error))
+    raise Refusal(f"{source}: {problem};{meant} conf/gate/usual.yaml explains every key")
+
+
+def renamed_keys(settings: DictConfig | ListConfig) -> dict[str, Any]:
+    """The values of keys of earlier versions."""
+    values = {key: OmegaConf.select(settings, key) for key in RENAMED}
+    return {key: value for key, value in values.items() if value is not None}
