@@ -1,4 +1,4 @@
-"""The pages of docs/ say what is there: what is generated is whole, what is shown works.
+"""The pages of docs/ say what there is, and what they show works.
 
 Every command and every program that a page shows runs, in the page's order, in a copy of the
 checkout. Before a block of code a page may say `<!-- file: PATH -->`, which writes it there, or
@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import pytest
 import site_pages
-import stored_tables
 import yaml
 from checked import passing
 from planted_faults import copied
@@ -54,90 +53,69 @@ REASONS = {
     "takes hours",
 }
 """Why a command that is shown is not run; one of these, so that none is left out for any other."""
-RUN = ("sh", "python")
-
-
-def text(path: Path) -> str:
-    return path.read_text()
+SHELLS = {
+    "sh": ("bash", "-euo", "pipefail", "-c"),
+    "python": (sys.executable, "-W", "error", "-c"),
+}
 
 
 def named(path: Path) -> str:
     return path.relative_to(REPOSITORY).as_posix().removeprefix("docs/")
 
 
-def mkdocs_yml() -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load(text(REPOSITORY / "mkdocs.yml"))
-    return content
-
-
-@pytest.mark.parametrize("path", [path for path in PAGES if "docs/hooks/" in text(path)], ids=named)
-def test_the_generated_parts_of_a_page_are_current(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(REPOSITORY)
-    assert stored_tables.main([str(path), "--check"]) == 0
-
-
 def test_the_configuration_page_names_every_card() -> None:
-    page = text(DOCS / "reference/configuration.md")
-    for group in ("variant", "data", "pattern", "measure"):
-        assert [name for name in registry.cards(group) if f"`{name}`" not in page] == []
-    assert [name for name in registry.counters() if f"`{name}`" not in page] == []
-    assert [name for name in registry.cards("experiment") if f"experiment={name}" not in page] == []
+    page = (DOCS / "reference/configuration.md").read_text()
+    for group in ("variant", "data", "pattern", "measure", "counting", "experiment"):
+        shown = "experiment={}" if group == "experiment" else "`{}`"
+        assert [name for name in registry.cards(group) if shown.format(name) not in page] == []
 
 
-def test_the_commands_page_holds_the_help_of_every_command() -> None:
-    page = text(DOCS / "reference/commands.md")
+def test_the_commands_page_holds_the_help_and_the_exit_codes_of_every_command() -> None:
+    page = (DOCS / "reference/commands.md").read_text()
     headings = set(re.findall(r"^## python -m (\S+)", page, re.MULTILINE))
-    with_options = {
-        ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__main__")
-        for path in REPOSITORY.glob("harness/**/*.py")
-        if 'if __name__ == "__main__":' in text(path) and "Parser(" in text(path)
-    }
+    with_options = set()
+    for path in REPOSITORY.glob("harness/**/*.py"):
+        if 'if __name__ == "__main__":' in path.read_text() and "Parser(" in path.read_text():
+            module = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+            with_options.add(module.removesuffix(".__main__"))
     assert with_options
     assert with_options <= headings
-    assert "--relative-to" in page
     assert "### harness.corpora fetch\n" in page
 
-
-def test_the_page_of_exit_codes_says_what_the_code_says() -> None:
-    rows = re.findall(
-        r"^\| (\d+) \| `([A-Z]+)` \|", text(DOCS / "reference/commands.md"), re.MULTILINE
-    )
-    codes = {name: code for name, code in vars(errors).items() if isinstance(code, int)}
-    assert {name: int(code) for code, name in rows} == codes
+    codes = {name: str(code) for name, code in vars(errors).items() if isinstance(code, int)}
+    rows = re.findall(r"^\| (\d+) \| `([A-Z]+)` \|", page, re.MULTILINE)
+    assert {name: code for code, name in rows} == codes
 
 
-def test_links_lead_to_pages_of_code_and_keep_their_words_if_nothing_is_there() -> None:
-    published = {"docs/a.md", "variants/heap.py", "results/README.md"}
-    text = "[a](../variants/heap.py#x) [b](a.md) [c](https://example.org) [d](#e) [f](gone.py)\n"
-    fenced = "```python\nx[0](../variants/heap.py)\n```\n"
-    led = text.replace("heap.py#x", "heap.py.md#x")
-    assert site_pages.with_links(text + fenced, "docs/page.md", published) == led + fenced
-    words = led.replace("[f](gone.py)", "f")
-    assert site_pages.with_links(text, "results/page.md", published) == words.replace(
-        "[b](a.md)", "b"
-    )
+def test_pages_of_the_site_lead_to_pages_of_code_and_to_the_executed_notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links = "[a](../a/b.hpp#x) [r](../README.md) [c](https://example.org) [d](#e) [f](gone.py)\n"
+    fenced = "```python\nx[0](../a/b.hpp)\n```\n"
+    code = "/** ```sh``` */\n"
+    files = dict.fromkeys([*site_pages.FIRST, *site_pages.OTHERS, "docs/assets/a.css"], "")
+    files |= {"docs/page.md": links + fenced, "results/a/README.md": links, "a/b.hpp": code}
+    files["results/a/README.md"] = files["results/a/README.md"].replace("../a/", "../../a/")
+    for path, content in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    monkeypatch.setattr(site_pages, "REPOSITORY", tmp_path)
+    pages, executed = tmp_path / "pages", tmp_path / "executed"
 
-
-def test_a_page_of_code_holds_any_fence_and_comes_late_in_a_search() -> None:
-    page = site_pages.code_page("a/b.hpp", "/** ```sh``` */\n")
-    assert page.startswith("---\nsearch:\n  boost: 0.5\n---\n# b.hpp\n")
-    assert "````cpp\n/** ```sh``` */\n````" in page
-
-
-def test_an_executed_notebook_is_published_in_place_of_its_text(tmp_path: Path) -> None:
-    executed, pages = tmp_path / "executed", tmp_path / "pages"
     site_pages.write_pages(pages, executed)
-    published = pages / "notebooks/series.md"
-    assert "# From naive to flat" in published.read_text()
-    assert "jupytext" not in published.read_text()
+    led = links.replace("b.hpp#x", "b.hpp.md#x")
+    assert (pages / "docs/page.md").read_text() == led + fenced
+    words = led.replace("../a/", "../../a/").replace("[f](gone.py)", "f")
+    assert (pages / "results/a/README.md").read_text() == words
+    page_of_code = (pages / "a/b.hpp.md").read_text()
+    assert page_of_code.startswith("---\nsearch:\n  boost: 0.5\n---\n# b.hpp\n")
+    assert f"````cpp\n{code}````" in page_of_code
 
     (executed / "series_files").mkdir(parents=True)
     (executed / "series_files/one.png").write_bytes(b"a chart")
     (executed / "series.md").write_text("ran ![png](series_files/one.png)")
     site_pages.write_pages(pages, executed)
-    assert published.read_text() == "ran ![png](series_files/one.png)"
+    assert (pages / "notebooks/series.md").read_text() == "ran ![png](series_files/one.png)"
     assert (pages / "notebooks/series_files/one.png").is_file()
 
 
@@ -145,34 +123,26 @@ def test_an_executed_notebook_is_published_in_place_of_its_text(tmp_path: Path) 
     "checks", [OF_A_PAGE, pytest.param(trainer_checks(), marks=pytest.mark.slow)], ids=["", "all"]
 )
 def test_the_page_of_flat_holds_a_program_that_conforms(checks: list[Check]) -> None:
-    (source,) = re.findall(
-        r"<!-- model -->\n```python\n(.*?)^```", text(DOCS / "explanation/flat.md"), re.M | re.S
-    )
+    (source,) = [
+        block.code for block in blocks(DOCS / "explanation/flat.md") if block.mark == "model"
+    ]
     model = ModuleType("model")
     exec(source, model.__dict__)
     passing(checks, model.train)
-
-
-def test_nothing_is_fetched_from_elsewhere() -> None:
-    configuration = mkdocs_yml()
-    assert configuration["theme"]["font"] is False
-    assert configuration["strict"] is True
-    assert not re.search(r"https?://", (DOCS / "assets/extra.css").read_text())
 
 
 def test_every_page_is_in_the_navigation() -> None:
     def leaves(node: Any) -> list[str]:
         if isinstance(node, str):
             return [node]
-        return [
-            leaf
-            for each in (node.values() if isinstance(node, dict) else node)
-            for leaf in leaves(each)
-        ]
+        children = node.values() if isinstance(node, dict) else node
+        return [leaf for child in children for leaf in leaves(child)]
 
     others = [*site_pages.FIRST, "results/README.md", "results/board/README.md"]
-    pages = [f"docs/{named(path)}" for path in PAGES]
-    assert sorted(leaves(mkdocs_yml()["nav"])) == sorted([*pages, *others])
+    navigation = yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text())["nav"]
+    assert sorted(leaves(navigation)) == sorted(
+        [*(f"docs/{named(page)}" for page in PAGES), *others]
+    )
 
 
 @pytest.mark.slow
@@ -181,36 +151,31 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_pa
         pytest.skip(
             "the site is built with what .venv/bin/python -m pip install -e '.[docs]' installs"
         )
-    site_pages.write_pages(REPOSITORY / "build/pages", tmp_path)
+    site_pages.write_pages(REPOSITORY / "build/pages", tmp_path / "not executed")
+    site = tmp_path / "site"
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
     )
     assert built.returncode == 0, built.stderr
-    pages = {
-        path.relative_to(tmp_path / "site").as_posix(): path.read_text()
-        for path in (tmp_path / "site").rglob("*.html")
-    }
-    assert {f"docs/{named(path)}".replace(".md", ".html") for path in PAGES} <= set(pages)
+    pages = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
+    assert {f"docs/{named(page)}".replace(".md", ".html") for page in PAGES} <= set(pages)
     fetched = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
     assert [name for name, page in pages.items() if fetched.search(page)] == []
+    assert "http" not in (site / "docs/assets/extra.css").read_text()
     assert "check_conformance" in pages["docs/reference/records.html"]
     assert "psi_cpu_seconds" in pages["docs/reference/records.html"]
     assert "One thread makes the merges" in pages["variants/native/flat.hpp.html"]
 
 
 def test_each_documented_prevention_or_detection_has_its_test() -> None:
-    page = (REPOSITORY / "docs" / "explanation" / "measuring.md").read_text()
+    page = (DOCS / "explanation/measuring.md").read_text()
     named = set(re.findall(r"`(test_\w+)`", page))
-    there = {
-        name
-        for path in (REPOSITORY / "tests").rglob("test_*.py")
-        for name in re.findall(r"def (test_\w+)", path.read_text())
-    }
+    sources = "".join(path.read_text() for path in (REPOSITORY / "tests").rglob("test_*.py"))
     assert len(named) > 10
-    assert named - there == set()
+    assert [name for name in named if f"def {name}(" not in sources] == []
 
 
 class Block(NamedTuple):
@@ -223,50 +188,46 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path) -> list[Block]:
-    return [Block(*found.groups()) for found in BLOCK.finditer(text(page))]
+    return [Block(*found.groups()) for found in BLOCK.finditer(page.read_text())]
 
 
-def shown(page: Path) -> bool:
-    return any(block.language in RUN for block in blocks(page))
+def is_run(block: Block) -> bool:
+    return block.mark is None and block.language in SHELLS
 
 
 def test_every_mark_precedes_a_block_and_what_is_not_run_has_a_reason() -> None:
     for page in SHOWN:
         found = blocks(page)
         marks = re.findall(
-            r"^<!-- (?:file|not run|model|program|printed)\b.*-->$", text(page), re.MULTILINE
+            r"^<!-- (?:file|not run|model|program|printed)\b.*-->$", page.read_text(), re.MULTILINE
         )
         assert len(marks) == sum(block.mark is not None for block in found), page
         assert {block.argument for block in found if block.mark == "not run"} <= REASONS, page
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in SHOWN if shown(page)], ids=named)
+@pytest.mark.parametrize(
+    "page", [page for page in SHOWN if any(map(is_run, blocks(page)))], ids=named
+)
 def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
     checkout = copied(tmp_path)
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    }
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     printed = ""
     for block in blocks(page):
         if block.mark == "printed":
             assert block.code in printed
         if block.mark == "file":
-            assert block.argument is not None
-            (checkout / block.argument).parent.mkdir(parents=True, exist_ok=True)
-            (checkout / block.argument).write_text(block.code)
-        if block.mark is not None or block.language not in RUN:
-            continue
-        command = (
-            ["bash", "-euo", "pipefail", "-c"]
-            if block.language == "sh"
-            else [sys.executable, "-W", "error", "-c"]
-        )
-        done = subprocess.run(
-            [*command, block.code], cwd=checkout, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, (
-            f"{block.code}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
-        )
-        printed = done.stdout
+            file = checkout / str(block.argument)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.code)
+        if is_run(block):
+            done = subprocess.run(
+                [*SHELLS[block.language], block.code],
+                cwd=checkout,
+                env={**os.environ, "PATH": path},
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, f"{block.code}\n{done.stdout}\n{done.stderr}"
+            printed = done.stdout
     shutil.rmtree(checkout)

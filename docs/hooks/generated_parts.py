@@ -11,10 +11,11 @@ import importlib
 import inspect
 import io
 import itertools
+import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -28,14 +29,13 @@ from harness.records.schema import KINDS
 from variants.contract import TieBreak
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
-GRID, EXTERNAL = "cpp", "external"
-"""Tags of variants: the presets of one program, and those of other projects, which a page of their
-own lists.
-"""
+ELSEWHERE = {"cpp", "external"}  # tags of variants that have a table or a page of their own
 HEADINGS = {"about": "what it is", "params": "parameters", "facts.bytes": "bytes"}
 PROGRAM = re.compile(r'prog="python -m (harness\.[\w.]+)"')
 SUBCOMMANDS = re.compile(r"^  (?!-)\S+\n((?:    .*\n)+)", re.MULTILINE)
 """What help lists below a metavar such as COMMAND."""
+TIE_BREAK = re.compile(r'^    [A-Z_]+ = "(\w+)"\n    """(.*?)"""', re.MULTILINE | re.DOTALL)
+"""A rule with its description, which follows it in the contract."""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -52,29 +52,22 @@ def code(text: str) -> str:
     return f"`{text}`" if text else ""
 
 
-# Configuration
-
-
-def variants(tag: str = "") -> str:
-    """The variants of a tag; of none, all that have no table elsewhere."""
-    described = {}
-    for name, card in registry.variants().items():
-        if tag in card.tags or not (tag or {GRID, EXTERNAL} & {*card.tags}):
-            described[name] = asdict(card)
-    return cards_table(described, ["about", "part"] if tag else ["about", "params", "part", "tags"])
-
-
 def cards(group: str, *columns: str) -> str:
-    """A group's cards with some of their keys, such as facts.bytes."""
-    return cards_table(registry.cards(group), columns)
+    """The cards of a group, or the variants of a tag, with some of their keys, such as facts.bytes.
 
+    The group `variant` is without those that have a table elsewhere.
+    """
+    described: dict[str, Any] = registry.cards(group)
+    if group == "variant" or not described:
+        described = {}
+        for name, card in registry.variants().items():
+            if group in card.tags or (group == "variant" and ELSEWHERE.isdisjoint(card.tags)):
+                described[name] = asdict(card)
 
-def cards_table(described: Mapping[str, Mapping[str, Any]], columns: Sequence[str]) -> str:
     rows = []
     for name, card in described.items():
         rows.append([code(name), *(in_words(card, column) for column in columns)])
-    header = [HEADINGS.get(column, column) for column in columns]
-    return table(["name", *header], rows)
+    return table(["name", *(HEADINGS.get(column, column) for column in columns)], rows)
 
 
 def in_words(card: Any, column: str) -> str:
@@ -82,15 +75,15 @@ def in_words(card: Any, column: str) -> str:
     for key in column.split("."):
         card = (card or {}).get(key)
     if isinstance(card, Mapping):
-        texts = []
+        settings = []
         for name, value in card.items():
-            text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            texts.append(code(f"{name}={text}"))
-        return ", ".join(texts)
+            text = json.dumps(value).strip('"')
+            settings.append(code(f"{name}={text}"))
+        return ", ".join(settings)
     if isinstance(card, list | tuple):
         return ", ".join(card)
     if column == "regex":
-        return code(card or "")
+        return code(card)
     return f"{card:,}" if isinstance(card, int) else str(card or "")
 
 
@@ -110,37 +103,32 @@ def defaults() -> str:
     return f"```yaml\n{settings.rstrip()}\n```"
 
 
-# Commands and records
-
-
 def commands() -> str:
-    """The help of every command, and of those below it, without the usage: it is laid out otherwise
-    by each Python.
-    """
-    parts = [f"## python -m harness\n\n```text\n{SHORT.read_text()}```"]
-    parts.append(f"`--help all`:\n\n```text\n{usage()}\n```")
+    """The help of every command and subcommand."""
+    parts = [("## python -m harness", SHORT.read_text()), ("`--help all`:", usage())]
     modules = {}
     for path in (REPOSITORY / "harness").rglob("*.py"):
         for program in PROGRAM.findall(path.read_text()):
             modules[program] = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
     for program, module in sorted(modules.items()):
         text = help_of(module)
-        parts.append(f"## python -m {program}\n\n```text\n{text}\n```")
+        parts.append((f"## python -m {program}", text))
         listed = SUBCOMMANDS.search(text)
         for name in re.findall(r"^    (\w+)  ", listed[1] if listed else "", re.MULTILINE):
-            parts.append(f"### {program} {name}\n\n```text\n{help_of(module, name)}\n```")
-    return "\n\n".join(parts)
+            parts.append((f"### {program} {name}", help_of(module, name)))
+    return "\n\n".join(f"{title}\n\n```text\n{text.rstrip()}\n```" for title, text in parts)
 
 
 def help_of(module: str, *arguments: str) -> str:
-    shape = mock.patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1"})
+    """Return a command's help without its usage, which each Python lays out its own way."""
+    printed = io.StringIO()
     with (
-        contextlib.redirect_stdout(io.StringIO()) as printed,
-        shape,
+        contextlib.redirect_stdout(printed),
+        mock.patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1"}),
         contextlib.suppress(SystemExit),
     ):
         importlib.import_module(module).main([*arguments, "--help"])
-    return printed.getvalue().partition("\n\n")[2].rstrip()
+    return printed.getvalue().partition("\n\n")[2]
 
 
 def record_keys() -> str:
@@ -166,9 +154,6 @@ def keys_of(schema: Any, definitions: Any, above: str = "") -> Iterator[tuple[st
             yield from keys_of(inner, definitions, f"{above}{name}.")
 
 
-# Explanation
-
-
 def families() -> str:
     """The byte-level classes of transformers, and what the test of them found."""
     rows = []
@@ -181,19 +166,17 @@ def families() -> str:
 
 
 def tie_breaks() -> str:
-    """Each rule with its description, which follows it in the contract."""
-    described = re.compile(r'^    [A-Z_]+ = "(\w+)"\n    """(.*?)"""', re.MULTILINE | re.DOTALL)
-    rows = described.findall(inspect.getsource(TieBreak))
-    texts = [(code(name), " ".join(about.split())) for name, about in rows]
-    return table(("tie_break", "which of several equally frequent pairs is merged"), texts)
+    rows = []
+    for name, about in TIE_BREAK.findall(inspect.getsource(TieBreak)):
+        rows.append((code(name), " ".join(about.split())))
+    return table(("tie_break", "which of several equally frequent pairs is merged"), rows)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the part of that name."""
-    part: Callable[..., str] = globals()[arguments[0].replace("-", "_")]
-    sys.stdout.write(part(*arguments[1:]) + "\n")
+    sys.stdout.write(globals()[arguments[0].replace("-", "_")](*arguments[1:]) + "\n")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -30,6 +30,8 @@ BLOCK = re.compile(
 )
 CHART = re.compile(r"python (?P<command>-m harness\.plot [^`\n]*--output (?P<path>[^\s`]+\.svg))")
 SHOWN = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+MARK = re.compile(r' d="[^"]*"|<use [^>]*x="[^"]*" y="[^"]*"')
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,24 +46,28 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def updated(page: Path, *, write: bool) -> list[str]:
-    """Return what is stale: the page, and its charts. Write them anew if `write`, and nothing if a
-    command fails.
+    """Return the page and those of its charts that are stale, and rewrite them if `write`; nothing
+    is written if a command fails.
     """
     content = page.read_text()
-    fresh = BLOCK.sub(
-        lambda block: f"{block[1]}\n{output_of(block['command']).strip()}\n\n{block[4]}", content
-    )
-    stale = [str(page)] if fresh != content else []
-    with tempfile.TemporaryDirectory() as folder:
-        drawn = Path(folder, "fresh.svg")
-        for command, path in charts(page, fresh):
-            output_of(command.replace(f"--output {path}", f"--output {drawn}"))
-            if not same_picture(path, drawn):
-                stale.append(str(path))
-                if write:
-                    path.write_text(drawn.read_text())
-    if write:
-        page.write_text(fresh)
+    fresh = {
+        page: BLOCK.sub(
+            lambda block: f"{block[1]}\n{output_of(block['command']).strip()}\n\n{block[4]}",
+            content,
+        )
+    }
+    for command, path in charts(page, content):
+        with tempfile.NamedTemporaryFile(suffix=".svg") as drawn:
+            output_of(command.replace(f"--output {path}", f"--output {drawn.name}"))
+            fresh[path] = Path(drawn.name).read_text()
+
+    stale = []
+    for path, text in fresh.items():
+        stored = path.read_text() if path.exists() else ""
+        if not (stored == text if path == page else same_picture(stored, text)):
+            stale.append(str(path))
+            if write:
+                path.write_text(text)
     return stale
 
 
@@ -73,25 +79,15 @@ def charts(page: Path, content: str) -> Iterator[tuple[str, Path]]:
             yield found["command"], Path(found["path"])
 
 
-def same_picture(one: Path, other: Path) -> bool:
-    """Return whether two SVGs exist and have the same words, and marks within half a point of each
-    other.
-    """
-    if not (one.exists() and other.exists()):
+def same_picture(one: str, other: str) -> bool:
+    """Return whether two SVGs have the same words, and marks within half a point of each other."""
+    texts = [re.findall(r">([^<>]*\S[^<>]*)<", svg) for svg in (one, other)]
+    marks = ["".join(MARK.findall(svg)) for svg in (one, other)]
+    shapes = [NUMBER.sub("0", mark) for mark in marks]
+    if texts[0] != texts[1] or shapes[0] != shapes[1]:
         return False
-    (words, places), (other_words, other_places) = map(content_of, (one, other))
-    return words == other_words and all(
-        abs(ours - theirs) <= 0.5 for ours, theirs in zip(places, other_places, strict=True)
-    )
-
-
-def content_of(svg: Path) -> tuple[list[str], list[float]]:
-    """Return the texts with the letters of paths, and the coordinates of paths and markers."""
-    text = svg.read_text()
-    marks = re.findall(r' (d="[^"]*")', text) + re.findall(r'<use [^>]*(x="[^"]*" y="[^"]*")', text)
-    places = re.findall(r"-?\d+(?:\.\d+)?", " ".join(marks))
-    shape = re.sub(r"-?\d+(?:\.\d+)?", "0", " ".join(marks))
-    return [*re.findall(r">([^<>]*\S[^<>]*)<", text), shape], list(map(float, places))
+    pairs = zip(NUMBER.findall(marks[0]), NUMBER.findall(marks[1]), strict=True)
+    return all(abs(float(ours) - float(theirs)) <= 0.5 for ours, theirs in pairs)
 
 
 def output_of(command: str) -> str:
@@ -99,13 +95,12 @@ def output_of(command: str) -> str:
     that are wrong.
     """
     first, *arguments = shlex.split(command)
-    if first == "-m":
-        module = importlib.import_module(arguments.pop(0))
-        if hasattr(module, "__path__"):
-            module = importlib.import_module(f"{module.__name__}.__main__")
-        call = module.main
-    else:
-        call = runpy.run_path(first)["main"]
+    is_module = first == "-m"
+    call = (
+        importlib.import_module(arguments.pop(0)).main
+        if is_module
+        else runpy.run_path(first)["main"]
+    )
     with contextlib.redirect_stdout(io.StringIO()) as output:
         code = call(arguments)
     if code not in (OK, MISMATCH):
