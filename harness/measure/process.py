@@ -25,12 +25,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.common.ending import end_signals
 from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
 from harness.common.units import BytesRead, bytes_text
 from harness.measure.guarded import GuardedProcess
+from harness.measure.limits import WorkerLimits
 from harness.measure.quiet import is_concurrent, touch_memory
 from harness.measure.witness import (
     MERGES_TOO_MANY,
@@ -58,15 +59,6 @@ CHARACTER_CLASSES = "character-classes-*.bin"
 OF_THE_USER = ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR")
 PLACES = ("HOME", "TMPDIR", "TMP", "TEMP", *(f"XDG_{name}" for name in OF_THE_USER), CACHE_VARIABLE)
 """The variables that name places where programs leave files."""
-
-
-class WorkerLimits(NamedTuple):
-    """What one measured process may take: seconds of wall time, bytes of memory of its whole group.
-    None: no limit.
-    """
-
-    wall_seconds: float | None = None
-    memory_bytes: int | None = None
 
 
 OnProgress = Callable[[int], None]

@@ -22,7 +22,7 @@ from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
 from harness.common.registry import EXTENDS, CounterCard, VariantCard
 from harness.corpora import CorpusFile
-from harness.measure.process import WorkerLimits, takes_threads
+from harness.measure.limits import WorkerLimits
 from harness.tokenizers.extension import Extension
 from harness.worker import exchange
 from variants.contract import Corpus
@@ -241,6 +241,8 @@ def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:
 
 def uses_threads(cell: TrainCell) -> bool:
     """Whether the counter or the trainer can use several threads, or that cannot be found out."""
+    from harness.measure.process import takes_threads  # late: a plan measures nothing
+
     if takes_threads(cell.variant.target, cell.interpreter):
         return True
     is_counted = not cell.reading.file.table

@@ -31,8 +31,8 @@ from harness.common.registry import (
 from harness.common.units import counted_text
 from harness.corpora import CorpusFile
 from harness.corpora.texts import is_name
+from harness.measure.limits import WorkerLimits
 from harness.measure.machine import available_memory, interpreter, usable_cores
-from harness.measure.process import WorkerLimits
 from harness.measure.profilers import check_profiler
 from harness.runs.cells import (
     CountCell,

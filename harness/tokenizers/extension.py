@@ -18,9 +18,7 @@ from harness.common import files
 from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
 from harness.common.registry import one_of, split_list
 from harness.common.units import count_text
-from harness.tokenizers.forms import read_merges_file
 from harness.tokenizers.learned import Learned, pattern_name
-from harness.tokenizers.model import load
 from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256, packed
 from harness.worker.job import Extending
@@ -152,6 +150,10 @@ def check_room(setting: str, extension: Extension, num_merges: int, least: int) 
 
 def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: str) -> Extension:
     """The merges of a file or folder; with their ids if it contains them and all are kept."""
+    # late: slow to import, and few trainings extend anything
+    from harness.tokenizers.forms import read_merges_file
+    from harness.tokenizers.model import load
+
     with_ids = path.suffix == ".json" or any(
         (path / name).is_file() for name in ("manifest.json", "tokenizer.json")
     )
