@@ -100,12 +100,13 @@ class GateVerdict:
         )
 
     def tiers(self) -> dict[str, list[str]]:
-        """Return the states of each tier that has findings."""
+        """Return the states of each tier that has findings: of variants, if it has any of them."""
         found: dict[str, list[str]] = {}
         for tier in TIERS:
-            states = [finding.state for finding in self.findings if finding.tier == tier]
-            if states:
-                found[tier] = states
+            findings = [finding for finding in self.findings if finding.tier == tier]
+            of_variants = [finding for finding in findings if finding.variant != ALL]
+            if findings:
+                found[tier] = [finding.state for finding in of_variants or findings]
         return found
 
 
@@ -160,20 +161,19 @@ def counted_findings(card: Card, evidence: Evidence) -> Iterator[Finding]:
 
 
 def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """A finding of a requested tier without a result: it passes if the code is the same, and what is
-    new fails nothing if anything else was measured.
+    """A finding of a requested tier without a result; that a trainer is new is one if anything else
+    was measured.
     """
     of_tier = [finding for finding in findings if finding.tier == tier]
     if any(finding.state != ABSENT or finding.variant == ALL for finding in of_tier):
         return
 
-    reasons = {finding.reason for finding in of_tier}
-    if SAME_CODE in reasons <= {SAME_CODE, NEW}:
-        yield Finding(tier, PASS, ALL, f"{tier}: {SAME_CODE}")
+    # evidence of earlier versions has what is the same as absent
+    has_no_other = any(finding.reason in (SAME_CODE, NEW) for finding in of_tier)
+    if has_no_other and any(finding.state != ABSENT for finding in findings):
+        yield Finding(tier, ABSENT, ALL, f"{tier} was not measured")
         return
 
-    has_no_other = bool(reasons & {SAME_CODE, NEW})
-    is_measured = any(finding.state != ABSENT for finding in findings)
     failed = [finding for finding in findings if finding.state in (MISMATCH, UNMEASURED)]
     why = "the card has no corpus for these variants"
     if failed:
@@ -182,8 +182,7 @@ def tier_not_measured(tier: str, findings: Sequence[Finding]) -> Iterator[Findin
         why = of_tier[0].message
     if len(of_tier) > 1:
         why += f" (and {count_text(len(of_tier) - 1)} more)"
-    state = ABSENT if has_no_other and is_measured else UNMEASURED
-    yield Finding(tier, state, ALL, f"{tier} was not measured: {why}")
+    yield Finding(tier, UNMEASURED, ALL, f"{tier} was not measured: {why}")
 
 
 def merges_finding(record: Record, known_wrong: str | None = None) -> Finding:

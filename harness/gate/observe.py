@@ -23,12 +23,12 @@ from harness.common.units import duration_text
 from harness.gate.base import file_states
 from harness.gate.card import Card
 from harness.gate.evidence import (
-    ABSENT,
     AGAIN,
     BASE,
     HEAD,
     IDENTITY,
     INCONCLUSIVE,
+    PASS,
     TIME,
     WORK,
     blocks_of,
@@ -212,7 +212,7 @@ def observe_instructions(sampler: Sampler, comparisons: Sequence[Arms]) -> None:
     for comparison in comparisons:
         if comparison.same_code:
             reason = f"{comparison.name}, instructions: {SAME_CODE}"
-            sampler.note(WORK, comparison.name, ABSENT, reason)
+            sampler.note(WORK, comparison.name, PASS, reason)
         else:
             changed.append(comparison)
     if not changed:
@@ -249,7 +249,7 @@ def observe_times(sampler: Sampler, comparisons: Sequence[Arms]) -> None:
     for comparison in sorted(comparisons, key=lambda comparison: comparison.same_source):
         name = comparison.name
         if comparison.same_code:
-            sampler.note(TIME, name, ABSENT, f"{name}, time: {SAME_CODE}")
+            sampler.note(TIME, name, PASS, f"{name}, time: {SAME_CODE}")
         elif time.monotonic() > until:
             limit = f"time.max_seconds, {duration_text(rule.max_seconds)}"
             sampler.note(TIME, name, INCONCLUSIVE, f"{name}, time: not started within {limit}")

@@ -19,24 +19,25 @@ from harness.gate.evidence import (
     UNMEASURED,
     Evidence,
 )
-from harness.gate.judge import HEADINGS, STATES, GateVerdict
+from harness.gate.judge import HEADINGS, SAME_CODE, STATES, GateVerdict
 
 
 def lines(verdict: GateVerdict) -> list[str]:
     """Return the lines for a terminal: the headline, the tiers, then what did not pass, the gravest
     first.
 
-    Variants that are absent for the same reason share a line. Times are shown also if they passed.
+    Variants that are absent for the same reason, or unchanged, share a line. Times are shown also if
+    they passed.
     """
     passed = [finding for finding in verdict.findings if finding.state == PASS]
     bad = [finding for finding in verdict.findings if finding.state not in (PASS, ABSENT)]
     of_all: dict[str, str] = {}
-    absent: dict[str, dict[str, None]] = {}
+    alike: dict[tuple[str, str], dict[str, None]] = {}
     for finding in verdict.findings:
         if finding.variant == ALL:
             of_all[finding.reason] = finding.message
-        elif finding.state == ABSENT:
-            absent.setdefault(finding.reason, {})[finding.variant] = None
+        elif finding.state == ABSENT or finding.reason == SAME_CODE:
+            alike.setdefault((finding.state, finding.reason), {})[finding.variant] = None
 
     checks = counted_text(len(passed), "check")
     if bad:
@@ -49,13 +50,15 @@ def lines(verdict: GateVerdict) -> list[str]:
         text.append(f"  {tier:<9}{', '.join(counts)}")
 
     for finding in bad:
+        if finding.variant == ALL:
+            continue  # the headline has it
         text.append(f"{finding.state:<13}{finding.message}")
         if finding.advice:
             text.append(f"{'':<13}{finding.advice}")
-    for reason, variants in absent.items():
-        text.append(f"{ABSENT:<13}{', '.join(variants)}: {reason}")
+    for (state, reason), variants in alike.items():
+        text.append(f"{state:<13}{', '.join(variants)}: {reason}")
     for finding in passed:
-        if finding.tier == TIME and finding.variant != ALL:
+        if finding.tier == TIME and finding.reason != SAME_CODE:
             text.append(f"{PASS:<13}{finding.message}")
     return text
 
