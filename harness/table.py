@@ -40,7 +40,7 @@ FORMATS = {
 }
 _EXCLUSIVE = {
     "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases", CSV),
-    "pivot": ("work", "columns", "phases", CSV),
+    "pivot": ("relative_to", "work", "columns", "phases", CSV),
     "columns": ("phases", CSV),
     "relative_to": (CSV,),
 }
@@ -159,7 +159,7 @@ def _command(options: argparse.Namespace) -> int:
         _write(hyperfine(shown), options.output)
     elif options.pivot is not None:
         _deliver(
-            [pivot_sheet(shown, options.pivot, options.value or "total", options.relative_to)],
+            [pivot_sheet(shown, options.pivot, options.value or "total")],
             options,
         )
     else:

@@ -110,11 +110,21 @@ def seconds_text(seconds: float) -> str:
     """
     if seconds >= 999.5:
         return duration_text(seconds)
+    number, unit = in_unit(seconds)
+    return f"{ratio_text(number)} {unit}"
+
+
+def in_unit(seconds: float) -> tuple[float, str]:
+    """A short time in the unit in which it is at least 1, as far as there is one.
+
+    >>> in_unit(2.5), in_unit(0.25), in_unit(0.0)
+    ((2.5, 's'), (250.0, 'ms'), (0.0, 's'))
+    """
     if seconds >= 0.9995 or seconds <= 0:
-        return f"{ratio_text(seconds)} s"
+        return seconds, "s"
     if seconds >= 0.9995e-3:
-        return f"{ratio_text(1e3 * seconds)} ms"
-    return f"{ratio_text(1e6 * seconds)} µs"
+        return 1e3 * seconds, "ms"
+    return 1e6 * seconds, "µs"
 
 
 def clock_text(seconds: float) -> str:

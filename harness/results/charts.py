@@ -16,6 +16,7 @@ from harness.common.units import counted_text, seconds_text
 from harness.results.canvas import (
     FAINT,
     INK,
+    LINE,
     MARKERS,
     Look,
     Words,
@@ -43,6 +44,7 @@ from harness.results.selection import one_task, panel_title, tasks_of
 from harness.results.writing import (
     TOTAL,
     Value,
+    figure_text,
     mark_of,
     proof_text,
     time_text,
@@ -89,7 +91,7 @@ def phases(rows: Sequence[Row], words: Words | None = None) -> Figure:
         title = panel_title(task, tasks) if len(tasks) > 1 else ""
         if _are_far_apart([row for row in task if row.total]):
             halves = spec.subgridspec(1, 2, width_ratios=(3, 2), wspace=0.02)
-            _totals(new_axes(figure, halves[0, 0], title), task)
+            _draw_dots(new_axes(figure, halves[0, 0], title), _one_each(task), _totals(task))
             _phase_bars(new_axes(figure, halves[0, 1]), task, as_shares=True)
         else:
             _phase_bars(new_axes(figure, spec, title), task)
@@ -119,29 +121,20 @@ def _phase_bars(axes: Axes, task: Sequence[Row], as_shares: bool = False) -> Non
             (bar,) = axes.barh(index, width, 0.68, start, color=PHASE_COLOURS[phase], linewidth=0)
             hover(bar, f"{label}: {phase} {seconds_text(seconds)} of {time_text(row.time)}")
             start += width
-        if not as_shares:
-            _write_total(axes, index, row, start)
+    if not as_shares:
+        _write_ends(axes, [row.total or 0.0 for row in task], _totals(task))
 
 
-def _totals(axes: Axes, task: Sequence[Row]) -> None:
-    """A dot for the total of each row on a log axis."""
-    pairs = labelled(task)
-    name_lines(axes, [label for _, label in pairs])
-    scale_times(axes, "x", [row.time for row in task])
-    for index, (row, label) in enumerate(pairs):
-        if row.time.number is not None:
-            text = f"{label}: {time_text(row.time)}"
-            draw_time(axes, index, row.time, look_of(row.name), text)
-        _write_total(axes, index, row, end_of(row.time) or axes.get_xlim()[0])
-
-
-def _write_total(axes: Axes, index: int, row: Row, x: float) -> None:
-    """The total, or what happened in spec of one."""
-    if row.total is not None:
-        write_at(axes, x, index, time_text(row.time) + mark_of(row), weight="bold")
-    else:
-        text = f"{time_text(row.time)} (stopped)" if row.time.number else proof_text(row)
-        write_at(axes, x, index, text, color=FAINT, style="italic")
+def _totals(task: Sequence[Row]) -> list[End]:
+    """At the end of each line the total, or what happened in place of one."""
+    ends = []
+    for row in task:
+        if row.total is not None:
+            ends.append(End(time_text(row.time) + mark_of(row), {"weight": "bold"}))
+        else:
+            text = f"{time_text(row.time)} (stopped)" if row.time.number else proof_text(row)
+            ends.append(End(text, {"color": FAINT, "style": "italic"}))
+    return ends
 
 
 # Dots
@@ -156,51 +149,61 @@ class Dot(NamedTuple):
     look: Look
 
 
+class End(NamedTuple):
+    """What is written at the end of a line, and how; and how its name is written."""
+
+    text: str
+    style: Mapping[str, Any]
+    weight_of_name: str = "normal"
+
+
 @chart
 def race(rows: Sequence[Row]) -> Figure:
     """Total time of each trainer, from the fastest down, times the fastest."""
     trainers = one_task(rows, "race", without=("tie_break",))
     drawn = _measured(trainers, "race", TOTAL)
     drawn.sort(key=_seconds)
-    pairs = labelled(drawn)
-    found = [Dot(label, "", row, look_of(row.name)) for row, label in pairs]
-    ends = _results({label: row for row, label in pairs})
 
-    mark = _lollipop if _are_far_apart(drawn) else _bar
-    meanings = _meanings(drawn, TOTAL, "Dashed" if mark is _bar else "Hollow")
+    is_far_apart = _are_far_apart(drawn)
+    meanings = _meanings(drawn, TOTAL, "Hollow" if is_far_apart else "Dashed")
     below = [*meanings, *notes(trainers, drawn), *clock_note(against(drawn))]
     words = Words(claim(drawn), caption_of(drawn), below)
-    return _draw(words, found, ends, mark)
+    figure, (spec,) = new_figure(words, [lines_height(labels_of(drawn))])
+    draw = _draw_dots if is_far_apart else _draw_bars
+    draw(new_axes(figure, spec), _one_each(drawn), _results(drawn))
+    return figure
 
 
 @chart
-def dots(rows: Sequence[Row], value: Value = TOTAL, words: Words | None = None) -> Figure:
+def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     """Dots on a log axis: of one text a line for each trainer with a dot for each number of
     threads; of several texts a line for each, or for each trainer if there are more of these.
     """
     trainers = [row for row in rows if not row.counting_only]
     drawn = _measured(trainers, "dots", value)
     texts = tasks_of(drawn, without=("tie_break", "counting"))
-    ends: dict[str, tuple[Row, str]] = {}
     if len(texts) == 1:
         fewest = min(row.threads for row in drawn)
         title = claim([row for row in drawn if row.threads == fewest])
         found = _dots_by_threads(drawn)
-        # the row on the fewest threads is the last that gets the name
-        fewest_last = sorted(drawn, key=lambda row: -row.threads)
-        ends = _results({row.name: row for row in fewest_last})
     else:
         title, found = _winner(texts), _dots_by_text(texts)
-    if value is not TOTAL:
-        title, ends = value.title, {}
 
-    if words is None:
-        caption = caption_of(drawn, panels=len(texts))
-        below = [*_meanings(drawn, value), *notes(trainers, drawn)]
-        if ends:
-            below += clock_note(against(drawn))
-        words = Words(title, caption, below)
-    return _draw(words, found, ends, _dot, value)
+    below = [*_meanings(drawn, value), *notes(trainers, drawn)]
+    ends = []
+    if value is not TOTAL:
+        title = value.title
+    elif len(texts) == 1:
+        below += clock_note(against(drawn))
+        # the row on the fewest threads is the last that gets the name
+        fewest_last = sorted(found, key=lambda dot: -dot.row.threads)
+        on_fewest = {dot.line: dot.row for dot in fewest_last}
+        ends = _results([on_fewest[line] for line in _lines(found)])
+
+    words = Words(title, caption_of(drawn, panels=len(texts)), below)
+    figure, (spec,) = new_figure(words, [lines_height(_lines(found))], _dots_key(found))
+    _draw_dots(new_axes(figure, spec), found, ends, value)
+    return figure
 
 
 def _dots_by_threads(drawn: Sequence[Row]) -> list[Dot]:
@@ -230,70 +233,66 @@ def _dots_by_text(texts: Sequence[Sequence[Row]]) -> list[Dot]:
     return found
 
 
-def _results(rows: Mapping[str, Row]) -> dict[str, tuple[Row, str]]:
-    """The text at the end of each line: its time, and how many times that of the first one."""
-    first = min(rows.values(), key=lambda row: (not row.total, row.doubtful, _seconds(row)))
-    results = {}
-    for line, row in rows.items():
+def _one_each(rows: Sequence[Row]) -> list[Dot]:
+    """A line with one dot for each row."""
+    return [Dot(label, "", row, look_of(row.name)) for row, label in labelled(rows)]
+
+
+def _lines(dots: Sequence[Dot]) -> list[str]:
+    return list(dict.fromkeys(dot.line for dot in dots))
+
+
+def _results(rows: Sequence[Row]) -> list[End]:
+    """At the end of each line its time, and how many times that of the first one; ours are bold."""
+    first = min(rows, key=lambda row: (not row.total, row.doubtful, _seconds(row)))
+    ends = []
+    for row in rows:
         text = time_text(row.time) + mark_of(row)
         if row is not first:
             text += f", {times_text(ratio_of(row, first), interval=False)}"
-        results[line] = row, text
-    return results
+        weight = "bold" if is_ours(row.name) else "normal"
+        ends.append(End(text, {"weight": weight}, weight))
+    return ends
 
 
-def _draw(
-    words: Words,
-    found: Sequence[Dot],
-    ends: Mapping[str, tuple[Row, str]],
-    mark: Callable[[Axes, int, Dot, Value], float],
-    value: Value = TOTAL,
-) -> Figure:
-    """The lines with their marks, and at the end of a line its text; ours are bold."""
-    lines = list(dict.fromkeys(dot.line for dot in found))
-    figure, (spec,) = new_figure(words, [lines_height(lines)], _dots_key(found))
-    axes = new_axes(figure, spec)
+def _draw_dots(axes: Axes, dots: Sequence[Dot], ends: Sequence[End], value: Value = TOTAL) -> None:
+    """The lines with their dots on a log axis."""
+    lines = _lines(dots)
     name_lines(axes, lines)
-    times = [value.of(dot.row) for dot in found]
-    scale_times(axes, "x", times, value, is_log=mark is not _bar)
+    scale_times(axes, "x", [value.of(dot.row) for dot in dots], value)
 
-    farthest = [0.0] * len(lines)
-    for dot in found:
-        index = lines.index(dot.line)
-        farthest[index] = max(farthest[index], mark(axes, index, dot, value))
-    for index, line in enumerate(lines):
-        if line in ends:
-            row, text = ends[line]
-            weight = "bold" if is_ours(row.name) else "normal"
-            write_at(axes, farthest[index], index, text, weight=weight)
-            axes.get_yticklabels()[index].set_fontweight(weight)
-    return figure
-
-
-def _dot(axes: Axes, index: int, dot: Dot, value: Value) -> float:
-    """Draw a marker; return where its mark ends."""
-    name = f"{dot.line}, {dot.name}" if dot.name else dot.line
-    time = value.of(dot.row)
-    draw_time(axes, index, time, dot.look, f"{name}: {value.text(dot.row)}")
-    return end_of(time)
+    edge = axes.get_xlim()[0]
+    farthest = dict.fromkeys(lines, edge)
+    for dot in dots:
+        time = value.of(dot.row)
+        if time.number is not None:
+            name = f"{dot.line}, {dot.name}" if dot.name else dot.line
+            text = f"{name}: {figure_text(dot.row, value.name)}"
+            draw_time(axes, lines.index(dot.line), time, dot.look, text)
+            farthest[dot.line] = max(farthest[dot.line], end_of(time))
+    # a faint line leads the eye from each name to its dots
+    axes.hlines(range(len(lines)), edge, list(farthest.values()), color=LINE, linewidth=0.8)
+    _write_ends(axes, list(farthest.values()), ends)
 
 
-def _lollipop(axes: Axes, index: int, dot: Dot, value: Value) -> float:
-    """The same with a line from the edge."""
-    edge, seconds = axes.get_xlim()[0], value.of(dot.row).number or 0.0
-    axes.hlines(index, edge, seconds, color=dot.look.colour, linewidth=1.2)
-    return _dot(axes, index, dot, value)
+def _draw_bars(axes: Axes, dots: Sequence[Dot], ends: Sequence[End]) -> None:
+    """The lines with a bar each; one whose length was not measured has an outline only."""
+    name_lines(axes, _lines(dots))
+    scale_times(axes, "x", [dot.row.time for dot in dots], is_log=False)
+    for index, dot in enumerate(dots):
+        style: dict[str, Any] = {"color": dot.look.colour, "linewidth": 0}
+        if dot.row.time.form != MEASURED:
+            style = {"fill": False, "edgecolor": dot.look.colour, "linestyle": (0, (3, 2))}
+        (bar,) = axes.barh(index, _seconds(dot.row), 0.68, **style)
+        hover(bar, f"{dot.line}: {time_text(dot.row.time)}")
+    _write_ends(axes, [_seconds(dot.row) for dot in dots], ends)
 
 
-def _bar(axes: Axes, index: int, dot: Dot, value: Value) -> float:
-    """A bar; one whose length was not measured has an outline only."""
-    time = value.of(dot.row)
-    style: dict[str, Any] = {"color": dot.look.colour, "linewidth": 0}
-    if time.form != MEASURED:
-        style = {"fill": False, "edgecolor": dot.look.colour, "linestyle": (0, (3, 2))}
-    (bar,) = axes.barh(index, time.number or 0.0, 0.68, **style)
-    hover(bar, f"{dot.line}: {value.text(dot.row)}")
-    return time.number or 0.0
+def _write_ends(axes: Axes, farthest: Sequence[float], ends: Sequence[End]) -> None:
+    """Write what is at the end of each line, if anything is."""
+    for index, (x, end) in enumerate(zip(farthest, ends, strict=False)):
+        write_at(axes, x, index, end.text, **end.style)
+        axes.get_yticklabels()[index].set_fontweight(end.weight_of_name)
 
 
 def _dots_key(found: Sequence[Dot]) -> list[Artist]:

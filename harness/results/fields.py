@@ -49,15 +49,6 @@ def value_text(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-class InWords(NamedTuple):
-    """A field's value as a table writes it, and the phrase that names the field too; empty where
-    none is needed.
-    """
-
-    text: str
-    phrase: str
-
-
 @dataclass(frozen=True, eq=False)
 class Field:
     """One thing in which cells can differ; equal to itself alone.
@@ -90,22 +81,21 @@ class Field:
         value = self.read(record)
         return self.usual if value is None else value
 
-    def text(self, record: Record) -> str:
-        if self.written is None or self.read(record) is None:
-            return value_text(self.value(record))
-        return self.written(record)
-
-    def in_words(self, record: Record) -> InWords | None:
-        """The value as text and as a phrase; None where it is unknown."""
+    def text(self, record: Record) -> str | None:
+        """The value as a table writes it; None if it is unknown."""
         value = self.value(record)
         if value is None:
             return None
+        if self.written is None or value == self.usual:
+            return value_text(value)
+        return self.written(record)
+
+    def phrase(self, record: Record) -> str:
+        """The value with the name of the field; empty where none is needed."""
         text = self.text(record)
-        if value == self.usual:
-            return InWords(text, "")
-        return InWords(
-            text, self.sentence(record) if callable(self.sentence) else self.sentence.format(text)
-        )
+        if text is None or self.value(record) == self.usual:
+            return ""
+        return self.sentence(record) if callable(self.sentence) else self.sentence.format(text)
 
 
 def _corpus(record: Record) -> str:
@@ -222,17 +212,9 @@ COMPARED = (
 _CELL = tuple(field for field in FIELDS if field.names_cell)
 
 
-def facts_of(record: Record) -> tuple[dict[str, Any], dict[str, InWords]]:
-    """The value of every field by its name, to be looked up by, and in words those that may be in a
-    table.
-    """
-    values, words = dict[str, Any](), dict[str, InWords]()
-    for field in FIELDS:
-        values[field.name] = fixed(field.value(record))
-        in_words = field.in_words(record) if field.title else None
-        if in_words is not None:
-            words[field.name] = in_words
-    return values, words
+def values_of(record: Record) -> dict[str, Any]:
+    """The value of every field by its name, to be looked up by."""
+    return {field.name: fixed(field.value(record)) for field in FIELDS}
 
 
 def cell_of(record: Record) -> Key:
@@ -259,8 +241,8 @@ class Difference(NamedTuple):
     """A field in which two records are unlike, and how it is on either side."""
 
     field: Field
-    left: str
-    right: str
+    left: str | None
+    right: str | None
 
 
 def differences(left: Record, right: Record) -> tuple[Difference, ...]:

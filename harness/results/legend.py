@@ -110,7 +110,7 @@ def _texts(rows: Sequence[Row], field: Field) -> list[str | None]:
     """The field of each row as it is written; None where it is unknown."""
     if field.name == "data":
         return _corpus_names(rows)
-    return [row.words[field.name].text if field.name in row.words else None for row in rows]
+    return [row.texts[field.name] for row in rows]
 
 
 def _corpus_names(rows: Sequence[Row]) -> list[str | None]:
@@ -157,15 +157,15 @@ def _corpora_lines(rows: Sequence[Row]) -> list[str]:
 
 def _phrase(rows: Sequence[Row], field: Field, among: Sequence[Row]) -> str:
     """Return a field that the rows share in words; empty if it is the default of every table."""
-    row = next(row for row in rows if field.name in row.words)
-    everywhere = {other.words[field.name] for other in among if field.name in other.words}
+    record = next(row.record for row in rows if row.texts[field.name] is not None)
+    everywhere = {row.texts[field.name] for row in among} - {None}
     if len(everywhere) < 2:
-        if field.name == "counting" and not row.record.cell.counting_chosen:
+        if field.name == "counting" and not record.cell.counting_chosen:
             return ""
-        if field.default is not None and field.value(row.record) == field.default:
+        if field.default is not None and field.value(record) == field.default:
             return ""
     merges = _merges(rows) if field.name == "vocab_size" else ""
-    return row.words[field.name].phrase + merges
+    return field.phrase(record) + merges
 
 
 def _merges(rows: Sequence[Row]) -> str:

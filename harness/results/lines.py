@@ -28,7 +28,7 @@ from harness.results.legend import caption_of, columns_of, names_of
 from harness.results.notes import notes
 from harness.results.rows import Row
 from harness.results.selection import panel_title, tasks_of
-from harness.results.writing import TOTAL, Value, mark_of
+from harness.results.writing import TOTAL, Value, figure_text, mark_of
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -208,7 +208,7 @@ def _draw_panel(axes: Axes, series: Sequence[Series], size: Size, value: Value) 
             fitted = (law.at(ends[0]), law.at(ends[1]))
             axes.plot(ends, fitted, color=look.colour, linewidth=1.1, linestyle=(0, (5, 2)))
         for at, row in line.points:
-            text = f"{line.name}, {size.axis} {size.text(at)}: {value.text(row)}"
+            text = f"{line.name}, {size.axis} {size.text(at)}: {figure_text(row, value.name)}"
             draw_time(axes, at, value.of(row), look, text, upright=True)
         entries.append(_entry(line, law, size, value))
     axes.legend(

@@ -15,33 +15,21 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from harness.common.errors import Refusal
 from harness.common.escape import html_text, html_texts
 from harness.common.sheet import STYLE, html_table
 from harness.common.units import counted_text
 from harness.results.canvas import Words, svg_of
-from harness.results.charts import dots, phases
+from harness.results.charts import phases
 from harness.results.claim import headline
-from harness.results.legend import caption_of, columns_of, titles_of
+from harness.results.legend import caption_of
 from harness.results.notes import notes
 from harness.results.ratios import against, clock_note
 from harness.results.rows import Row
 from harness.results.selection import panel_title
-from harness.results.tables import (
-    COUNTER,
-    TableOptions,
-    by_task,
-    first_heading,
-    is_outside_table,
-    table_of,
-)
+from harness.results.tables import TableOptions, by_task, table_of
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-MOST_CHARTS = 4
+MOST_PANELS = 4
 COMMAND = ("python", "-m", "harness")
 
 
@@ -58,7 +46,7 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
             named.append(f"{panel_title(task, tasks)}: {text}")
         parts += _list(named)
     parts += [
-        *_charts(tasks),
+        *_chart(tasks),
         *_table(rows, relative_to),
         *_list([*notes(rows), *clock_note(against(rows))]),
     ]
@@ -66,41 +54,21 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
     return _whole(title, parts)
 
 
-def _charts(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
-    """A chart for each task, by phase if phases were measured."""
-    for number, task in enumerate(tasks[:MOST_CHARTS]):
-        title = "Time from the file to the merges"
-        if len(tasks) > 1:
-            title = panel_title(task, tasks)
-        has_phases = any(len(row.seconds) > 1 for row in task)
-        try:
-            words = Words(title, [], [])  # the page has the rest
-            figure = phases(task, words) if has_phases else dots(task, words=words)
-        except Refusal:
-            continue  # no row of this task has a time
-        yield _figure(figure, f"task{number}")
-
-
-def _figure(figure: Figure, name: str) -> str:
-    """The SVG as a part of the page: ids and references are its own."""
-    svg = svg_of(figure)
-    svg = re.sub(r"<metadata>.*?</metadata>\n?", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    return re.sub(r'(<svg [^>]*?) width="[^"]*" height="[^"]*"', r"\1", svg, count=1)
+def _chart(tasks: Sequence[Sequence[Row]]) -> Iterator[str]:
+    """The chart of the first tasks, if any of their rows has a time."""
+    drawn = [row for task in tasks[:MOST_PANELS] for row in task]
+    if any(row.seconds for row in drawn):
+        # the page has the rest of the words
+        svg = svg_of(phases(drawn, Words("Time from the file to the merges", [], [])))
+        svg = re.sub(r"<metadata>.*?</metadata>\n?", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+        yield re.sub(r'(<svg [^>]*?) width="[^"]*" height="[^"]*"', r"\1", svg, count=1)
 
 
 def _table(rows: Sequence[Row], relative_to: str | None) -> list[str]:
     """All rows in one table with a field to filter it; cells with a unit have the number that they
     are sorted by.
     """
-    names: list[str] = []
-    if first_heading(rows) != COUNTER:
-        names = ["variant", *titles_of(rows, columns_of(rows)), "total", "ratio"]
-        if not is_outside_table(rows):
-            names += ["max", "update"]
-        names += ["memory", "merges/s", "proof"]
-    sheet = table_of(rows, TableOptions(names, relative_to=relative_to))
-
+    sheet = table_of(rows, TableOptions(relative_to=relative_to))
     keys = []
     for column in sheet.columns:
         numbers = [row.figures.get(column.heading) for row in rows]

@@ -20,7 +20,7 @@ from harness.common.units import counted_text
 from harness.proof import BY_DESIGN, IDENTICAL, PROVED, WRONG
 from harness.records.file import Record
 from harness.records.schema import BY_ITSELF, PHASES, Data, Extrapolated, StoredIdentity
-from harness.results.fields import DECISIVE, WORK, InWords, cell_of, facts_of, together
+from harness.results.fields import COLUMNS, DECISIVE, WORK, cell_of, together, values_of
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES
 
@@ -65,8 +65,6 @@ class Row:
     runs: int
     values: Mapping[str, Any]
     """The value of every field by its name, the row's status included."""
-    words: Mapping[str, InWords]
-    """The fields that may be a column, in words."""
     proved: bool = False
     """Whether its merges are the defined ones; a cell that only counts has none to prove."""
     disputed: bool = False
@@ -103,6 +101,11 @@ class Row:
     @property
     def threads(self) -> int:
         return self.record.cell.threads or 1
+
+    @cached_property
+    def texts(self) -> Mapping[str, str | None]:
+        """The fields that may be a column, as they are written; None where one is unknown."""
+        return {known.name: known.text(self.record) for known in COLUMNS}
 
     @cached_property
     def params(self) -> Mapping[str, str]:
@@ -195,7 +198,8 @@ class Row:
     @cached_property
     def figures(self) -> Mapping[str, Any]:
         """Every figure by its name in `--columns` and `--value`; None if it is unknown."""
-        merging = _sum_without(self.seconds, COUNTING_PHASES) if self.seconds else None
+        own = [self.seconds[phase] for phase in self.seconds if phase not in COUNTING_PHASES]
+        merging = math.fsum(own) if self.seconds else None
         # the total of the whole way from the file: a table of words is not counted
         counted = "count" in self.seconds or self.record.cell.counting == BY_ITSELF
         whole = self.total if counted else None
@@ -301,9 +305,7 @@ def _failures_of(cell: Sequence[Record]) -> str:
 
 def _row(record: Record, status: str, reason: str | None, runs: int) -> Row:
     """A row without figures, but for the estimate of one that was stopped."""
-    values, words = facts_of(record)
-    values["status"] = status
-    row = Row(record, status, reason or "", runs, values, words)
+    row = Row(record, status, reason or "", runs, {**values_of(record), "status": status})
     return replace(row, time=_time_of_stopped(row))
 
 
@@ -424,12 +426,6 @@ def _median(items: Sequence[Any], attribute: str, middle: Middle = median_low) -
     values = [getattr(item, attribute) for item in items]
     known = [value for value in values if value is not None]
     return middle(known) if known else None
-
-
-def _sum_without(seconds: Mapping[str, float | None], left_out: Sequence[str]) -> float:
-    """The sum of the phases, except some."""
-    spent = [seconds[phase] or 0.0 for phase in seconds if phase not in (*left_out, "total")]
-    return math.fsum(spent)
 
 
 def _rate(number: float | None, seconds: float | None) -> float | None:

@@ -172,13 +172,12 @@ def panel_title(group: Sequence[Row], groups: Sequence[Sequence[Row]], sizes: bo
         parts.append(bytes_text(first.corpus.bytes))
 
     for field in (*DECISIVE, FIELD["host"]):
-        words = first.words.get(field.name)
-        is_shared = len({row.words.get(field.name) for row in group}) == 1
-        firsts = {other[0].words.get(field.name) for other in groups}
-        if words is None or not is_shared or field.value(first.record) == field.default:
-            continue
-        if len(firsts) > 1:
-            parts.append(f"host {words.text}" if field.name == "host" else words.phrase)
+        texts = {row.texts.get(field.name) for row in group}
+        firsts = {other[0].texts.get(field.name) for other in groups}
+        is_default = field.value(first.record) == field.default
+        if len(texts) == 1 and len(firsts) > 1 and None not in texts and not is_default:
+            phrase = field.phrase(first.record)
+            parts.append(f"host {texts.pop()}" if field.name == "host" else phrase)
     return ", ".join(filter(None, parts))
 
 

@@ -14,15 +14,14 @@ from harness.results.fields import together
 from harness.results.legend import caption_of, columns_of, labels_of, names_of, titles_of
 from harness.results.notes import at_most, notes, reasons, refusals
 from harness.results.ratios import Against, against, clock_note
-from harness.results.rows import TALLIES, Row, is_one_variant, phases_of, tallies_of
+from harness.results.rows import Row, is_one_variant, phases_of, tallies_of
 from harness.results.writing import (
     NOT_MEASURED,
     figure_text,
     marked,
-    memory_text,
+    missing,
     proof_text,
     status_text,
-    time_text,
     times_text,
 )
 
@@ -39,10 +38,9 @@ GIVEN = {
 """What an outside trainer reports of how it was fed: headings and keys."""
 
 
-OWN_FIGURES = ("total", "memory", "threads")
+OWN_FIGURES = ("memory", "threads")
 OWN_TEXTS: Mapping[str, Callable[[Row], str]] = {
-    "total": lambda row: marked(row, time_text(row.time)),
-    "memory": memory_text,
+    "memory": lambda row: figure_text(row, "memory") or missing(row),
     "threads": lambda row: count_text(row.threads),
     "data": lambda row: str(row.corpus.name),
     "status": status_text,
@@ -219,7 +217,7 @@ def work_sheet(rows: Sequence[Row]) -> Sheet:
     counted = [row for row in rows if row.status == "ok"]
     columns = [Column("work", names_of(counted), figures=False), *columns_of(counted).values()]
     settings = len(columns)
-    for name in [*TALLIES, *sorted({*tallies_of(counted)} - {*TALLIES})]:
+    for name in tallies_of(counted):
         if _any_has(counted, name):
             cells = [figure_text(row, name) or NOT_MEASURED for row in counted]
             columns.append(Column(name.replace("_", " "), cells))

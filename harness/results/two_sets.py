@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.common.comparison import differ
@@ -19,12 +18,14 @@ from harness.results.tables import first_heading, style_of
 from harness.results.writing import (
     DIFFERENT,
     NOT_MEASURED,
+    figure_text,
     join_names,
-    memory_text,
     outcome_text,
-    time_text,
     times_text,
 )
+
+Sides = Mapping[str, Sequence[Row]]
+"""The rows of the left set and of the right one."""
 
 
 class Match(NamedTuple):
@@ -35,19 +36,12 @@ class Match(NamedTuple):
     differences: tuple[Difference, ...]
 
     @property
-    def merges(self) -> str:
-        """The digest that both learned, or both digests; a dash if they cannot be compared."""
-        left, right = self.left, self.right
-        learned = left.status == right.status == "ok" and not left.counting_only
-        if not learned or any(difference.field.decides_merges for difference in self.differences):
-            return NOT_MEASURED
-        if left.digest == right.digest:
-            return f"= {left.digest}"
-        return f"{DIFFERENT} {left.digest}, {right.digest}"
-
-    @property
     def merges_differ(self) -> bool:
-        return self.merges.startswith(DIFFERENT)
+        """Whether both learned merges of one task, and not the same ones."""
+        if self.left.counting_only or not self.left.status == self.right.status == "ok":
+            return False
+        of_one_task = not any(each.field.decides_merges for each in self.differences)
+        return of_one_task and self.left.digest != self.right.digest
 
     @property
     def ratio(self) -> Ratio | None:
@@ -69,24 +63,28 @@ def compared(
     Below them is what only one set has. Raises Refusal if no cell is in both, or if they are unlike
     and may not be.
     """
-    left_rows, right_rows = rows(left), rows(right)
-    matches, alone = _matched(left_rows, right_rows)
+    every: Sides = {"left": rows(left), "right": rows(right)}
+    matches, alone = _matched(every)
     if not matches:
         raise _nothing_in_common(names, alone["left"][0], alone["right"][0])
-    differing = _differences_text(list(chain(*(match.differences for match in matches))))
+    differing = _differences_text([each for match in matches for each in match.differences])
     if differing and not allow_different:
         sets = " and ".join(names)
         raise Refusal(f"{sets} differ in {differing}; --allow-different compares them all the same")
 
-    notes = [*_notes(matches, differing)]
-    for side, lonely in alone.items():
-        if lonely:
-            notes.append(f"Only {side}: {join_names(labels_of(lonely))}.")
-    is_bad, styles = is_wrong([*left_rows, *right_rows]), []
+    left_rows, right_rows, _ = zip(*matches, strict=True)
+    sides: Sides = {"left": left_rows, "right": right_rows}
+    captions, notes = [], [*_notes(matches, sides, differing)]
+    for (side, side_rows), name in zip(sides.items(), names, strict=True):
+        captions.append(f"{side}: {name}: {'; '.join(caption_of(side_rows))}")
+        if alone[side]:
+            notes.append(f"Only {side}: {join_names(labels_of(alone[side]))}.")
+
+    styles = []
     for match in matches:
         styles.append("red" if match.merges_differ else style_of(match.left, match.right))
-        is_bad |= match.merges_differ
-    return Sheet(_caption(matches, names), _columns(matches), styles, notes), is_bad
+    is_bad = "red" in styles or is_wrong([*every["left"], *every["right"]])
+    return Sheet(captions, _columns(matches, sides), styles, notes), is_bad
 
 
 def _nothing_in_common(names: Sequence[str], left: Row, right: Row) -> Refusal:
@@ -98,25 +96,12 @@ def _nothing_in_common(names: Sequence[str], left: Row, right: Row) -> Refusal:
     )
 
 
-def _caption(matches: Sequence[Match], names: Sequence[str]) -> list[str]:
-    captions = []
-    for side, name in zip(("left", "right"), names, strict=True):
-        captions.append(f"{side}: {name}: {'; '.join(caption_of(_side(matches, side)))}")
-    return captions
-
-
-def _side(matches: Sequence[Match], side: str) -> list[Row]:
-    return [match.left if side == "left" else match.right for match in matches]
-
-
-def _columns(matches: Sequence[Match]) -> list[Column]:
-    left = _side(matches, "left")
-    columns = [
-        Column(first_heading(left), names_of(left), figures=False),
-        *columns_of(left).values(),
-    ]
-    for side in ("left", "right"):
-        times = [outcome_text(row, time_text(row.time)) for row in _side(matches, side)]
+def _columns(matches: Sequence[Match], sides: Sides) -> list[Column]:
+    left = sides["left"]
+    columns = [Column(first_heading(left), names_of(left), figures=False)]
+    columns += columns_of(left).values()
+    for side, side_rows in sides.items():
+        times = [outcome_text(row, figure_text(row, "total")) for row in side_rows]
         columns.append(Column(f"total {side}", times))
 
     ratios = []
@@ -124,25 +109,25 @@ def _columns(matches: Sequence[Match]) -> list[Column]:
         ratio = DIFFERENT if match.merges_differ else times_text(match.ratio, "")
         ratios.append(ratio or NOT_MEASURED)
     columns.append(Column("right / left", ratios))
-    for side in ("left", "right"):
-        peaks = [memory_text(row) or NOT_MEASURED for row in _side(matches, side)]
+    for side, side_rows in sides.items():
+        peaks = [figure_text(row, "memory") or NOT_MEASURED for row in side_rows]
         columns.append(Column(f"memory {side}", peaks))
-    return [*columns, Column("merges", [match.merges for match in matches], figures=False)]
+    return columns
 
 
-def _matched(left: Sequence[Row], right: Sequence[Row]) -> tuple[list[Match], dict[str, list[Row]]]:
+def _matched(every: Sides) -> tuple[list[Match], dict[str, list[Row]]]:
     """The rows of one cell together, and those that are alone in either set."""
-    others = together([(_cell_of(row), row) for row in right])
+    partners = together([(_cell_of(row), row) for row in every["right"]])
     matches, alone = list[Match](), list[Row]()
-    for row in left:
-        candidates = others.get(_cell_of(row))
+    for row in every["left"]:
+        candidates = partners.get(_cell_of(row))
         if candidates:
             other = candidates.pop(0)
             matches.append(Match(row, other, differences(row.record, other.record)))
         else:
             alone.append(row)
-    lonely = [row for candidates in others.values() for row in candidates]
-    return matches, {"left": alone, "right": lonely}
+    left_over = [row for candidates in partners.values() for row in candidates]
+    return matches, {"left": alone, "right": left_over}
 
 
 def _cell_of(row: Row) -> Key:
@@ -162,12 +147,11 @@ def _differences_text(unlike: Sequence[Difference]) -> str:
     return " and in ".join(texts)
 
 
-def _notes(matches: Sequence[Match], differing: str) -> Iterator[str]:
-    labels = labels_of(_side(matches, "left"))
+def _notes(matches: Sequence[Match], sides: Sides, differing: str) -> Iterator[str]:
     wrong, same, unsure = list[str](), list[str](), list[str]()
-    for match, label in zip(matches, labels, strict=True):
+    for match, label in zip(matches, labels_of(sides["left"]), strict=True):
         if match.merges_differ:
-            wrong.append(label)
+            wrong.append(f"{label} ({match.left.digest}, {match.right.digest})")
         elif match.ratio is not None:
             low, high = match.ratio.low, match.ratio.high
             if low is None or high is None:
@@ -176,10 +160,9 @@ def _notes(matches: Sequence[Match], differing: str) -> Iterator[str]:
                 same.append(label)
 
     if wrong:
-        differ_text = f"{DIFFERENT} left and right learned different merges, so no ratio"
-        yield f"{differ_text}: {join_names(wrong)}."
-    for side in ("left", "right"):
-        for failure in failures(labelled(_side(matches, side))):
+        yield f"{DIFFERENT} left and right learned different merges, so no ratio: {join_names(wrong)}."
+    for side, side_rows in sides.items():
+        for failure in failures(labelled(side_rows)):
             yield f"{side}: {failure}"
     if differing:
         yield f"Compared although they differ in {differing}."

@@ -9,6 +9,7 @@ from harness.common.units import (
     bytes_text,
     count_text,
     duration_text,
+    in_unit,
     instructions_text,
     one_line,
     rate_text,
@@ -29,7 +30,7 @@ DIFFERENT = "≠"  # in place of a figure: merges differ
 MOST_NAMED = 4
 
 FIGURES: Mapping[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("total", "wall", "CPU", "system", "merge", *PHASES), seconds_text),
+    **dict.fromkeys(("wall", "CPU", "system", "merge", *PHASES), seconds_text),
     **dict.fromkeys(("MB/s", "pre-tokens/s", "merges/s"), rate_text),
     "spread": share_text,
     "memory": bytes_text,
@@ -40,9 +41,14 @@ FIGURES: Mapping[str, Callable[[Any], str]] = {
 
 
 def figure_text(row: Row, figure: str) -> str | None:
-    """A figure as it is written everywhere, or None if it is unknown."""
+    """A figure as it is written everywhere, or None if it is unknown; a total may be estimated."""
+    if figure == "total":
+        return time_text(row.time) or None
     number = row.figures.get(figure)
-    return None if number is None else FIGURES.get(figure, count_text)(number)
+    if number is None:
+        return None
+    text = FIGURES.get(figure, count_text)(number)
+    return SAMPLED + text if figure == "memory" and row.memory_is_sampled else text
 
 
 def marked(row: Row, text: str | None) -> str:
@@ -105,11 +111,8 @@ def time_tick(seconds: float) -> str:
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size and seconds % size == 0:
             return f"{number_tick(seconds / size)} {unit}"
-    if seconds >= 0.9995 or seconds <= 0:
-        return f"{number_tick(seconds)} s"
-    if seconds >= 0.9995e-3:
-        return f"{number_tick(1e3 * seconds)} ms"
-    return f"{number_tick(1e6 * seconds)} µs"
+    number, unit = in_unit(seconds)
+    return f"{number_tick(number)} {unit}"
 
 
 def bytes_tick(size: float) -> str:
@@ -138,9 +141,6 @@ class Value(NamedTuple):
             return row.time
         return Time(MEASURED, row.peak_rss_bytes) if row.peak_rss_bytes else Time()
 
-    def text(self, row: Row) -> str:
-        return time_text(row.time) if self is TOTAL else memory_text(row)
-
 
 TIME_TICKS = (
     *(1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1),
@@ -149,13 +149,6 @@ TIME_TICKS = (
 TOTAL = Value("total", "time", "Time", time_tick, TIME_TICKS)
 MEMORY = Value("memory", "peak memory", "Peak memory", bytes_tick)
 VALUES = {value.name: value for value in (TOTAL, MEMORY)}
-
-
-def memory_text(row: Row) -> str:
-    text = figure_text(row, "memory")
-    if text is None:
-        return missing(row)
-    return SAMPLED + text if row.memory_is_sampled else text
 
 
 def times_text(ratio: Ratio | None, sign: str = "× ", interval: bool = True) -> str:

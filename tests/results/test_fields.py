@@ -64,7 +64,7 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
     if field.unlike:
         assert [difference.field for difference in differences(PLAIN, other)] == [field]
     if field.title:
-        assert both[1].words[field.name].text in columns_of(both)[field.title].cells
+        assert both[1].texts[field.name] in columns_of(both)[field.title].cells
     if field in WORK:
         assert incomparable(both[1], both[0]) == field.other_work
         pair = against(rows([PLAIN, changed(other, variant="naive")]), "heap")
