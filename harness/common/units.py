@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 _UNITS = ("kB", "MB", "GB", "TB")
 RENAMED = {
@@ -79,15 +79,13 @@ def times_text(number: int) -> str:
     return "once" if number == 1 else f"{count_text(number)} times"
 
 
-def no_pair_text(min_count: int, was: str = "is") -> str:
+def no_pair_text(min_count: int) -> str:
     """Why training stops early.
 
     >>> no_pair_text(1), no_pair_text(21)
     ('no pair is left', 'no pair occurs 21 times')
     """
-    if min_count > 1:
-        return f"no pair occurs {times_text(min_count)}"
-    return f"no pair {was} left"
+    return f"no pair occurs {times_text(min_count)}" if min_count > 1 else "no pair is left"
 
 
 def ratio_text(ratio: float) -> str:
@@ -102,29 +100,20 @@ def ratio_text(ratio: float) -> str:
     return f"{rounded:,.{max(0, 2 - math.floor(math.log10(rounded)))}f}"
 
 
-def seconds_text(seconds: float) -> str:
-    """A time to three digits, from 1,000 seconds on as a long time.
+def seconds_text(seconds: float, number_text: Callable[[float], str] = ratio_text) -> str:
+    """A time to three digits unless `number_text` writes it otherwise, from 1,000 seconds on as a
+    long time.
 
     >>> [seconds_text(seconds) for seconds in (0.0, 3.81e-5, 0.00917, 0.9996, 34.334, 343.4, 5000.0)]
     ['0 s', '38.1 µs', '9.17 ms', '1.00 s', '34.3 s', '343 s', '83 min']
     """
     if seconds >= 999.5:
         return duration_text(seconds)
-    number, unit = in_unit(seconds)
-    return f"{ratio_text(number)} {unit}"
-
-
-def in_unit(seconds: float) -> tuple[float, str]:
-    """A short time in the unit in which it is at least 1, as far as there is one.
-
-    >>> in_unit(2.5), in_unit(0.25), in_unit(0.0)
-    ((2.5, 's'), (250.0, 'ms'), (0.0, 's'))
-    """
     if seconds >= 0.9995 or seconds <= 0:
-        return seconds, "s"
+        return f"{number_text(seconds)} s"
     if seconds >= 0.9995e-3:
-        return 1e3 * seconds, "ms"
-    return 1e6 * seconds, "µs"
+        return f"{number_text(1e3 * seconds)} ms"
+    return f"{number_text(1e6 * seconds)} µs"
 
 
 def clock_text(seconds: float) -> str:

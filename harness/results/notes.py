@@ -111,7 +111,7 @@ def _exhausted(rows: Sequence[Row]) -> list[str]:
     ((merges, requested),) = learned
     if merges is None or requested is None or merges >= requested:
         return []
-    why = {no_pair_text(row.record.cell.min_count or 1, "was") for row in rows}
+    why = {no_pair_text(row.record.cell.min_count or 1) for row in rows}
     done = f"{count_text(merges)} of {count_text(requested)} merges"
     return [f"{text[0].upper()}{text[1:]} after {done}." for text in sorted(why)]
 

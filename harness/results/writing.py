@@ -9,7 +9,6 @@ from harness.common.units import (
     bytes_text,
     count_text,
     duration_text,
-    in_unit,
     instructions_text,
     one_line,
     rate_text,
@@ -111,8 +110,9 @@ def time_tick(seconds: float) -> str:
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size and seconds % size == 0:
             return f"{number_tick(seconds / size)} {unit}"
-    number, unit = in_unit(seconds)
-    return f"{number_tick(number)} {unit}"
+    if seconds >= 999.5:
+        return f"{number_tick(seconds)} s"
+    return seconds_text(seconds, number_tick)
 
 
 def bytes_tick(size: float) -> str:

@@ -223,7 +223,7 @@ def test_the_caption_leaves_defaults_out() -> None:
 
 def test_a_text_without_further_pairs_is_reported() -> None:
     short = changed(HEAP, merges=15, vocab_size=300)
-    assert explanations([short]) == ["No pair was left after 15 of 43 merges."]
+    assert explanations([short]) == ["No pair is left after 15 of 43 merges."]
     assert explanations([short, changed(NAIVE, merges=43, vocab_size=300)]) == []
 
 
