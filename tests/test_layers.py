@@ -52,7 +52,7 @@ TOKENS = {
     "proof": 19_100,
     "records": 6_600,
     "runs": 17_540,
-    "results": 22_560,
+    "results": 23_100,
     "gate": 11_500,
     "commands": 13_900,
     "tests": 170_100,
