@@ -8,6 +8,7 @@ BY_THE_PATTERN = "itself, by the pattern"
 CUT_OUT = "cut out before; what lies between them is a document"
 FIRST_MET = "the pair that comes first in the text"
 SMALLEST_IDS = "the smallest ids, bytes numbered as they are"
+GPT2_ORDER = "the smallest ids, bytes numbered in the order of their GPT-2 characters"
 
 
 class Feeding(NamedTuple):

@@ -24,13 +24,17 @@ from variants import heap
 from variants.contract import Corpus, Merge, TieBreak, Unavailable, WordCounts
 from variants.counting.pretokenize import serial
 from variants.peers import (
+    bpe_continue,
     bpeasy,
     fast_bpe_rs,
+    flashbpe,
     gigatoken,
     huggingface,
+    minibperust,
     rustbpe,
     sentencepiece,
     tiktoken,
+    tinybpe,
     turbobpe,
 )
 
@@ -75,7 +79,9 @@ def test_tiktokens_educational_trainer_raises_an_error_when_no_pair_is_left(tmp_
 
 
 @pytest.mark.parametrize(
-    "module", [huggingface, rustbpe, bpeasy, turbobpe], ids=lambda module: module.PEER.name
+    "module",
+    [huggingface, rustbpe, bpeasy, turbobpe, flashbpe, minibperust, tinybpe, bpe_continue],
+    ids=lambda module: module.PEER.name,
 )
 def test_the_others_end_when_no_pair_is_left(module: Any, tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, "aaaa bc bc")
@@ -152,16 +158,20 @@ def merges_in(tokenizer: Any) -> list[Merge]:
 
 @pytest.mark.slow
 def test_no_merge_is_made_of_a_pair_that_occurs_two_thousand_million_times() -> None:
-    pytest.importorskip("rustbpe")
+    forks = [learner for learner in (rustbpe, flashbpe) if learner.PEER.package is not None]
+    if not forks:
+        pytest.skip("rustbpe and flashbpe are not installed")
     for pieces, merges in ((2, [b"aa"]), (PIECES, [])):
         tokenizer, trainer = untrained(1)
         tokenizer.train_from_iterator((PIECE for _ in range(pieces)), trainer)
         assert [left + right for left, right in merges_in(tokenizer)] == merges
-        tokenizer = rustbpe.PEER.package.Tokenizer()
-        tokenizer.train_from_iterator((PIECE for _ in range(pieces)), 257, pattern="(?s:.+)")
-        assert [
-            bytes(token) for token, rank in tokenizer.get_mergeable_ranks() if rank >= 256
-        ] == merges
+        for learner in forks:
+            tokenizer = learner.PEER.package.Tokenizer()
+            tokenizer.train_from_iterator((PIECE for _ in range(pieces)), 257, pattern="(?s:.+)")
+            learned = [
+                bytes(token) for token, rank in tokenizer.get_mergeable_ranks() if rank >= 256
+            ]
+            assert learned == merges
 
 
 # Lines: what a default leaves out in silence.

@@ -25,7 +25,7 @@ from harness.proof import IDENTICAL, UP_TO_TIES
 from harness.proof.counter_checks import FILE_CASES
 from harness.proof.prove import identity_of
 from harness.proof.true_counts import replay
-from variants import heap, minbpe
+from variants import heap, minbpe, naive_extending
 from variants.contract import (
     GPT2_LINES_PATTERN,
     GPT2_PATTERN,
@@ -48,10 +48,14 @@ RULES = {
     "peer_rustbpe": [TieBreak.RAW_BYTES],
     "peer_bpeasy": [TieBreak.RAW_BYTES],
     "peer_ffbpe": [TieBreak.RAW_BYTES, TieBreak.HUGGINGFACE, TieBreak.GREATEST_BYTES],
+    "peer_flashbpe": [TieBreak.HUGGINGFACE],
+    "peer_bpe_continue": [TieBreak.RAW_BYTES, TieBreak.HUGGINGFACE],
 }
 FIRST_MET: dict[str, dict[str, Any]] = {
     "minbpe": {},
     "peer_tiktoken": {},
+    "peer_minibperust": {},
+    "peer_tinybpe": {},
     "peer_turbobpe": {"batch_size": 1},
 }
 """Those that take the first of several equally frequent pairs, with the parameters under which they
@@ -61,7 +65,15 @@ PEERS = {
     card.name: importlib.import_module(card.target.partition(":")[0])
     for card in registry.select(["peer"])
 }
-TAKING_TEXT = ["minbpe", "peer_huggingface", "peer_rustbpe", "peer_bpeasy", "peer_ffbpe"]
+TAKING_TEXT = [
+    "minbpe",
+    "peer_huggingface",
+    "peer_rustbpe",
+    "peer_bpeasy",
+    "peer_ffbpe",
+    "peer_flashbpe",
+    "peer_bpe_continue",
+]
 some_documents = st.lists(st.text("ab 1\n'st\u00e9\u4e00\u3000\x00", max_size=12), max_size=8)
 few = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 UNDER_EACH = [
@@ -186,6 +198,19 @@ def test_sentencepiece_merges_characters(tmp_path: Path) -> None:
     )
     assert ("\u4e00".encode(), "\u4e8c".encode()) in merges
     assert merges[0] in [(b"l", b"o"), (b"o", b"w"), (b" ", b"l")]
+
+
+def test_bpe_continue_extends_as_defined(tmp_path: Path) -> None:
+    train = trainer("peer_bpe_continue")
+    for other in ("new lowlands", "bbc wide est est", "low lower lowest newest"):
+        learned = heap.train(serial(corpus_of(tmp_path, other)), 6)
+        corpus = corpus_of(tmp_path, "low lower lowest newest newest widest: low")
+        want = naive_extending.train(
+            serial(corpus), len(learned) + 9, tie_break=TieBreak.RAW_BYTES, inherited=learned
+        )
+        assert train(corpus, len(want), inherited=learned) == want
+        with pytest.raises(Unavailable, match="set inherited=kept"):
+            train(corpus, len(want), inherited=learned, inheriting="met")
 
 
 @few

@@ -19,7 +19,7 @@ import io
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, AnyStr
 
@@ -189,6 +189,19 @@ def whole_text(package: str, corpus: Corpus) -> tuple[str, str]:
 def spelled(token: str) -> bytes:
     """The bytes of a token that is written in GPT-2's characters."""
     return bytes(map(GPT2_CHARACTERS.index, token))
+
+
+def numbered(pairs: Iterable[tuple[int, int]]) -> list[Merge]:
+    """The merges of pairs of numbers: a byte by its value, and from 256 on what a merge made.
+
+    >>> numbered([(97, 98), (256, 99)])
+    [(b'a', b'b'), (b'ab', b'c')]
+    """
+    tokens, merges = list(BYTES), []
+    for left, right in pairs:
+        merges.append((tokens[left], tokens[right]))
+        tokens.append(tokens[left] + tokens[right])
+    return merges
 
 
 def merges_of(tokens: list[AnyStr], single: int = 256) -> list[tuple[AnyStr, AnyStr]]:

@@ -12,14 +12,14 @@ import os
 from typing import Any
 
 from variants.contract import GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable
-from variants.feeding import Feeding
+from variants.feeding import GPT2_ORDER, Feeding
 from variants.peers import Peer, documents, spelled
 
 PEER = Peer(
     "Hugging Face tokenizers",
     "tokenizers",
     "train_from_iterator, a string for each document",
-    "the smallest ids, bytes numbered in the order of their GPT-2 characters",
+    GPT2_ORDER,
     [TieBreak.HUGGINGFACE],
     has_minimum=True,
 )
