@@ -8,51 +8,19 @@ import os
 import re
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from checked import passing, quick_ones
 
-from harness.conformance import check_conformance, trainer_checks
+from harness.conformance import trainer_checks
 
 REPOSITORY = Path(__file__).parent.parent
 TEXT = REPOSITORY / "notebooks/series.md"
 NOTEBOOK = REPOSITORY / "notebooks/series.ipynb"
 MOST_SECONDS = 300
 INSTALL = ".venv/bin/python -m pip install -e '.[notebook]'"
-
-
-def cells() -> list[dict[str, Any]]:
-    content: dict[str, Any] = json.loads(NOTEBOOK.read_text())
-    listed: list[dict[str, Any]] = content["cells"]
-    return listed
-
-
-def module(code: str) -> ModuleType:
-    made = ModuleType("my_stage")
-    exec(code, made.__dict__)
-    return made
-
-
-def test_the_notebook_holds_no_outputs() -> None:
-    ran = [cell for cell in cells() if cell["cell_type"] == "code"]
-    assert ran
-    assert [cell for cell in ran if cell["outputs"] or cell["execution_count"] is not None] == []
-
-
-@pytest.mark.slow
-def test_what_the_exercise_begins_with_conforms() -> None:
-    sources = ["".join(cell["source"]) for cell in cells()]
-    (begun,) = [source for source in sources if source.startswith("%%writefile my_stage.py")]
-    check_conformance(module(begun.partition("\n")[2]).train)
-
-
-@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_the_solution_of_the_exercise_conforms(quick: bool) -> None:
-    (solution,) = re.findall(
-        r"<summary>One solution</summary>\n\n```\n(.*?)^```", TEXT.read_text(), re.M | re.S
-    )
-    passing(quick_ones(trainer_checks(), quick), module(solution).train)
+EXERCISE = re.compile(r"%%writefile my_stage.py\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SOLUTION = re.compile(r"<summary>One solution</summary>\n\n```\n(.*?)^```", re.M | re.S)
 
 
 def needs(package: str) -> None:
@@ -60,32 +28,41 @@ def needs(package: str) -> None:
         pytest.skip(f"the notebook is run with what {INSTALL} installs")
 
 
-@pytest.mark.slow
-def test_the_notebook_and_its_text_are_a_pair() -> None:
-    needs("jupytext")
-    import jupytext
+def test_the_notebook_holds_no_outputs() -> None:
+    cells = json.loads(NOTEBOOK.read_text())["cells"]
+    ran = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert ran
+    assert [cell for cell in ran if cell["outputs"] or cell["execution_count"] is not None] == []
 
-    kept, text = jupytext.read(NOTEBOOK), jupytext.read(TEXT)
-    assert [(cell.cell_type, cell.source) for cell in kept.cells] == [
-        (cell.cell_type, cell.source) for cell in text.cells
-    ], "python -m jupytext --sync notebooks/series.md mends it"
+
+@pytest.mark.parametrize("code", [EXERCISE, SOLUTION], ids=["exercise", "solution"])
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_what_the_exercise_begins_with_and_its_solution_conform(
+    quick: bool, code: re.Pattern[str]
+) -> None:
+    (source,) = code.findall(TEXT.read_text())
+    stage = ModuleType("my_stage")
+    exec(source, stage.__dict__)
+    passing(quick_ones(trainer_checks(), quick), stage.train)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning"
 )
-def test_the_notebook_runs_from_a_clean_kernel(tmp_path: Path) -> None:
+def test_the_notebook_is_its_text_and_runs_from_a_clean_kernel(tmp_path: Path) -> None:
+    needs("jupytext")
     needs("nbclient")
     import jupytext
     from nbclient import NotebookClient
 
-    notebook = jupytext.read(NOTEBOOK)
-    NotebookClient(
-        notebook, timeout=MOST_SECONDS, resources={"metadata": {"path": str(tmp_path)}}
-    ).execute()
-    shown = [
-        output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
-    ]
+    notebook, stored = jupytext.read(TEXT), jupytext.read(NOTEBOOK)
+    assert [(cell.cell_type, cell.source) for cell in stored.cells] == [
+        (cell.cell_type, cell.source) for cell in notebook.cells
+    ], "python -m jupytext --sync notebooks/series.md fixes it"
+
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=MOST_SECONDS, resources=resources).execute()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert sum("image/png" in output.get("data", {}) for output in shown) >= 10
     assert list(tmp_path.iterdir()) == []
