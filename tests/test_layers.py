@@ -53,7 +53,7 @@ TOKENS = {
     "records": 6_600,
     "runs": 17_540,
     "results": 23_100,
-    "gate": 11_500,
+    "gate": 11_450,
     "commands": 13_900,
     "tests": 170_100,
 }

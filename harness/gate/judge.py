@@ -251,27 +251,24 @@ def change_text(before: int | None, after: int | None) -> str:
     return f"{sides} ({signed(after / before - 1)})" if before and after is not None else sides
 
 
-def failure_of(records: Sequence[Record]) -> tuple[Record, str] | None:
-    """The first of these that failed, and the state that follows; a base that fails, or what cannot
-    run here, is only absent.
+def failure_of(records: Sequence[Record]) -> tuple[str, str, str] | None:
+    """The state that follows from the first of these that failed, its side, and how it failed; a
+    base that fails, or what cannot run here, is only absent.
     """
     for record in records:
         if record.status not in MEASURED:
-            absent = record.status == "skipped" or gated(record)["side"] != HEAD
-            return record, ABSENT if absent else UNMEASURED
+            side = gated(record)["side"]
+            absent = record.status == "skipped" or side != HEAD
+            what = f"was {record.status}: {record.measurement.reason}"
+            return ABSENT if absent else UNMEASURED, side, what
     return None
-
-
-def failure_text(record: Record) -> str:
-    return f"{gated(record)['side']} was {record.status}"
 
 
 def instructions_finding(card: Card, name: str, records: Sequence[Record]) -> Finding:
     """Instructions of head against those of base, each counted in the same layouts of memory."""
     if failure := failure_of(records):
-        record, state = failure
-        message = f"{failure_text(record)}: {record.measurement.reason}"
-        return Finding(WORK, state, name, f"{name}, instructions: {message}")
+        state, side, what = failure
+        return Finding(WORK, state, name, f"{name}, instructions: {side} {what}")
 
     base, head = instructions_of(records, BASE), instructions_of(records, HEAD)
     before, after, layouts = max(base), min(head), len(head)
@@ -284,14 +281,6 @@ def instructions_finding(card: Card, name: str, records: Sequence[Record]) -> Fi
     )
     message = f"{name}, instructions: {change}{ranges}; at most {signed(most)}"
     return Finding(WORK, REGRESSION if share > most else PASS, name, message)
-
-
-def takes_more(most: float, records: Sequence[Record]) -> bool:
-    """Whether instructions are to be counted in another layout: so far head takes more."""
-    if failure_of(records):
-        return False
-    base, head = instructions_of(records, BASE), instructions_of(records, HEAD)
-    return relative_increase(base, head) > most
 
 
 def instructions_of(records: Sequence[Record], side: str) -> list[int]:
@@ -308,7 +297,7 @@ def relative_increase(base: Sequence[int], head: Sequence[int]) -> float:
 
 def time_finding(card: Card, name: str, records: Sequence[Record]) -> Finding:
     """One variant's times, unless a sample failed or made other merges."""
-    if trouble := trouble_of(card, name, records):
+    if trouble := trouble_of(name, records):
         return trouble
 
     variant, corpus = variant_and_corpus(records)
@@ -336,17 +325,14 @@ def variant_and_corpus(records: Sequence[Record]) -> tuple[str, str]:
     return str(record.cell.variant), gated(record)["corpus"]
 
 
-def trouble_of(card: Card, name: str, records: Sequence[Record]) -> Finding | None:
+def trouble_of(name: str, records: Sequence[Record]) -> Finding | None:
     """Why the times of a comparison say nothing: a run failed, or its merges are not the right
     ones.
     """
     variant, corpus = variant_and_corpus(records)
     if failure := failure_of(records):
-        record, state = failure
-        subject, where = f"{name}, time", ""
-        if not record.measurement.warm_up:
-            subject, where = f"{name} on {corpus}", f" in {block_text(card, record)}"
-        message = f"{subject}: {failure_text(record)}{where}: {record.measurement.reason}"
+        state, side, what = failure
+        message = f"{name} on {corpus}, time: {side} {what}"
         return Finding(TIME, state, variant, message, corpus)
 
     right, doubts = None, dict[str, None]()
@@ -361,23 +347,12 @@ def trouble_of(card: Card, name: str, records: Sequence[Record]) -> Finding | No
 
     for record in records:
         if record.measurement.merges_sha256 != right:
-            side, where = gated(record)["side"], block_text(card, record)
-            message = (
-                f"{name} on {corpus}: {side} made other merges than the proved ones in {where}"
-            )
+            side, block = gated(record)["side"], record.measurement.block
+            made = f"made other merges than the proved ones in block {block}"
+            message = f"{name} on {corpus}: {side} {made}"
             tier, state = (IDENTITY, MISMATCH) if side == HEAD else (TIME, ABSENT)
             return Finding(tier, state, variant, message, corpus)
     return None
-
-
-def block_text(card: Card, record: Record) -> str:
-    """The block that a record was measured in, with its stage."""
-    number, first = record.measurement.block, card.time.triage.blocks
-    if record.measurement.warm_up:
-        return "its first run"
-    if number < first:
-        return f"block {number} of triage"
-    return f"block {number - first} of confirmation"
 
 
 def effect_text(effect: Comparison) -> str:

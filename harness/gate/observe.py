@@ -29,12 +29,13 @@ from harness.gate.evidence import (
     IDENTITY,
     INCONCLUSIVE,
     PASS,
+    REGRESSION,
     TIME,
     WORK,
     blocks_of,
     by_comparison,
 )
-from harness.gate.judge import SAME_CODE, takes_more, trouble_of
+from harness.gate.judge import SAME_CODE, instructions_finding, trouble_of
 from harness.gate.rule import CONTROL_EVERY, next_block
 from harness.measure.machine import source_sha256, usable_cores
 from harness.records.log import RunLog
@@ -233,9 +234,12 @@ def observe_instructions(sampler: Sampler, comparisons: Sequence[Arms]) -> None:
 
 def cells_due(sampler: Sampler, task: Task) -> list[TrainCell]:
     """The cells whose instructions are to be counted in another layout."""
-    most = sampler.card.instructions.max_increase
     compared = by_comparison(sampler.log.records(task.number))
-    due = {name for name, records in compared.items() if takes_more(most, records)}
+    due = {
+        name
+        for name, records in compared.items()
+        if instructions_finding(sampler.card, name, records).state == REGRESSION
+    }
     return [cell for cell in task.cells if dict(cell.gate)["comparison"] in due]
 
 
@@ -266,7 +270,7 @@ def observe_time(sampler: Sampler, session: Session, comparison: Arms) -> None:
     measure_block(task, FIRST_RUN, both, session)
     records = sampler.log.records(task.number)
     with bar(name, 0, "blocks") as advance:
-        while trouble_of(sampler.card, name, records) is None:
+        while trouble_of(name, records) is None:
             number = next_block(rule, blocks_of(records))
             if number is None:
                 return
