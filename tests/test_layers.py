@@ -62,7 +62,7 @@ TOKENS = {
 Comments, docstrings and blank lines are free.
 """
 SLACK = 1.08
-UNBROKEN, PACKED, TYPES_TWICE = 0.16, 0.05, 6
+UNBROKEN, PACKED, TYPES_TWICE = 0.16, 0.05, 2
 """Maximum shares of long bodies without a paragraph and of functions with three comprehensions
 or more, and how many names of types may be defined in more than one module.
 """

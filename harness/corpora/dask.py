@@ -111,7 +111,7 @@ def counted_table(
 
 
 def count(
-    label: str, parts: Sequence[Part], params: Params, memory: int | None, runs: Path
+    label: str, parts: Sequence[Chunk], params: Params, memory: int | None, runs: Path
 ) -> None:
     """Have the parts counted that have no run in the folder `runs`. Raises Refusal if one cannot be
     read.
@@ -127,7 +127,7 @@ def count(
             show(total - left)
 
 
-def merge(parts: Sequence[Part], runs: Path, place: Path) -> None:
+def merge(parts: Sequence[Chunk], runs: Path, place: Path) -> None:
     """Merge the runs of all parts into one word store; the memory does not grow with them."""
     tables = [counting.run_in(exchange.map_column(runs / part.key, "B")) for part in parts]
     place.mkdir(parents=True)
@@ -260,7 +260,7 @@ def line_of(error: BaseException) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class Chunk:
     """A file, or a range of a plain text: from the first safe place at `first` or later to that at
     `last` or later.
     """
@@ -284,7 +284,7 @@ class Part:
         return hashlib.sha256(everything.encode(errors="surrogateescape")).hexdigest()
 
 
-def divide(members: Sequence[tuple[Member, bool]], part_bytes: int, *how: Any) -> list[Part]:
+def divide(members: Sequence[tuple[Member, bool]], part_bytes: int, *how: Any) -> list[Chunk]:
     """The parts of these files, the largest first; those of plain text are not much larger than
     `part_bytes`.
     """
@@ -293,7 +293,7 @@ def divide(members: Sequence[tuple[Member, bool]], part_bytes: int, *how: Any) -
         number = max(1, -(-member.size // part_bytes)) if is_plain else 1
         bounds = [member.size * place // number for place in range(number + 1)]
         parts += [
-            Part(member, is_plain, first, last, *how)
+            Chunk(member, is_plain, first, last, *how)
             for first, last in zip(bounds, bounds[1:], strict=False)
         ]
     return sorted(parts, key=lambda part: -part.size)
@@ -302,7 +302,7 @@ def divide(members: Sequence[tuple[Member, bool]], part_bytes: int, *how: Any) -
 # What workers do. It may run any number of times, anywhere, and may be killed at any moment.
 
 
-def count_part(part: Part, memory: int | None) -> bytes:
+def count_part(part: Chunk, memory: int | None) -> bytes:
     """The words of a part as a sorted run. Raises Refusal, which names the part, if it cannot be
     read.
     """
@@ -321,7 +321,7 @@ def count_part(part: Part, memory: int | None) -> bytes:
         raise Refusal(f"{line_of(error)}; then {AGAIN}", UNMEASURED) from error
 
 
-def count_words(part: Part, memory: int | None) -> WordCounts:
+def count_words(part: Chunk, memory: int | None) -> WordCounts:
     """The words of a part. Raises what a counter raises, and what reading the file raises."""
     corpus, separator = part.corpus, part.separator.encode()
     if not part.is_plain:
@@ -442,8 +442,8 @@ def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
 
 
 def run_tasks(
-    client: Any, replace_dead: Callable[[], None], parts: Sequence[Part], memory: int | None
-) -> Iterator[tuple[Part, bytes]]:
+    client: Any, replace_dead: Callable[[], None], parts: Sequence[Chunk], memory: int | None
+) -> Iterator[tuple[Chunk, bytes]]:
     """Yield the parts with the results of `count_part`, in the order of finishing.
 
     Raises Refusal if the scheduler is lost, a task raises it, or no worker can run a task.

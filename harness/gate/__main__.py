@@ -33,7 +33,7 @@ from harness.common.printing import print_stdout
 from harness.common.registry import EXTERNAL, VariantCard
 from harness.gate import evidence as store
 from harness.gate.base import MAIN_BRANCHES, NoBase, base_side, has_trainer, located_here, side_of
-from harness.gate.card import DEFAULT_CARD, TIERS, Card, read_card, stored_card
+from harness.gate.card import DEFAULT_CARD, TIERS, GateCard, read_gate_card, stored_card
 from harness.gate.evidence import (
     ABSENT,
     ACCEPTED,
@@ -56,7 +56,7 @@ from harness.gate.observe import (
     observe_instructions,
     observe_times,
 )
-from harness.gate.show import as_json, junit, lines, markdown
+from harness.gate.show import as_json, junit, lines, summary
 from harness.measure.process import PACKAGES
 from harness.measure.quiet import timing
 from harness.records.schema import GateQuestion
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     code = verdict.exit_code(options.treat_inconclusive)
     if options.replay is None or options.output != OUTPUT:
         content = json.dumps(as_json(verdict, evidence, code), ensure_ascii=False, indent=1) + "\n"
-        for name, text in ((store.VERDICT, content), (store.SUMMARY, markdown(verdict, evidence))):
+        for name, text in ((store.VERDICT, content), (store.SUMMARY, summary(verdict, evidence))):
             write_whole(options.output / name, text.encode())
 
     if options.accept and options.format != "junit":
@@ -164,7 +164,7 @@ def observe(options: argparse.Namespace) -> Evidence:
     return evidence
 
 
-def requested_variants(options: argparse.Namespace, card: Card) -> list[VariantCard]:
+def requested_variants(options: argparse.Namespace, card: GateCard) -> list[VariantCard]:
     """Return what is gated. Raises Refusal if nothing is named: all variants are those of this
     project, so they are gated in a checkout of it only.
     """
@@ -191,7 +191,7 @@ def against_of(options: argparse.Namespace, variants: Sequence[VariantCard]) -> 
     return VariantCard(target, target, "named by its target", tags=(EXTERNAL,))
 
 
-def question_of(card: Card, variants: Sequence[str], head: Side) -> GateQuestion:
+def question_of(card: GateCard, variants: Sequence[str], head: Side) -> GateQuestion:
     """What the gate asks: its card, and the stored counts of work of these variants."""
     question: GateQuestion = {"card": msgspec.to_builtins(card), "head": head.described}
     snapshot = store.read_snapshot(store.SNAPSHOT) if WORK in card.tiers else None
@@ -222,7 +222,7 @@ def observe_tiers(
 
     comparisons = []
     for variant in variants:
-        comparison = compared(variant, head, base, against)
+        comparison = arms_of(variant, head, base, against)
         if has_trainer(base, comparison.base.variant.target):
             comparisons.append(comparison)
             continue
@@ -235,12 +235,12 @@ def observe_tiers(
             observe_times(sampler, comparisons)
 
 
-def requested_card(options: argparse.Namespace) -> Card:
+def requested_card(options: argparse.Namespace) -> GateCard:
     tiers = "identity,work" if options.accept else options.tiers  # wrong merges are never accepted
     for tier in tiers.split(",") if tiers else ():
         registry.one_of("tier", tier, TIERS)
     overrides = [*options.overrides, *([f"tiers=[{tiers}]"] if tiers else [])]
-    return read_card(options.card, overrides)
+    return read_gate_card(options.card, overrides)
 
 
 @contextlib.contextmanager
@@ -279,7 +279,7 @@ def note(sampler: Sampler, tiers: Sequence[str], state: str, reason: str) -> Non
             sampler.note(tier, ALL, state, reason)
 
 
-def compared(card: VariantCard, head: Side, base: Side, against: VariantCard | None) -> Arms:
+def arms_of(card: VariantCard, head: Side, base: Side, against: VariantCard | None) -> Arms:
     """Return what a variant is compared with: another one, or itself with the parameters that
     base's checkout has.
     """

@@ -25,6 +25,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.gate.evidence import BASE
 from harness.measure import machine
+from harness.measure.machine import git
 from harness.measure.process import PACKAGES
 from harness.runs.cells import Side
 
@@ -199,19 +200,6 @@ def commit_of(root: Path, name: str) -> str:
     with contextlib.suppress(Refusal):
         return git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     return ""
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Return the output of git. Raises Refusal with all that git says if it fails."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "-C", str(folder), *arguments]
-    try:
-        return subprocess.run(
-            command, capture_output=True, check=True, text=True, env=environment
-        ).stdout.strip()
-    except subprocess.CalledProcessError as error:
-        message = " ".join(error.stderr.split()) or "without a message"
-        raise Refusal(f"git {arguments[0]} failed: {message}", UNMEASURED) from error
 
 
 # Compiled modules

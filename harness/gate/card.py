@@ -64,7 +64,7 @@ class TimeRule(Struct, frozen=True):
     max_seconds: Seconds = 3600.0
 
 
-class Card(Struct, frozen=True):
+class GateCard(Struct, frozen=True):
     tiers: tuple[Tier, ...] = TIERS
     variants: tuple[str, ...] = ()
     corpora: dict[str, CorpusRule] = {}
@@ -75,7 +75,7 @@ class Card(Struct, frozen=True):
     build: str = ""
 
 
-def read_card(name: str, overrides: Sequence[str] = ()) -> Card:
+def read_gate_card(name: str, overrides: Sequence[str] = ()) -> GateCard:
     """Return the card of a name or file, over the usual one, with `key=value` overrides. Raises
     Refusal.
     """
@@ -84,10 +84,10 @@ def read_card(name: str, overrides: Sequence[str] = ()) -> Card:
     if not file.is_file():
         raise Refusal(f"{registry.unknown('gate card', name, files)}; or pass the name of a file")
     layers = [registry.read_card(path) for path in (files[DEFAULT_CARD], file)]
-    return card_of(f"gate card {name}", layers, overrides)
+    return merged_card(f"gate card {name}", layers, overrides)
 
 
-def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> Card:
+def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> GateCard:
     """Return the card that evidence was measured by, with overrides.
 
     Renamed keys of an earlier version count; others that this version lacks are ignored.
@@ -96,15 +96,17 @@ def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> Card:
         stored = OmegaConf.create(dict(card))
         for key, value in renamed_keys(stored).items():
             OmegaConf.update(stored, RENAMED[key], value)
-        known = msgspec.convert(OmegaConf.to_container(stored), Card)
+        known = msgspec.convert(OmegaConf.to_container(stored), GateCard)
     except (OmegaConfBaseException, msgspec.ValidationError) as error:
         raise Refusal(f"the stored card is not a gate card ({error})", UNMEASURED) from error
-    return card_of("--set", [msgspec.to_builtins(known)], overrides)
+    return merged_card("--set", [msgspec.to_builtins(known)], overrides)
 
 
-def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequence[str]) -> Card:
+def merged_card(
+    source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequence[str]
+) -> GateCard:
     """The card of mappings laid over each other: mappings are merged, other values replaced."""
-    schema = OmegaConf.create(msgspec.to_builtins(Card()))
+    schema = OmegaConf.create(msgspec.to_builtins(GateCard()))
     OmegaConf.set_struct(schema, True)
     for free in (schema.corpora, schema.known_wrong):
         OmegaConf.set_struct(free, False)
@@ -115,7 +117,7 @@ def card_of(source: str, layers: Sequence[Mapping[str, Any]], overrides: Sequenc
         for key in renamed_keys(settings):
             raise Refusal(f"{source}: {key} is now {RENAMED[key]}; rename it")
         content = OmegaConf.merge(schema, settings)
-        return msgspec.convert(OmegaConf.to_container(content), Card, strict=False)
+        return msgspec.convert(OmegaConf.to_container(content), GateCard, strict=False)
     except ConfigKeyError as error:
         problem = f"unknown key {error.full_key!r}"
         meant = did_you_mean(str(error.full_key), schema)

@@ -12,7 +12,7 @@ from typing import Any
 from harness.common import errors
 from harness.common.comparison import Comparison
 from harness.common.units import bytes_text, count_text, counted_text, share_text
-from harness.gate.card import TIERS, Card, stored_card
+from harness.gate.card import TIERS, GateCard, stored_card
 from harness.gate.evidence import (
     ABSENT,
     ACCEPTED,
@@ -31,8 +31,8 @@ from harness.gate.evidence import (
     WORK,
     Counts,
     Evidence,
-    blocks_of,
     gated,
+    paired_blocks,
 )
 from harness.gate.rule import ESCALATE, decide, is_larger, split
 from harness.proof import IDENTICAL, PROVED, WRONG
@@ -144,7 +144,7 @@ def with_acceptance(finding: Finding, question: GateQuestion) -> Finding:
     return replace(finding, advice=f"if that is on purpose, commit in {ACCEPTED_CHANGES}: {line}")
 
 
-def counted_findings(card: Card, evidence: Evidence) -> Iterator[Finding]:
+def counted_findings(card: GateCard, evidence: Evidence) -> Iterator[Finding]:
     """What the merges and the counts of work of each variant on each corpus show."""
     records = evidence.of(IDENTITY)
     able = {record.cell.variant for record in records if record.status != "skipped"}
@@ -264,7 +264,7 @@ def failure_of(records: Sequence[Record]) -> tuple[str, str, str] | None:
     return None
 
 
-def instructions_finding(card: Card, name: str, records: Sequence[Record]) -> Finding:
+def instructions_finding(card: GateCard, name: str, records: Sequence[Record]) -> Finding:
     """Instructions of head against those of base, each counted in the same layouts of memory."""
     if failure := failure_of(records):
         state, side, what = failure
@@ -295,14 +295,14 @@ def relative_increase(base: Sequence[int], head: Sequence[int]) -> float:
     return min(head) / max(base) - 1
 
 
-def time_finding(card: Card, name: str, records: Sequence[Record]) -> Finding:
+def time_finding(card: GateCard, name: str, records: Sequence[Record]) -> Finding:
     """One variant's times, unless a sample failed or made other merges."""
     if trouble := trouble_of(name, records):
         return trouble
 
     variant, corpus = variant_and_corpus(records)
     subject = f"{name} on {corpus}"
-    decision = decide(card.time, *split(card.time, blocks_of(records)))
+    decision = decide(card.time, *split(card.time, paired_blocks(records)))
     state = INCONCLUSIVE if decision.state == ESCALATE else decision.state
     effect, memory = decision.effect, decision.memory
     if state == REGRESSION and memory is not None and is_larger(memory):

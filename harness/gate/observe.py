@@ -21,7 +21,7 @@ from harness.common.progress import Advance, Display, bar
 from harness.common.registry import GIVEN, VariantCard
 from harness.common.units import duration_text
 from harness.gate.base import file_states
-from harness.gate.card import Card
+from harness.gate.card import GateCard
 from harness.gate.evidence import (
     AGAIN,
     BASE,
@@ -32,8 +32,8 @@ from harness.gate.evidence import (
     REGRESSION,
     TIME,
     WORK,
-    blocks_of,
     by_comparison,
+    paired_blocks,
 )
 from harness.gate.judge import SAME_CODE, instructions_finding, trouble_of
 from harness.gate.rule import CONTROL_EVERY, next_block
@@ -131,7 +131,7 @@ class Sampler:
     are to stay as they are.
     """
 
-    card: Card
+    card: GateCard
     folder: Path
     log: RunLog
     cells: dict[tuple[str, ...], TrainCell] = field(default_factory=dict)
@@ -271,7 +271,7 @@ def observe_time(sampler: Sampler, session: Session, comparison: Arms) -> None:
     records = sampler.log.records(task.number)
     with bar(name, 0, "blocks") as advance:
         while trouble_of(name, records) is None:
-            number = next_block(rule, blocks_of(records))
+            number = next_block(rule, paired_blocks(records))
             if number is None:
                 return
             cells = both if number % CONTROL_EVERY else with_base_again

@@ -21,7 +21,7 @@ import sys
 import time
 
 SET_CHILD_SUBREAPER = 36
-SECONDS_TO_END = 3.0
+SECONDS_TO_REAP = 3.0
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
 
     leader = process.pid
     os.close(int(inherited))
-    report(b"started %d" % leader)
+    write_line(b"started %d" % leader)
 
     while select.select([0, woken], [], [])[0] == [woken]:
         os.read(woken, 4096)
@@ -61,7 +61,7 @@ def adopt_orphans() -> None:
             ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def report(line: bytes) -> None:
+def write_line(line: bytes) -> None:
     # the harness is gone, which is noticed where it is listened to
     with contextlib.suppress(OSError):
         os.write(1, line + b"\n")
@@ -75,7 +75,7 @@ def reap(leader: int) -> bool:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             if ended[0] == leader:
                 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-                report(
+                write_line(
                     b"gone %d %.9f %.9f"
                     % (ended[1], usage.ru_utime + usage.ru_stime, usage.ru_stime)
                 )
@@ -94,7 +94,7 @@ def end_all(leader: int) -> None:
         halted |= fresh
     for number in halted:
         send(number, signal.SIGKILL)
-    give_up = time.perf_counter() + SECONDS_TO_END
+    give_up = time.perf_counter() + SECONDS_TO_REAP
     while reap(leader) and time.perf_counter() < give_up:
         time.sleep(0.0005)
 

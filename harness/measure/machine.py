@@ -39,6 +39,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from harness.common.errors import UNMEASURED, Refusal
+
 UNAVAILABLE = "unavailable"
 ROOT = Path("/")
 CPU = "sys/devices/system/cpu"
@@ -214,16 +216,27 @@ def checkout_state() -> dict[str, Any]:
     """Return the commit of the code and whether it was changed since; unavailable outside a
     checkout.
     """
-    with contextlib.suppress(OSError, subprocess.CalledProcessError):
-        if os.path.samefile(git("rev-parse", "--show-toplevel"), CHECKOUT):  # noqa: PTH121 - not of a project around
-            commit = git("rev-parse", "--short=12", "HEAD")
-            return {"commit": commit, "dirty": bool(git("status", "--porcelain", "--", *MEASURED))}
+    with contextlib.suppress(OSError, Refusal):
+        if os.path.samefile(git(CHECKOUT, "rev-parse", "--show-toplevel"), CHECKOUT):  # noqa: PTH121 - not of a project around
+            commit = git(CHECKOUT, "rev-parse", "--short=12", "HEAD")
+            return {
+                "commit": commit,
+                "dirty": bool(git(CHECKOUT, "status", "--porcelain", "--", *MEASURED)),
+            }
     return {"commit": UNAVAILABLE, "dirty": UNAVAILABLE}
 
 
-def git(*arguments: str) -> str:
-    command = ["git", "-C", str(CHECKOUT), *arguments]
-    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+def git(folder: Path, *arguments: str) -> str:
+    """Return the output of git. Raises Refusal with all that git says if it fails."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        return subprocess.run(
+            command, capture_output=True, check=True, text=True, env=environment
+        ).stdout.strip()
+    except subprocess.CalledProcessError as error:
+        message = " ".join(error.stderr.split()) or "without a message"
+        raise Refusal(f"git {arguments[0]} failed: {message}", UNMEASURED) from error
 
 
 # Interference
@@ -243,9 +256,9 @@ def interference() -> Totals:
     }
 
 
-def difference(before: Totals, after: Totals) -> Totals:
+def interference_between(before: Totals, after: Totals) -> Totals:
     """
-    >>> difference({"a": 1.5, "b": None}, {"a": 2.0, "b": None})
+    >>> interference_between({"a": 1.5, "b": None}, {"a": 2.0, "b": None})
     {'a': 0.5, 'b': None}
     """
     return {

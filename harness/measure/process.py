@@ -30,7 +30,7 @@ from typing import Any
 from harness.common.ending import end_signals
 from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
 from harness.common.units import BytesRead, bytes_text
-from harness.measure.guarded import GuardedProcess
+from harness.measure.guarded_process import GuardedProcess
 from harness.measure.limits import WorkerLimits
 from harness.measure.quiet import is_concurrent, touch_memory
 from harness.measure.witness import (

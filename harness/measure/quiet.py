@@ -166,7 +166,7 @@ def conditions() -> list[Condition]:
     return found
 
 
-def load(facts: Facts) -> Reading:
+def recent_load(facts: Facts) -> Reading:
     minute, cores = psutil.getloadavg()[0], facts["cores_usable"]
     return (
         f"{minute:.2f} processes on {cores} CPUs over the last minute",
@@ -174,7 +174,7 @@ def load(facts: Facts) -> Reading:
     )
 
 
-def pressure(_: Facts) -> Reading:
+def recent_pressure(_: Facts) -> Reading:
     """Return the share of the last minute in which something waited for a CPU, memory or a
     disk.
     """
@@ -213,7 +213,7 @@ def is_not(name: str, good: str) -> Callable[[Facts], Reading]:
     return lambda facts: None if facts[name] == UNAVAILABLE else (facts[name], facts[name] != good)
 
 
-def container(facts: Facts) -> Reading:
+def container_limits(facts: Facts) -> Reading:
     """A quota of CPU time stops a process in the middle; a limit of memory ends it."""
     quota, memory = facts["container"]["cpu_quota_cores"], facts["container"]["memory_bytes"]
     parts = [f"{quota:g} CPUs"] if quota is not None else []
@@ -236,9 +236,12 @@ def free_memory(_: Facts) -> Reading:
 
 
 CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
-    "load": (load, "end what else runs, or set measure=careful, which measures thirty blocks"),
+    "load": (
+        recent_load,
+        "end what else runs, or set measure=careful, which measures thirty blocks",
+    ),
     "pressure": (
-        pressure,
+        recent_pressure,
         f"end what else runs; wall times of samples above {share_text(MOST_PRESSURE)} do not count",
     ),
     "steal": (steal, "a machine of one's own, or another hour; compare within blocks only"),
@@ -257,7 +260,7 @@ CHECKS: dict[str, tuple[Callable[[Facts], Reading], str]] = {
         "neighbours share caches and clock rate unseen; a time of another day is useless",
     ),
     "container's limits": (
-        container,
+        container_limits,
         "give the container whole CPUs: a quota stops it in the middle of a run",
     ),
     "free memory": (

@@ -25,13 +25,13 @@ from msgspec import Meta
 
 from harness.common.comparison import OF_ONE_THREAD
 from harness.common.units import seconds_text
-from harness.measure.machine import Totals, difference, interference
+from harness.measure.machine import Totals, interference, interference_between
 from harness.worker import ANSWER, exchange
 from harness.worker.exchange import unpacked
 from variants.contract import TieBreak
 
 if TYPE_CHECKING:
-    from harness.measure.guarded import Cpu, GuardedProcess, Turns
+    from harness.measure.guarded_process import Cpu, GuardedProcess, Turns
 
 LONGEST_ANSWER_BYTES = 64 << 20
 LONGEST_MERGES_BYTES = 1 << 30
@@ -217,7 +217,7 @@ def without_answer(exit_code: int) -> Answer:
     return Answer("killed", reason)
 
 
-class Moment(NamedTuple):
+class Clocks(NamedTuple):
     """A process's CPU time, the interference, how its main thread had shared the CPUs, the
     page faults of its children that had ended, the harness's clock.
     """
@@ -238,8 +238,8 @@ class ProcessAccount:
     process: GuardedProcess
     inherited_bytes: int = 0
     received: Cpu | None = None  # what the process had used when it was sent its work
-    begun: Moment | None = None
-    ended: Moment | None = None
+    begun: Clocks | None = None
+    ended: Clocks | None = None
     late: float = 0.0
 
     def begin(self) -> None:
@@ -254,12 +254,12 @@ class ProcessAccount:
         self.ended = self.moment()
         self.process.weigh(None)
 
-    def moment(self) -> Moment:
+    def moment(self) -> Clocks:
         """Return the accounts as they are now, and when the harness listened last."""
         process = self.process
         turns = process.turns()
         accounts = process.cpu(), interference(), turns, process.faults_of_children()
-        return Moment(*accounts, process.heard_at)
+        return Clocks(*accounts, process.heard_at)
 
     def add_to(self, answer: Answer) -> None:
         """Set the answer's `witness` and `disturbance`, if the call was seen to end."""
@@ -271,7 +271,7 @@ class ProcessAccount:
             "system_seconds": self.ended.cpu.system - self.begun.cpu.system,
             "import_cpu_seconds": self.received.total,
         }
-        answer.disturbance = difference(self.begun.interference, self.ended.interference)
+        answer.disturbance = interference_between(self.begun.interference, self.ended.interference)
 
     def check(self, answer: Answer) -> str | None:
         """Set an answer's times right; return what its `witness` contradicts, None if nothing.

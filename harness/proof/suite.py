@@ -32,7 +32,7 @@ from harness.common.files import temporary_folder
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
 from harness.common.targets import not_importable
-from harness.measure.guarded import GuardedProcess
+from harness.measure.guarded_process import GuardedProcess
 from harness.measure.process import Sandbox, import_from, worker_environment
 from harness.measure.witness import without_answer
 from harness.proof.checks import (

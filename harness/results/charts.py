@@ -125,15 +125,15 @@ def _phase_bars(axes: Axes, task: Sequence[Row], as_shares: bool = False) -> Non
         _write_ends(axes, [row.total or 0.0 for row in task], _totals(task))
 
 
-def _totals(task: Sequence[Row]) -> list[End]:
+def _totals(task: Sequence[Row]) -> list[EndText]:
     """At the end of each line the total, or what happened in place of one."""
     ends = []
     for row in task:
         if row.total is not None:
-            ends.append(End(time_text(row.time) + mark_of(row), {"weight": "bold"}))
+            ends.append(EndText(time_text(row.time) + mark_of(row), {"weight": "bold"}))
         else:
             text = f"{time_text(row.time)} (stopped)" if row.time.number else proof_text(row)
-            ends.append(End(text, {"color": FAINT, "style": "italic"}))
+            ends.append(EndText(text, {"color": FAINT, "style": "italic"}))
     return ends
 
 
@@ -149,7 +149,7 @@ class Dot(NamedTuple):
     look: Look
 
 
-class End(NamedTuple):
+class EndText(NamedTuple):
     """What is written at the end of a line, and how; and how its name is written."""
 
     text: str
@@ -242,7 +242,7 @@ def _lines(dots: Sequence[Dot]) -> list[str]:
     return list(dict.fromkeys(dot.line for dot in dots))
 
 
-def _results(rows: Sequence[Row]) -> list[End]:
+def _results(rows: Sequence[Row]) -> list[EndText]:
     """At the end of each line its time, and how many times that of the first one; ours are bold."""
     first = min(rows, key=lambda row: (not row.total, row.doubtful, _seconds(row)))
     ends = []
@@ -251,11 +251,13 @@ def _results(rows: Sequence[Row]) -> list[End]:
         if row is not first:
             text += f", {times_text(ratio_of(row, first), interval=False)}"
         weight = "bold" if is_ours(row.name) else "normal"
-        ends.append(End(text, {"weight": weight}, weight))
+        ends.append(EndText(text, {"weight": weight}, weight))
     return ends
 
 
-def _draw_dots(axes: Axes, dots: Sequence[Dot], ends: Sequence[End], value: Value = TOTAL) -> None:
+def _draw_dots(
+    axes: Axes, dots: Sequence[Dot], ends: Sequence[EndText], value: Value = TOTAL
+) -> None:
     """The lines with their dots on a log axis."""
     lines = _lines(dots)
     name_lines(axes, lines)
@@ -275,7 +277,7 @@ def _draw_dots(axes: Axes, dots: Sequence[Dot], ends: Sequence[End], value: Valu
     _write_ends(axes, list(farthest.values()), ends)
 
 
-def _draw_bars(axes: Axes, dots: Sequence[Dot], ends: Sequence[End]) -> None:
+def _draw_bars(axes: Axes, dots: Sequence[Dot], ends: Sequence[EndText]) -> None:
     """The lines with a bar each; one whose length was not measured has an outline only."""
     name_lines(axes, _lines(dots))
     scale_times(axes, "x", [dot.row.time for dot in dots], is_log=False)
@@ -288,7 +290,7 @@ def _draw_bars(axes: Axes, dots: Sequence[Dot], ends: Sequence[End]) -> None:
     _write_ends(axes, [_seconds(dot.row) for dot in dots], ends)
 
 
-def _write_ends(axes: Axes, farthest: Sequence[float], ends: Sequence[End]) -> None:
+def _write_ends(axes: Axes, farthest: Sequence[float], ends: Sequence[EndText]) -> None:
     """Write what is at the end of each line, if anything is."""
     for index, (x, end) in enumerate(zip(farthest, ends, strict=False)):
         write_at(axes, x, index, end.text, **end.style)

@@ -319,7 +319,7 @@ CLASSES = {
 TOKENS_SHOWN = 30
 
 
-class Finding(NamedTuple):
+class UnusedToken(NamedTuple):
     """A token that is not used."""
 
     id: int
@@ -337,7 +337,7 @@ class Finding(NamedTuple):
 
 def unused(
     tokenizer: Tokenizer, blocks: Iterable[bytes] | None = None, *, special_tokens: bool = True
-) -> list[Finding]:
+) -> list[UnusedToken]:
     """The tokens that are dead, cut, part, or, with a text in blocks, unused; the worst first.
 
     Special tokens and single bytes are not judged.
@@ -353,7 +353,7 @@ def unused(
     for token in tokens:
         kind = kind_of(token, tokenizer, alive) or "unused" * (ids[token] not in given)
         if kind:
-            findings.append(Finding(ids[token], token, kind))
+            findings.append(UnusedToken(ids[token], token, kind))
     return sorted(findings, key=lambda finding: (list(CLASSES).index(finding.kind), finding.id))
 
 
@@ -368,7 +368,7 @@ def kind_of(token: bytes, tokenizer: Tokenizer, alive: Mapping[bytes, Merge]) ->
     return "" if whole else "cut"
 
 
-def unused_sheets(findings: Sequence[Finding], size: int, *, with_text: bool) -> list[Sheet]:
+def unused_sheets(findings: Sequence[UnusedToken], size: int, *, with_text: bool) -> list[Sheet]:
     """A row for each class, `unused` only with a text; and the first tokens."""
     numbers = Counter(finding.kind for finding in findings)
     classes = []

@@ -31,7 +31,7 @@ from harness.worker import (
     STOP,
     WORK,
 )
-from harness.worker.call import Call, clock, imported_files
+from harness.worker.call import MeasuredCall, clock, imported_files
 from harness.worker.calling import (
     of_module,
     own_frames,
@@ -91,7 +91,7 @@ class MeasuredProcess:
         self.output = output
         self.channel = channel
         self.parent = os.getppid()
-        self.call: Call | None = None
+        self.call: MeasuredCall | None = None
         self.writing = threading.Lock()
 
     def run(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class MeasuredProcess:
 
             self.channel.announce(IMPORTED, None)
             job = read_job((self.output / WORK).read_text())
-            self.call = Call(job, parameters, imported, self.channel)
+            self.call = MeasuredCall(job, parameters, imported, self.channel)
             if job.kind == COUNT:
                 return count(self.call, target, self.output)
             return train(self.call, target)

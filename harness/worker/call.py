@@ -21,7 +21,7 @@ from variants.contract import Corpus
 clock = time.perf_counter
 
 
-class Call:
+class MeasuredCall:
     """The call of one job, and its state at any moment."""
 
     def __init__(

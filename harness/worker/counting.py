@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.worker import exchange
-from harness.worker.call import Call
+from harness.worker.call import MeasuredCall
 from harness.worker.calling import arguments_for, expect_phases, expect_word_counts
 
 
-def count(call: Call, counter: Any, output: Path) -> dict[str, Any]:
+def count(call: MeasuredCall, counter: Any, output: Path) -> dict[str, Any]:
     """Call a counter; return its figures, and leave its words in `output`.
 
     Raises ValueError if it returns something else than word counts.

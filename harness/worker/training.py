@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from harness.worker import exchange
-from harness.worker.call import Call
+from harness.worker.call import MeasuredCall
 from harness.worker.calling import (
     OWN,
     arguments_for,
@@ -40,7 +40,7 @@ DEFAULTS = {
 """What a trainer does that does not take the option; each decides its merges."""
 
 
-def train(call: Call, trainer: Any) -> dict[str, Any]:
+def train(call: MeasuredCall, trainer: Any) -> dict[str, Any]:
     """Call a trainer; return its figures and its packed merges.
 
     Raises Unavailable or ValueError if it cannot do the job as it is, or returns something else
@@ -93,7 +93,7 @@ def train(call: Call, trainer: Any) -> dict[str, Any]:
     return answer
 
 
-def merges_so_far(call: Call) -> dict[str, Any]:
+def merges_so_far(call: MeasuredCall) -> dict[str, Any]:
     """Return the merges that the meter of a trainer follows while it goes on.
 
     Raises ValueError if the meter follows something else.
@@ -142,7 +142,7 @@ def expect_taken(target: str, offered: dict[str, Any], keywords: dict[str, Any])
         raise Unavailable(f"{target} takes no inherited, so it cannot go on from merges")
 
 
-def feeding(call: Call) -> dict[str, Any] | None:
+def feeding(call: MeasuredCall) -> dict[str, Any] | None:
     """Return how a trainer that reads the file is fed, in its own words."""
     describe = of_module(resolve(call.job.target), "feeding") if call.from_file else None
     if describe is None:

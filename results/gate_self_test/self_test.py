@@ -35,7 +35,7 @@ import msgspec
 from scipy.stats import binomtest
 
 from harness.common.units import share_text
-from harness.gate.card import read_card
+from harness.gate.card import read_gate_card
 from harness.gate.evidence import AGAIN, BASE, HEAD
 from harness.gate.rule import ESCALATE, decide
 from harness.records.file import Record
@@ -225,7 +225,7 @@ def show_records(options: list[str], folder: Path = FOLDER) -> list[str]:
 
 def show_cards(folder: Path) -> None:
     """Print how often each card finds a slow-down that is added to the figures of the A/A blocks."""
-    rules = {name: read_card(name).time for name in ("quick", "usual")}
+    rules = {name: read_gate_card(name).time for name in ("quick", "usual")}
     headings = [f"{name}: {state}" for name in rules for state in ("found", "inconclusive")]
     print(f"| beside it | head is slower by | {' | '.join(headings)} |")
     print("|---|---:|" + "---:|" * len(headings))

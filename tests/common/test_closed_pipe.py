@@ -14,7 +14,7 @@ from gating import DIGEST, STARTED, gate_cell, timed
 from measured import measured, stored
 from workbench import CHECKOUT
 
-from harness.gate.card import read_card
+from harness.gate.card import read_gate_card
 from harness.gate.evidence import new_log
 from harness.records.file import read_records
 from harness.records.schema import Proof, StoredIdentity
@@ -42,7 +42,7 @@ def code_of(folder: Path, *arguments: str) -> int:
 
 
 def evidence_of_wrong_merges(folder: Path) -> Path:
-    card = msgspec.to_builtins(read_card("usual", ["tiers=[identity]"]))
+    card = msgspec.to_builtins(read_gate_card("usual", ["tiers=[identity]"]))
     log = new_log(folder / "gate", STARTED, {"card": card, "head": "here"})
     wrong = StoredIdentity(kind="wrong", reason="merge 1: less frequent", merge=1)
     measurement = timed(0, 1.0, status="mismatch", reason=wrong.reason).measurement

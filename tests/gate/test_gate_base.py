@@ -218,11 +218,11 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
         registry.variants()["heap"],
         VariantCard("new", "variants.new:train", params={"size": 3}),
     )
-    comparison = gate.compared(heap, head, base, None)
+    comparison = gate.arms_of(heap, head, base, None)
     assert comparison.base.variant.params == {"push": "grown"}
     assert not comparison.same_code
-    assert gate.compared(heap, head, head, None).same_code
-    assert gate.compared(new, head, base, None).base.variant == new
+    assert gate.arms_of(heap, head, head, None).same_code
+    assert gate.arms_of(new, head, base, None).base.variant == new
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_code_is_the_same_only_if_nothing_but_documents_differs(
     output.mkdir()
     (output / "evidence.jsonl").write_text("of the gate itself")
     with base_side(["mine:train"], ("main",), "", tmp_path / "base", output) as base:
-        assert gate.compared(mine, head, base, None).same_code == same
+        assert gate.arms_of(mine, head, base, None).same_code == same
 
 
 # What head and the checkout could do

@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 
 from harness.common.errors import Refusal
-from harness.gate.card import Stage, read_card, stored_card
+from harness.gate.card import Stage, read_gate_card, stored_card
 
 
 def test_card_of_ones_own_sets_only_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("time: {max_seconds: 5}\n")
-    usual, card = read_card("usual"), read_card(str(path), ["time.confirm.max_slowdown=0.04"])
+    usual, card = (
+        read_gate_card("usual"),
+        read_gate_card(str(path), ["time.confirm.max_slowdown=0.04"]),
+    )
     # as documented
     assert (usual.time.triage, usual.time.confirm) == (Stage(30, 0.015), Stage(90, 0.025))
     assert (card.time.max_seconds, card.time.confirm) == (5, Stage(90, 0.04))
@@ -35,7 +38,7 @@ def test_card_of_ones_own_sets_only_what_differs(tmp_path: Path) -> None:
 )
 def test_impossible_card_is_refused(override: str, message: str) -> None:
     with pytest.raises(Refusal, match=message) as refusal:
-        read_card("usual", [override])
+        read_gate_card("usual", [override])
     assert refusal.value.exit_code == 2
 
 

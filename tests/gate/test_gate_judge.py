@@ -18,7 +18,7 @@ from workbench import CHECKOUT
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
-from harness.gate.card import Card, Stage, TimeRule, read_card
+from harness.gate.card import GateCard, Stage, TimeRule, read_gate_card
 from harness.gate.evidence import (
     accept,
     accepted_changes,
@@ -29,7 +29,7 @@ from harness.gate.evidence import (
 )
 from harness.gate.judge import Finding, GateVerdict, judge
 from harness.gate.observe import Arm, Arms, Sampler, observe_instructions
-from harness.gate.show import as_json, lines, markdown
+from harness.gate.show import as_json, lines, summary
 from harness.measure import callgrind
 from harness.measure.process import Answer
 from harness.records.file import Record
@@ -111,7 +111,7 @@ def log_of(folder: Path, observed: Sequence[Observed]) -> RunLog:
     tiers = [
         tier for kind, tier in (("identity", "identity"), ("tallies", "work")) if kind in kinds
     ]
-    card = {**msgspec.to_builtins(Card(time=RULE)), "tiers": tiers, **kinds.get("card", {})}
+    card = {**msgspec.to_builtins(GateCard(time=RULE)), "tiers": tiers, **kinds.get("card", {})}
     question: GateQuestion = {"card": card, "head": "the working tree"}
     if "snapshot" in kinds:
         question["snapshot"] = kinds["snapshot"]
@@ -321,7 +321,7 @@ def test_summary_loses_nothing(tmp_path: Path) -> None:
     log = log_of(tmp_path, tallies({"max/a|b": 2}, {"max/a|b": 1}))
     evidence, verdict = evidence_of(log), judged(log)
     assert evidence is not None
-    text = markdown(verdict, evidence)
+    text = summary(verdict, evidence)
     assert text.startswith("### ❌ gate: counts of work changed; ")
     assert "\n".join(["```text", *lines(verdict)[1:], "```"]) in text
     assert text.endswith("Base: none; head: the working tree. 2026-01-01\n")
@@ -396,9 +396,9 @@ def test_only_what_takes_more_is_counted_in_other_layouts(
         return Arm(Side(name, "", (name,)), VariantCard(name, f"{name}:train"))
 
     monkeypatch.setattr(callgrind, "measure_instructions", counted)
-    question: GateQuestion = {"card": msgspec.to_builtins(Card(tiers=("work",))), "head": ""}
+    question: GateQuestion = {"card": msgspec.to_builtins(GateCard(tiers=("work",))), "head": ""}
     log = new_log(tmp_path / "gate", STARTED, question)
-    sampler = Sampler(read_card("usual"), tmp_path / "folder", log)
+    sampler = Sampler(read_gate_card("usual"), tmp_path / "folder", log)
     observe_instructions(sampler, [Arms(name, arm("base"), arm(name)) for name in [*counts][1:]])
     assert layouts == {name: len(values) for name, values in counts.items()}
     verdict = judged(log)

@@ -12,7 +12,7 @@ import pytest
 from gating import timed
 
 from harness.gate.card import Stage, TimeRule
-from harness.gate.evidence import INCONCLUSIVE, PASS, REGRESSION, Block
+from harness.gate.evidence import INCONCLUSIVE, PASS, REGRESSION, Sides
 from harness.gate.rule import CONTROL_EVERY, ESCALATE, Decision, decide
 from harness.records.file import Record
 
@@ -21,7 +21,7 @@ SHORT = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025))
 MB = 1_000_000
 
 
-def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[Block]:
+def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[Sides]:
     """Blocks of one thread in which head takes so many times as long as base."""
     blocks: list[dict[str, Record]] = [
         {"base": timed(number, 1.0), "head": timed(number, ratio)}
@@ -32,7 +32,7 @@ def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[
     return [*blocks]
 
 
-def one_block(one: Callable[[float], Record], slower: float, number: int) -> Block:
+def one_block(one: Callable[[float], Record], slower: float, number: int) -> Sides:
     """A block whose samples are taken by `one`, which is told how much slower each is."""
     arms = {"base": 1.0, "head": 1 + slower} | (
         {"again": 1.0} if number % CONTROL_EVERY == 0 else {}
@@ -40,7 +40,7 @@ def one_block(one: Callable[[float], Record], slower: float, number: int) -> Blo
     return {arm: one(factor) for arm, factor in arms.items()}
 
 
-Machine = Callable[[random.Random, float, int], Block]
+Machine = Callable[[random.Random, float, int], Sides]
 
 
 def gate_run(machine: Machine, slower: float, chance: random.Random) -> Decision:
@@ -56,7 +56,7 @@ def gate_run(machine: Machine, slower: float, chance: random.Random) -> Decision
 def drifting(spread: float, bursts: float) -> Machine:
     """Times drift together, differ by `spread`, and now and then one takes half as long again."""
 
-    def block(chance: random.Random, slower: float, number: int) -> Block:
+    def block(chance: random.Random, slower: float, number: int) -> Sides:
         level = math.exp(chance.gauss(0, 0.3))
 
         def one(factor: float) -> Record:
@@ -68,7 +68,7 @@ def drifting(spread: float, bursts: float) -> Machine:
     return block
 
 
-def contended(chance: random.Random, slower: float, number: int) -> Block:
+def contended(chance: random.Random, slower: float, number: int) -> Sides:
     """Two threads on a machine where every third sample waits for a CPU and takes up to four
     times as long.
     """
@@ -106,7 +106,7 @@ def test_too_noisy_machine_is_inconclusive_and_never_a_regression() -> None:
     assert states.count(INCONCLUSIVE) > 15
 
 
-def peaks(base: int, head: int, count: int) -> list[Block]:
+def peaks(base: int, head: int, count: int) -> list[Sides]:
     return [
         {
             "base": timed(each, 1.0, peak_rss_bytes=base),
@@ -116,7 +116,7 @@ def peaks(base: int, head: int, count: int) -> list[Block]:
     ]
 
 
-def waiting(pressures: Sequence[float]) -> list[Block]:
+def waiting(pressures: Sequence[float]) -> list[Sides]:
     """Blocks of two threads in which head is 30 % slower, and base waited for a CPU."""
     return [
         {
@@ -196,7 +196,7 @@ EVEN, SLOWER, WAITING = blocks_with([1.0] * 12), blocks_with([1.1] * 12), waitin
         (peaks(100 * MB, 50 * MB, 8), peaks(100 * MB, 50 * MB, 12), PASS, "no slower"),
     ],
 )
-def test_decision(triage: list[Block], confirm: list[Block], state: str, why: str) -> None:
+def test_decision(triage: list[Sides], confirm: list[Sides], state: str, why: str) -> None:
     decision = decide(SHORT, triage, confirm)
     assert decision.state == state
     assert decision.why.startswith(why)

@@ -23,7 +23,7 @@ from harness.measure import guard
 from harness.measure.machine import content
 from harness.worker import CHANNEL
 
-SECONDS_TO_END = 10.0
+SECONDS_FOR_THE_GUARD = 10.0
 STDERR_TAIL_BYTES = 2000
 MOST_STDERR_BYTES = 16 << 20
 SHARE_OF_TIME_FOR_SHARES = 0.02
@@ -106,7 +106,7 @@ class GuardedProcess:
         self.lifeline.close()
         self.guard.send_signal(signal.SIGCONT)
         try:
-            self.guard.wait(SECONDS_TO_END)
+            self.guard.wait(SECONDS_FOR_THE_GUARD)
         except subprocess.TimeoutExpired:
             self.guard.kill()
             self.guard.wait()
