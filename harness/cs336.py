@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import mmap
 import sys
 import time
@@ -19,7 +20,6 @@ from harness.common.foreign import read_json
 from harness.common.printing import print_stdout
 from harness.common.units import (
     bytes_text,
-    count_text,
     counted_text,
     duration_text,
     rate_text,
@@ -102,10 +102,6 @@ Encode = Callable[[str], Sequence[int]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    return exit_code_of(lambda: command(_parser().parse_intermixed_args(arguments)))
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m harness.cs336",
         description="Measure a train_bpe of CS336 and print the figures to hand in.",
@@ -117,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     about = "encode with this class, called with (vocab, merges, special_tokens); default: ours"
     parser.add_argument("--tokenizer", metavar="MODULE:CLASS", help=about)
-    return parser
+    return exit_code_of(lambda: command(parser.parse_intermixed_args(arguments)))
 
 
 def command(options: argparse.Namespace) -> int:
@@ -188,35 +184,39 @@ def training_lines(row: Row, tokenizer: Tokenizer) -> list[str]:
 
     special = {text.encode() for text in tokenizer.special_tokens}
     ordinary = [token for token in tokenizer.vocab.values() if token not in special]
-    longest = max(map(len, ordinary))
-    tokens = [token_text(token, 80) for token in ordinary if len(token) == longest]
-    more = f" and {count_text(len(tokens) - 3)} more" if len(tokens) > 3 else ""
-    lines.append(f"Longest token: {', '.join(tokens[:3])}{more} ({counted_text(longest, 'byte')}).")
+    longest = max(ordinary, key=len)
+    size = counted_text(len(longest), "byte")
+    lines.append(f"Longest token: {token_text(longest, 80)} ({size}).")
     return lines
 
 
 def sample(path: Path, separator: str) -> list[str]:
-    """Return up to ten documents, from evenly spaced places of a text."""
-    end = separator.encode()
-    found: dict[int, bytes] = {}
-    with path.open("rb") as file:
-        content: mmap.mmap | bytes = b""
-        if path.stat().st_size:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        for index in range(DOCUMENTS):
-            start = 0
-            if index:
-                start = content.find(end, len(content) * index // DOCUMENTS)
-                if start < 0:
-                    break
-                start += len(end)
-            stop = content.find(end, start)
-            stop = len(content) if stop < 0 else stop
-            found[start] = content[start : min(stop, start + LONGEST_DOCUMENT)]
-
-    # A document that was cut may end within a character.
-    documents = [document.decode(errors="ignore") for document in found.values()]
+    """Return ten documents from evenly spaced places of a text; the first ones if it has few."""
+    if not path.stat().st_size:
+        return []
+    documents: list[str] = []
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        for distance in (len(content) // DOCUMENTS, 0):
+            found = documents_of(content, separator.encode(), distance)
+            documents = list(itertools.islice(found, DOCUMENTS))
+            if len(documents) == DOCUMENTS:
+                break
     return [document for document in documents if document.strip()]
+
+
+def documents_of(content: mmap.mmap, end: bytes, distance: int) -> Iterator[str]:
+    """Yield documents that start at least `distance` bytes apart."""
+    start = 0
+    while True:
+        stop = content.find(end, start)
+        stop = len(content) if stop < 0 else stop
+        # A document that is cut here may end within a character.
+        yield content[start : min(stop, start + LONGEST_DOCUMENT)].decode(errors="ignore")
+
+        following = content.find(end, max(stop, start + distance))
+        if following < 0:
+            return
+        start = following + len(end)
 
 
 def encoding_line(documents: Sequence[str], encode: Encode) -> str:
