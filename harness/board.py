@@ -2,7 +2,7 @@
 merges, and charts.
 
 python -m harness experiment=board results=results/board  measure, for hours; interrupted, resume it
-python -m harness.board results/board                     README.md there, and a chart for each table
+python -m harness.board results/board                     README.md there, a chart for each table, and one of all
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from harness.results.charts import dots
 from harness.results.fields import together
 from harness.results.legend import caption_of, labelled
 from harness.results.notes import failures, waiting
+from harness.results.profile import profile, profile_of
 from harness.results.ratios import against, clock_note, ratio_of
 from harness.results.rows import Row, rows
 from harness.results.selection import records_of, unlike
@@ -40,7 +41,10 @@ from harness.results.writing import (
     times_text,
 )
 
-PAGE = "README.md"
+PAGE, PROFILE = "README.md", "profile.svg"
+PROFILED = (
+    "The share of all cells that each trainer trains within so many times of the best one's time"
+)
 Records = Sequence[Record]
 # the end of the page: how it was measured, and how to do it again
 ABOUT = Path(__file__).with_suffix(".txt")
@@ -57,16 +61,14 @@ class Entrant(NamedTuple):
     best: Row
 
     @property
-    def is_ranked(self) -> bool:
-        """Whether it has a time and proved merges, of the defined kind or of its own words."""
-        best = self.best
-        return best.total is not None and (best.confirmed or is_right_on_its_words(best))
-
-    @property
     def order(self) -> tuple[bool, bool, float]:
         """Ranked by time, then other merges, then rows without a time, estimates first."""
         number = self.best.time.number
-        return self.best.total is None, not self.is_ranked, math.inf if number is None else number
+        return (
+            self.best.total is None,
+            not self.best.is_ranked,
+            math.inf if number is None else number,
+        )
 
 
 class Section(NamedTuple):
@@ -125,11 +127,6 @@ def _entrant(trainer: Sequence[Row]) -> Entrant:
     return Entrant(by_threads, first, min(timed, key=lambda row: row.total or 0.0, default=first))
 
 
-def is_right_on_its_words(row: Row) -> bool:
-    """Return whether its merges differ only because it cuts words by its own rules."""
-    return row.by_design and not row.other_merges
-
-
 def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     """The page in Markdown, and its sections. Raises Refusal if nothing can be compared."""
     shown = rows(records)
@@ -143,6 +140,11 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
 
     ratios = sheet_to_markdown(ratios_sheet(board))
     parts = ["# The board", headline(board), ratios, MISLEADS]
+    if profile_of(_rows_of(board)) is not None:
+        parts.append(f"![{PROFILED}]({PROFILE})")
+        parts.append(
+            f"{PROFILED}. `python -m harness.table {folder.as_posix()} --profile` prints it."
+        )
     for section in board:
         chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
         parts += [f"## {section.title}", chart, sheet_to_markdown(sheet_of(section))]
@@ -151,7 +153,7 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     if skipped:
         reasons = [f"- {markdown_text(f'{name}: {reason}')}" for name, reason in skipped]
         parts += ["## Not measured", "\n".join(reasons)]
-    given = given_sheet([row for section in board for row in section.rows])
+    given = given_sheet(_rows_of(board))
     about = ABOUT.read_text().format(
         folder=folder.as_posix(),
         corpus=board[0].corpus,
@@ -159,6 +161,10 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
         given=sheet_to_markdown(given).strip(),
     )
     return "\n\n".join(part.strip() for part in [*parts, about] if part) + "\n", board
+
+
+def _rows_of(board: Sequence[Section]) -> list[Row]:
+    return [row for section in board for row in section.rows]
 
 
 def _check_one_task(section: Section, folder: Path) -> None:
@@ -174,7 +180,7 @@ def headline(board: Sequence[Section]) -> str:
     """Return who is first in how many tables, and how far the next one is behind."""
     leads: dict[str, list[float]] = {}
     for section in board:
-        ranked = [entrant.first for entrant in section.entrants if entrant.is_ranked]
+        ranked = [entrant.first for entrant in section.entrants if entrant.best.is_ranked]
         ratio = ratio_of(ranked[1], ranked[0]) if len(ranked) > 1 else None
         if ratio is not None:
             leads.setdefault(ranked[0].name, []).append(ratio.number)
@@ -209,7 +215,7 @@ def sheet_of(section: Section) -> Sheet:
     entrants = section.entrants
     ranks = []
     for rank, entrant in enumerate(entrants, 1):
-        ranks.append(str(rank) if entrant.is_ranked else NOT_MEASURED)
+        ranks.append(str(rank) if entrant.best.is_ranked else NOT_MEASURED)
     columns = [
         Column("rank", ranks),
         Column("trainer", [entrant.first.name for entrant in entrants], figures=False),
@@ -245,7 +251,7 @@ def _notes(section: Section) -> list[str]:
         if row.status == "ok" and row.by_design:
             why = str(row.identity.reason or "").rpartition("; ")[0]
             note = f"{row.name}: other merges on purpose: {one_line(why or 'no reason recorded')}"
-            if is_right_on_its_words(row):
+            if row.is_right_on_its_words:
                 note += f"; identical on its own words ({row.identity.of_own_words})"
             notes.append(f"{note}.")
         elif row.doubtful:
@@ -257,6 +263,9 @@ def write(records: Records, folder: Path) -> list[Path]:
     """Write the page and its charts into the folder; return what was written."""
     text, board = page_of(records, folder)
     written = [folder / PAGE]
+    if profile_of(_rows_of(board)) is not None:
+        save(profile(_rows_of(board)), folder / PROFILE)
+        written.append(folder / PROFILE)
     for section in board:
         save(dots(section.rows), folder / section.chart)
         written.append(folder / section.chart)

@@ -24,6 +24,7 @@ from harness.results.export import hyperfine
 from harness.results.frame import frame_of
 from harness.results.latex import sheet_to_latex
 from harness.results.pivot import pivot_sheet
+from harness.results.profile import profile_frame, profile_sheet, required_profile
 from harness.results.rows import Row, is_wrong
 from harness.results.selection import NO_PATHS, add_record_arguments, chosen_rows, records_of
 from harness.results.tables import TableOptions, tables
@@ -40,6 +41,7 @@ FORMATS = {
 }
 _EXCLUSIVE = {
     "compare": ("pivot", "relative_to", "where", "work", "sort", "columns", "phases", CSV),
+    "profile": ("compare", "pivot", "relative_to", "work", "sort", "columns", "phases", "notes"),
     "pivot": ("relative_to", "work", "columns", "phases", CSV),
     "columns": ("phases", CSV),
     "relative_to": (CSV,),
@@ -55,6 +57,7 @@ examples:
   python -m harness.table --columns variant,total,CPU,spread,MB/s,merges/s
   python -m harness.table --pivot variant data --value MB/s
   python -m harness.table --compare old/ new/         side by side
+  python -m harness.table results/board --profile     all trainers over all texts at once
 
 ratio is the total divided by that of the first row: with several blocks the median of the ratios within them, with its
 95 % interval from 6 blocks on; of CPU seconds if both rows ran one thread, else of wall seconds. memory is the peak,
@@ -101,6 +104,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FIGURE",
         help="choose the figure: total, a phase, memory, MB/s, merges/s, a tally ... (default: total)",
     )
+    profile = "show in what share of cells each trainer is within so many times of the best"
+    add("--profile", action="store_true", help=profile)
     add(
         "--compare",
         nargs=2,
@@ -153,10 +158,14 @@ def _command(options: argparse.Namespace) -> int:
     shown = chosen_rows(options)
     if options.sort == "total":
         shown.sort(key=by_total)
+    profile = required_profile(shown) if options.profile else None
     if options.format == CSV:
-        _write(frame_to_csv(frame_of(shown)), options.output)
+        frame = profile_frame(profile) if profile else frame_of(shown)
+        _write(frame_to_csv(frame), options.output)
     elif options.format == HYPERFINE:
         _write(hyperfine(shown), options.output)
+    elif profile is not None:
+        _deliver([profile_sheet(profile)], options)
     elif options.pivot is not None:
         _deliver(
             [pivot_sheet(shown, options.pivot, options.value or "total")],

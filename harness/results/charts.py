@@ -38,6 +38,7 @@ from harness.results.claim import claim, is_ours
 from harness.results.legend import caption_of, labelled, labels_of
 from harness.results.lines import CORPUS, THREADS, VOCABULARY, over
 from harness.results.notes import notes
+from harness.results.profile import profile
 from harness.results.ratios import against, clock_note, ratio_of
 from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, Time, is_one_variant, phases_of
 from harness.results.selection import one_task, panel_title, tasks_of
@@ -362,6 +363,7 @@ KINDS: dict[str, tuple[str, Callable[..., Figure]]] = {
     "size": ("lines over the size of the corpus, with exponents", partial(over, CORPUS)),
     "vocabulary": ("the same over the size of the vocabulary", partial(over, VOCABULARY)),
     "threads": ("the same over the number of threads, with the gain", partial(over, THREADS)),
+    "profile": ("the share of cells within so many times of the best, for each trainer", profile),
 }
 """What each kind of chart shows, and its function."""
 OF_VALUES = ("dots", "size", "vocabulary", "threads")

@@ -58,8 +58,7 @@ class Field:
     its column if rows differ in it, `written` formats it, and `sentence` is its text for rows that
     share it. Cells with equal values of all that `decides_merges` must have equal merges;
     `other_work` is the note on times that differ in it; fields with `names_cell` distinguish cells.
-    `unlike` is its name in a comparison of two sets; rows that differ only in a `circumstance` are
-    one cell there.
+    In a comparison of two sets, rows that differ only in a `circumstance` are one cell.
     """
 
     name: str
@@ -73,7 +72,6 @@ class Field:
     decides_merges: bool = False
     other_work: str = ""
     names_cell: bool = False
-    unlike: str = ""
     circumstance: bool = False
 
     def value(self, record: Record) -> Any:
@@ -137,7 +135,7 @@ def _field(name: str, key: str = "", **what: Any) -> Field:
 def _decisive(name: str, **what: Any) -> Field:
     """A field other than the corpus that decides the merges."""
     options = {"title": name, "sentence": f"{what.get('title', name)} {{}}", **what}
-    return _field(name, decides_merges=True, names_cell=True, unlike=name, **options)
+    return _field(name, decides_merges=True, names_cell=True, **options)
 
 
 FIELDS: tuple[Field, ...] = (
@@ -145,7 +143,7 @@ FIELDS: tuple[Field, ...] = (
     Field("variant", lambda record: record.cell.variant if record.trains else record.cell.counting, names_cell=True),
     _field("family"),
     _field("data", "data.name", title="data"),
-    _field("data.sha256", decides_merges=True, names_cell=True, unlike="corpus", usual="not recorded", written=_corpus),
+    _field("data.sha256", decides_merges=True, names_cell=True, usual="not recorded", written=_corpus),
     *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
     _decisive("vocab_size", title="vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),
     _decisive(
@@ -168,29 +166,29 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "counting", lambda record: record.cell.counting if record.trains else None,
-        title="counting", sentence="counting {}", names_cell=True, unlike="counting",
+        title="counting", sentence="counting {}", names_cell=True,
         written=lambda record: record.cell.counting + " (chosen)" * record.cell.counting_chosen,
     ),
     _field(
-        "threads", title="threads", figure=True, names_cell=True, unlike="threads",
+        "threads", title="threads", figure=True, names_cell=True,
         sentence=lambda record: counted_text(record.cell.threads or 1, "thread"),
     ),
     _field(
-        "params", names_cell=True, unlike="params",
+        "params", names_cell=True,
         written=lambda record: ", ".join(f"{name}={value}" for name, value in record.cell.params.items()) or "without",
     ),
-    _field("interpreter", title="interpreter", names_cell=True, unlike="python", circumstance=True),
+    _field("interpreter", title="interpreter", names_cell=True, circumstance=True),
     _field(
-        "host", title="host", sentence=_machine, usual="not recorded", names_cell=True, unlike="host",
+        "host", title="host", sentence=_machine, usual="not recorded", names_cell=True,
         circumstance=True,
     ),
-    _field("cpu", "environment.cpu", unlike="cpu", circumstance=True),
+    _field("cpu", "environment.cpu", circumstance=True),
     _field("commit", "environment.commit"),
     _field("measure"),
     _field("gate.side", title="side", sentence="side {}", usual="none", names_cell=True),
     _field("gate.tier", names_cell=True),
-    _field("limits.wall", "limits.wall_seconds", usual="none", unlike="limits.wall", circumstance=True),
-    _field("concurrent", usual=False, unlike="concurrent", circumstance=True),
+    _field("limits.wall", "limits.wall_seconds", usual="none", circumstance=True),
+    _field("concurrent", usual=False, circumstance=True),
 )  # fmt: skip
 """In the order of columns and captions."""
 
@@ -203,12 +201,11 @@ WORK = tuple(field for field in FIELDS if field.other_work)
 """Everything except the corpus that decides how much there is to do: only times of the same work
 can be compared.
 """
-COMPARED = (
-    FIELD["host"],
-    FIELD["cpu"],
-    *(each for each in FIELDS if each.unlike and each.name not in ("host", "cpu")),
+COMPARED = sorted(
+    [field for field in FIELDS if field.names_cell or field.circumstance],
+    key=lambda field: not field.circumstance,
 )
-"""In what two sets of records can be unlike, the machine first."""
+"""In what two sets of records can be unlike, the circumstances first."""
 _CELL = tuple(field for field in FIELDS if field.names_cell)
 
 

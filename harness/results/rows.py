@@ -159,6 +159,16 @@ class Row:
         return self.status == "ok" and not self.confirmed and not self.by_design
 
     @property
+    def is_right_on_its_words(self) -> bool:
+        """Whether its merges differ only because it cuts words by its own rules."""
+        return self.by_design and not self.other_merges
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether it has a time and proved merges, of the defined kind or of its own words."""
+        return self.total is not None and (self.confirmed or self.is_right_on_its_words)
+
+    @property
     def digest(self) -> str:
         """Enough of the digest of its merges to distinguish two lists."""
         return (self.record.measurement.merges_sha256 or "")[:8]

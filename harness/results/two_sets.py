@@ -89,11 +89,8 @@ def compared(
 
 def _nothing_in_common(names: Sequence[str], left: Row, right: Row) -> Refusal:
     why = _differences_text(differences(left.record, right.record))
-    return Refusal(
-        f"{' and '.join(names)} have no cell in common to compare: their first rows differ in "
-        f"{why or f'{left.name} and {right.name}'}",
-        UNMEASURED,
-    )
+    sets = f"{' and '.join(names)} have no cell in common to compare"
+    return Refusal(f"{sets}: their first rows differ in {why}", UNMEASURED)
 
 
 def _columns(matches: Sequence[Match], sides: Sides) -> list[Column]:
@@ -140,9 +137,10 @@ def _cell_of(row: Row) -> Key:
 
 def _differences_text(unlike: Sequence[Difference]) -> str:
     """Each condition with both sides; the first few of one that differs in many ways."""
-    sides = together([(each.field.unlike, f"{each.left} / {each.right}") for each in unlike])
+    sides = together([(each.field.name, f"{each.left} / {each.right}") for each in unlike])
     texts = []
-    for condition, values in sides.items():
+    for name, values in sides.items():
+        condition = "corpus" if name == "data.sha256" else name
         texts.append(f"{condition} ({join_names([*dict.fromkeys(values)])})")
     return " and in ".join(texts)
 

@@ -130,6 +130,8 @@ def test_the_page_and_its_charts_are_made_of_records(tmp_path: Path) -> None:
     )
     assert "AMD EPYC (2 CPUs), 2026-11-21" in page
     assert (tmp_path / "stdlib-1000.svg").exists()
+    assert "(profile.svg)" in page
+    assert "late" in (tmp_path / "profile.svg").read_text()
     assert re.search(r"python -m harness experiment=board data=stdlib .*vocab_size=1000", page)
 
 

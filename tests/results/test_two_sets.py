@@ -74,7 +74,7 @@ NOTHING = "have no cell in common to compare: their first rows"
         (ELSEWHERE, "", MACHINE),
         ({"host": None}, "", f"host ({HERE} / not recorded)"),
         ({**ELSEWHERE, **OTHER_BYTES}, "", f"{MACHINE} and in corpus ({TEXT} / "),
-        ({"interpreter": "CPython 3.14.0"}, "", "python (CPython 3.11.7 / CPython 3.14.0)"),
+        ({"interpreter": "CPython 3.14.0"}, "", "interpreter (CPython 3.11.7 / CPython 3.14.0)"),
         ({"concurrent": True}, "", "concurrent (false / true)"),
         ({"vocab_size": 32_000}, NOTHING, "vocab_size (1,000 / 32,000)"),
         (
@@ -83,7 +83,7 @@ NOTHING = "have no cell in common to compare: their first rows"
             "params (heap=c, push=all / heap=c, push=none)",
         ),
         (OTHER_TEXT, NOTHING, f"corpus ({TEXT} / owt, 11,920,511,059 bytes, sha256 efefefef)"),
-        ({"variant": "naive"}, NOTHING, "heap and naive"),
+        ({"variant": "naive"}, NOTHING, "variant (heap / naive)"),
     ],
 )
 def test_sets_that_differ_are_refused_with_both_sides_and_circumstances_may(

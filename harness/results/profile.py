@@ -1,0 +1,210 @@
+"""The performance profile of Dolan and Moré: in what share of the cells each trainer is within so
+many times of the best.
+
+A cell is a text, a vocabulary, a pattern and a number of threads on one machine, and a tie-break if
+a trainer was run under several. A cell that a trainer never reached, or in which it failed or was
+stopped, counts as never.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.sheet import Column, Sheet
+from harness.common.units import counted_text, share_text
+from harness.results.canvas import (
+    LINE,
+    LONGEST_LABEL,
+    SMALL,
+    Words,
+    chart,
+    hover,
+    look_of,
+    new_axes,
+    new_figure,
+    scale,
+    short,
+)
+from harness.results.fields import together
+from harness.results.legend import caption_of, names_of
+from harness.results.ratios import ratio_of
+from harness.results.rows import Row
+from harness.results.writing import join_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TIMES = (2.0, 5.0, 10.0, 100.0)
+NEVER = "Never: wrong or unproved merges, failed, stopped by a limit, or not run."
+PANEL_POINTS, LABEL_POINTS = 175.0, 12.0
+"""The height of the axes at least, and of the name of a curve."""
+
+
+class Curve(NamedTuple):
+    """A trainer, and how many times the best one's time it took in the cells that it solved, in
+    order.
+    """
+
+    name: str
+    colour: str
+    ratios: Sequence[float]
+
+
+class Profile(NamedTuple):
+    """The curves over so many cells, those of trainers that solve most first."""
+
+    curves: Sequence[Curve]
+    cells: int
+    caption: Sequence[str]
+    notes: Sequence[str]
+
+    def share(self, curve: Curve, times: float = math.inf) -> float:
+        """The share of the cells that the trainer solves within so many times of the best."""
+        return bisect_right(curve.ratios, times) / self.cells
+
+    def steps(self, curve: Curve) -> dict[float, float]:
+        """The share at each number of times where it rises."""
+        return {times: self.share(curve, times) for times in (1.0, *curve.ratios)}
+
+
+def profile_of(rows: Sequence[Row]) -> Profile | None:
+    """The profile over the cells in which two trainers or more ran; None if there are none."""
+    trained = [row for row in rows if not row.counting_only and row.status != "skipped"]
+    others = dict.fromkeys(row.name for row in trained if row.other_merges)
+    ran = [row for row in trained if row.name not in others]
+    names = dict(zip(ran, names_of(ran), strict=True))
+
+    ratios: dict[str, list[float]] = {}
+    compared, alone = list[Row](), 0
+    cells = _cells(names)
+    for cell in cells:
+        if len({names[row] for row in cell}) < 2:
+            alone += 1
+            continue
+        compared += cell
+        for name, ratio in _ratios(cell, names).items():
+            found = ratios.setdefault(name, [])
+            found += [] if ratio is None else [ratio]
+    if not compared:
+        return None
+
+    looks = {name: look_of(row.name) for row, name in names.items()}
+    curves = [Curve(name, looks[name].colour, sorted(found)) for name, found in ratios.items()]
+    curves.sort(key=lambda curve: (-len(curve.ratios), curve.ratios))
+
+    number = len(cells) - alone
+    text = f"{counted_text(number, 'cell')}: a text, vocabulary, pattern and number of threads each"
+    if alone:
+        text += f"; {alone} more in which only one trainer ran"
+    notes = [NEVER]
+    if others:
+        notes.append(f"Left out, for it makes other merges on purpose: {join_names([*others])}.")
+    return Profile(curves, number, [text, *caption_of(compared)[-1:]], notes)
+
+
+def required_profile(rows: Sequence[Row]) -> Profile:
+    """The profile. Raises Refusal if there is none."""
+    profile = profile_of(rows)
+    if profile is None:
+        why = "profile: no cell was measured with two trainers"
+        raise Refusal(f"{why}; python -m harness variants=A,B measures some", UNMEASURED)
+    return profile
+
+
+def _cells(names: Mapping[Row, str]) -> list[list[Row]]:
+    """The rows of each cell."""
+    tie_breaks = together([(name, row.values["tie_break"]) for row, name in names.items()])
+    has_several = any(len({*found}) > 1 for found in tie_breaks.values())
+
+    keyed = []
+    for row in names:
+        tie_break = row.values["tie_break"] if has_several else None
+        keyed.append(((row.question, tie_break, row.threads, row.record.run.host), row))
+    return list(together(keyed).values())
+
+
+def _ratios(cell: Sequence[Row], names: Mapping[Row, str]) -> dict[str, float | None]:
+    """How many times the best one's time each trainer took, by its fastest row; None if it did not
+    solve the cell.
+    """
+    ratios: dict[str, float | None] = {names[row]: None for row in cell}
+    solved = sorted((row for row in cell if row.is_ranked), key=lambda row: row.total or 0.0)
+    for row in solved:
+        ratio = ratio_of(row, solved[0])
+        if ratio is not None and ratios[names[row]] is None:
+            # the best one by its median may be the slower one within blocks
+            ratios[names[row]] = max(1.0, ratio.number)
+    return ratios
+
+
+def profile_sheet(profile: Profile) -> Sheet:
+    """A line for each trainer with its shares."""
+    bounds = {"fastest": 1.0}
+    for times in TIMES:
+        bounds[f"within {times:g} ×"] = times
+    bounds["solved"] = math.inf
+
+    columns = [Column("trainer", [curve.name for curve in profile.curves], figures=False)]
+    for heading, times in bounds.items():
+        shares = [share_text(profile.share(curve, times)) for curve in profile.curves]
+        columns.append(Column(heading, shares))
+    return Sheet(profile.caption, columns, notes=profile.notes)
+
+
+def profile_frame(profile: Profile) -> pd.DataFrame:
+    """A line for each step of each curve."""
+    import pandas as pd  # only here: it costs half a second
+
+    lines = []
+    for curve in profile.curves:
+        for times, share in profile.steps(curve).items():
+            lines.append((curve.name, times, share))
+    return pd.DataFrame(lines, columns=["trainer", "times_the_best", "share_of_cells"])
+
+
+@chart
+def profile(rows: Sequence[Row]) -> Figure:
+    """A step line for each trainer over how many times the best one's time it may take."""
+    found = required_profile(rows)
+    wins = {curve.name: found.share(curve, 1.0) for curve in found.curves}
+    winner = max(wins, key=lambda name: wins[name])
+    title = f"{winner} is fastest in {round(found.cells * wins[winner])} of {found.cells} cells"
+    points = max(PANEL_POINTS, LABEL_POINTS * len(wins))
+    figure, (spec,) = new_figure(Words(title, found.caption, found.notes), [points / 72 + 0.6])
+
+    axes = new_axes(figure, spec)
+    axes.grid(axis="y", color=LINE, linewidth=0.6)
+    ratios = [ratio for curve in found.curves for ratio in curve.ratios]
+    scale(axes, "x", [1.0, *ratios], "times the best", is_log=True)
+    scale(axes, "y", [100.0], "% of the cells", is_log=False)
+    for curve in found.curves:
+        steps = {**found.steps(curve), axes.get_xlim()[1]: found.share(curve)}
+        shares = [100 * share for share in steps.values()]
+        (line,) = axes.step([*steps], shares, where="post", color=curve.colour, clip_on=False)
+        hover(line, f"{curve.name}: {share_text(found.share(curve))} of the cells solved")
+    _write_names(axes, found, points)
+    return figure
+
+
+def _write_names(axes: Axes, found: Profile, points: float) -> None:
+    """The name of each curve at its end, or as near to it as the other names leave room; the axes
+    are at least so many points high.
+    """
+    highest, offsets = math.inf, list[float]()
+    for index, curve in enumerate(found.curves):
+        end, below = points * found.share(curve), len(found.curves) - 1 - index
+        height = max(LABEL_POINTS * below, min(end, highest))
+        highest = height - LABEL_POINTS
+        offsets.append(height - end)
+
+    for curve, offset in zip(found.curves, offsets, strict=True):
+        axes.annotate(
+            short(curve.name, LONGEST_LABEL), (axes.get_xlim()[1], 100 * found.share(curve)), (6, offset),
+            textcoords="offset points", va="center", fontsize=SMALL, color=curve.colour, annotation_clip=False,
+        )  # fmt: skip
