@@ -151,7 +151,12 @@ def observe(options: argparse.Namespace) -> Evidence:
                     log.run = structs.replace(log.run, question=question)
                 observe_tiers(sampler, head, base, variants, against, options)
             except FileChanged as error:
-                note(sampler, TIERS, UNMEASURED, f"the results are not trusted: {error}")
+                note(
+                    sampler,
+                    TIERS,
+                    UNMEASURED,
+                    f"the results are not trusted: {error.fact}; run it again",
+                )
             if changed := ", ".join(sampler.changed_files()[:3]):
                 reason = (
                     f"the results are not trusted: {changed}, of the base, changed while head ran"

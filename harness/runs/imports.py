@@ -24,6 +24,11 @@ WITHOUT_LINKS = 4  # a new link to a file, as package managers make, changes onl
 class FileChanged(Refusal):
     """A file was changed after a process of the run had imported it."""
 
+    def __init__(self, path: str) -> None:
+        self.fact = f"{path} was changed after this run had imported it"
+        why = f"{self.fact}, so its times would be of two programs"
+        super().__init__(f"{why}; run the same again with rerun=true", UNMEASURED)
+
 
 class ImportedFiles:
     """What the processes of a run have imported, by path, each with the state that it had.
@@ -44,7 +49,7 @@ class ImportedFiles:
         """Raise FileChanged if one of them has changed."""
         for path, state in self.states.items():
             if state_of(path) != state:
-                raise changed(path)
+                raise FileChanged(path)
 
     def add(self, imported: Mapping[str, State]) -> None:
         """Add what a process has imported. Raises FileChanged if that was changed since, or differs from
@@ -56,7 +61,7 @@ class ImportedFiles:
             if now is None and path not in self.states:
                 continue  # of a folder that was the process's own, and is gone with it
             if self.states.setdefault(path, state) != state or now != state:
-                raise changed(path)
+                raise FileChanged(path)
 
         if self.path is not None and len(self.states) > before:
             files.write_whole(self.path, json.dumps(self.states).encode(), files.ANOTHER_CACHE)
@@ -70,11 +75,3 @@ class ImportedFiles:
 def state_of(path: str) -> State | None:
     state = file_state(path)
     return None if state is None else state[:WITHOUT_LINKS]
-
-
-def changed(path: str) -> FileChanged:
-    return FileChanged(
-        f"{path} was changed after this run had imported it, so its times would be of two programs; "
-        "run the same again with rerun=true",
-        UNMEASURED,
-    )
