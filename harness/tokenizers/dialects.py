@@ -71,10 +71,13 @@ LIGATURES = frozenset({"ss", "st", "ff", "fi", "fl"})
 
 ESCAPE = r"\\[pP]\{\^?[^{}]*\}|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
 POSIX = r"\[:\^?\w+:\]"
-MEMBER = regex.compile(rf"{ESCAPE}|{POSIX}|[^\\]-[^\\\]]|.", regex.S)
+ONE = r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[^a-zA-Z]|\\[nrtfva]|[^\\\]])"
+MEMBER = regex.compile(rf"{POSIX}|{ONE}-{ONE}|{ESCAPE}|.", regex.S)
 GROUP = (
-    r"\(\?(?P<on>[a-zA-Z0-9]*)(?:-(?P<off>[a-z]+))?(?P<end>[:)])|\((?:\?(?:<?[=!]|[>|#]|P?<\w+>))?"
+    r"\(\?(?P<on>[a-zA-Z0-9]*)(?:-(?P<off>[a-z]+))?(?P<end>[:)])"
+    r"|\((?:\?(?:<?[=!]|[>#]|P?<\w+>))?(?P<odd>\?)?"
 )
+PROPERTY = regex.compile(r"\\[pP]\{\^?(?!(?i:word|xdigit|is\w+|in\w+)\})\w+\}")
 NESTED_SET = rf"(?P<set>\[\^?\]?(?:{ESCAPE}|{POSIX}|(?&set)|[^\]\\])*\])"
 FLAT_SET = rf"(?P<set>\[\^?\]?(?:{ESCAPE}|{POSIX}|[^\]\\])*\])"
 
@@ -133,9 +136,11 @@ class _Translation:
 
     def _group(self, match: regex.Match[str]) -> str:
         fold = self.folds[-1]
+        if match["odd"]:
+            raise self._wrong(f"the group {match.string[match.start() :][:4]}")
         if match["end"] is None:
             self.folds.append(fold)
-            return match[0]
+            return match[0].replace("(?P<", "(?<")
 
         off = match["off"] or ""
         for flag in match["on"] + off:
@@ -165,7 +170,7 @@ class _Translation:
     def _same(self, text: str) -> str:
         """An escape that both read alike."""
         letter = text[1]
-        is_property = text.endswith("}") and text.strip(r"\pP{^}").lower() not in ("word", "xdigit")
+        is_property = PROPERTY.fullmatch(text) is not None
         is_number = letter in "xu" and len(text) > 2
         if not letter.isalpha() or letter in ALIKE or is_property or is_number:
             return text
@@ -201,7 +206,11 @@ class _Translation:
             return members if positive == member else f"[^{members}]"
         if member.startswith("\\"):
             return self._same(member)
-        return r"\[" if member == "[" and not self.dialect.nested else member
+        if member.startswith("[:"):
+            return member
+        if member == "-":  # behind a class it would begin a range
+            return r"\-"
+        return member if self.dialect.nested else regex.sub(r"(?<!\\)\[", r"\[", member)
 
     def _wrong(self, what: str) -> ValueError:
         other = "ours" if self.dialect is FROM_RUBY else "tokenizers"

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import exchange, folder_for, sync
+from harness.common.files import exchange, folder_for, path_named, sync
 from harness.common.foreign import read_json
 from harness.tokenizers import forms
 from harness.tokenizers.forms import (
@@ -46,6 +46,7 @@ from harness.tokenizers.learned import (
 )
 from harness.tokenizers.post_processor import NOTHING_AROUND, Around, Id
 from harness.worker.exchange import merges_sha256
+from variants.counting.patterns import slots_of
 
 FILES = (VOCAB, MERGES, TOKENIZER_JSON, RANKS, MANIFEST)
 FILES_OF = {
@@ -115,6 +116,9 @@ def save(
     if RANKS in contents and (pair := shadowed(learned.special_tokens)):
         why = "tiktoken may take the shorter one; compare with check"
         notes.append(f"special token {pair[1]!r} begins with {pair[0]!r}: {why}")
+    if RANKS in contents and learned.pattern is not None and slots_of(learned.pattern) is None:
+        why = "it leaves out what the pattern does not match"
+        notes.append(f"tiktoken reads a pattern of your own by its rules, and {why}; run check")
     if form == "gpt2":
         notes.append(
             f"these files lack the pattern and the special tokens: the pattern is {learned.pattern!r}"
@@ -256,7 +260,7 @@ def read_tokenizer(
     if str(path).startswith(OF_TIKTOKEN) and not options:
         return forms.of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
 
-    file = Path(path)
+    file = path_named(path)
     if file.is_dir():  # the most complete form
         file /= next(
             (name for name in (MANIFEST, TOKENIZER_JSON) if (file / name).is_file()), VOCAB
@@ -287,14 +291,17 @@ def _completed(
     path: Path, pattern: Any, special_tokens: Specials, ignore_merges: bool = False
 ) -> Learned:
     """What vocab.json, with merges.txt, or ranks make with pattern and special tokens."""
-    texts = special_texts(special_tokens or ())
+    if isinstance(special_tokens, Mapping):
+        texts = special_texts(list(special_tokens))
+    else:
+        texts = special_texts(special_tokens or ())
     is_gpt2 = path.name == VOCAB
     ids: Mapping[Any, int] = parse(
         path, partial(read_json, kind=dict[str, Id]) if is_gpt2 else forms.read_ranks
     )
     if not isinstance(special_tokens, Mapping):
         if missing := [text for text in texts if text not in ids]:
-            advice = "pass those that it has" if is_gpt2 else f"give each as {missing[0]}=ID"
+            advice = "pass those that it has" if is_gpt2 else "give each its id, TOKEN=ID"
             raise Refusal(f"{path} has no special token {missing[0]!r}; {advice}")
         special_tokens = {text: ids[text] for text in texts}
     if not is_gpt2:
