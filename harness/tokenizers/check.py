@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.common.errors import extra
+from harness.common.errors import Refusal, extra
 from harness.common.sheet import Column, Sheet
-from harness.common.units import bytes_text, count_text, one_line, share_text, token_text
+from harness.common.units import bytes_text, count_text, share_text, token_text
 from harness.measure.machine import version
 from harness.tokenizers import folder as folders
 from harness.tokenizers.forms import (
@@ -25,11 +25,12 @@ from harness.tokenizers.forms import (
     TOKENIZER_JSON,
     VOCAB,
     as_tiktoken,
+    engine_errors,
     load_tokenizers,
     read_ranks,
 )
-from harness.tokenizers.learned import last_merges
-from harness.tokenizers.model import Progress, Tokenizer, load
+from harness.tokenizers.learned import Learned, last_merges
+from harness.tokenizers.model import Progress, Tokenizer
 from variants.contract import Merge
 
 LONGEST_SHOWN = 40
@@ -37,9 +38,9 @@ WORDS = ("engine", "text", "tokenizer", "longest token", "class", "meaning", "to
 """The columns of the sheets here that hold no figures."""
 Parts = Iterable[tuple[str, str]]
 Encode = Callable[[str], Sequence[int]]
-Engine = Callable[[Path], Encode]
-"""Gets a folder with a tokenizer in every form that can hold it. It may raise anything to say that
-it cannot.
+Engine = Callable[[Path, Learned], Encode]
+"""Gets a folder with a tokenizer in every form that can hold it, and the tokenizer. It may raise
+anything to say that it cannot.
 """
 
 
@@ -60,7 +61,7 @@ def readable_token(token: bytes) -> str:
 # Engines
 
 
-def open_tokenizers(folder: Path) -> Encode:
+def open_tokenizers(folder: Path, _: Learned) -> Encode:
     """Hugging Face's tokenizers, 0.x or 1.x, from tokenizer.json, without truncation, padding or a
     template.
     """
@@ -73,13 +74,13 @@ def open_tokenizers(folder: Path) -> Encode:
     return lambda text: list(opened.encode(text, add_special_tokens=False).ids)
 
 
-def open_tiktoken(folder: Path) -> Encode:
-    """tiktoken, from the ranks with the manifest's pattern and special tokens."""
-    encoding = as_tiktoken(read_ranks((folder / RANKS).read_bytes()), load(folder).learned)
+def open_tiktoken(folder: Path, learned: Learned) -> Encode:
+    """tiktoken, from the ranks with the pattern and the special tokens of the tokenizer."""
+    encoding = as_tiktoken(read_ranks((folder / RANKS).read_bytes()), learned)
     return lambda text: list(encoding.encode(text, allowed_special="all"))
 
 
-def open_gigatoken(folder: Path) -> Encode:
+def open_gigatoken(folder: Path, _: Learned) -> Encode:
     """gigatoken, from tokenizer.json. It takes any bytes, but splits invalid ones by its own rules,
     so it gets text.
     """
@@ -147,16 +148,12 @@ def check(
         folder = Path(temporary)
         notes = folders.save(folder, tokenizer.learned, {})
         copy_forms(source, folder)
-        contents = {path.name: path.read_bytes() for path in folder.iterdir()}
-        contents.pop(MANIFEST)
-        (folder / MANIFEST).write_bytes(folders.manifest(tokenizer.learned, {}, contents))
-
         for verdict in verdicts:
             try:
-                verdict.encode = engines[verdict.engine](folder)
-            except Exception as error:  # whatever an engine raises says why it cannot
-                why = one_line(str(error)) or type(error).__name__
-                verdict.notes.append(f"{verdict.engine} was not tried: {why}")
+                with engine_errors(f"{verdict.engine} was not tried"):
+                    verdict.encode = engines[verdict.engine](folder, tokenizer.learned)
+            except Refusal as refusal:
+                verdict.notes.append(str(refusal))
 
     done: Counter[str] = Counter()
     for name, part in parts:
@@ -188,13 +185,11 @@ def _compare(
     if verdict.encode is None:
         return
     try:
-        theirs = list(verdict.encode(text))
-    except BaseException as error:  # engines in Rust panic, which is not an Exception
-        if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
-            raise
+        with engine_errors(f"{verdict.engine} gave up on {name} from byte {start}"):
+            theirs = list(verdict.encode(text))
+    except Refusal as refusal:
         verdict.encode, verdict.gave_up = None, True
-        why = one_line(str(error))[:300]
-        verdict.notes.append(f"{verdict.engine}: it gave up on {name} from byte {start}: {why}")
+        verdict.notes.append(str(refusal))
         return
 
     verdict.texts += 1

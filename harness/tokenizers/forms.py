@@ -8,6 +8,7 @@ refused by name.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 import tempfile
@@ -21,7 +22,7 @@ import msgspec
 
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.foreign import BYTE_ORDER_MARK, read_json
-from harness.common.units import token_text
+from harness.common.units import one_line, token_text
 from harness.tokenizers.dialects import to_ruby
 from harness.tokenizers.learned import (
     BYTES,
@@ -175,7 +176,7 @@ class TokenizerJson(msgspec.Struct, kw_only=True):
     """What such a file has, in its order."""
 
     version: Any = "1.0"
-    truncation: dict[str, Any] | None = None
+    truncation: Any = None
     padding: Any = None
     added_tokens: list[_AddedToken] = []
     normalizer: PreTokenizer | None = None
@@ -260,16 +261,29 @@ def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
     return {"type": "Sequence", "pretokenizers": steps}
 
 
+@contextlib.contextmanager
+def engine_errors(what: str) -> Iterator[None]:
+    """Turn whatever an engine raises into a Refusal of one line that begins with `what`.
+
+    Engines in Rust panic, which is not an Exception.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        why = one_line(str(error))[:300] or type(error).__name__
+        raise Refusal(f"{what}: {why}", UNMEASURED) from error
+
+
 def load_tokenizers(path: Path) -> Any:
     """The `tokenizers.Tokenizer` of a file. Raises Refusal if tokenizers is missing or does not
     load it.
     """
     tokenizers = extra("tokenizers", TOKENIZER_JSON, "engines")
-    try:
+    with engine_errors("tokenizers does not load it"):
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
         tokenizer.encode("a")  # 1.0 compiles a pattern when it first meets a text
-    except Exception as error:  # whatever the engine raises
-        raise Refusal(f"tokenizers does not load it: {error}", UNMEASURED) from error
     return tokenizer
 
 
@@ -350,13 +364,19 @@ def ranks_text(learned: Learned) -> bytes:
 
 
 def as_tiktoken(ranks: Mapping[bytes, int], learned: Learned) -> Any:
-    """The `tiktoken.Encoding` of ranks, with a tokenizer's pattern and special tokens."""
-    return extra("tiktoken", RANKS, "engines").Encoding(
-        "ours",
-        pat_str="(?s:.+)" if learned.pattern is None else learned.pattern,  # it must have one
-        mergeable_ranks=dict(ranks),
-        special_tokens=learned.special_tokens,
-    )
+    """The `tiktoken.Encoding` of ranks, with a tokenizer's pattern and special tokens. Raises
+    Refusal if tiktoken is missing or cannot use them.
+    """
+    tiktoken = extra("tiktoken", RANKS, "engines")
+    with engine_errors("tiktoken does not load it"):
+        encoding = tiktoken.Encoding(
+            "ours",
+            pat_str="(?s:.+)" if learned.pattern is None else learned.pattern,  # it must have one
+            mergeable_ranks=dict(ranks),
+            special_tokens=learned.special_tokens,
+        )
+        encoding.encode("a")
+    return encoding
 
 
 def of_ranks(

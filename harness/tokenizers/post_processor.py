@@ -7,7 +7,7 @@ with the ids of a cut.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -41,43 +41,81 @@ class _Token(_Known):
     tokens: list[str]
 
 
+class _Named(_Known):
+    id: str
+    type_id: Id
+
+
+class _Piece(_Known, omit_defaults=True):
+    """A token or a text of a template, by the name of its one field."""
+
+    token: _Named | None = msgspec.field(name="SpecialToken", default=None)
+    text: _Named | None = msgspec.field(name="Sequence", default=None)
+
+
 class _Template(_Known, tag="TemplateProcessing"):
-    single: list[dict[str, Any]]
-    pair: list[dict[str, Any]]
+    single: list[_Piece]
+    pair: list[_Piece]
     special_tokens: dict[str, _Token]
+
+    def __post_init__(self) -> None:
+        """Refuse a template of unknown tokens, and one that drops or doubles the text."""
+        for piece in [*self.single, *self.pair]:
+            known = ("A", "B") if piece.token is None else self.special_tokens
+            named = piece.token or piece.text
+            if named is None or named.id not in known:
+                raise ValueError("its template has a piece that is neither a text nor a token")
+        if [piece.text.id for piece in self.single if piece.text] != ["A"]:
+            raise ValueError("its template for a single text must contain A, the text, once")
 
 
 class _Sequence(_Known, tag="Sequence"):
     processors: list[_ByteLevel | _Bert | _Roberta | _Template]
 
 
-class _Padding(_Known):
-    strategy: str | dict[str, int]
-    direction: str
-    pad_to_multiple_of: int | None
+class _Fixed(_Known):
+    length: Id = msgspec.field(name="Fixed")
+
+
+class _Padding(_Known, kw_only=True):
+    strategy: Literal["BatchLongest"] | _Fixed
+    direction: Literal["Left", "Right"]
+    pad_to_multiple_of: Id | None = None
     pad_id: Id
     pad_type_id: Id
     pad_token: str
 
 
+class _Truncation(_Known, kw_only=True):
+    direction: Literal["Left", "Right"] = "Right"
+    max_length: Id
+    strategy: Literal["LongestFirst", "OnlyFirst", "OnlySecond"]
+    stride: Id
+
+
 class Around(msgspec.Struct, frozen=True, omit_defaults=True):
     """The parts of a tokenizer.json that leave a text as it is."""
 
-    truncation: dict[str, Any] | None = None
+    truncation: _Truncation | None = None
     padding: _Padding | None = None
     post_processor: _ByteLevel | _Bert | _Roberta | _Template | _Sequence | None = None
 
     def names(self) -> list[str]:
         """What changes the ids that `tokenizers` gives for a text, by its name in the file."""
-        names = ["post_processor"] if _ids(self.post_processor) else []
+        processor = self.post_processor
+        parts = processor.processors if isinstance(processor, _Sequence) else [processor]
+        adds_tokens = any(isinstance(part, _Bert | _Template) for part in parts)
+        names = ["post_processor"] if adds_tokens else []
         names += [name for name in ("truncation", "padding") if getattr(self, name) is not None]
         return names
 
     def check(self, vocab: Mapping[int, bytes]) -> None:
         """Raises ValueError if it adds an id that no token has."""
-        for number in _ids(self.post_processor):
-            if number not in vocab:
-                raise ValueError(f"its post_processor adds the id {number}, which no token has")
+        try:
+            self.moved({number: number for number in vocab})
+        except KeyError as error:
+            what = f"its post_processor or padding adds the id {error}"
+            raise ValueError(f"{what}, which no token has") from error
 
     def moved(self, ids: Mapping[int, int]) -> Around:
         """The same with other ids. Raises KeyError for one that is not left."""
@@ -88,17 +126,6 @@ class Around(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 NOTHING_AROUND = Around()
-
-
-def _ids(processor: Any) -> list[int]:
-    """The ids that a post-processor puts around a text."""
-    if isinstance(processor, _Sequence):
-        return [number for part in processor.processors for number in _ids(part)]
-    if isinstance(processor, _Template):
-        return [number for token in processor.special_tokens.values() for number in token.ids]
-    if isinstance(processor, _Bert):
-        return [processor.sep[1], processor.cls[1]]
-    return []
 
 
 def _moved(processor: Any, ids: Mapping[int, int]) -> Any:

@@ -19,9 +19,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 FIRST = {"SpecialToken": {"id": "<|e|>", "type_id": 0}}
+TEXT_ALONE = {"Sequence": {"id": "A", "type_id": 0}}
 TEMPLATE = {
     "type": "TemplateProcessing",
-    "single": [FIRST, {"Sequence": {"id": "A", "type_id": 0}}],
+    "single": [FIRST, TEXT_ALONE],
     "pair": [
         {"Sequence": {"id": "A", "type_id": 0}},
         FIRST,
@@ -105,6 +106,39 @@ def test_a_cut_moves_the_ids_around_a_text(tmp_path: Path, name: str) -> None:
         ({"post_processor": {"type": "Metaspace"}}, "Invalid value 'Metaspace' - at `..post_proc"),
         ({"post_processor": {**ROBERTA, "sep": ["x", 999]}}, "adds the id 999, which no token has"),
         ({"post_processor": {**TEMPLATE, "special_tokens": 5}}, "at `..post_processor.special_to"),
+        (
+            {"post_processor": {**TEMPLATE, "special_tokens": {}}},
+            "a piece that is neither a text nor a token",
+        ),
+        (
+            {"post_processor": {**TEMPLATE, "single": [FIRST]}},
+            "must contain A, the text, once - at",
+        ),
+        (
+            {"post_processor": {**TEMPLATE, "single": [TEXT_ALONE] * 2}},
+            "must contain A, the text, once",
+        ),
+        (
+            {"post_processor": {**TEMPLATE, "single": [{}]}},
+            "a piece that is neither a text nor a token",
+        ),
+        (
+            {"post_processor": {**TEMPLATE, "pair": [{"Sequence": {"id": "C", "type_id": 0}}]}},
+            "a piece that is neither a text",
+        ),
+        ({"truncation": {}}, "Object missing required field `max_length` - at `..truncation`"),
+        (
+            {"truncation": {**TRUNCATION, "stride": -1}},
+            "Expected `int` >= 0 - at `..truncation.stride`",
+        ),
+        (
+            {"padding": {**PADDING, "direction": "left"}},
+            "Invalid enum value 'left' - at `..padding.di",
+        ),
+        (
+            {"padding": {**PADDING, "strategy": {}}},
+            "missing required field `Fixed` - at `..padding.st",
+        ),
         ({"padding": {**PADDING, "pad_id": -1}}, "Expected `int` >= 0 - at `..padding.pad_id"),
     ],
 )
