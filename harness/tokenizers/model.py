@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.files import path_named
 from harness.common.printing import print_stderr
 from harness.common.registry import at_least
 from harness.common.units import count_text, counted_text
 from harness.corpora.texts import Source, documents
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned, plain
-from harness.tokenizers.encoding import Encoder, encoder_of
+from harness.tokenizers.encoding import encoder_of
 from harness.tokenizers.learned import Learned, check_ids, pattern_name
 from harness.tokenizers.plain import as_bytes, lone_surrogate, refuse_frame
+from harness.tokenizers.streaming import Streaming
 from harness.tokenizers.writing import check_output, write_ids
 from variants.contract import GPT2_PATTERN, Merge
 
@@ -46,7 +48,7 @@ class Tokenizer:
             check_ids(learned)
         except ValueError as error:
             raise Refusal(f"the vocabulary cannot be used: {error}; pass it whole") from error
-        self._encoders: dict[bool, tuple[Encoder, str]] = {}
+        self._encoders: dict[bool, tuple[Streaming, str]] = {}
 
     @classmethod
     def from_vocab(
@@ -89,7 +91,7 @@ class Tokenizer:
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokenizer, (self.learned, self.origin)
 
-    def encoder(self, special_tokens: bool = True) -> Encoder:
+    def encoder(self, special_tokens: bool = True) -> Streaming:
         """The compiled encoder, or the plain one if it cannot be compiled; see `why_plain`."""
         if special_tokens not in self._encoders:
             self._encoders[special_tokens] = encoder_of(self.learned, special_tokens)
@@ -115,18 +117,14 @@ class Tokenizer:
         self, text: str | bytes, *, threads: int = 1, special_tokens: bool = True
     ) -> np.ndarray[Any, Any]:
         """The same as an array: uint16 if all ids of the vocabulary fit, else uint32."""
-        import numpy as np  # late: it is slow to import, and decoding needs none
-
-        at_least("threads", threads)
-        encoder = self.encoder(special_tokens)
-        ids, _ = encoder.together([as_bytes(text)], threads)
-        return np.frombuffer(ids, encoder.type_code)
+        (array,) = self.encode_batch([text], threads=threads, special_tokens=special_tokens)
+        return array
 
     def encode_batch(
         self, texts: Iterable[str | bytes], *, threads: int = 1, special_tokens: bool = True
     ) -> list[np.ndarray[Any, Any]]:
         """The ids of each of some texts as an array; no token spans two of them."""
-        import numpy as np
+        import numpy as np  # late: it is slow to import, and decoding needs none
 
         at_least("threads", threads)
         refuse_frame(texts, "texts")
@@ -175,7 +173,7 @@ class Tokenizer:
         memory is bounded as in `encode_iterable`. Raises Refusal if a file cannot be read or
         written, or exists unless `overwrite` is true.
         """
-        output = Path(output)
+        output = path_named(output)
         at_least("threads", threads)
         check_output(output, overwrite)
         if separator and not self.special_tokens:
@@ -225,7 +223,7 @@ class Tokenizer:
         Raises Refusal if the folder has a tokenizer, unless `overwrite` is true, or cannot be
         written.
         """
-        return folders.save(Path(folder), self.learned, self.origin, overwrite=overwrite)
+        return folders.save(path_named(folder), self.learned, self.origin, overwrite=overwrite)
 
     def huggingface(self) -> Any:
         """The same as a `tokenizers.Tokenizer`, of whichever version is installed. Raises Refusal

@@ -2,41 +2,39 @@
 
 A text is split at special tokens, the longest first, then by the pattern, and each pre-token is
 merged by rank. Bytes that are not UTF-8 are lone surrogates in it, as in Python's own arguments.
-Text goes through in windows, so memory stays bounded, and encoded pre-tokens are cached.
+Encoded pre-tokens are cached.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import regex
 
 from harness.common.errors import Refusal
 from harness.tokenizers.learned import BYTES, Learned, join, tokens_made
+from harness.tokenizers.streaming import Streaming
 from variants.contract import Pair
 from variants.counting import patterns
 
 WORDS_CACHED = 1 << 17
 LONGEST_CACHED = 64
-# characters that are encoded at a time; a document without a safe cut is encoded whole
-WINDOW = 1 << 20
 NO_SPECIAL = re.compile("(?!)")
 AFTER_LINE_END, BEFORE_BLANK = regex.compile(r"(?r)(?<=\n)"), regex.compile(r"(?r)(?<=\S)(?= )")
 
 
-class PlainEncoder:
+class PlainEncoder(Streaming):
     """A tokenizer's encoder. Raises Refusal for a pattern that is not a regular expression, and for
     a token without an id.
     """
 
     def __init__(self, learned: Learned, special_tokens: bool = True) -> None:
+        self.encode, self.last_cut = self.ids_of, self.cut_of
         self.pattern = compiled_pattern(learned.pattern)
-        self.last_cut = last_cut_of(learned.pattern)
+        self.cut = last_cut_of(learned.pattern)
         self.type_code = learned.type_code()
 
         ids = learned.token_ids()
@@ -50,55 +48,31 @@ class PlainEncoder:
         self.special_ids = learned.special_tokens if special_tokens else {}
         longest_first = sorted(self.special_ids, key=len, reverse=True)
         self.special = re.compile("|".join(map(re.escape, longest_first)) or NO_SPECIAL)
-        self.longest_special = max(map(len, longest_first), default=0)
+        self.longest_special = max(map(len, longest_first), default=1)
         self.cache: dict[str, list[int]] = {}
 
-    def encode(self, text: str | bytes) -> list[int]:
+    def ids_of(self, text: str | bytes) -> list[int]:
         """The ids of a whole text."""
-        return list(chain.from_iterable(self.batches([as_bytes(text)])))
+        whole = as_bytes(text).decode(errors="surrogateescape")
+        ids, start = list[int](), 0
+        for special in self.special.finditer(whole):
+            ids += self.plain(whole[start : special.start()])
+            ids.append(self.special_ids[special[0]])
+            start = special.end()
+        return ids + self.plain(whole[start:])
 
-    def together(
-        self, texts: Iterable[str | bytes], _threads: int = 1
-    ) -> tuple[memoryview, list[int]]:
-        """The ids of texts as one array of numbers of two or four bytes, and where each text ends;
-        by one thread.
-        """
-        ids, ends = array(self.type_code), []
-        for text in texts:
-            ids.extend(self.encode(text))
-            ends.append(len(ids))
-        return memoryview(ids), ends
-
-    def streamed(self, parts: Iterable[bytes], _threads: int = 1) -> Iterator[memoryview]:
-        """The same for one text that comes in parts, as they come."""
-        for ids in self.batches(parts):
-            yield memoryview(array(self.type_code, ids))
-
-    def batches(self, parts: Iterable[bytes]) -> Iterator[list[int]]:
-        """The ids of the parts joined. What later text could change waits for it."""
-        waiting, enough = "", WINDOW
-        for text in chain(decoded(parts), [None]):
-            waiting += text or ""
-            if text is not None and len(waiting) < enough:
-                continue
-
-            # A special token that begins behind `sure` could still become a longer one.
-            start, end = 0, len(waiting)
-            sure = end if text is None else end - max(self.longest_special - 1, 0)
-            for special in self.special.finditer(waiting):
-                if special.start() >= sure:
-                    break
-                yield self.plain(waiting[start : special.start()])
-                yield [self.special_ids[special[0]]]
+    def cut_of(self, text: bytes) -> int:
+        """The last place where a text can be cut, whatever follows; 0 if none is known."""
+        whole = text.decode(errors="surrogateescape")
+        # A special token that begins behind `sure` could still become a longer one.
+        start, sure = 0, len(whole) - self.longest_special + 1
+        for special in self.special.finditer(whole):
+            if special.start() < sure:
                 start = special.end()
 
-            if text is not None:
-                cut = self.last_cut and self.last_cut.search(waiting, start + 1, sure)
-                end = cut.start() if cut else start
-            yield self.plain(waiting[start:end])
-            waiting = waiting[end:]
-            # If nothing could be cut, looking after each part would cost the square of the length.
-            enough = max(WINDOW, 2 * len(waiting))
+        cut = self.cut and self.cut.search(whole, start + 1, sure)
+        end = cut.start() if cut else start
+        return len(whole[:end].encode(errors="surrogateescape"))
 
     def plain(self, stretch: str) -> list[int]:
         """The ids of text without special tokens."""
@@ -180,17 +154,8 @@ def lone_surrogate(error: UnicodeEncodeError) -> Refusal:
 
 
 def decoded(parts: Iterable[bytes]) -> Iterator[str]:
-    """The parts as texts, in windows; a character whose bytes are divided between two is put
-    together.
-    """
-    return codecs.iterdecode(windows(parts, WINDOW), "utf-8", "surrogateescape")
-
-
-def windows(parts: Iterable[bytes], window: int) -> Iterator[bytes]:
-    """The parts, cut so that each fits into a window."""
-    for part in parts:
-        for start in range(0, len(part), window):
-            yield part[start : start + window]
+    """The parts as texts; a character whose bytes are divided between two is put together."""
+    return codecs.iterdecode(parts, "utf-8", "surrogateescape")
 
 
 def last_cut_of(pattern: str | None) -> regex.Pattern[str] | None:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from harness.common.errors import Refusal
 from harness.common.files import whole_file
-from harness.tokenizers.encoding import WINDOW, Encoder
+from harness.tokenizers.streaming import WINDOW, Streaming
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,7 @@ def description_of(output: Path) -> Path | None:
 
 
 def write_ids(
-    encoder: Encoder,
+    encoder: Streaming,
     documents: Documents,
     output: Path,
     *,
@@ -92,7 +92,7 @@ def write_ids(
 
 
 def encoded(
-    encoder: Encoder, documents: Documents, threads: int
+    encoder: Streaming, documents: Documents, threads: int
 ) -> Iterator[tuple[memoryview, bool]]:
     """The ids of documents in pieces, and whether a piece is the last of its document.
 

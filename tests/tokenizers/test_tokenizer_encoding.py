@@ -26,7 +26,7 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, merged,
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import local
 from harness.tokenizer import main
-from harness.tokenizers import encoding, plain
+from harness.tokenizers import streaming
 from harness.tokenizers.encoding import CompiledEncoder
 from harness.tokenizers.learned import Learned, join
 from harness.tokenizers.model import Tokenizer
@@ -114,8 +114,7 @@ def test_any_text_in_any_parts_has_defined_ids(
     places = [0, *sorted(place for place in cut_at if place < len(source)), len(source)]
     parts = [source[start:stop] for start, stop in pairwise(places)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain, "WINDOW", 24)
-        patch.setattr(encoding, "WINDOW", 24)
+        patch.setattr(streaming, "WINDOW", 24)
         assert [*chain.from_iterable(encoder.batches(parts))] == expected
         assert [number for ids in encoder.streamed(parts, 2) for number in ids] == expected
     ids, ends = encoder.together([text, content], 2)
@@ -204,7 +203,7 @@ def test_safe_cuts_leave_the_pre_tokens(pattern: str, text: str) -> None:
 
 
 def test_parts_are_read_only_as_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "WINDOW", 1000)
+    monkeypatch.setattr(streaming, "WINDOW", 1000)
     one, parts = Tokenizer(learned("gpt2", SPECIALS)), count()
     ids = one.encode_iterable("the cat's mat " for _ in parts)
     assert list(islice(ids, 50)) == one.encode("the cat's mat " * 50)[:50]
@@ -220,7 +219,7 @@ def test_a_file_is_encoded_as_its_bytes(
     tmp_path: Path, block: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "BLOCK_BYTES", block)
-    monkeypatch.setattr(encoding, "WINDOW", 100)
+    monkeypatch.setattr(streaming, "WINDOW", 100)
     content = TEXT.encode() + b"\xff\xfe the \xe4\xb8" + TEXT[:50].encode()
     (tmp_path / "text").write_bytes(content)
     one = Tokenizer(learned("gpt2", SPECIALS))

@@ -1,0 +1,66 @@
+"""Encoding a text that comes in parts: cut where that changes no word, so memory stays bounded."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Literal
+
+# bytes that a thread encodes at a time; a document without a safe cut is encoded whole
+WINDOW = 1 << 20
+
+
+class Streaming:
+    """What every encoder can do that encodes a whole text and knows where one can be cut."""
+
+    type_code: Literal["H", "I"]
+    encode: Callable[[str | bytes], list[int]]
+    last_cut: Callable[[bytes], int]
+
+    def together(
+        self,
+        texts: Sequence[str | bytes],
+        threads: int = 1,  # noqa: ARG002 - of others
+    ) -> tuple[memoryview, list[int]]:
+        """The ids of texts as one array of numbers of two or four bytes, and where each text ends."""
+        ids, ends = array(self.type_code), []
+        for text in texts:
+            ids.extend(self.encode(text))
+            ends.append(len(ids))
+        return memoryview(ids), ends
+
+    def streamed(self, parts: Iterable[bytes], threads: int = 1) -> Iterator[memoryview]:
+        """The same for one text that comes in parts, as they come."""
+        for stretch in self.stretches(parts, threads * WINDOW):
+            yield self.together([stretch], threads)[0]
+
+    def batches(self, parts: Iterable[bytes]) -> Iterator[list[int]]:
+        """The ids of the parts joined, as they come."""
+        return map(self.encode, self.stretches(parts, WINDOW))
+
+    def stretches(self, parts: Iterable[bytes], window: int) -> Iterator[bytes]:
+        """The parts joined, and cut where that changes no word. What later text could change waits
+        for it.
+        """
+        waiting, size, enough = list[bytes](), 0, window
+        for part in chain(windows(parts, window), [None]):
+            if part is not None:
+                waiting.append(part)
+                size += len(part)
+                if size < enough:
+                    continue
+
+            text = b"".join(waiting)
+            cut = len(text) if part is None else self.last_cut(text)
+            yield text[:cut]
+            waiting, size = [text[cut:]], len(text) - cut
+            # If nothing could be cut, looking after each part would cost the square of the length.
+            enough = max(window, 2 * size)
+
+
+def windows(parts: Iterable[bytes], window: int) -> Iterator[bytes]:
+    """The parts, cut so that each fits into a window."""
+    for part in parts:
+        for start in range(0, len(part), window):
+            yield part[start : start + window]
