@@ -27,7 +27,8 @@ from variants.counting.patterns import compiled
 
 # Tokenizers
 
-STRING = sequence({**SPLIT, "pattern": {"String": "a"}}, BYTE_LEVEL)
+BROKEN = json.loads(Path(__file__).with_name("broken_tokenizers.json").read_text(encoding="utf-8"))
+"""How a tokenizer is made, what of it is changed, the options of `load`, and what the answer is."""
 GPT2: dict[str, Any] = {"pattern": GPT2_PATTERN, "special_tokens": ["<|endoftext|>"]}
 
 
@@ -58,12 +59,24 @@ def with_file(folder: Path, name: str, old: str | None, new: str | None) -> Path
     return folder
 
 
-def tokenizer_json(folder: Path, changes: dict[str, Any]) -> Path:
-    return changed(folder, **changes)
+def steps(folder: Path, *written: Any) -> Path:
+    """A tokenizer.json with the steps of a pre-tokenizer; a text is a Split by it."""
+    known = [split(PATTERNS.get(step, step)) if isinstance(step, str) else step for step in written]
+    return changed(folder, pre_tokenizer=sequence(*known, BYTE_LEVEL))
 
 
-def ranks(folder: Path, content: str | None = None) -> Path:
-    return written(folder, ranks_text(learned()) if content is None else content, "some.tiktoken")
+def ranks(folder: Path, where: str = "append", content: str = "") -> Path:
+    before = ranks_text(learned()) if where == "append" else b""
+    return written(folder, before + content.encode(), "some.tiktoken")
+
+
+MAKERS: dict[str, Any] = {
+    "ours": ours,
+    "gpt2": gpt2,
+    "tokenizer_json": lambda folder, changes: changed(folder, **changes),
+    "steps": steps,
+    "ranks": ranks,
+}
 
 
 def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
@@ -71,46 +84,13 @@ def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
     assert ids == [257, ord("Ġ") - 256 + 188, 0, 258]
 
 
-@pytest.mark.parametrize(
-    ("make", "change", "options", "answer"),
-    [
-        (ours, ("vocab.json", "", ""), {"pattern": None}, "contains the pattern and the special tokens"),
-        (ours, ("vocab.json", "{", "{ "), {}, "vocab.json cannot be used: it is not the file that manifest.json"),
-        (ours, ("merges.txt", None, None), {}, "No such file or directory.; python -m harness.tokenizer train"),
-        (ours, ("manifest.json", None, "{"), {}, "manifest.json cannot be used: Input data was truncated"),
-        (ours, ("manifest.json", None, '{"schema": 2}'), {}, "Invalid enum value 2 - at `..schema`"),
-        (gpt2, (), {}, "lacks its pattern; python -m harness.tokenizer convert --to ours takes --pattern"),
-        (gpt2, (), {"pattern": None}, "'<.endoftext.>' is not a byte, no merge makes it"),
-        (gpt2, (), {**GPT2, "special_tokens": ["<|e|>"]}, "no special token '<.e.>'; pass those"),
-        (gpt2, ("merges.txt", "t h", "t h\r\r"), GPT2, "line 2 is not a merge"),
-        (gpt2, ("vocab.json", "258", "-1"), GPT2, "Expected `int` >= 0"),
-        (gpt2, (), {**GPT2, "special_tokens": {"<|e|>": -1}}, "it gives the id -1 to '<.e.>'"),
-        (ours, ("manifest.json", '"regex"', '"name"'), {}, "missing required field `regex` - at `..pattern`"),
-        (gpt2, ("vocab.json", '"the"', '"thi"'), GPT2, "it gives no id to 'the'"),
-        (gpt2, ("vocab.json", "258", "257"), GPT2, "it gives one id to two tokens"),
-        (tokenizer_json, ({"normalizer": {"type": "NFC"}},), {}, "it changes the text first .normalizer NFC."),
-        (tokenizer_json, ({"model__dropout": 0.1},), {}, "its dropout is 0.1; ours has none"),
-        (tokenizer_json, ({"model__type": "WordPiece"},), {}, "its model is WordPiece"),
-        (tokenizer_json, ({"pre_tokenizer": None},), {}, "its pre-tokenizer is null; the last one must be ByteLevel"),
-        (tokenizer_json, ({"pre_tokenizer": {"type": "ByteLevel"}},), {}, "puts a space before the text"),
-        (tokenizer_json, ({"pre_tokenizer": STRING},), {}, "is not a Split by a Regex"),
-        (tokenizer_json, ({"added_tokens": [{"id": 256, "content": "<|e|>", "lstrip": True}]},), {}, "has lstrip"),
-        (tokenizer_json, ({"added_tokens": [{"id": 999, "content": "<|e|>"}]},), {}, "it gives two ids to '<.e.>'"),
-        (tokenizer_json, ({"model__vocab": [1, 2]},), {}, "its vocab is a list"),
-        (tokenizer_json, ({"pre_tokenizer": {"type": "Sequence", "pretokenizers": 5}},), {},
-         "its pre-tokenizer is wrong: Expected `array`, got `int` - at `..0..pretokenizers`"),
-        (ranks, (ranks_text(learned()) + b"YWJj -1\n",), {"pattern": None}, "it gives the id -1 to 'abc'"),
-        (ranks, ("YQ==\n",), {"pattern": None}, "line 1 is not a token in base64 and its rank"),
-        (ranks, (), {"pattern": None, "special_tokens": {"<|e|>": 300.0}}, "it gives the id 300.0 to '<.e.>'"),
-        (ranks, (), {"pattern": "(" * 4000 + ")" * 4000}, r"^pattern '.{80}' is not a regular expression: .{0,90}$"),
-        (ranks, (), {"pattern": None, "special_tokens": {"<|e|>": 5}}, "special token '<.e.>' has the id 5 of"),
-        (ranks, (), {"pattern": None, "special_tokens": ["<|e|>"]}, "give each as <.e.>=ID"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("make", "change", "options", "answer"), BROKEN)
 def test_broken_files_are_refused_with_a_sentence(
-    tmp_path: Path, make: Any, change: tuple[Any, ...], options: dict[str, Any], answer: str
+    tmp_path: Path, make: str, change: list[Any], options: dict[str, Any], answer: str
 ) -> None:
-    path = make(tmp_path, *change)
+    path = MAKERS[make](tmp_path, *change)
+    if options.get("pattern") == "gpt2":
+        options = {**options, "pattern": GPT2_PATTERN}
     with pytest.raises(Refusal, match=answer) as refused:
         load(path, **options)
     assert "\n" not in str(refused.value)
@@ -271,38 +251,6 @@ def test_a_pre_tokenizer_is_read_as_its_pattern(steps: list[Any], pattern: str |
 def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
     expression = pattern_of(sequence(split(r"\p{Han}+|[\p{L}&&[^\p{Han}]]+|."), BYTE_LEVEL))
     assert regex.findall(expression or "", "中文ABc1") == ["中文", "ABc", "1"]
-
-
-@pytest.mark.parametrize(
-    ("steps", "reason"),
-    [
-        (
-            [{"type": "Punctuation", "behavior": "Contiguous"}, BYTE_LEVEL],
-            "Punctuation is not a Split",
-        ),
-        ([{**split("a"), "behavior": "MergedWithNext"}, BYTE_LEVEL], "MergedWithNext"),
-        ([split(r"\p{N}{1,3}+"), BYTE_LEVEL], "repeats what it repeats"),
-        (
-            [split(r"\s?[a-z]+"), split(GPT2_PATTERN), BYTE_LEVEL],
-            r"2 patterns .* not for '\\\\s\?\[a-z\]\+' before",
-        ),
-        (
-            [split(r"\p{N}"), split(r"\p{N}"), split(GPT2_PATTERN), BYTE_LEVEL],
-            "3 patterns one after another",
-        ),
-        (
-            [split(r"\p{N}{1,3}"), split(PATTERNS["qwen2"]), BYTE_LEVEL],
-            "2 patterns one after another",
-        ),
-        (
-            [{**split(r"\p{N}"), "behavior": "Removed", "invert": True}, split("a"), BYTE_LEVEL],
-            "drops text",
-        ),
-    ],
-)
-def test_other_pre_tokenizers_are_refused_by_name(steps: list[Any], reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        pattern_of(sequence(*steps))
 
 
 def test_a_run_takes_the_pattern_of_a_file(
