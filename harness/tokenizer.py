@@ -247,7 +247,7 @@ KEYWORDS = (
     *("extend", "inherited", "seeds", "veto", "protected"),
 )
 """What `train` takes, and this command by options of the same names."""
-SETTING = re.compile(rf"(set )?\b({'|'.join(KEYWORDS)}|vocab_size)=(?=(\S?))")
+SETTING = re.compile(rf"(set )?(?<!')\b({'|'.join(KEYWORDS)}|vocab_size)=(?=(\S?))")
 
 
 def _train(options: argparse.Namespace) -> None:
@@ -325,9 +325,9 @@ def _unused(options: argparse.Namespace) -> int:
 
 
 def _encode(options: argparse.Namespace) -> None:
-    if (options.text is None) == (options.data is None) or (options.data is None) != (
-        options.output is None
-    ):
+    files = [options.data, options.output]
+    of_files = [*files, options.set, options.separator]
+    if any(of_files) if options.text is not None else None in files:
         raise Refusal(
             "pass either a TEXT (- for standard input), or --data NAME|FILE with --output FILE.npy"
         )

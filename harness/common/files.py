@@ -41,6 +41,19 @@ KINDS = {
 """The folders of the cache that can grow."""
 
 
+def path_named(name: str | os.PathLike[str]) -> Path:
+    """The path of a name. Raises Refusal for a name that no file can have: with a NUL or a lone
+    surrogate, or too long.
+    """
+    try:
+        os.lstat(name)
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", errno.ENAMETOOLONG) == errno.ENAMETOOLONG:
+            what = f"{os.fspath(name)[:80]!a} is not the name of a file"
+            raise Refusal(f"{what} ({error.args[-1]}); pass another") from error
+    return Path(name)
+
+
 # Opening
 
 

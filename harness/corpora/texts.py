@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from harness.common.cards import DataCard, fitted
 from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.files import path_named
 from harness.common.progress import Advance, bar
 from harness.common.registry import parse_value, unknown
 from harness.corpora import prepare
@@ -52,10 +53,12 @@ def text_of(
 
 def card_named(source: Source, settings: Sequence[str] = ()) -> dict[str, Any]:
     """The card of a data set, or of files; an existing file of a data set's name wins."""
-    path = os.fspath(source) if isinstance(source, str | os.PathLike) else list(map(str, source))
+    names = [source] if isinstance(source, str | os.PathLike) else source
+    paths = [os.fspath(path_named(name)) for name in names]
+    path = paths[0] if names is not source else paths
     is_card = isinstance(path, str) and is_name(path)
     card = dict(card_of(str(path))) if is_card else {**card_of("file"), "path": path}
-    if isinstance(settings, str | Mapping):
+    if isinstance(settings, str | Mapping) or not all(isinstance(one, str) for one in settings):
         raise TypeError(f"settings are {settings!r}, not a list; pass ['data.NAME=VALUE']")
     for setting in settings:
         change(card, setting)

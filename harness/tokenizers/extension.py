@@ -119,14 +119,16 @@ def extension_of(
             "seeds= are kept and stand first; leave out extend= and inherited=met, or seeds="
         )
     if seeds != NONE:
+        merges = seed_merges(seeds, corpus.pattern, tie_break)
         text = seeds if isinstance(seeds, str) else json.dumps(seeds, ensure_ascii=False)
         setting = f"seeds={text}"
-        merges = seed_merges(seeds, corpus.pattern, tie_break)
         name = text if text.startswith("[") else Path(text).name
         extension = Extension("seeds", merges, "kept", veto, seeds=name)
     elif path is not None:
         setting = f"extend={path}"
-        extension = extended(Path(path), settings.inherited, corpus.special_tokens, veto)
+        extension = extended(
+            files.path_named(path), settings.inherited, corpus.special_tokens, veto
+        )
     else:
         setting = f"veto={veto}"
         extension = Extension(veto=veto)
@@ -139,8 +141,7 @@ def check_room(setting: str, extension: Extension, num_merges: int, least: int) 
     """Refuse inherited merges for which the vocabulary has no room, or that make no sense."""
     number = len(extension.merges)
     if num_merges < number:
-        room = f"vocab_size leaves room for {count_text(num_merges)}"
-        why = f"{count_text(number)} merges, and {room}"
+        why = f"its {count_text(number)} merges do not fit into vocab_size={least + num_merges}"
         raise Refusal(f"{setting}: {why}; set vocab_size={least + number} or more")
     try:
         check_inherited(extension.merges, extension.inheriting, num_merges)
@@ -200,6 +201,8 @@ def tokens_in(setting: str, value: Tokens) -> list[bytes]:
     exit_code = USAGE
     if not isinstance(value, str):
         place = f"{setting}: "
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+            raise TypeError(f"{setting} is {value!r}, not a list of texts; pass ['mov']")
         lines = list(map(json.dumps, value))
     elif value.startswith("["):
         place = f"{setting}="
@@ -209,7 +212,7 @@ def tokens_in(setting: str, value: Tokens) -> list[bytes]:
         place = f"{setting}={value}: "
         exit_code = UNMEASURED
         try:
-            lines = Path(value).read_text(encoding="utf-8").splitlines()
+            lines = files.path_named(value).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             why = reason(error) if isinstance(error, OSError) else "not UTF-8"
             advice = "pass a file or write a list [A,B]"

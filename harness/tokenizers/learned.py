@@ -7,8 +7,8 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise, takewhile
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import count, pairwise, takewhile
 from typing import Any, Literal, NamedTuple
 
 from harness.common import registry
@@ -153,19 +153,15 @@ def of_vocab(
         if [type(token) for token in pair] != [bytes, bytes]:
             raise TypeError(f"merge {rank} is {pair!r}, not a pair of tokens (bytes)")
 
-    tokens = dict(sorted(vocab.items()))
-    ids = {token: number for number, token in tokens.items()}
-    if len(ids) < len(tokens):
+    ids = {token: number for number, token in vocab.items()}
+    if len(ids) < len(vocab):
         raise ValueError("it gives two ids to one token")
+    free = count(max(vocab, default=-1) + 1)
     special_ids = {}
     for text in special_texts(special_tokens):
-        number = ids.get(text.encode(), max(tokens, default=-1) + 1)
-        tokens[number] = text.encode()
-        special_ids[text] = number
-
-    learned = Learned(tokens, pairs, special_ids, pattern)
-    check_ids(learned)
-    return learned
+        token = text.encode()
+        special_ids[text] = ids.pop(token) if token in ids else next(free)
+    return put_together(dict(zip(map(spelled, ids), ids.values())), pairs, special_ids, pattern)
 
 
 def surrounded(learned: Learned, around: Around) -> Learned:
@@ -209,11 +205,13 @@ def tokens_made(merges: Iterable[Merge]) -> list[bytes]:
 
 
 def special_texts(special_tokens: Iterable[str]) -> tuple[str, ...]:
-    """The special tokens of a list. Raises TypeError for a str in place of a list, or for a token
-    that is not a str, and Refusal for a token that is empty, repeated, or not UTF-8.
+    """The special tokens of a list. Raises TypeError for anything without an order, such as a str
+    or a set, or for a token that is not a str, and Refusal for a token that is empty, repeated, or
+    not UTF-8.
     """
-    if isinstance(special_tokens, str | bytes | None):
-        advice = f"pass a list, such as [{special_tokens or '<s>'!r}]"
+    is_list = isinstance(special_tokens, Iterable)
+    if not is_list or isinstance(special_tokens, str | bytes | Mapping | Set):
+        advice = "pass a list, such as ['<s>']"
         raise TypeError(f"special tokens are {special_tokens!r}, not a list; {advice}")
     texts = tuple(special_tokens)
     for text in texts:
@@ -248,7 +246,9 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     least = len(BYTES) + len(learned.special_tokens)
     most = least + len(made)
     if not least <= vocab_size <= most:
-        raise Refusal(f"it cannot be cut to {vocab_size} tokens; choose {least} to {most}")
+        raise Refusal(
+            f"the tokenizer cannot be cut to {vocab_size} tokens; choose {least} to {most}"
+        )
 
     ids = learned.token_ids()
     if extra := others(learned):

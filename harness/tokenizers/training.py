@@ -290,29 +290,31 @@ def encoded_document(item: Any, place: str, corpus: Corpus) -> bytes:
             else ""
         )
         raise TypeError(f"{place} is {type(item).__name__}, not str or bytes{advice}")
+    is_replaced = corpus.errors == "replace"
     try:
         if isinstance(item, str):
-            return item.encode()
+            whole = re.sub("[\ud800-\udfff]", "\ufffd", item) if is_replaced else item
+            return whole.encode()
         return item if corpus.pattern is None else item.decode(errors=corpus.errors).encode()
     except UnicodeError as error:
         raise Refusal(f"{place}: {error}; fix it, or pass bytes with errors='replace'") from error
 
 
 def count_items(counts: Mapping[Any, Any]) -> WordCounts:
-    """The words of a mapping."""
+    """The words of a mapping. Raises TypeError for what is not a word with its count, and Refusal
+    for a word that is not UTF-8.
+    """
+    items = []
     for word, count in counts.items():
-        if (
-            not isinstance(word, str | bytes)
-            or isinstance(count, bool)
-            or not hasattr(count, "__index__")
-        ):
+        is_count = hasattr(count, "__index__") and not isinstance(count, bool)
+        if not isinstance(word, str | bytes) or not is_count:
             what = f"{type(word).__name__} {str(word)[:40]!r}: {type(count).__name__}"
             advice = "not a word (str or bytes) with its count (int); pass texts, such as (row['text'] for row in rows)"
             raise TypeError(f"the mapping has {what}, {advice}")
-    items = (
-        (word.encode() if isinstance(word, str) else word, int(count))
-        for word, count in counts.items()
-    )
+        try:
+            items.append((word.encode() if isinstance(word, str) else word, int(count)))
+        except UnicodeEncodeError as error:
+            raise Refusal(f"word {word[:40]!a} is not UTF-8; leave it out") from error
     with showing("counting", 0, "words", False):
         return WordCounts.from_items(items)
 
@@ -337,7 +339,8 @@ def train_new_from_iterator(
     if isinstance(new_tokens := keywords.get("new_special_tokens"), str):
         raise TypeError(f"new_special_tokens is {new_tokens!r}, not a list; pass [{new_tokens!r}]")
     try:  # tokenizers 1.0 has no trainers
-        importlib.import_module("tokenizers.trainers")
+        import tokenizers.trainers
+
         transformers = importlib.import_module("transformers")
     except ImportError as error:
         advice = "run python -m pip install transformers 'tokenizers<1'"
@@ -393,5 +396,5 @@ def train_new_from_iterator(
                 )
             vocab[token] = len(vocab)
             merges.append([spelled(left), spelled(right)])
-    new._tokenizer = importlib.import_module("tokenizers").Tokenizer.from_str(json.dumps(content))
+    new._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
     return new.backend_tokenizer if is_plain else new

@@ -110,7 +110,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
         (["inherited=all"], "unknown inherited 'all'; there are: kept, met"),
         (
             ["seeds=[the]", "vocab_size=258"],
-            "seeds=[the]: 2 merges, and vocab_size leaves room for 1; set vocab_",
+            "seeds=[the]: its 2 merges do not fit into vocab_size=258; set vocab_",
         ),
         (
             ["seeds=[the]", "extend=first"],

@@ -142,6 +142,14 @@ def failing() -> Iterator[str]:
             "is a file, but strings in a list are documents; pass pathlib.Path objects",
         ),
         ({"a": -1}, {}, Refusal, "has the negative count -1"),
+        ({"\ud800a": 1}, {}, Refusal, r"word '.ud800a' is not UTF-8; leave it out"),
+        ("a\0b", {}, Refusal, r"'a.x00b' is not the name of a file .embedded null byte.; pass ano"),
+        ([Path("\ud800")], {}, Refusal, r"'.ud800' is not the name of a file"),
+        ("x" * 300, {}, Refusal, r"is not the name of a file .File name too long."),
+        ({"a": 1}, {"extend": "a\0b"}, Refusal, r"'a.x00b' is not the name of a file"),
+        ({"a": 1}, {"seeds": "a\0b"}, Refusal, r"'a.x00b' is not the name of a file"),
+        ({"a": 1}, {"seeds": 5}, TypeError, "seeds is 5, not a list of texts; pass"),
+        ({"a": 1}, {"protected": [b"a"]}, TypeError, "protected is .b'a'., not a list of texts"),
         (FRAME, {}, TypeError, r"source is a DataFrame, not texts; .* such as frame\['text'\]"),
         ([FRAME], {}, TypeError, "item 1 is a DataFrame, not texts"),
         (["a"], {"vocab_size": 256}, Refusal, "has no room for 256 bytes and 1 special token"),
@@ -160,6 +168,9 @@ def test_a_bad_source_is_refused_with_its_place(
     ("options", "answer"),
     [
         ({"special_tokens": None}, "special tokens are None, not a list; pass a list, such as"),
+        ({"special_tokens": {"<s>": 300}}, "special tokens are .'<s>': 300., not a list"),
+        ({"special_tokens": {"<s>"}}, "special tokens are .'<s>'., not a list"),
+        ({"settings": [5]}, "settings are .5., not a list"),
         ({"pattern": 5}, "pattern is int, not str"),
         ({"min_count": 1.5}, "min_count is float, not int"),
         ({"threads": "all"}, "threads is str, not int"),
@@ -188,6 +199,8 @@ def test_texts_of_a_data_frame_are_asked_for() -> None:
 def test_invalid_bytes_are_replaced_in_each_document() -> None:
     replaced = train([b"a\xff\xfe", b"\xe4\xb8"], 300, errors="replace")
     assert replaced.merges == train(["a\ufffd\ufffd", "\ufffd"], 300).merges
+    texts = train(["a\ud800\ud801", "\udfff"], 300, errors="replace")
+    assert texts.merges == replaced.merges
     assert train([b"\xff\xff\xff"], 258, pattern=None).merges == [(b"\xff", b"\xff")]
 
 
