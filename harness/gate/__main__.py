@@ -155,7 +155,7 @@ def observe(options: argparse.Namespace) -> Evidence:
                     sampler,
                     TIERS,
                     UNMEASURED,
-                    f"the results are not trusted: {error.fact}; run it again",
+                    f"the results are not trusted: {error.path} was changed after it was imported; run it again",
                 )
             if changed := ", ".join(sampler.changed_files()[:3]):
                 reason = (

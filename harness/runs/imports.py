@@ -25,9 +25,11 @@ class FileChanged(Refusal):
     """A file was changed after a process of the run had imported it."""
 
     def __init__(self, path: str) -> None:
-        self.fact = f"{path} was changed after this run had imported it"
-        why = f"{self.fact}, so its times would be of two programs"
-        super().__init__(f"{why}; run the same again with rerun=true", UNMEASURED)
+        advice = "its times would be of two programs; run the same again with rerun=true"
+        super().__init__(
+            f"{path} was changed after this run had imported it, so {advice}", UNMEASURED
+        )
+        self.path = path
 
 
 class ImportedFiles:
