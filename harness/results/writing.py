@@ -213,10 +213,11 @@ def failure_text(row: Row) -> str:
     estimate = row.extrapolated
     if estimate.get("total_seconds") is None:
         return text
-    low, high = duration_text(estimate["low_seconds"]), duration_text(estimate["high_seconds"])
-    if estimate["high_seconds"] > MOST_UNSURE * estimate["low_seconds"]:
-        return f"{text}; the total is over {low}"
-    return f"{text}; estimated total {duration_text(estimate['total_seconds'])} ({low} to {high})"
+    low, high = estimate["low_seconds"], estimate["high_seconds"]
+    if high > MOST_UNSURE * low:
+        return f"{text}; the total is over {duration_text(low, at_least=True)}"
+    total, low_text, high_text = map(duration_text, (estimate["total_seconds"], low, high))
+    return f"{text}; estimated total {total} ({low_text} to {high_text})"
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from measured import changed, measured
-from shown import cells, explanations, to_markdown
+from shown import expected, explanations, table_text
 
 from harness.records.file import Record
 from harness.results.ratios import incomparable
@@ -25,10 +25,10 @@ DESIGN = {
 
 def timed(variant: str, seconds: Sequence[float], **others: Any) -> list[Record]:
     """A record for each block, whose CPU time is its wall time."""
-    return [
-        measured(variant, {"count": 0.0, "update": wall}, block=block, **others)
-        for block, wall in enumerate(seconds)
-    ]
+    records = []
+    for block, wall in enumerate(seconds):
+        records.append(measured(variant, {"count": 0.0, "update": wall}, block=block, **others))
+    return records
 
 
 def noisy(blocks: int, factor: float = 1.0) -> list[float]:
@@ -38,14 +38,91 @@ def noisy(blocks: int, factor: float = 1.0) -> list[float]:
     return [factor * mood * (1 + 0.004 * (own.random() - 0.5)) for mood in moods]
 
 
-def test_a_ratio_is_taken_within_blocks_and_has_one_interval() -> None:
-    """The machine's moods, of up to twice the time, are in every total and in no ratio."""
-    records = timed("one", noisy(10)) + timed("other", noisy(10, 1.07))
-    assert [row["ratio"] for row in cells(records)] == ["× 1.00", "× 1.07 (1.07 to 1.07)"]
-    assert cells(records, relative_to="one")[1]["total / one"] == "1.07 (1.07 to 1.07)"
-    assert explanations(records) == []
-    few = timed("one", noisy(3)) + timed("other", noisy(3, 1.07))
-    assert cells(few)[1]["ratio"] == "× 1.07"
+def counted(variant: str, count: int) -> Record:
+    instructions = {"count": count, "tool": "callgrind", "path": "x86_64"}
+    only = {"seconds": {}, "instructions": instructions, "measure": "instructions"}
+    return changed(measured(variant, 1.0), **only)
+
+
+UNKNOWN: dict[str, Any] = {"cpu_wait_seconds": None, "cpu_wait_unknown": "other threads worked"}
+EARLIER: dict[str, Any] = {"cpu_wait_seconds": None}
+BUSY = {"disturbance": {"psi_cpu_seconds": 0.9}, "witness": {"wall_seconds": 1.0}}
+FED = {
+    "program": "peer 1.0",
+    "way_in": "files",
+    "pre_tokens": "itself",
+    "special_tokens": "none",
+    "ties": "first",
+}
+WALL_TIMED = [
+    *timed("one", [1.0] * 6, threads=2, **UNKNOWN),
+    *timed("one", [9.0] * 8, threads=2, **UNKNOWN, **BUSY)[6:],
+    *timed("other", [*[2.0] * 6, 9.0, 9.0], threads=2, **UNKNOWN),
+]
+BASE, PEER = measured("base", 1.0), measured("peer", 3.0)
+PHASES = ["total", "count", "max", "update", "wall"]
+CASES: dict[str, tuple[list[Record], dict[str, Any]]] = {
+    # the machine's moods, of up to twice the time, are in every total and in no ratio
+    "ratio_within_blocks": (
+        timed("one", noisy(10)) + timed("other", noisy(10, 1.07)),
+        {"relative_to": "one"},
+    ),
+    "ratio_of_few_blocks": (timed("one", noisy(3)) + timed("other", noisy(3, 1.07)), {}),
+    # it sleeps a second, and waits another for a CPU
+    "waited": (
+        timed("heap", [0.064] * 6)
+        + timed("sleepy", [2.064] * 6, cpu_seconds=0.01, cpu_wait_seconds=1.0),
+        {"columns": ["variant", "total", "ratio", "update", "wall"]},
+    ),
+    # each run waits in another phase, and as long as it works
+    "phases_of_net_time": (
+        [
+            measured(
+                "one",
+                {**dict.fromkeys(PHASES[1:3], 1.0), "update": 2.0, phase: seconds},
+                block=block,
+                cpu_wait_seconds=4.0,
+                cpu_seconds=4.0,
+            )
+            for block, (phase, seconds) in enumerate(
+                {"count": 5.0, "max": 5.0, "update": 6.0}.items()
+            )
+        ],
+        {"columns": PHASES},
+    ),
+    "wait_unknown": (timed("one", [1.0] * 6) + timed("other", [2.0] * 6, **UNKNOWN), {}),
+    "earlier_version": (
+        timed("one", [1.0] * 6, **EARLIER) + timed("other", [4.0] * 6, cpu_seconds=3.0, **EARLIER),
+        {},
+    ),
+    "busy_machine": (WALL_TIMED, {}),
+    "three_lines": (
+        [measured(name, {}, status="error", reason=name) for name in "abcdef"],
+        {},
+    ),
+    "one_reason": ([measured(name, {}, status="error", reason="lost") for name in "abcdef"], {}),
+    "instructions": ([counted("one", 15_021_976), counted("other", 531_787_678)], {}),
+    "other_work": ([BASE, PEER, measured("other", 1.0, identity=DESIGN)], {"notes": True}),
+    "other_tables_without_the_baseline": (
+        [BASE, changed(PEER, special_tokens=["<s>"])],
+        {"relative_to": "base"},
+    ),
+    "given": (
+        [
+            measured("ours", 1.0),
+            changed(PEER, feeding=FED, threads=2),
+            measured("peer", {}, vocab_size=300, status="timeout", reason="late"),
+        ],
+        {"notes": True},
+    ),
+    "reports_no_phases": ([changed(PEER, feeding=FED)], {}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_table_with_its_ratios_and_notes_is_the_one_in_its_file(name: str) -> None:
+    records, options = CASES[name]
+    assert table_text(records, **options) == expected(name)
 
 
 @pytest.mark.parametrize(
@@ -66,90 +143,31 @@ def test_rows_of_one_task_that_cannot_be_ranked_are_named(
     assert notes == (["Too close to rank: one and other."] if close else [])
 
 
-UNKNOWN: dict[str, Any] = {"cpu_wait_seconds": None, "cpu_wait_unknown": "other threads worked"}
-EARLIER: dict[str, Any] = {"cpu_wait_seconds": None}
+LOADING = "Loading the module took longer than the total, which excludes it: one 2.10 s."
+WORKED = {**BUSY, **EARLIER}
 
 
-def test_ratio_is_of_what_the_columns_show_and_a_wait_is_named() -> None:
-    """A trainer that sleeps a second, and waits another for a CPU."""
-    sleepy = timed("sleepy", [2.064] * 6, cpu_seconds=0.01, cpu_wait_seconds=1.0)
-    records = [*timed("heap", [0.064] * 6), *sleepy]
-    row = cells(records)[1]
-    assert (row["total"], row["ratio"], row["update"]) == (
-        "1.06 s",
-        "× 16.6 (16.6 to 16.6)",
-        "1.06 s",
-    )
-    assert explanations(records) == ["Waited 99 % of its time: sleepy."]
-    assert cells(records, columns=["variant", "wall"])[1] == {"variant": "sleepy", "wall": "2.06 s"}
-
-
-def test_phases_add_up_to_the_median_net_total() -> None:
-    """Each run waits in another phase, and as long as it works."""
-    records = []
-    for block, phase in enumerate(("count", "max", "update")):
-        seconds = {"count": 1.0, "max": 1.0, "update": 2.0}
-        seconds[phase] += 4.0
-        records.append(measured("one", seconds, block=block, cpu_wait_seconds=4.0, cpu_seconds=4.0))
-    (row,) = cells(records, columns=["total", "count", "max", "update", "wall"])
-    assert list(row.values()) == ["4.00 s", "1.00 s", "1.00 s", "2.00 s", "8.00 s"]
-
-
-@pytest.mark.parametrize(("cpu", "named"), [(0.96, False), (0.94, True)])
-def test_waiting_is_named_from_a_twentieth_on(cpu: float, named: bool) -> None:
-    notes = explanations(timed("one", [1.0], cpu_seconds=cpu))
-    assert notes == (["Waited 6 % of its time: one."] if named else [])
-
-
-def test_row_whose_waiting_for_a_processor_is_unknown_says_so() -> None:
-    """Of several threads that is expected."""
-    records = [*timed("one", [1.0] * 6), *timed("other", [2.0] * 6, **UNKNOWN)]
-    assert explanations(records) == ["Wall time, for other threads worked: other."]
-    assert cells(records)[1]["ratio"] == "× 2.00 (2.00 to 2.00)"
-    assert explanations(timed("one", [1.0], threads=2, **UNKNOWN)) == []
-
-
-def test_records_of_an_earlier_version_say_what_their_ratios_leave_out() -> None:
-    records = [*timed("one", [1.0] * 6, **EARLIER)]
-    records += timed("other", [4.0] * 6, cpu_seconds=3.0, **EARLIER)
-    assert cells(records)[1]["ratio"] == "× 3.00 (3.00 to 3.00)"
-    note = "Ratios are of CPU time, 75 % to 100 % of these totals."
-    assert explanations(records) == [note]
-    assert explanations([record for record in records if record["block"] == 0]) == []
-
-
-def test_a_busy_machine_is_named_and_its_wall_times_are_in_no_ratio() -> None:
-    busy = {"disturbance": {"psi_cpu_seconds": 0.9}, "witness": {"wall_seconds": 1.0}}
-    records = []
-    for variant, factor in (("one", 1.0), ("other", 2.0)):
-        records += [
-            *timed(variant, [factor] * 6, threads=2, **UNKNOWN),
-            *timed(variant, [9.0] * 8, threads=2, **UNKNOWN, **busy)[6:],
-        ]
-    assert cells(records)[1]["ratio"] == "× 2.00 (2.00 to 2.00)"
-    busy_runs = "one in 2 of 8 runs; other in 2 of 8 runs"
-    assert f"Machine busy, so wall times may be too long: {busy_runs}." in explanations(records)
-    worked = [
-        explanations(timed("one", [1.0], **{**busy, **EARLIER, "cpu_seconds": cpu}))
-        for cpu in (0.9, 0.5)
-    ]
-    assert [bool(found) for found in worked] == [False, True]
-
-
-@pytest.mark.parametrize(("loading", "named"), [(2.1, True), (1.9, False), (None, False)])
-def test_a_trainer_that_loads_longer_than_it_trains_is_named(
-    loading: float | None, named: bool
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"cpu_seconds": 1.92}, None),
+        ({"cpu_seconds": 1.88}, "Waited 6 % of its time: one."),
+        ({"witness": {"wall_seconds": 2.0, "import_cpu_seconds": 2.1}}, LOADING),
+        ({"witness": {"wall_seconds": 2.0, "import_cpu_seconds": 1.9}}, None),
+        ({"threads": 2, **UNKNOWN}, None),  # of several threads that is expected
+        ({**WORKED, "cpu_seconds": 1.8}, None),
+        (
+            {**WORKED, "cpu_seconds": 1.0},
+            "Machine busy, so wall times may be too long: one in 1 of 1 runs.",
+        ),
+        (EARLIER, None),
+    ],
+    ids=str,
+)
+def test_what_changes_a_conclusion_is_named_from_its_limit_on(
+    changes: dict[str, Any], note: str | None
 ) -> None:
-    record = measured("one", 2.0, witness={"wall_seconds": 2.0, "import_cpu_seconds": loading})
-    note = "Loading the module took longer than the total, which excludes it: one 2.10 s."
-    assert explanations([record]) == ([note] if named else [])
-
-
-def test_three_lines_at_most() -> None:
-    records = [measured(name, {}, status="error", reason=name) for name in "abcdef"]
-    assert explanations(records) == ["a: error: a.", "b: error: b.", "4 more notes: see --notes."]
-    same = [measured(name, {}, status="error", reason="one reason") for name in "abcdef"]
-    assert explanations(same) == ["a; b; c; d; and 2 more: error: one reason."]
+    assert explanations([measured("one", 2.0, **changes)]) == ([note] if note else [])
 
 
 def test_warm_up_and_blocks_that_were_cut_short_are_in_no_figure() -> None:
@@ -160,23 +178,6 @@ def test_warm_up_and_blocks_that_were_cut_short_are_in_no_figure() -> None:
     # what warms up must be right as well
     wrong = timed("one", [9.0], warm_up=True, status="mismatch", reason="differs")
     assert rows(wrong + timed("one", [1.0]))[0].status == "mismatch"
-
-
-def test_instructions_without_times_have_ratios_of_their_own() -> None:
-    def counted(variant: str, count: int) -> Record:
-        instructions = {"count": count, "tool": "callgrind", "path": "x86_64"}
-        return changed(
-            timed(variant, [1.0])[0], seconds={}, instructions=instructions, measure="instructions"
-        )
-
-    records = [counted("one", 15_021_976), counted("other", 531_787_678)]
-    one, other = cells(records)
-    assert list(one) == ["variant", "instructions", "ratio", "proof"]
-    assert (one["instructions"], other["instructions"], other["ratio"]) == (
-        "15.02 M",
-        "531.8 M",
-        "× 35.4",
-    )
 
 
 @pytest.mark.parametrize(
@@ -193,37 +194,3 @@ def test_only_the_same_work_is_compared(others: dict[str, Any], why: str | None)
     )
     assert incomparable(ours, theirs) == why
     assert why is None or incomparable(ours, ended) is None  # both came to the end of all pairs
-
-
-def test_a_ratio_of_other_work_is_refused_with_its_reason() -> None:
-    records = [
-        measured("base", 1.0),
-        measured("peer", 3.0),
-        measured("other", 1.0, identity=DESIGN),
-    ]
-    assert [row["ratio"] for row in cells(records)] == ["× 1.00", "× 3.00", "not comparable"]
-    text = to_markdown(records, notes=True)
-    assert "- Not comparable with base (different by design): other." in text
-    assert "it merges syllables; merge 1 is rare" in text
-    apart = to_markdown(
-        [records[0], measured("peer", 3.0, special_tokens=["<s>"])], relative_to="base"
-    )
-    own, other = apart.split("special tokens &lt;s", 1)
-    assert "| total / base |" in own
-    assert "total / base" not in other
-
-
-def test_the_notes_say_what_each_was_given() -> None:
-    fed = {
-        "program": "peer 1.0",
-        "way_in": "files",
-        "pre_tokens": "itself",
-        "special_tokens": "none",
-        "ties": "first",
-    }
-    stopped = measured("peer", {}, vocab_size=300, status="timeout", reason="late")
-    records = [measured("ours", 1.0), measured("peer", 1.0, feeding=fed, threads=2), stopped]
-    text = to_markdown(records, notes=True)
-    assert text.count("| peer | peer 1.0 | files | itself | none | first |") == 1
-    assert "program" not in to_markdown(records)
-    assert "max" not in cells([records[1]])[0]  # it reports no phases

@@ -13,7 +13,7 @@ from matplotlib.text import Annotation
 from measured import measured, stopped, stored, wrong
 
 from harness import plot, table
-from harness.common.errors import OK, UNMEASURED, USAGE
+from harness.common.errors import OK, UNMEASURED
 from harness.records.file import Record
 from harness.results.canvas import look_of
 from harness.results.profile import profile_sheet, required_profile
@@ -138,10 +138,3 @@ def test_profile_of_one_trainer_is_refused(
     option = ["--profile"] if module is table else ["--kind", "profile"]
     assert module.main([path, *option]) == UNMEASURED  # type: ignore[attr-defined]
     assert "profile: no cell was measured with two trainers" in capsys.readouterr().err
-
-
-def test_profile_goes_with_no_other_layout(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        table.main(["--profile", "--pivot", "variant", "data"])
-    assert ended.value.code == USAGE
-    assert "--profile does not go with --pivot" in capsys.readouterr().err

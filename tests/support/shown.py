@@ -42,6 +42,11 @@ def to_markdown(records: Records, *, sort: str = "appearance", **options: Any) -
     return table.markdown(tables(ordered(records, sort), TableOptions(**options)))
 
 
+def table_text(records: Records, **options: Any) -> str:
+    """The tables as a file has them."""
+    return printed(tables(rows(records), TableOptions(**options)))
+
+
 def to_csv(records: Records) -> str:
     return frame_to_csv(frame_of(rows(records)))
 
