@@ -16,6 +16,7 @@ from harness.common.arguments import MAX_COLUMNS, Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, Refusal
 from harness.common.printing import wrap
+from harness.common.targets import own_target
 from harness.common.units import did_you_mean
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ def command(arguments: Sequence[str]) -> int:
     if name in COMMANDS:
         module = f"harness.{name}.__main__" if name in PACKAGES else f"harness.{name}"
         return int(importlib.import_module(module).main(arguments[1:]))
-    if name in OF_TOKENIZERS:
-        raise Refusal(f"unknown command {name!r}; did you mean bpe-harness tokenizer {name}?")
-    if name.isidentifier() and (meant := did_you_mean(name, COMMANDS, "bpe-harness ")):
+    lines = [*COMMANDS, *(f"tokenizer {command}" for command in OF_TOKENIZERS)]
+    meant = did_you_mean(name, lines, "bpe-harness ")
+    if name.isidentifier() and meant and own_target(name) is None:
         raise Refusal(f"unknown command {name!r};{meant}")
 
     parser = Parser(prog="python -m harness", add_help=False, allow_abbrev=False)

@@ -18,6 +18,7 @@ from harness.common import ending, registry
 from harness.common.arguments import Parser
 from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
+from harness.common.targets import check_target
 from harness.proof.checks import (
     Check,
     CheckFailed,
@@ -111,13 +112,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     target = "package.module:function, importable from the current folder, or a name in conf/variant or conf/counting; "
     parser.add_argument("target", help=target + "a word counter's first parameter is called corpus")
-    parameters: dict[str, Any] = {
-        "nargs": "+",
-        "action": "extend",
-        "default": [],
-        "metavar": "KEY=VALUE",
-    }
-    parser.add_argument("--set", **parameters, help="parameters to call it with")
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="parameters to call it with",
+    )
     ties = f"{', '.join(tie_breaks)}, or all (default: all, the definition's first)"
     parser.add_argument(
         "--tie-break", default="all", choices=["all", *tie_breaks], metavar="NAME", help=ties
@@ -144,6 +146,7 @@ def _target(target: str, parameters: Mapping[str, Any]) -> tuple[str, Mapping[st
     if target in cards:
         return cards[target].target, {**cards[target].params, **parameters}
     if ":" in target:
+        check_target(target)
         return target, parameters
     answer = registry.unknown("target", target, cards)
     raise Refusal(f"{answer}; a function of your own is written package.module:function")

@@ -15,6 +15,7 @@ from harness.common.printing import wrap
 from harness.common.units import did_you_mean
 
 MAX_COLUMNS = 80  # of help
+CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 
 class Paragraphs(argparse.HelpFormatter):
@@ -47,8 +48,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with 2, the mistake and what may have been meant."""
-        unknown = re.search(r"unrecognized arguments: (\S+)", message)
-        meant = did_you_mean(unknown[1], self._options()) if unknown else ""
+        meant = ""
+        if unknown := re.search(r"unrecognized arguments: (\S+)", message):
+            meant = did_you_mean(unknown[1], self._options())
+        elif chosen := CHOICE.fullmatch(message):
+            name, value, choices = chosen.groups()
+            existing = choices.replace("'", "")
+            message = f"unknown {name if name[0] == '-' else 'command'} {value!r}"
+            meant = f"{did_you_mean(value, existing.split(', '))} there are: {existing};"
         self.exit(2, f"{message};{meant} see {self.prog} --help\n")
 
     def _options(self) -> Iterator[str]:

@@ -70,6 +70,14 @@ class HarnessConfig:
     concurrent: bool = False
 
 
+def dotted_keys() -> list[str]:
+    """Every override of a section: data.path, limits.wall ..."""
+    keys = []
+    for section in (*registry.KINDS, "limits", "first_stage"):
+        keys += keys_beside(f"{section}.")
+    return keys
+
+
 def keys_beside(key: str) -> list[str]:
     """The existing overrides beside an unknown `key`.
 

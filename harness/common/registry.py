@@ -32,7 +32,7 @@ from harness.common.cards import (
     fitted,
 )
 from harness.common.errors import Refusal, reason
-from harness.common.targets import check_target, not_importable
+from harness.common.targets import check_target, not_importable, own_target
 from harness.common.units import did_you_mean, one_line
 from harness.worker import calling
 
@@ -336,8 +336,8 @@ def unknown(kind: str, name: str, existing: Iterable[str]) -> str:
     """
     existing = list(existing)
     meant = did_you_mean(name, existing)
-    if kind in ("variant", "target") and Path(f"{name}.py").is_file():
-        meant = f" did you mean a function of {name}.py, such as {name}:train?"
+    if kind in ("variant", "target") and (target := own_target(name)):
+        meant = f" did you mean {target}?"
     if len(existing) > MOST_NAMES:
         return f"unknown {kind} {name!r};{meant} python -m harness --help all has all {len(existing)} names"
     return f"unknown {kind} {name!r};{meant} there are: {', '.join(existing) or 'none'}"

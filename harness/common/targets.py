@@ -12,12 +12,17 @@ from pathlib import Path
 from harness.common.errors import Refusal
 from harness.common.units import did_you_mean
 
+TOP_LEVEL = re.compile(r"^(?:(?:async )?def|class|from|\w+ *=).*", re.MULTILINE)
+"""The lines of a module that name its functions, its own and others'."""
+
 
 def check_target(target: str) -> None:
     """Raise Refusal for a module that does not exist, or a function whose name its file lacks;
     nothing is imported.
     """
     module, _, function = target.partition(":")
+    if module.endswith(".py") and (meant := own_target(target)):
+        raise Refusal(f"{target!r} names a file, not a module; did you mean {meant}?")
     package, places = module.partition(".")[0], [str(Path.cwd()), *sys.path]
     if package in sys.modules:
         return
@@ -29,9 +34,19 @@ def check_target(target: str) -> None:
         return
     source = Path(spec.origin or "").read_text(errors="replace")
     if not re.search(rf"\b{re.escape(function)}\b|import \*|__getattr__", source):
-        names = re.findall(r"^(?:def|class) (\w+)|^(\w+) *=", source, re.MULTILINE)
-        meant = did_you_mean(function, map("".join, names), f"{module}:")
+        names = re.findall(r"\w+", " ".join(TOP_LEVEL.findall(source)))
+        meant = did_you_mean(function, names, f"{module}:")
         raise Refusal(f"{target!r} is not in {spec.origin};{meant or ' name a function of it'}")
+
+
+def own_target(name: str) -> str | None:
+    """The target in a file of the current folder that a name seems to mean, as `mine:train` for
+    `mine`, `mine.py` and `mine.py:train`; None if there is no such file.
+    """
+    module, _, function = name.partition(":")
+    module = module.removesuffix(".py")
+    is_ours = module.isidentifier() and Path(f"{module}.py").is_file()
+    return f"{module}:{function or 'train'}" if is_ours else None
 
 
 def not_importable(target: str, reason: str) -> Refusal:
@@ -39,11 +54,9 @@ def not_importable(target: str, reason: str) -> Refusal:
     can.
     """
     module, _, function = target.partition(":")
-    meant = (
-        did_you_mean(function, vars(sys.modules[module]), f"{module}:")
-        if module in sys.modules
-        else ""
-    )
+    meant = ""
+    if module in sys.modules:
+        meant = did_you_mean(function, vars(sys.modules[module]), f"{module}:")
     return Refusal(
         f"cannot import {target!r} ({reason});{meant} a target is written package.module:function"
     )

@@ -199,10 +199,12 @@ def did_you_mean(name: str, existing: Iterable[str], before: str = "") -> str:
 
     >>> did_you_mean("hepa", ["heap", "flat"]), did_you_mean("seeds", ["seed=VALUE"])
     (' did you mean heap?', ' did you mean seed=VALUE?')
+    >>> did_you_mean("trian", ["table", "tokenizer train"])
+    ' did you mean tokenizer train?'
     >>> did_you_mean("measure.most", ["measure.repeat", "measure.max_blocks"])
     ' did you mean measure.max_blocks?'
     """
-    names = {full.removesuffix("=VALUE"): full for full in existing}
+    names = {full.rpartition(" ")[2].removesuffix("=VALUE"): full for full in existing}
     section, dot, key = name.rpartition(".")
     renamed = f"{section}{dot}{RENAMED.get(key)}"
     close = [renamed] if renamed in names else difflib.get_close_matches(name, names, 1)

@@ -30,6 +30,7 @@ from harness.common.cards import CountingCard, MeasureCard, PatternCard, fitted
 from harness.common.configuration import FirstStageConfig, HarnessConfig, LimitsConfig
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard, parse_number, split_list
+from harness.common.targets import own_target
 from harness.common.units import did_you_mean
 
 # Values that are text, not Hydra's language: quoted before it parses.
@@ -44,6 +45,7 @@ LITERAL = (
     "data.column",
     "pattern.regex",
 )
+LISTS = (*LITERAL, "special_tokens", "variants")
 SWEEP = ("-m", "--multirun")
 HELP = "see python -m harness --help all"
 GROUPS = tuple(registry.KINDS)
@@ -259,8 +261,9 @@ def check_names(argument: str, sweep: bool = False) -> None:
     if key in GROUPS and key != "experiment" and value.startswith("["):
         several = "variants=A,B" if key == "variant" else f"-m {key}=A,B"
         raise Refusal(f"{key} is one name; for several use {several}")
-    if not sweep and re.fullmatch(r"\w*vocab_size=[1-9]\d{0,2}(,\d{3})+", argument):
-        raise Refusal(f"{argument} is several sizes; did you mean {argument.replace(',', '_')}?")
+    is_grouped = re.fullmatch(r"[1-9]\d{0,2}(,\d{3})+", value) is not None
+    if is_grouped and key not in LISTS and (not sweep or ",0" in value):
+        raise Refusal(f"{argument} is several numbers; did you mean {argument.replace(',', '_')}?")
 
     if key not in GROUPS or re.search(r"[(\[{}'\"]", value):
         return
@@ -275,6 +278,8 @@ def guess(argument: str) -> str:
     """
     if group := next((group for group in GROUPS if argument in existing(group)), None):
         return f"did you mean {group}={argument}?"
+    if target := own_target(argument):
+        return f"did you mean variants={target}?"
     if looks_like_a_file(argument) or Path(argument).exists():
         return f"did you mean data.path={argument}?"
     return did_you_mean(argument, [*settings(), "--help"]).strip()
@@ -338,6 +343,8 @@ def unknown_override(match: re.Match[str]) -> str:
     if f"data.{name}" in configuration.keys_beside("data."):
         return f"unknown override {name!r}; did you mean data.{name}?"
     names = configuration.keys_beside(name)
+    if "." in name and names and not names[0].startswith(name.partition(".")[0]):
+        names = configuration.dotted_keys()
     return (
         registry.unknown("override", name, names) if names else f"unknown override {name!r}; {HELP}"
     )

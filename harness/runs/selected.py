@@ -18,6 +18,8 @@ from harness.common.registry import (
     at_least,
     parse_bytes,
 )
+from harness.common.targets import check_target
+from harness.common.units import did_you_mean
 from harness.runs.compose import Config
 
 # A smaller table would be spilled into more files than a process may have open.
@@ -36,6 +38,7 @@ def variants_of(config: Config) -> list[VariantCard]:
     given = given_parameters(config, card)
     if composed.target != card.target and names is None:
         target = composed.target
+        check_target(target)
         return [VariantCard(target, target, about="named by its target", params=given)]
 
     selected = [card] if names is None else registry.select(names)
@@ -88,9 +91,10 @@ def check_program(variant: VariantCard, hidden: Set[str]) -> None:
 def check_parameters(taker: str, given: Iterable[str], existing: Iterable[str]) -> None:
     """Refuse parameters that the counter or variant does not take."""
     if unknown := [name for name in given if name not in existing]:
-        raise Refusal(
-            f"{taker} takes no parameter {unknown[0]!r}; there are: {', '.join(existing) or 'none'}"
-        )
+        existing = list(existing)
+        meant = did_you_mean(unknown[0], existing)
+        names = ", ".join(existing) or "none"
+        raise Refusal(f"{taker} takes no parameter {unknown[0]!r};{meant} there are: {names}")
 
 
 def with_params(card: Card, key: str, given: Mapping[str, Any]) -> Card:
@@ -116,6 +120,7 @@ def chosen_counter(composed: CountingCard) -> CounterCard:
     given = counter_parameters(composed)
     if card is None or card.target != composed.target:
         target = str(composed.target)
+        check_target(target)
         return CounterCard(target, target, params=given)
     check_parameters(f"counting={card.name}", given, card.params)
     return with_params(card, "counting.params", given)

@@ -154,7 +154,7 @@ def test_a_cell_that_cannot_be_measured_is_one_sentence_and_no_run_measures_none
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "text").write_text("low lower lowest")
-    failing = (f"data.path={tmp_path / 'text'}", "vocab_size=300", "variant._target_=nowhere:train")
+    failing = (f"data.path={tmp_path / 'text'}", "vocab_size=300", "variant._target_=json:dumps")
     monkeypatch.setattr(doctor, "conditions", list)
     monkeypatch.setattr(doctor, "USUAL", failing)
     assert doctor.main(["--no-run"]) == OK

@@ -114,7 +114,7 @@ def test_parent_judges_fresh_inputs(
 def test_module_that_ends_its_process_gets_one_sentence(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "ends.py").write_text(source)
+    (tmp_path / "ends.py").write_text(f"{source}\ndef train(): ...\n")
     monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, "ends:train")
     assert (code, out, "exit status 7" in err, err.count("\n")) == (USAGE, "", True, 1)

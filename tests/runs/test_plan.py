@@ -59,9 +59,9 @@ def test_variants_are_selected_with_their_parameters(
 
 def test_a_trainer_of_ones_own_has_the_parameters_of_the_command_line(book: str) -> None:
     given = ["variant.params.push=all", "variant.params.tree.leaf=2"]
-    (cell,) = cells(book, "variant._target_=mine:train", *given)
+    (cell,) = cells(book, "variant._target_=builtins:len", *given)
     assert (cell.variant.name, dict(cell.variant.params)) == (
-        "mine:train",
+        "builtins:len",
         {"push": "all", "tree": {"leaf": 2}},
     )
 
@@ -83,7 +83,7 @@ def test_a_trainer_of_ones_own_has_the_parameters_of_the_command_line(book: str)
             True,
             {"smallest_range": 7},
         ),
-        (["counting._target_=mine:count"], "mine:count", True, {}),
+        (["counting._target_=builtins:len"], "builtins:len", True, {}),
     ],
 )
 def test_the_counter_is_the_variants_own_unless_one_is_chosen(
@@ -145,7 +145,7 @@ def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
         return cell.key
 
     assert key("seed=5") == key("limits.memory=3GB") == key()
-    mine = "counting._target_=mine:count"
+    mine = "counting._target_=builtins:len"
     keys = [
         *(key(), key("threads=2"), key("vocab_size=300"), key("tie_break=raw_bytes")),
         *(key("min_count=2"), key("errors=replace"), key("special_tokens=[]")),

@@ -59,6 +59,14 @@ def first_fast(cases: Iterable[Any], fast: int = 1) -> list[Any]:
     ]
 
 
+def cases_beside(test: str, name: str) -> list[tuple[str, str]]:
+    """The pairs of lines of a file beside a test: a command, and below it what is expected."""
+    lines = Path(test).with_name(name).read_text(encoding="utf-8").splitlines()
+    return [
+        (line, lines[number + 1].strip()) for number, line in enumerate(lines) if line[0] != " "
+    ]
+
+
 def corpus_of(folder: Path, text: str | bytes, *how: Any, **named: Any) -> Corpus:
     """The corpus of a file with this text."""
     path = folder / "text.txt"
