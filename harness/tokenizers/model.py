@@ -117,22 +117,30 @@ class Tokenizer:
         self, text: str | bytes, *, threads: int = 1, special_tokens: bool = True
     ) -> np.ndarray[Any, Any]:
         """The same as an array: uint16 if all ids of the vocabulary fit, else uint32."""
-        (array,) = self.encode_batch([text], threads=threads, special_tokens=special_tokens)
-        return array
+        import numpy as np  # late: it is slow to import, and decoding needs none
+
+        if threads != 1:
+            at_least("threads", threads)
+        try:
+            return np.asarray(self.encoder(special_tokens).encode_array(text, threads))
+        except UnicodeEncodeError as error:
+            raise lone_surrogate(error) from error
 
     def encode_batch(
         self, texts: Iterable[str | bytes], *, threads: int = 1, special_tokens: bool = True
     ) -> list[np.ndarray[Any, Any]]:
         """The ids of each of some texts as an array; no token spans two of them."""
-        import numpy as np  # late: it is slow to import, and decoding needs none
+        import numpy as np
 
         at_least("threads", threads)
         refuse_frame(texts, "texts")
         if isinstance(texts, str | bytes):
             raise TypeError(f"texts is one text, not a list; pass [{texts[:40]!r}]")
-        encoder = self.encoder(special_tokens)
-        ids, ends = encoder.together(list(map(as_bytes, texts)), threads)
-        array = np.frombuffer(ids, encoder.type_code)
+        try:
+            ids, ends = self.encoder(special_tokens).together(list(texts), threads)
+        except UnicodeEncodeError as error:
+            raise lone_surrogate(error) from error
+        array = np.asarray(ids)
         return [array[start:end] for start, end in pairwise([0, *ends])]
 
     def encode_iterable(

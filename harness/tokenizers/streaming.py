@@ -18,22 +18,26 @@ class Streaming:
     encode: Callable[[str | bytes], list[int]]
     last_cut: Callable[[bytes], int]
 
+    def encode_array(self, text: str | bytes, threads: int = 1) -> array[int]:  # noqa: ARG002 - of others
+        """The ids of a text as numbers of two or four bytes."""
+        return array(self.type_code, self.encode(text))
+
     def together(
         self,
         texts: Sequence[str | bytes],
         threads: int = 1,  # noqa: ARG002 - of others
-    ) -> tuple[memoryview, list[int]]:
-        """The ids of texts as one array of numbers of two or four bytes, and where each text ends."""
+    ) -> tuple[array[int], list[int]]:
+        """The ids of texts in one array, and where each text ends."""
         ids, ends = array(self.type_code), []
         for text in texts:
             ids.extend(self.encode(text))
             ends.append(len(ids))
-        return memoryview(ids), ends
+        return ids, ends
 
     def streamed(self, parts: Iterable[bytes], threads: int = 1) -> Iterator[memoryview]:
-        """The same for one text that comes in parts, as they come."""
+        """The ids of one text that comes in parts, as they come."""
         for stretch in self.stretches(parts, threads * WINDOW):
-            yield self.together([stretch], threads)[0]
+            yield memoryview(self.encode_array(stretch, threads))
 
     def batches(self, parts: Iterable[bytes]) -> Iterator[list[int]]:
         """The ids of the parts joined, as they come."""

@@ -114,11 +114,11 @@ def encoded(
     yield from whole(*encoder.together(short, threads))
 
 
-def whole(ids: memoryview, ends: Sequence[int]) -> Iterator[tuple[memoryview, bool]]:
+def whole(ids: Any, ends: Sequence[int]) -> Iterator[tuple[memoryview, bool]]:
     """The documents that lie in one array."""
-    start = 0
+    start, array = 0, memoryview(ids)
     for end in ends:
-        yield ids[start:end], True
+        yield array[start:end], True
         start = end
 
 

@@ -33,16 +33,35 @@ std::uint32_t number_in(std::istream& cases) {
     return number;
 }
 
-std::vector<std::uint32_t> ids_of(encoder::Encoder& one, bool narrow, const std::string& text, std::size_t threads) {
+std::vector<std::uint32_t> ids_of(encoder::Encoder& one, bool narrow, const encoder::Text& text, std::size_t threads) {
+    one.encode({text}, threads);
     std::vector<std::uint32_t> ids;
+    for (std::size_t index = 0; index < one.size(); ++index)
+        ids.push_back(narrow ? static_cast<const std::uint16_t*>(one.data())[index]
+                             : static_cast<const std::uint32_t*>(one.data())[index]);
+    return ids;
+}
+
+std::vector<std::uint32_t> ids_of(encoder::Encoder& one, bool narrow, const std::string& text, std::size_t threads) {
     // A copy of just this size, so that reading beyond it shows.
     const std::vector<encoder::byte> content(text.begin(), text.end());
-    one.encode({encoder::Text{content.data(), content.size()}}, threads);
-    for (std::size_t part = 0; part < one.parts(); ++part)
-        for (std::size_t index = 0; index < one.size(part); ++index)
-            ids.push_back(narrow ? static_cast<const std::uint16_t*>(one.data(part))[index]
-                                 : static_cast<const std::uint32_t*>(one.data(part))[index]);
-    return ids;
+    return ids_of(one, narrow, encoder::Text{content.data(), content.size(), 0, false}, threads);
+}
+
+// The characters of a text; bytes that are not UTF-8 are surrogates.
+std::vector<std::uint32_t> characters_of(const std::string& text) {
+    const std::vector<encoder::byte> padded = [&] {
+        std::vector<encoder::byte> bytes(text.begin(), text.end());
+        bytes.resize(bytes.size() + scanner::padding);
+        return bytes;
+    }();
+    std::vector<std::uint32_t> characters;
+    for (std::size_t at = 0; at < text.size();) {
+        const int length = scanner::length_of_character(padded.data() + at, text.size() - at);
+        characters.push_back(length > 0 ? scanner::decode(padded.data() + at) : 0xDC00u + padded[at]);
+        at += length > 0 ? static_cast<std::size_t>(length) : 1;
+    }
+    return characters;
 }
 
 }  // namespace
@@ -81,6 +100,12 @@ int main(int, char** arguments) {
             const std::vector<std::uint32_t> ids = ids_of(*one, narrow, text, threads);
             for (const std::uint32_t id : ids) std::printf("%u ", id);
             std::puts("");
+
+            const std::vector<std::uint32_t> characters = characters_of(text);
+            if (ids_of(*one, narrow, encoder::Text{characters.data(), characters.size(), 4, true}, threads) != ids) {
+                std::fputs("other ids of the characters\n", stderr);
+                std::exit(1);
+            }
 
             const std::vector<encoder::byte> content(text.begin(), text.end());
             const std::size_t cut = one->last_cut(content.data(), content.size());

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from random_tokenizers import case_of, random_content, random_learned
 from sanitizers import sanitized
@@ -65,12 +64,28 @@ def test_every_path_and_any_number_of_threads_gives_the_same_ids(path: str, patt
     once = PlainEncoder(one).encode(TEXT + " ")
     if pattern not in ("document", "bytes", "line", "superbpe"):
         assert native.encode((TEXT + " ") * 20) == once * 20
-    alone = np.frombuffer(native.encode_batch([text], 1)[0][0], np.uint16)
+    alone, _ = native.encode_batch([text], 1)
     for threads in (2, 5):
-        parts, ends = native.encode_batch([text], threads)
-        ids = np.concatenate([np.frombuffer(part, np.uint16) for part in parts])
-        assert ends == [len(ids)]
-        assert np.array_equal(ids, alone)
+        for content in (text, text.decode()):
+            ids, ends = native.encode_batch([content], threads)
+            assert ends == [len(ids)]
+            assert bytes(ids) == bytes(alone)
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "document"])
+@pytest.mark.parametrize("letters", ["é", "é 法律", "é 👩 b\udcc3\udca9\udcff", "法" * 999])
+def test_strings_of_every_width_encode_as_their_bytes(letters: str, pattern: str) -> None:
+    tokenizer = Tokenizer(learned(pattern, SPECIALS))
+    line = letters + TEXT[:5] + "a" * 20 + "<|e|>"
+    text = line * (600_000 // len(line))
+    content = text.encode(errors="surrogateescape")
+    expected = tokenizer.encode_to_numpy(content).tolist()
+    assert expected == tokenizer.encode(text)
+    for threads in (1, 2, 3):
+        assert tokenizer.encode_to_numpy(text, threads=threads).tolist() == expected
+    with pytest.raises(Refusal, match=f"character {len(text)} of the text is a lone surrogate"):
+        tokenizer.encode_to_numpy(text + "\ud800", threads=2)
+    assert tokenizer.encode_to_numpy(text).tolist() == expected
 
 
 def test_several_threads_of_python_may_encode_at_once() -> None:

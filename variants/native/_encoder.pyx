@@ -2,12 +2,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The encoder's door to Python: texts in, ids out as lists or as buffers, the GIL released for long texts."""
 
+from cython cimport pymutex
 from cpython.buffer cimport PyBUF_WRITABLE
 from cpython.list cimport PyList_GET_ITEM, PyList_New, PyList_SET_ITEM
 from cpython.ref cimport Py_INCREF
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport uint16_t, uint32_t
-from libc.string cimport memcpy
 from libcpp cimport bool as flag
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
@@ -15,7 +14,6 @@ from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 import os
-import threading
 
 from variants.native import _scanner
 
@@ -40,22 +38,26 @@ cdef extern from "encoder.hpp" namespace "encoder" nogil:
         int path
 
     cdef struct Text:
-        const unsigned char* start
+        const void* start
         size_t length
+        unsigned width
+        flag valid
 
     cdef cppclass Encoding "encoder::Encoder":
         void encode(const vector[Text]& texts, size_t threads) except +
-        size_t parts()
-        size_t size(size_t part)
-        const vector[size_t]& ends(size_t part)
-        const void* data(size_t part)
-        Memory release(size_t part)
+        size_t size()
+        const vector[size_t]& ends()
+        const void* data()
+        Memory release()
         size_t last_cut(const unsigned char* text, size_t length)
 
     unique_ptr[Encoding] encoder_of(const Settings& settings, flag narrow) except +
 
 cdef extern from *:
-    int PyUnicode_IS_COMPACT_ASCII(object text)
+    int PyUnicode_IS_ASCII(object text)
+    int PyUnicode_KIND(object text)
+    void* PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 cdef extern from "interpreter.hpp" namespace "native" nogil:
     void wait_if_the_interpreter_ends()
@@ -95,7 +97,7 @@ cdef class Encoder:
     cdef unique_ptr[Encoding] encoding
     cdef vector[Text] texts     # of the call
     cdef list numbers           # ids as Python numbers, so that a list of them is made by pointing at these
-    cdef object lock            # the tables belong to one call at a time
+    cdef pymutex lock           # the tables belong to one call at a time
     cdef readonly Py_ssize_t itemsize
 
     def __init__(self, lefts, rights, ids, whole, specials, bytes pattern, tables, str path, uint32_t last_id):
@@ -116,75 +118,73 @@ cdef class Encoder:
         self.itemsize = 2 if last_id < 1 << 16 else 4
         self.encoding = encoder_of(settings, last_id < 1 << 16)
         self.numbers = list(range(min(<long> last_id + 1, <long> MOST_NUMBERS)))   # a file may have a single huge id
-        self.lock = threading.Lock()
 
     def encode(self, text):
         """The ids of a text, or of any bytes, as a list. Raises UnicodeEncodeError for lone surrogates."""
-        cdef object kept
         with self.lock:
-            kept = self.encode_one(text)
+            self.run([text], 1)
             return self.listed()
 
-    cdef object encode_one(self, text):
-        """Encode a text into the only part. Returns what must live until then."""
-        cdef Py_ssize_t length
-        cdef Text one
-        if isinstance(text, str) and PyUnicode_IS_COMPACT_ASCII(text):
-            one.start = <const unsigned char*> PyUnicode_AsUTF8AndSize(text, &length)
-            one.length = length
-        else:
-            text = as_bytes(text)
-            one.start, one.length = text, len(text)
-        self.texts.assign(1, one)
-        self.run(one.length, 1)
-        return text
+    def encode_array(self, text, size_t threads):
+        """The same as a buffer; the text is divided between the threads."""
+        with self.lock:
+            self.run([text], threads)
+            return self.released()
 
     def encode_batch(self, list texts, size_t threads):
-        """The ids of texts as buffers, one for each of up to so many threads, and where each text ends in them all.
-
-        One text is divided between the threads, and then only the end of all counts.
-        """
-        cdef list contents = [as_bytes(text) for text in texts]
-        cdef list parts = [], ends = []
-        cdef size_t total = 0, before = 0, index
-        cdef const vector[size_t]* ends_of_part
-        cdef Py_ssize_t part
-        cdef Ids ids
-        cdef bytes content
+        """The ids of texts in one buffer, and where each of them ends in it. Raises UnicodeEncodeError for lone surrogates."""
+        cdef const vector[size_t]* ends
+        if len(texts) == 1:
+            ids = self.encode_array(texts[0], threads)
+            return ids, [len(ids)]
         with self.lock:
-            self.texts.clear()
-            for content in contents:
-                self.texts.push_back(Text(content, len(content)))
-                total += len(content)
-            self.run(total, threads)
-            for part in range(<Py_ssize_t> self.encoding.get().parts()):
-                ends_of_part = &self.encoding.get().ends(part)
-                for index in range(ends_of_part.size()):
-                    ends.append(before + ends_of_part.at(index))
-                ids = Ids.__new__(Ids)
-                ids.length, ids.itemsize = self.encoding.get().size(part), self.itemsize
-                ids.memory = self.encoding.get().release(part)
-                before += ids.length
-                parts.append(ids)
-        return parts, ends if len(texts) != 1 else [before]
+            self.run(texts, threads)
+            ends = &self.encoding.get().ends()
+            return self.released(), [ends.at(index) for index in range(ends.size())]
 
     def last_cut(self, const unsigned char[::1] text):
         """The last place to cut a text at whatever follows it; 0 if there is none."""
         return self.encoding.get().last_cut(&text[0], text.shape[0]) if text.shape[0] else 0
 
-    cdef int run(self, size_t bytes_of_all, size_t threads) except -1:
-        if bytes_of_all < SHORT:
-            self.encoding.get().encode(self.texts, 1)
-            return 0
-        with nogil:
-            self.encoding.get().encode(self.texts, threads)
-            wait_if_the_interpreter_ends()
+    cdef int run(self, list texts, size_t threads) except -1:
+        cdef list contents = []   # what must live until the end
+        cdef size_t length = 0
+        cdef Text one
+        self.texts.clear()
+        for text in texts:
+            if isinstance(text, str):
+                one = characters_of(text)
+            else:
+                text = as_bytes(text)
+                one.start, one.length, one.width = <const char*> <bytes> text, len(<bytes> text), 0
+                one.valid = False
+            contents.append(text)
+            self.texts.push_back(one)
+            length += one.length
+        try:
+            if length < SHORT:
+                self.encoding.get().encode(self.texts, 1)
+            else:
+                with nogil:
+                    self.encoding.get().encode(self.texts, threads)
+                    wait_if_the_interpreter_ends()
+        except ValueError:
+            for text in texts:
+                if isinstance(text, str):
+                    text.encode(errors="surrogateescape")   # raises what Python says of its surrogates
+            raise
         return 0
 
+    cdef Ids released(self):
+        cdef Ids ids = Ids.__new__(Ids)
+        ids.length, ids.itemsize = self.encoding.get().size(), self.itemsize
+        ids.memory = self.encoding.get().release()
+        return ids
+
     cdef list listed(self):
-        cdef Py_ssize_t number = self.encoding.get().size(0), index
-        cdef const uint16_t* narrow = <const uint16_t*> self.encoding.get().data(0)
-        cdef const uint32_t* wide = <const uint32_t*> self.encoding.get().data(0)
+        cdef Py_ssize_t number = self.encoding.get().size(), index
+        cdef const uint16_t* narrow = <const uint16_t*> self.encoding.get().data()
+        cdef const uint32_t* wide = <const uint32_t*> self.encoding.get().data()
         cdef list ids = PyList_New(number)
         cdef uint32_t value
         cdef object id
@@ -196,12 +196,19 @@ cdef class Encoder:
         return ids
 
 
-cdef bytes as_bytes(text):
-    """A text as UTF-8, in which lone surrogates that mean bytes become these; bytes as they are."""
-    if isinstance(text, bytes):
-        return text
-    if isinstance(text, str):
-        return text.encode(errors="surrogateescape")
-    if isinstance(text, (bytearray, memoryview)):
-        return bytes(text)
-    raise TypeError(f"a text is str or bytes, not {type(text).__name__}")
+cdef Text characters_of(object text):
+    """A string as it lies in memory; ASCII is bytes already."""
+    cdef Text characters
+    characters.start, characters.length = PyUnicode_DATA(text), <size_t> PyUnicode_GET_LENGTH(text)
+    characters.valid = True
+    characters.width = 0 if PyUnicode_IS_ASCII(text) else <unsigned> PyUnicode_KIND(text)
+    return characters
+
+
+cdef bytes as_bytes(content):
+    """Bytes as they are, and what is like them as bytes."""
+    if type(content) is bytes:
+        return content
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    raise TypeError(f"a text is str or bytes, not {type(content).__name__}")

@@ -3,16 +3,33 @@
 
 #include <memory>
 
+#include "encoder_text.hpp"
 #include "encoder_words.hpp"
 #include "parallel.hpp"
 
 namespace encoder {
 
-// A text of its own: no word spans two of them.
-struct Text {
-    const byte* start;
-    std::size_t length;
-};
+// Behind the last special token of a text that is whole whatever follows it, or 0.
+inline std::size_t behind_last_special(const Rules& rules, const byte* text, std::size_t length) {
+    const std::size_t longest = rules.specials.longest();
+    std::size_t at = 0;
+    scanner::SpecialTokens::Search search(rules.specials);
+    while (longest && length >= longest) {
+        const auto found = search.next(text, at, length - longest + 1, length);
+        if (!found.length) break;
+        at = found.place + found.length;
+    }
+    return at;
+}
+
+// The last place to cut a text at whatever follows it, for a text that comes in blocks; 0 if there is none.
+inline std::size_t last_cut(const Rules& rules, const byte* text, std::size_t length) {
+    const std::size_t longest = rules.specials.longest();
+    if (!rules.pattern.of_documents() && length > longest)
+        for (std::size_t at = length - longest - 1; at > 0; --at)
+            if (scanner::is_cut(rules.classes, rules.pattern, rules.specials, text, at, length)) return at;
+    return behind_last_special(rules, text, length);
+}
 
 // One thread's half: its table of words lives as long as the encoder does.
 template <class Id>
@@ -27,28 +44,61 @@ class Worker {
         ids().clear();
         ends.clear();
     }
+    // Adds what another encoded, whose memory is freed.
+    void append(Worker& other) {
+        for (const std::size_t end : other.ends) ends.push_back(ids().size() + end);
+        ids().append(other.ids());
+        other.ids().release();
+    }
     // Adds the ids of a text.
     void encode(const Text& text) {
-        for (std::size_t at = 0; at < text.length;) {
-            const byte* const start = text.start + at;
-            const std::size_t rest = text.length - at, block = rules_.sizes.block;
-            const std::size_t size =
-                rest <= block ? rest : scanner::first_cut(rules_.classes, rules_.pattern, rules_.specials, start, block, rest);
-            encode_block(start, size, rest - size >= scanner::padding);
-            at += size;
-        }
+        text.width ? encode_characters(text) : encode_bytes(text.bytes(), text.length, text.valid);
         ends.push_back(ids().size());
     }
 
   private:
+    void encode_bytes(const byte* text, std::size_t length, bool valid) {
+        const std::size_t block = rules_.sizes.block;
+        for (std::size_t at = 0; at < length;) {
+            const std::size_t rest = length - at;
+            const std::size_t size =
+                rest <= block ? rest
+                              : scanner::first_cut(rules_.classes, rules_.pattern, rules_.specials, text + at, block, rest);
+            encode_block(text + at, size, valid, rest - size >= scanner::padding);
+            at += size;
+        }
+    }
+
+    // A block of characters becomes bytes, behind those of the block before that could not be cut off yet.
+    void encode_characters(const Text& text) {
+        std::size_t held = 0, wanted = rules_.sizes.block;
+        bool valid = true;
+        for (std::size_t at = 0; at < text.length;) {
+            const Text block = text.part(at, std::min(text.length, at + wanted));
+            window_.reserve(held + Utf8Writer::longest * block.length + scanner::padding);
+            Utf8Writer writer(window_.data() + held);
+            writer.put(block);
+            held = static_cast<std::size_t>(writer.end() - window_.data());
+            valid &= writer.valid();
+            at += block.length;
+
+            const std::size_t cut = at == text.length ? held : last_cut(rules_, window_.data(), held);
+            if (cut) encode_block(window_.data(), cut, valid, true);
+            held -= cut;
+            std::memmove(window_.data(), window_.data() + cut, held);
+            // Where nothing can be cut, looking after each block would cost the square of the length.
+            wanted = cut ? rules_.sizes.block : 2 * wanted;
+        }
+    }
+
     // Bytes that are not UTF-8 become surrogates, as when Python decodes with `surrogateescape`, so that every matcher sees
     // characters. `padded`: the bytes behind may be read.
-    void encode_block(const byte* text, std::size_t length, bool padded) {
-        const bool bytes = rules_.pattern.split == scanner::Split::bytes;
-        const std::size_t valid = bytes ? length : rules_.functions.valid_until(text, 0, length);
-        words_.escaped = valid < length;
+    void encode_block(const byte* text, std::size_t length, bool valid, bool padded) {
+        valid |= rules_.pattern.split == scanner::Split::bytes;   // which sees no characters
+        const std::size_t whole = valid ? length : rules_.functions.valid_until(text, 0, length);
+        words_.escaped = whole < length;
         if (words_.escaped) {
-            escape(text, valid, length);
+            escape(text, whole, length);
         } else if (!padded) {
             copy_.resize(length + scanner::padding);
             std::memcpy(copy_.data(), text, length);
@@ -99,84 +149,83 @@ class Worker {
     scanner::Starts starts_;
     scanner::SpecialTokens::Search search_;
     std::vector<byte> copy_;
+    Column<byte> window_;
 };
 
-// Ids of one width; a part is what one thread encoded.
+// What all threads encoded, in ids of one width.
 class Encoder {
   public:
     explicit Encoder(Rules rules) : rules_(std::move(rules)) {}
     virtual ~Encoder() = default;
 
-    // Encodes texts in up to so many parts, one text cut where that changes nothing. The ids lie in the parts until the next.
+    // Encodes texts by up to so many threads; one text is divided where that changes nothing. Throws std::invalid_argument
+    // for a lone surrogate. The ids lie here until the next texts.
     void encode(const std::vector<Text>& texts, std::size_t threads) {
-        const std::vector<Text> cut = texts.size() == 1 ? cut_up(texts[0], threads) : texts;
-        std::size_t bytes = 0;
-        for (const Text& text : cut) bytes += text.length;
-        const std::size_t most = std::min(threads, cut.size());
-        parts_ = std::max<std::size_t>(1, texts.size() == 1 ? most : std::min(most, bytes / rules_.sizes.part));
-        for (std::size_t part = 0; part < parts_; ++part) begin(part);
-        if (parts_ == 1) return encode_part(0, cut.data(), cut.data() + cut.size());
+        if (threads == 1) {
+            begin(0);
+            return encode_part(0, texts.data(), texts.data() + texts.size());
+        }
 
+        std::size_t length = 0;
+        for (const Text& text : texts) length += text.length;
+        const std::size_t most = std::max<std::size_t>(1, std::min(threads, length / rules_.sizes.part));
+        const std::vector<Text> cut = most > 1 && texts.size() == 1 ? cut_up(texts[0], most) : texts;
+
+        const std::size_t parts = std::max<std::size_t>(1, std::min(most, cut.size()));
         const std::vector<std::size_t> bounds =
-            equal_shares(cut.size(), parts_, [&](std::size_t index) { return cut[index].length; });
-        in_parallel(parts_, [&](std::size_t part) {
+            equal_shares(cut.size(), parts, [&](std::size_t index) { return cut[index].length; });
+        for (std::size_t part = 0; part < parts; ++part) begin(part);
+        in_parallel(parts, [&](std::size_t part) {
             encode_part(part, cut.data() + bounds[part], cut.data() + bounds[part + 1]);
         });
+        for (std::size_t part = 1; part < parts; ++part) append(part);
     }
 
-    std::size_t parts() const { return parts_; }
-    virtual std::size_t size(std::size_t part) const = 0;
-    virtual const std::vector<std::size_t>& ends(std::size_t part) const = 0;   // of its texts, in its ids
-    virtual const void* data(std::size_t part) const = 0;
-    virtual Memory release(std::size_t part) = 0;
+    virtual std::size_t size() const = 0;
+    virtual const std::vector<std::size_t>& ends() const = 0;   // of each text, in the ids; of a text alone the last one
+    virtual const void* data() const = 0;
+    virtual Memory release() = 0;
 
-    // The last place to cut a text at whatever follows it, for a text that comes in blocks; 0 if there is none.
-    std::size_t last_cut(const byte* text, std::size_t length) const {
-        const std::size_t longest = rules_.specials.longest();
-        if (!rules_.pattern.of_documents() && length > longest)
-            for (std::size_t at = length - longest - 1; at > 0; --at)
-                if (scanner::is_cut(rules_.classes, rules_.pattern, rules_.specials, text, at, length)) return at;
-        return behind_last_special(text, length);
-    }
+    std::size_t last_cut(const byte* text, std::size_t length) const { return encoder::last_cut(rules_, text, length); }
 
   protected:
     virtual void begin(std::size_t part) = 0;
     virtual void encode_part(std::size_t part, const Text* text, const Text* end) = 0;
+    virtual void append(std::size_t part) = 0;   // to the first
     const Rules rules_;
 
   private:
-    // A special token that could still become a longer one is not known yet.
-    std::size_t behind_last_special(const byte* text, std::size_t length) const {
-        const std::size_t longest = rules_.specials.longest();
-        std::size_t at = 0;
-        scanner::SpecialTokens::Search search(rules_.specials);
-        while (longest && length >= longest) {
-            const auto found = search.next(text, at, length - longest + 1, length);
-            if (!found.length) break;
-            at = found.place + found.length;
-        }
-        return at;
-    }
-
-    std::vector<Text> cut_up(const Text& text, std::size_t threads) const {
-        const std::size_t number = std::max<std::size_t>(1, std::min(threads, text.length / rules_.sizes.part));
-        const std::size_t around = rules_.specials.longest() + 8;
+    std::vector<Text> cut_up(const Text& text, std::size_t number) const {
+        const std::size_t before = rules_.specials.longest() + 8;   // characters or bytes that a cut depends on
         std::vector<Text> pieces;
         std::size_t done = 0;
         for (std::size_t piece = 1; piece < number; ++piece) {
             const std::size_t target = text.length / number * piece;
-            const std::size_t window = std::max(done, target - std::min(target, around));
-            const std::size_t cut = window + scanner::first_cut(rules_.classes, rules_.pattern, rules_.specials,
-                                                                text.start + window, around, text.length - window);
+            const std::size_t window = std::max(done, target - std::min(target, before));
+            const std::size_t cut = window + first_cut(text.part(window, text.length), before);
             if (cut >= text.length) break;
-            pieces.push_back({text.start + done, cut - done});
+            pieces.push_back(text.part(done, cut));
             done = cut;
         }
-        pieces.push_back({text.start + done, text.length - done});
+        pieces.push_back(text.part(done, text.length));
         return pieces;
     }
 
-    std::size_t parts_ = 0;
+    // The first place to cut a text at behind so many bytes, or its length.
+    std::size_t first_cut(const Text& text, std::size_t from) const {
+        const auto first_in = [&](const byte* bytes, std::size_t length) {
+            return scanner::first_cut(rules_.classes, rules_.pattern, rules_.specials, bytes, from, length);
+        };
+        if (!text.width) return first_in(text.bytes(), text.length);
+
+        // Mostly the first words of the characters are enough.
+        for (std::size_t enough = 1024; enough < text.length; enough *= 2) {
+            const std::vector<byte> bytes = utf8_of(text.part(0, enough));
+            const std::size_t cut = first_in(bytes.data(), bytes.size());
+            if (cut < bytes.size()) return characters_in(text, cut);
+        }
+        return text.length;
+    }
 };
 
 template <class Id>
@@ -184,10 +233,10 @@ class EncoderOf final : public Encoder {
   public:
     using Encoder::Encoder;
 
-    std::size_t size(std::size_t part) const override { return workers_[part]->ids().size(); }
-    const std::vector<std::size_t>& ends(std::size_t part) const override { return workers_[part]->ends; }
-    const void* data(std::size_t part) const override { return workers_[part]->ids().data(); }
-    Memory release(std::size_t part) override { return workers_[part]->ids().release(); }
+    std::size_t size() const override { return workers_[0]->ids().size(); }
+    const std::vector<std::size_t>& ends() const override { return workers_[0]->ends; }
+    const void* data() const override { return workers_[0]->ids().data(); }
+    Memory release() override { return workers_[0]->ids().release(); }
 
   private:
     void begin(std::size_t part) override {
@@ -197,6 +246,7 @@ class EncoderOf final : public Encoder {
     void encode_part(std::size_t part, const Text* text, const Text* end) override {
         for (; text != end; ++text) workers_[part]->encode(*text);
     }
+    void append(std::size_t part) override { workers_[0]->append(*workers_[part]); }
 
     std::vector<std::unique_ptr<Worker<Id>>> workers_;
 };

@@ -54,6 +54,10 @@ class Ids {
         *room(1) = static_cast<Id>(id);
         ++number_;
     }
+    void append(const Ids& others) {
+        std::copy_n(others.data(), others.size(), room(others.size()));
+        number_ += others.size();
+    }
     void clear() { number_ = 0; }
 
     std::size_t size() const { return number_; }

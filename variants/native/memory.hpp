@@ -122,9 +122,10 @@ class Column {
     void reserve(std::size_t size) {
         if (__builtin_expect(size > capacity_, 0)) grow(size);
     }
-    // Gives the memory away, cut to size.
+    // Gives the values away: few as a copy of their size, many with the memory that they lie in, cut to size.
     Memory release(std::size_t size) {
         reserve(std::max<std::size_t>(size, 1));
+        if (!memory_.mapped) return copy_of(size);
 #ifdef __linux__
         const std::size_t used = in_huge_pages(size * sizeof(Value) + 1);
         if (memory_.mapped > used && ::munmap(at(used), memory_.mapped - used) == 0) memory_.mapped = used;
@@ -142,6 +143,14 @@ class Column {
     static constexpr std::size_t few = std::size_t{1} << 20, first_reserved = std::size_t{1} << 30;
 
     void* at(std::size_t byte) { return static_cast<char*>(memory_.start) + byte; }
+
+    Memory copy_of(std::size_t size) const {
+        const std::size_t bytes = size * sizeof(Value);
+        Memory copy(std::malloc(std::max<std::size_t>(bytes, 1)), 0);
+        if (!copy.start) throw std::bad_alloc();
+        std::memcpy(copy.start, memory_.start, bytes);
+        return copy;
+    }
 
     __attribute__((noinline)) void grow(std::size_t size) {
         if (size > SIZE_MAX / 8 / sizeof(Value)) throw std::bad_alloc();
