@@ -22,7 +22,7 @@ from harness.tokenizers.folder import save
 from harness.tokenizers.forms import ranks_text, read_merges_file
 from harness.tokenizers.learned import BYTES, spelled, trained
 from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, joined, pattern_of
-from variants.contract import GPT2_PATTERN, Merge
+from variants.contract import GPT2_PATTERN
 from variants.counting.patterns import compiled
 
 # Tokenizers
@@ -98,37 +98,25 @@ def test_broken_files_are_refused_with_a_sentence(
 
 # Merges
 
-SPELLED = "t h\nth e\n"
 MERGES = [(b"t", b"h"), (b"th", b"e")]
+LISTS = json.loads(Path(__file__).with_name("merges.json").read_text(encoding="utf-8"))
+"""Contents with their form, or with what is wrong with them."""
 
 
 def written(folder: Path, content: str | bytes, name: str = "merges") -> Path:
+    """A file with a content, in which RANKS are those of MERGES and DEEP is a deep list."""
+    if isinstance(content, str):
+        ranks = ranks_text(trained(MERGES, [], None)).decode()
+        content = content.replace("RANKS", ranks).replace("DEEP", "[" * 50_000).encode()
     path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.write_bytes(content)
     return path
 
 
-def ranks_of(merges: list[Merge]) -> str:
-    return ranks_text(trained(merges, [], None)).decode()
-
-
-@pytest.mark.parametrize(
-    ("content", "form"),
-    [
-        (SPELLED, "GPT-2's merges.txt"),
-        (f"#version: 0.2\n{SPELLED}".replace("\n", "\r\n"), "GPT-2's merges.txt"),
-        ("\ufeff" + SPELLED + "\n\n", "GPT-2's merges.txt"),
-        ("74 68\n7468 65\n", "hexadecimal lines"),
-        (json.dumps({"model": {"type": "BPE", "merges": ["t h", "th e"]}}), "tokenizer.json"),
-        (json.dumps({"model": {"merges": [["t", "h"], ["th", "e"]]}}), "tokenizer.json"),
-        (ranks_of(MERGES), "tiktoken's ranks"),
-        ("{ x\n", "GPT-2's merges.txt"),
-        ("#version: 0.2", "GPT-2's merges.txt"),
-    ],
-)
+@pytest.mark.parametrize(("content", "form"), LISTS["read"])
 def test_the_content_decides_the_form(tmp_path: Path, content: str, form: str) -> None:
-    merges = {"{ x\n": [(b"{", b"x")], "#version: 0.2": []}.get(content, MERGES)
-    assert read_merges_file(written(tmp_path, content)) == (merges, form)
+    assert read_merges_file(written(tmp_path, content)) == (MERGES, form)
+    assert read_merges_file(written(tmp_path, "{ x\n")).merges == [(b"{", b"x")]
 
 
 def test_a_folder_is_read_by_what_it_holds(tmp_path: Path) -> None:
@@ -138,37 +126,12 @@ def test_a_folder_is_read_by_what_it_holds(tmp_path: Path) -> None:
         read_merges_file(tmp_path)
     written(tmp_path, json.dumps({"model": {"merges": ["a b"]}}), "tokenizer.json")
     assert read_merges_file(tmp_path).merges == [(b"a", b"b")]
-    written(tmp_path, SPELLED, "merges.txt")
-    assert read_merges_file(tmp_path).merges == MERGES
+    written(tmp_path, "#version: 0.2", "merges.txt")
+    assert read_merges_file(tmp_path).merges == []
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ("t h\nthe\n", "line 2 is not a merge: 'the'"),
-        ("#version: 0.2\nt h\n\nth e\n", "line 3 is not a merge: ''"),
-        (b"\xff\xfe\x00t h", "line 1 is not a merge"),
-        ("74 68\n7468 6\n", "line 2 is not two tokens in hexadecimal digits: '7468 6'"),
-        (json.dumps({"model": {"type": "Unigram", "merges": []}}), "its model is Unigram"),
-        (json.dumps({"model": {"merges": ["a b c"]}}), "merge 1 is not a pair of tokens: 'a b c'"),
-        (json.dumps({"model": {"merges": ["▁ t"]}}), "'▁' is not a byte; only byte-level"),
-        (
-            json.dumps({"model": {"merges": [], "end_of_word_suffix": "</w>"}}),
-            "its end_of_word_suffix is '</w>'",
-        ),
-        ("dGg= 0\n", "byte 0 has no rank"),
-        (ranks_of(MERGES) + "dGhl 258\n", "two lines have the same token or the same rank"),
-        (ranks_of(MERGES) + "not a rank\n", "line 259 is not a token in base64 and its rank"),
-        (
-            ranks_of(MERGES) + "YWJj 300\n",
-            "b'abc' of rank 300 is not joined from two tokens of lower rank",
-        ),
-        ('{"a":' + "[" * 50_000, "its JSON is nested too deeply"),
-    ],
-)
-def test_broken_files_are_refused_with_the_line(
-    tmp_path: Path, content: str | bytes, why: str
-) -> None:
+@pytest.mark.parametrize(("content", "why"), LISTS["refused"])
+def test_broken_files_are_refused_with_the_line(tmp_path: Path, content: str, why: str) -> None:
     path = written(tmp_path, content)
     with pytest.raises(
         Refusal, match=rf"^{re.escape(str(path))}, read as .*: .*{re.escape(why)}.*; it can be"

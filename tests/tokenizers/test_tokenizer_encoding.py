@@ -25,23 +25,19 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, merged,
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import local
-from harness.tokenizer import main
 from harness.tokenizers import streaming
 from harness.tokenizers.encoding import CompiledEncoder
 from harness.tokenizers.learned import Learned, join
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.plain import PlainEncoder, last_cut_of
+from harness.tokenizers.plain import PlainEncoder
 from variants.contract import Pair
 
 CHANCE = random.Random(0)
-CUTTABLE = [
-    *(pattern for name, pattern in PATTERNS.items() if name not in ("document", "bytes")),
-    *(spelling(slots, CHANCE) for slots in CHANCE.sample(all_slots(), 12)),
-]
 STRANGE = {
     "leaves letters out": r"\d+",
     "matches nothing at all": r"x*",
     "from the end": r"(?r)\w+",
+    **{str(slots): spelling(slots, CHANCE) for slots in CHANCE.sample(all_slots(), 12)},
 }
 
 SOME = [
@@ -136,30 +132,6 @@ def test_special_tokens_of_strangers_can_be_ordinary_text(pattern: str, text: st
     assert list(tokenizer.encode_iterable(text, special_tokens=False)) == ids
 
 
-def test_every_command_that_encodes_can_take_special_tokens_as_text(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text, folder, array = tmp_path / "t.txt", str(tmp_path / "saved"), tmp_path / "ids.npy"
-    text.write_text("the <|endoftext|> end")
-    Tokenizer(learned("gpt2", SPECIALS)).save(folder)
-    ordinary = Tokenizer(learned("gpt2", SPECIALS)).encode(text.read_text(), special_tokens=False)
-
-    assert main(["encode", folder, text.read_text(), "--no-special-tokens"]) == 0
-    assert capsys.readouterr().out.split() == list(map(str, ordinary))
-    for_file = ["--data", str(text), "--output", str(array), "--no-special-tokens"]
-    assert main(["encode", folder, *for_file]) == 0
-    assert np.load(array).tolist() == ordinary
-    capsys.readouterr()
-
-    options = ["--data", str(text), "--format", "json"]
-    assert main(["stats", folder, *options, "--no-special-tokens"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["tokens"] == len(ordinary)
-    assert main(["unused", folder, *options]) == 0
-    assert main(["unused", folder, *options, "--no-special-tokens"]) == 0
-    outputs = capsys.readouterr().out.split("]\n[")
-    assert outputs[0].count("unused") > outputs[1].count("unused")
-
-
 def test_invalid_texts_and_ids_are_refused() -> None:
     tokenizer = Tokenizer(learned("gpt2", (), 1))
     with pytest.raises(TypeError, match="a text is str or bytes, not int"):
@@ -185,21 +157,6 @@ def test_tokens_merge_as_by_looking_at_every_pair(
 
 
 # Parts
-
-
-@pytest.mark.parametrize("pattern", CUTTABLE)
-@given(text=texts)
-@examples(50)
-def test_safe_cuts_leave_the_pre_tokens(pattern: str, text: str) -> None:
-    last_cut = last_cut_of(pattern)
-    assert last_cut is not None
-    expected = regex.findall(pattern, text)
-    for last in range(len(text) + 1):
-        if found := last_cut.search(text, 1, last):
-            cut = found.start()
-            assert (
-                regex.findall(pattern, text[:cut]) + regex.findall(pattern, text[cut:]) == expected
-            )
 
 
 def test_parts_are_read_only_as_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
