@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import site_pages
+import tomllib
 import yaml
 from checked import passing
 from planted_faults import copied
@@ -195,6 +196,18 @@ def is_run(block: Block) -> bool:
     return block.mark is None and block.language in SHELLS
 
 
+def packages_that_a_page_does_not_need(page: Path) -> list[str]:
+    """The modules of all extras but those of which the page says that it needs them."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    needed = re.findall(r"needs `?'?\.\[(\w+)\]", page.read_text())
+    modules: dict[bool, set[str]] = {True: set(), False: set()}
+    for extra, requirements in project["optional-dependencies"].items():
+        for requirement in requirements if extra not in ("test", "docs", "notebook") else ():
+            name = re.split(r"[^\w-]", requirement)[0]
+            modules[extra in needed].add(name.lower().replace("-", "_"))
+    return sorted(modules[False] - modules[True] - {"bpe_harness"})
+
+
 def test_every_mark_precedes_a_block_and_what_is_not_run_has_a_reason() -> None:
     for page in SHOWN:
         found = blocks(page)
@@ -211,6 +224,10 @@ def test_every_mark_precedes_a_block_and_what_is_not_run_has_a_reason() -> None:
 )
 def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
     checkout = copied(tmp_path)
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nsys.modules.update(dict.fromkeys("
+        f"{packages_that_a_page_does_not_need(page)}))\n"
+    )
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     printed = ""
     for block in blocks(page):
@@ -224,7 +241,7 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path) -> None:
             done = subprocess.run(
                 [*SHELLS[block.language], block.code],
                 cwd=checkout,
-                env={**os.environ, "PATH": path},
+                env={**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)},
                 capture_output=True,
                 text=True,
             )

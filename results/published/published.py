@@ -198,7 +198,7 @@ def explain(judged: Entry) -> str:
         return f"{judged['says']}: not measured, no records of {' and '.join(judged['variants'])} in one task."
     quantities = judged["quantity"], judged["fast_quantity"]
     rows = [
-        f"{row['variant']} {time_of(measured(row, quantity))} of {quantity} ({row['started']})"
+        f"{row['variant']} {time_of(measured(row, quantity))} of {quantity} ({row['started'][:16]})"
         for row, quantity in zip(judged["rows"], quantities, strict=True)
     ]
     reason = judged["refuted"] if judged["verdict"] == KNOWN else judged["because"]
@@ -208,7 +208,9 @@ def explain(judged: Entry) -> str:
 def figures_table(
     programs: dict[str, Entry], rows: Sequence[Entry]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the times of each program that was measured, theirs beside ours."""
+    """Return the times of each program that was measured, theirs beside ours, at the largest
+    vocabulary that it was measured at.
+    """
     head = [
         "program",
         "variant",
@@ -217,11 +219,13 @@ def figures_table(
     ]
     lines = []
     for program in programs.values():
+        found = [row for row in rows if is_measured_by(program, row)]
+        largest = max((row["vocab_size"] for row in found), default=0)
         for data in corpora(program):
             theirs = [published(program, quantity, data) for quantity in SHOWN]
-            for row in filter(
-                lambda row: is_measured_by(program, row), rows if any(theirs) else ()
-            ):
+            for row in found:
+                if row["vocab_size"] < largest or not any(theirs):
+                    continue
                 ours = [measured(row, quantity) for quantity in SHOWN]
                 both = [
                     time_of(seconds) for pair in zip(theirs, ours, strict=True) for seconds in pair

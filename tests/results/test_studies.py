@@ -141,10 +141,7 @@ def test_a_claim_holds_if_our_ratio_reaches_its_factor(
     assert (
         "| counting all pairs again, against updating counts | merge | 13.7 | 5 | 5 | held |" in out
     )
-    assert (
-        "held by naive 5.00 s of merge (2026-11-21T11:20:00+00:00), incremental 1.00 s of merge"
-        in out
-    )
+    assert "held by naive 5.00 s of merge (2026-11-21T11:20), incremental 1.00 s of merge" in out
     assert (
         "| bpe_v1_time | naive | tinystories | 27 min | 5.00 s | 173 s | - | 453 s | 5.00 s |"
         in out
