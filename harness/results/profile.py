@@ -34,6 +34,7 @@ from harness.results.legend import caption_of, names_of
 from harness.results.ratios import ratio_of
 from harness.results.rows import Row
 from harness.results.writing import join_names
+from harness.worker.calling import OWN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,8 +119,9 @@ def required_profile(rows: Sequence[Row]) -> Profile:
 
 
 def _cells(names: Mapping[Row, str]) -> list[list[Row]]:
-    """The rows of each cell."""
-    tie_breaks = together([(name, row.values["tie_break"]) for row, name in names.items()])
+    """The rows of each cell. A stopped trainer of its own tie-break has not shown which that is."""
+    shown = [(row, name) for row, name in names.items() if row.values["tie_break"] != OWN]
+    tie_breaks = together([(name, row.values["tie_break"]) for row, name in shown])
     has_several = any(len({*found}) > 1 for found in tie_breaks.values())
 
     keyed = []

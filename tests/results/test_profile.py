@@ -82,6 +82,9 @@ def test_sizes_vocabularies_patterns_and_threads_are_cells_and_ties_if_a_trainer
 
     one_each = [measured("flat", 1.0), measured("heap", 1.0, tie_break="raw_bytes")]
     assert required_profile(rows(one_each)).cells == 1
+    unfinished = stopped("heap", 60.0, data="novel", tie_break="own")
+    texts = [*one_each, measured("flat", 1.0, data="novel"), unfinished]
+    assert required_profile(rows(texts)).cells == 2
     both = [measured(name, 1.0, tie_break="raw_bytes") for name in ("flat", "heap")]
     assert required_profile(rows([*both, measured("flat", 1.0), measured("heap", 1.0)])).cells == 2
 
