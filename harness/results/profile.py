@@ -120,9 +120,9 @@ def required_profile(rows: Sequence[Row]) -> Profile:
 
 def _cells(names: Mapping[Row, str]) -> list[list[Row]]:
     """The rows of each cell. A stopped trainer of its own tie-break has not shown which that is."""
-    shown = [(row, name) for row, name in names.items() if row.values["tie_break"] != OWN]
-    tie_breaks = together([(name, row.values["tie_break"]) for row, name in shown])
-    has_several = any(len({*found}) > 1 for found in tie_breaks.values())
+    finished = {row: name for row, name in names.items() if row.values["tie_break"] != OWN}
+    learned = {(name, row.values["tie_break"]) for row, name in finished.items()}
+    has_several = len(learned) > len({*finished.values()})
 
     keyed = []
     for row in names:
