@@ -16,9 +16,9 @@ from harness.common.units import count_text
 from harness.proof.prove import tokens_left
 from harness.tokenizer import add_training_options, save_and_report, special_tokens
 from harness.tokenizers.folder import check_place
-from harness.tokenizers.learned import trained
+from harness.tokenizers.learned import pattern_named, trained
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.training import counted_file, merges_for, pattern_named, showing
+from harness.tokenizers.training import counted_file, merges_for, showing
 from variants import parity
 from variants.contract import Corpus, Merge, WordCounts
 

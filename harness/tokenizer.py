@@ -25,7 +25,7 @@ from harness.tokenizers.folder import FILES_OF, check_free, check_place, save
 from harness.tokenizers.mixed import mixed_parts
 from harness.tokenizers.model import Tokenizer, ids_in_array, load
 from harness.tokenizers.plain import decoded
-from harness.tokenizers.training import pattern_named, train, train_new_from_iterator
+from harness.tokenizers.training import train, train_new_from_iterator
 
 if TYPE_CHECKING:
     from harness.common.sheet import Sheet
@@ -373,7 +373,7 @@ def _numbers(ids: str) -> Any:
 
 
 def _convert(options: argparse.Namespace) -> None:
-    pattern = ... if options.pattern is None else pattern_named(options.pattern)
+    pattern = ... if options.pattern is None else options.pattern
     tokens = options.special_token
     parted = [token.rpartition("=") for token in tokens or ()]
     if parted and all(text and number.isdecimal() for text, _, number in parted):

@@ -14,10 +14,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import starmap
-from operator import itemgetter
+from operator import index, itemgetter
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 import msgspec
 
@@ -38,6 +38,7 @@ from harness.tokenizers.learned import (
     Learned,
     others,
     pattern_name,
+    pattern_named,
     put_together,
     shadowed,
     special_texts,
@@ -275,7 +276,7 @@ def read_tokenizer(
         if pattern is ...:
             advice = "python -m harness.tokenizer convert --to ours takes --pattern and --special-token (so does load)"
             raise Refusal(f"{file} lacks its pattern; {advice}")
-        learned = _completed(file, pattern, special_tokens)
+        learned = _completed(file, pattern_named(pattern), special_tokens)
         if file.name == VOCAB and (strange := others(learned)):
             why = f"{spelled(strange[0])!r} is not a byte, no merge makes it, and it is not among the special tokens"
             raise Refusal(f"{file} cannot be used: {why}; pass all special tokens")
@@ -293,6 +294,9 @@ def _completed(
     """What vocab.json, with merges.txt, or ranks make with pattern and special tokens."""
     if isinstance(special_tokens, Mapping):
         texts = special_texts(list(special_tokens))
+        for text, number in special_tokens.items():
+            if isinstance(number, SupportsIndex):  # NumPy's, too
+                special_tokens = {**special_tokens, text: index(number)}
     else:
         texts = special_texts(special_tokens or ())
     is_gpt2 = path.name == VOCAB

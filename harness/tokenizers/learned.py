@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import count, pairwise, takewhile
 from typing import Any, Literal, NamedTuple
@@ -61,6 +62,18 @@ class Learned(NamedTuple):
 def pattern_name(pattern: str | None) -> str | None:
     """The name of a pattern in conf/pattern; None if it has none."""
     return next((name for name, regex in registry.patterns().items() if regex == pattern), None)
+
+
+def pattern_named(pattern: str | None) -> str | None:
+    """The regular expression of a name in conf/pattern, or the pattern itself."""
+    if not isinstance(pattern, str | None):
+        raise TypeError(f"pattern is {type(pattern).__name__}, not str")
+    existing = registry.patterns()
+    if pattern in existing:
+        return existing[pattern] or None
+    if pattern is not None and re.fullmatch(r"[A-Za-z][\w-]+", pattern):
+        raise Refusal(registry.unknown("pattern", pattern, existing))
+    return pattern
 
 
 def trained(

@@ -16,7 +16,7 @@ from harness.corpora.texts import Source, documents
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned, plain
 from harness.tokenizers.encoding import encoder_of
-from harness.tokenizers.learned import Learned, check_ids, pattern_name
+from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
 from harness.tokenizers.plain import as_bytes, lone_surrogate, refuse_frame
 from harness.tokenizers.streaming import Streaming
 from harness.tokenizers.writing import check_output, write_ids
@@ -66,7 +66,9 @@ class Tokenizer:
         that do not fit each other.
         """
         try:
-            return cls(learned.of_vocab(vocab, merges, special_tokens or (), pattern))
+            return cls(
+                learned.of_vocab(vocab, merges, special_tokens or (), pattern_named(pattern))
+            )
         except ValueError as error:
             raise Refusal(f"vocab and merges cannot be used: {error}; pass both whole") from error
 
@@ -277,11 +279,11 @@ def load(
     merges.txt, tiktoken's ranks.
 
     `tiktoken:NAME` is an encoding of the tiktoken package. vocab.json with merges.txt, and ranks,
-    lack their pattern and special tokens; pass `pattern` (a regular expression, or None for raw
-    bytes) and, if there are any, `special_tokens`: their texts, or for ranks a mapping from text to
-    id. Of several forms in a folder the most complete is read: what the manifest describes,
-    tokenizer.json, vocab.json with merges.txt. Raises Refusal, with what to do, for a file that is
-    missing, damaged, of no form, or does not fit the others.
+    lack their pattern and special tokens; pass `pattern`, as to `train`, and, if there are any,
+    `special_tokens`: their texts, or for ranks a mapping from text to id. Of several forms in a
+    folder the most complete is read: what the manifest describes, tokenizer.json, vocab.json with
+    merges.txt. Raises Refusal, with what to do, for a file that is missing, damaged, of no form, or
+    does not fit the others.
     """
     return Tokenizer(*folders.read_tokenizer(path, pattern, special_tokens))
 

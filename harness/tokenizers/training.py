@@ -13,7 +13,7 @@ from operator import index
 from typing import Any
 
 from harness.common import registry
-from harness.common.errors import UNMEASURED, USAGE, Refusal
+from harness.common.errors import UNMEASURED, Refusal
 from harness.common.progress import bar
 from harness.common.registry import at_least, one_of, whole_number
 from harness.common.units import counted_text
@@ -23,6 +23,7 @@ from harness.tokenizers.forms import tokenizer_in
 from harness.tokenizers.learned import (
     BYTES,
     check_spellings,
+    pattern_named,
     special_texts,
     spelled,
     trained,
@@ -40,7 +41,6 @@ Source = (
     | Mapping[Any, int]
 )
 Counted = tuple[WordCounts, dict[str, str | None]]
-DOCUMENT_COUNTER = "variants.counting.parts:count_documents"
 # bytes that the tables of words of documents may take before they spill to disk
 TABLE_MEMORY = 200_000_000
 ITEMS_AT_ONCE, LARGE_CHUNK = 64, 1 << 19  # items are taken one by one if so many bytes came at once
@@ -124,18 +124,6 @@ def learn(
         return list(flat.train(words, num_merges, meter, **options))
 
 
-def pattern_named(pattern: str | None) -> str | None:
-    """The regular expression of a name in conf/pattern, or the pattern itself."""
-    if not isinstance(pattern, str | None):
-        raise TypeError(f"pattern is {type(pattern).__name__}, not str")
-    existing = registry.patterns()
-    if pattern in existing:
-        return existing[pattern] or None
-    if pattern is not None and re.fullmatch(r"[A-Za-z][\w-]+", pattern):
-        raise Refusal(registry.unknown("pattern", pattern, existing))
-    return pattern
-
-
 class Reporting(Meter):
     """Passes progress on."""
 
@@ -156,10 +144,13 @@ def showing(label: str, total: int, unit: str, progress: bool) -> Iterator[Meter
     with bar(label, total, unit) if progress else nullcontext(lambda _: None) as show:
         try:
             yield Reporting(show)
-        except (Unavailable, ValueError) as error:
-            raise Refusal(
-                str(error), UNMEASURED if isinstance(error, Unavailable) else USAGE
-            ) from error
+        except LeftOut as error:
+            why = f"the pattern leaves out {error.text!r}; fix the pattern"
+            raise Refusal(why, UNMEASURED) from error
+        except Unavailable as error:
+            raise Refusal(str(error), UNMEASURED) from error
+        except ValueError as error:
+            raise Refusal(str(error)) from error
 
 
 def counted(
@@ -189,20 +180,14 @@ def count_documents(
     change: Callable[[bytes], bytes] | None = None,
 ) -> WordCounts:
     """The words of an iterable of documents or batches, each changed before it is counted."""
-    counter: Callable[..., WordCounts] = registry.resolve(DOCUMENT_COUNTER)
+    from variants.counting import parts  # late: counting a file does without
+
     refuse_frame(source, "source")
     documents = documents_of(source, corpus)
     if change is not None:
         documents = (list(map(change, batch)) for batch in documents)
     with showing("counting", 0, "bytes", progress) as meter:
-        try:
-            return counter(documents, corpus, TABLE_MEMORY, meter, threads=threads)
-        except LeftOut as error:
-            raise left_out(error) from error
-
-
-def left_out(error: LeftOut) -> Refusal:
-    return Refusal(f"the pattern leaves out {error.text!r}; fix the pattern", UNMEASURED)
+        return parts.count_documents(documents, corpus, TABLE_MEMORY, meter, threads=threads)
 
 
 def paths_in(source: Any) -> list[str] | None:
@@ -235,8 +220,8 @@ def counted_file(
             words = registry.resolve(counter.target)(
                 reading, meter, **{**counter.params, "threads": threads}
             )
-        except LeftOut as error:
-            raise left_out(error) from error
+        except LeftOut:
+            raise
         except ValueError as error:
             sentence = file.located(str(error), getattr(error, "offset", 0))
             raise Refusal(sentence, UNMEASURED) from error
@@ -284,12 +269,8 @@ def encoded(items: Iterable[Any], kind: str, first: int, corpus: Corpus) -> list
 
 def encoded_document(item: Any, place: str, corpus: Corpus) -> bytes:
     if not isinstance(item, str | bytes):
-        advice = (
-            "; pass its texts, such as (row['text'] for row in rows)"
-            if isinstance(item, Mapping)
-            else ""
-        )
-        raise TypeError(f"{place} is {type(item).__name__}, not str or bytes{advice}")
+        advice = "pass texts, such as (row['text'] for row in rows)"
+        raise TypeError(f"{place} is {type(item).__name__}, not str or bytes; {advice}")
     is_replaced = corpus.errors == "replace"
     try:
         if isinstance(item, str):

@@ -118,7 +118,7 @@ def failing() -> Iterator[str]:
             [{"text": "a"}],
             {},
             TypeError,
-            r"item 1 is dict, not str or bytes; pass its texts, such as \(row\['text'\]",
+            r"item 1 is dict, not str or bytes; pass texts, such as \(row\['text'\]",
         ),
         (
             ["a"] * 70 + ["\ud800"],
