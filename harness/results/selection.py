@@ -72,10 +72,11 @@ def latest(records: Sequence[Record]) -> list[Record]:
     """The records of each cell's latest run; of times, proofs and instructions the latest of
     each.
     """
+    cells = [(_measured_cell(record), record) for record in records]
     newest: dict[Key, str] = {}
-    for record in sorted(records, key=lambda record: record.measurement.started):
-        newest[_measured_cell(record)] = _run(record)
-    return [record for record in records if newest[_measured_cell(record)] == _run(record)]
+    for cell, record in sorted(cells, key=lambda pair: pair[1].measurement.started):
+        newest[cell] = _run(record)
+    return [record for cell, record in cells if newest[cell] == _run(record)]
 
 
 def _measured_cell(record: Record) -> Key:

@@ -491,15 +491,8 @@ def test_merge_keeps_the_environment_of_each_measurement(tmp_path: Path) -> None
 def test_merges_at_once_double_nothing(tmp_path: Path) -> None:
     runs = [f"2026-11-21T11:20:{second:02}+00:00" for second in range(60)]
     given = stored(tmp_path / "given.jsonl", [measured("heap", 1.0, run_id=run) for run in runs])
-    command = [
-        sys.executable,
-        "-m",
-        "harness.records",
-        "merge",
-        given,
-        "-o",
-        tmp_path / "all.jsonl",
-    ]
+    command = [sys.executable, "-m", "harness.records", "merge"]
+    command += [str(given), "-o", str(tmp_path / "all.jsonl")]
     merges = [subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL) for _ in range(3)]
     assert [process.wait() for process in merges] == [0, 0, 0]
     assert len(read_records([tmp_path / "all.jsonl"])) == len(runs)
