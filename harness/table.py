@@ -19,6 +19,7 @@ from harness.common.ending import UNCHANGED, exit_code_of
 from harness.common.errors import MISMATCH, OK
 from harness.common.escape import frame_to_csv
 from harness.common.files import write_whole
+from harness.common.printing import print_stderr
 from harness.common.sheet import Sheet, print_sheets, sheet_to_markdown
 from harness.results.export import hyperfine
 from harness.results.frame import frame_of
@@ -164,6 +165,9 @@ def _command(options: argparse.Namespace) -> int:
         _write(frame_to_csv(frame), options.output)
     elif options.format == HYPERFINE:
         _write(hyperfine(shown), options.output)
+        for row in shown:
+            if row.total is None:
+                print_stderr(f"left out {row.name}: {row.status}: {row.reason}")
     elif profile is not None:
         _deliver([profile_sheet(profile)], options)
     elif options.pivot is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -265,6 +266,8 @@ def check_names(argument: str, sweep: bool = False) -> None:
     if is_grouped and key not in LISTS and (not sweep or ",0" in value):
         raise Refusal(f"{argument} is several numbers; did you mean {argument.replace(',', '_')}?")
 
+    if key == "data" and value not in existing(key) and Path(value).is_file():
+        raise Refusal(unknown_name(key, value))
     if key not in GROUPS or re.search(r"[(\[{}'\"]", value):
         return
     for name in map(str.strip, value.split(",")):
@@ -281,7 +284,7 @@ def guess(argument: str) -> str:
     if target := own_target(argument):
         return f"did you mean variants={target}?"
     if looks_like_a_file(argument) or Path(argument).exists():
-        return f"did you mean data.path={argument}?"
+        return f"did you mean {shlex.quote(f'data.path={argument}')}?"
     return did_you_mean(argument, [*settings(), "--help"]).strip()
 
 
@@ -295,8 +298,9 @@ def existing(group: str) -> list[str]:
 
 
 def unknown_name(group: str, name: str) -> str:
-    if group == "data" and looks_like_a_file(name):
-        return f"unknown data set {name!r}; for a file set data.path={name}"
+    if group == "data" and (looks_like_a_file(name) or Path(name).is_file()):
+        setting = shlex.quote(f"data.path={name}")
+        return f"unknown data set {name!r}; for a file set {setting}"
     return registry.unknown(group, name, existing(group))
 
 

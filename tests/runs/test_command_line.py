@@ -136,6 +136,17 @@ def test_an_existing_file_with_a_comma_is_one_point(
     assert composed("-m", "data.path=a,b.txt")["data"]["path"] == "a,b.txt"
 
 
+def test_a_file_that_was_meant_is_named_as_a_shell_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a [b].txt").touch()
+    for argument in ("a [b].txt", "data=a [b].txt"):
+        assert "'data.path=a [b].txt'" in refusal_of(argument)
+    Path("stdlib").touch()
+    assert composed("data=stdlib")["data"]["name"] == "stdlib"
+
+
 def test_variant_takes_what_variants_takes(book: str) -> None:
     for several in ("heap,builtins:len", "heap,naive", "builtins:len"):
         swept = cells("-m", book, f"variant={several}")
