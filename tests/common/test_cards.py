@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import first_fast
+from workbench import cases_beside, first_fast
 
 from harness import __main__ as run_command
 from harness import replay, tokenizer
@@ -69,34 +69,11 @@ def refused(capsys: Captured, code: int) -> str:
 # Data
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"source": {**INDEX, "package": "x @ http://HOST/x-1.0.tar.gz#"}}, "source.package"),
-        ({"source": {**INDEX, "package": "--log=/any/path"}}, "source.package"),
-        ({"source": {**INDEX, "version": "1 --index-url=http://HOST"}}, "source.version"),
-        ({"source": {**INDEX, "file": "../../x"}}, "source.file"),
-        ({"source": {**INDEX, "file": ".hidden"}}, "source.file"),
-        ({"source": {**INDEX, "lines": "no group"}}, "lines has no group"),
-        ({"source": {**INDEX, "lines": "("}}, "lines is not a regular expression"),
-        ({"source": {**INDEX, "kind": "npm", "package": "user/repository"}}, "source.package"),
-        ({"source": {**INDEX, "kind": "npm", "package": "@a/b/../c"}}, "source.package"),
-        ({"source": {**URL, "url": "file:///etc/passwd"}}, "source.url"),
-        ({"source": {**URL, "sha256": ["0" * 64, "1" * 64]}}, "2 sha256 for 1 addresses"),
-        ({"source": {**URL, "hook": "touch X"}}, "unknown field `hook`"),
-        ({"name": "/home/me/thesis", "source": URL}, "name"),
-        ({"name": "..", "source": URL}, "name"),
-        ({"name": "big_txt", "source": URL}, "name: 'big_txt' is not the file's; write mine"),
-        ({"facts": {"sha256": "../x"}, "source": URL}, "facts.sha256"),
-        ({"about": "a\u001b[2J", "source": URL}, "about"),
-        ({"path": "/home/me/.ssh/id_rsa", "source": {"kind": "path"}}, "a card names no file"),
-        ({"defaults": [{"override /variant": "executable"}], "source": URL}, "`defaults`"),
-    ],
-)
+@pytest.mark.parametrize(("card", "field"), cases_beside(__file__, "refused_data.txt"))
 def test_data_card_reaches_no_program_and_no_other_folder(
-    folder: Path, capsys: Captured, change: dict[str, Any], field: str
+    folder: Path, capsys: Captured, card: str, field: str
 ) -> None:
-    path = write(folder, "data", "mine", change)
+    path = write(folder, "data", "mine", card)
     fetch = ["fetch", "mine", "--config-dir", str(folder)]
     sentences = {
         refused(capsys, corpora_command.main(fetch)),
@@ -163,35 +140,10 @@ def test_file_of_your_card_replaces_no_other(folder: Path, cache_folder: Path) -
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        {"variant": {"_target_": "evil:train"}},
-        {"variant": {"params": {"command": "touch X"}}},
-        {"variants": ["evil:train"]},
-        {"counting": {"_target_": "evil:count"}},
-        {"defaults": ["override /variant: heap"]},
-        {"defaults": [{"/variant": "heap"}]},
-        {"defaults": [{"override hydra/launcher": "joblib"}]},
-        {"interpreter": "/tmp/evil"},
-        {"veto": "evil:veto"},
-        {"data": {"path": "/etc/passwd"}},
-        {"data": {"bytes": 3.5}},
-        {"save": "/home/me"},
-        {"results": "/home/me"},
-        {"extend": "/home/me"},
-        {"seeds": "/home/me/x"},
-        {"hydra": {"run": {"dir": "/home/me"}}},
-        {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": {"interpreter": "/tmp/evil"}}}},
-        {
-            "hydra": {
-                "mode": "MULTIRUN",
-                "sweeper": {"params": {"variant.params.command": "touch X/Y"}},
-            }
-        },
-    ],
+    "content", Path(__file__).with_name("refused_experiments.txt").read_text().splitlines()
 )
 def test_experiment_names_no_program_and_no_file(
-    folder: Path, capsys: Captured, content: dict[str, Any]
+    folder: Path, capsys: Captured, content: str
 ) -> None:
     path = write(folder, "experiment", "mine", content)
     assert refused(capsys, ran(folder, "experiment=mine")).startswith(f"{path}: ")

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from workbench import cases_beside
 
 from harness import replay as replay_command
 from harness.__main__ import main
@@ -95,57 +97,13 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(made: Path, tmp_path
     assert sorted(saved.vocab) == list(range(300))
 
 
-@pytest.mark.parametrize(
-    ("overrides", "sentence"),
-    [
-        (
-            ["variant=incremental", "veto=superbpe"],
-            "variant=incremental does not support veto=; these do: ",
-        ),
-        (["extend=first", "special_tokens=[]"], "set 'special_tokens=[\"<|endoftext|>\"]'"),
-        (
-            ["extend=wrong.txt"],
-            "inherited merge 1 needs the token b'ab', which no merge before it makes",
-        ),
-        (["inherited=all"], "unknown inherited 'all'; there are: kept, met"),
-        (
-            ["seeds=[the]", "vocab_size=258"],
-            "seeds=[the]: its 2 merges do not fit into vocab_size=258; set vocab_",
-        ),
-        (
-            ["seeds=[the]", "extend=first"],
-            "seeds= are kept and stand first; leave out extend= and inherited=met, or",
-        ),
-        (["seeds=[the]", "tie_break=own"], "seeds= need a tie-break; set tie_break=greatest_bytes"),
-        (
-            ["seeds=nowhere"],
-            "cannot read seeds=nowhere (No such file or directory); pass a file or write a list [A,B]",
-        ),
-        (
-            ["seeds=wrong.txt"],
-            'seeds=wrong.txt: ab c is not a JSON string such as "mov"; write \\\\ for a backslash',
-        ),
-        (
-            ["experiment=superbpe", "seeds=[the]"],
-            "the second stage extends the first; leave out extend= and seeds=",
-        ),
-        (
-            ["experiment=superbpe", "plan=true"],
-            "the second stage is planned when the first is there; leave out plan=",
-        ),
-        (["experiment=superbpe", "-m", "threads=1,2"], "two stages are one run after the other"),
-        (
-            ["veto=no_such_module:veto"],
-            "veto=no_such_module:veto: No module named 'no_such_module'",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("overrides", "sentence"), cases_beside(__file__, "not_extended.txt"))
 def test_what_cannot_be_extended_is_refused_with_a_sentence(
-    made: Path, overrides: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    made: Path, overrides: str, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (made / "wrong.txt").write_text("ab c\na b\n", encoding="utf-8")
-    is_file = overrides[0].startswith("seeds=") and "[" not in overrides[0]
-    code = main(["data.path=book.txt", "measure=proof", *overrides])
+    is_file = overrides.startswith("seeds=") and "[" not in overrides
+    code = main(["data.path=book.txt", "measure=proof", *shlex.split(overrides)])
     assert code == (errors.UNMEASURED if is_file else errors.USAGE)
     printed = capsys.readouterr().err
     assert sentence in printed
