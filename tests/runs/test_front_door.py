@@ -155,30 +155,6 @@ def test_no_file_of_the_folder_replaces_the_standard_library(
 # Where the output goes.
 
 
-@pytest.mark.parametrize(
-    ("argument", "code"),
-    first_fast([("variant._target_=unruly:returns_one_too_few", 21), ("plan=true", 0)]),
-)
-def test_a_reader_that_leaves_early_changes_nothing(
-    harness: FrontDoor, argument: str, code: int
-) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    ended, _, err = harness.ended(argument, stdout=writing)
-    os.close(writing)
-    assert (ended, err) == (code, "")
-    assert code == 0 or len(harness.records()) == 2
-
-
-@pytest.mark.slow
-def test_output_that_finds_no_room_is_a_sentence(harness: FrontDoor) -> None:
-    with open("/dev/full", "wb") as full:  # noqa: PTH123
-        code, _, err = harness.ended(stdout=full)
-    assert code == 22
-    assert err.startswith("cannot go on ([Errno 28] No space left on device)")
-    assert err.count("\n") == 1
-
-
 @pytest.mark.slow
 def test_on_a_terminal_a_bar_shows_what_is_done_and_the_time_left(harness: FrontDoor) -> None:
     leader, follower = pty.openpty()
