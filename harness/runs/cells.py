@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -143,26 +143,40 @@ class TrainCell:
     """Where the trainer is imported from; None for here."""
     gate: tuple[tuple[str, str], ...] = ()
     """Of a gate: what a record says of the question that it is measured for."""
-    reading: Reading = field(init=False)
-    num_merges: int = field(init=False)
-    label: str = field(init=False)
-    # names the measurement, so that two records of the same work can be found
-    key: str = field(init=False)
-    task_key: str = field(init=False)  # names the task: cells of one task must make the same merges
 
-    def __post_init__(self) -> None:
-        count, variant, own = self.count, self.variant, self.extension
-        reading, trainer = count.reading, [variant.name, variant.target, dict(variant.params)]
-        task = [self.vocab_size, self.tie_break, self.min_count]
-        extending = [] if own is None else [own.sha256, own.inheriting, own.veto]
-        work = [*task, self.interpreter, *extending, *self.gate]
-        vars(self).update(
-            reading=reading,
-            label=f"{variant.name} on {reading.file.name}",
-            num_merges=self.vocab_size - 256 - len(reading.corpus.special_tokens),
-            key=digest([trainer, reading.key, count.key, work, [count.limits.wall_seconds]]),
-            task_key=digest([reading.key, *task, *extending]),
-        )
+    @property
+    def reading(self) -> Reading:
+        return self.count.reading
+
+    @property
+    def num_merges(self) -> int:
+        return self.vocab_size - 256 - len(self.reading.corpus.special_tokens)
+
+    @property
+    def label(self) -> str:
+        return f"{self.variant.name} on {self.reading.file.name}"
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Names the measurement, so that two records of the same work can be found."""
+        variant, count = self.variant, self.count
+        trainer = [variant.name, variant.target, dict(variant.params)]
+        work = [*self._question, self.interpreter, *self._extending, *self.gate]
+        return digest([trainer, self.reading.key, count.key, work, [count.limits.wall_seconds]])
+
+    @functools.cached_property
+    def task_key(self) -> str:
+        """Names the task: cells of one task must make the same merges."""
+        return digest([self.reading.key, *self._question, *self._extending])
+
+    @property
+    def _question(self) -> list[Any]:
+        return [self.vocab_size, self.tie_break, self.min_count]
+
+    @property
+    def _extending(self) -> list[Any]:
+        own = self.extension
+        return [] if own is None else [own.sha256, own.inheriting, own.veto]
 
     @property
     def veto(self) -> str:
