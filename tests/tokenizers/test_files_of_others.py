@@ -14,9 +14,7 @@ import pytest
 import regex
 from tokenizers_made import PATTERNS, SPECIALS, changed, isolated, learned, sequence
 
-from harness.__main__ import main
 from harness.common.errors import Refusal
-from harness.records.file import read_records
 from harness.tokenizer import load
 from harness.tokenizers.folder import save
 from harness.tokenizers.forms import ranks_text, read_merges_file
@@ -212,26 +210,3 @@ def test_a_pre_tokenizer_is_read_as_its_pattern(steps: list[Any], pattern: str |
 def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
     expression = pattern_of(sequence(split(r"\p{Han}+|[\p{L}&&[^\p{Han}]]+|."), BYTE_LEVEL))
     assert regex.findall(expression or "", "中文ABc1") == ["中文", "ABc", "1"]
-
-
-def test_a_run_takes_the_pattern_of_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "text.txt").write_text("low lower 1234  5 lowest " * 20)
-    file = tmp_path / "tokenizer.json"
-    file.write_text(json.dumps({"pre_tokenizer": sequence(split(PATTERNS["qwen2"]), BYTE_LEVEL)}))
-    run = [
-        f"data.path={tmp_path / 'text.txt'}",
-        "vocab_size=260",
-        f"results={tmp_path / 'results'}",
-        "counting=native",
-    ]
-    assert main([*run, f"pattern={file}"]) == 0
-    (counted,) = (each for each in read_records([tmp_path / "results"]) if each["cell"] == "count")
-    assert "fell_back_to_regex" not in counted["tallies"]
-    capsys.readouterr()
-    file.write_text("{}")
-    assert main([*run, f"pattern={file}"]) == 22
-    assert "its pre-tokenizer is null; the last one must be ByteLevel" in capsys.readouterr().err
-    assert main([*run, "pattern=missing.json"]) == 22
-    assert "pattern=missing.json: No such file or directory" in capsys.readouterr().err

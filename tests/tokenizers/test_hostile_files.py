@@ -13,7 +13,6 @@ import pytest
 from tokenizers_made import SPECIALS, TEXT, learned
 
 from harness.common.errors import Refusal
-from harness.replay import main as replay
 from harness.tokenizer import load, main, train
 from harness.tokenizers.extension import tokens_in
 from harness.tokenizers.folder import save
@@ -102,15 +101,6 @@ def test_a_mutated_tokenizer_is_loaded_or_refused(tmp_path: Path, seed: int) -> 
     assert "\n" not in problem
 
 
-@pytest.mark.parametrize("content", ["", "#version: 0.2\n"])
-def test_a_list_without_a_merge_is_not_called_right(
-    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "merges").write_text(content)
-    assert replay([str(tmp_path / "merges"), "--data", __file__]) == 22
-    assert "has no merge, so nothing in it is right or wrong" in capsys.readouterr().err
-
-
 def header(shape: tuple[int, ...], kind: str = "<u2") -> bytes:
     """The first bytes of a .npy file that promises an array of this shape."""
     text = repr({"descr": kind, "fortran_order": False, "shape": shape})
@@ -163,38 +153,8 @@ def test_what_is_not_an_id_is_not_decoded(ids: Any) -> None:
         train({"low": 5}, 259).decode(ids)
 
 
-@pytest.mark.parametrize("ids", ["1 x", "1.5", "9" * 5000, "\u0661"])
-def test_a_word_that_is_not_a_number_is_named(
-    tmp_path: Path, ids: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    save(tmp_path, learned(), {})
-    assert main(["decode", str(tmp_path), ids]) == 2
-    assert f"{ids.split()[-1][:40]!r} is not an id" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("line", ["[" * 50_000, "5", '"\\ud800"', '"a'])
 def test_a_file_of_seeds_that_is_not_strings_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "seeds").write_text(line)
     with pytest.raises(Refusal, match="is not a JSON string"):
         tokens_in("seeds", str(tmp_path / "seeds"))
-
-
-@pytest.mark.parametrize("special_tokens", ["<s>", b"<s>", [b"<s>"], [5]])
-def test_special_tokens_are_a_list_of_texts(tmp_path: Path, special_tokens: Any) -> None:
-    with pytest.raises(TypeError, match=r"^special.*, not (a list; pass a list|str)"):
-        train(["abc <s> x"], 300, special_tokens=special_tokens)
-    save(tmp_path, learned(), {}, form="gpt2")
-    with pytest.raises(TypeError, match=r"^special.*, not (a list; pass a list|str)"):
-        load(tmp_path, pattern=None, special_tokens=special_tokens)
-
-
-@pytest.mark.parametrize("token", ["@", "ß", "Ġ"])
-def test_a_special_token_spelled_like_a_byte_is_refused_before_training(
-    token: str,
-) -> None:
-    def unread() -> Any:
-        pytest.fail("it was read")
-        yield ""
-
-    with pytest.raises(Refusal, match=f"special token '{token}' cannot be saved"):
-        train(unread(), 300, special_tokens=[token])

@@ -179,17 +179,6 @@ def test_special_tokens_that_begin_one_another_are_noted(tmp_path: Path) -> None
         tokenizer.tiktoken()
 
 
-def test_a_folder_with_a_tokenizer_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_bytes(b"{")
-    with pytest.raises(
-        Refusal, match=r"has a tokenizer already \(tokenizer.json\).*overwrite=true"
-    ):
-        saved(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
-    saved(tmp_path, overwrite=True)  # removes tokenizer.json, which this tokenizer cannot have
-    assert sorted(path.name for path in tmp_path.iterdir()) == WRITTEN
-
-
 # Whole or not at all
 
 

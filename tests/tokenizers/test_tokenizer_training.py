@@ -168,6 +168,9 @@ def test_a_bad_source_is_refused_with_its_place(
     ("options", "answer"),
     [
         ({"special_tokens": None}, "special tokens are None, not a list; pass a list, such as"),
+        ({"special_tokens": "<s>"}, "special tokens are '<s>', not a list"),
+        ({"special_tokens": 5}, "special tokens are 5, not a list"),
+        ({"special_tokens": [b"<s>"]}, "special token b'<s>' is bytes, not str"),
         ({"special_tokens": {"<s>": 300}}, "special tokens are .'<s>': 300., not a list"),
         ({"special_tokens": {"<s>"}}, "special tokens are .'<s>'., not a list"),
         ({"settings": [5]}, "settings are .5., not a list"),
