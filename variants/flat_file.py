@@ -36,6 +36,8 @@ except ImportError:
     make_tables = in_parts = native = None  # type: ignore[assignment]
 
 load = loading("_flat", "_scanner")
+MOST_CELLS = 2**32 + 2 * 256
+"""What four bytes can number; words of one byte, of which there are 256, are not laid out."""
 
 
 def before_the_clock() -> None:
@@ -70,7 +72,8 @@ def train(
         in_parts(corpus, pieces, meter, threads=threads)
         how.update(pieces=pieces, dropping=inheriting == "met", veto=limits_of(veto))
         return flat.train_compiled([], num_merges, meter, **how)
-    word_counts = native(corpus, meter, threads=threads)
+    counting: dict[str, Any] = {} if veto else {"most_cells": MOST_CELLS}  # a veto may cut words
+    word_counts = native(corpus, meter, threads=threads, **counting)
     columns = [word_counts.data, word_counts.offsets, word_counts.counts]
     del word_counts  # so that the words' memory goes to the lists as soon as the text is laid out
     return flat.train_on(columns, num_merges, meter, veto=veto, **how)

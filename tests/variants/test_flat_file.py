@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from variants import naive
-from variants.contract import Corpus, InvalidText, vocab_of
+from variants import flat_file, naive
+from variants.contract import Corpus, InvalidText, Meter, vocab_of
 from variants.counting.pretokenize import serial
 from variants.flat_file import train_bpe
 
@@ -57,6 +57,21 @@ def test_what_cannot_be_meant_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
         train_bpe(str(file), **{"vocab_size": 300, **keywords})
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_words_that_cannot_be_numbered_are_refused_while_they_are_counted(
+    file: Path, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (f"{number:x}" for number in range(800_000))
+    file.write_text(" ".join(words))
+    meter = Meter()
+    monkeypatch.setattr(flat_file, "MOST_CELLS", 100_000)
+    with pytest.raises(ValueError, match=r"2\*\*32 positions or more.* train on a sample"):
+        train_bpe(str(file), 300, threads=threads, meter=meter)
+    assert meter.done < file.stat().st_size / 2
+    file.write_text("ab cd " * 400_000)
+    assert len(train_bpe(str(file), 300, threads=threads)[1]) == 4
 
 
 def test_a_bad_byte_is_named_and_a_missing_file_too(file: Path) -> None:

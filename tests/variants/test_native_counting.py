@@ -245,7 +245,9 @@ def test_file_that_changes_while_it_is_counted_is_refused(
 
     scan = _scanner.scan
     monkeypatch.setattr(
-        _scanner, "scan", lambda *arguments: (scan(*arguments), file.write_bytes(b"low"))[0]
+        _scanner,
+        "scan",
+        lambda *arguments, **_options: (scan(*arguments), file.write_bytes(b"low"))[0],
     )
     with pytest.raises(OSError, match="changed while it was being counted"):
         native.native(Corpus(str(file)))

@@ -31,6 +31,7 @@ SMALLEST_RANGE = 1 << 21
 text takes.
 """
 
+MOST_CELLS = 2**63
 PART_BYTES, PARTS = 1 << 25, 16
 """The memory of tables that are handed over, or this share of the text if that is more: then less
 is met anew.
@@ -46,15 +47,17 @@ def native(
     instructions: str = "fastest",
     buffer: int = BUFFER_BYTES,
     memory: int | None = None,
+    most_cells: int = MOST_CELLS,
 ) -> WordCounts:
     """Count in `threads` threads of compiled code; one is started only for each `smallest_range`
     bytes there are.
 
     `instructions` is `fastest`, `portable`, `avx2`, `avx512` (with VBMI2 and VAES) or `neon`;
     `buffer` is the bytes read at once; `memory` is what tables may take before they spill: see
-    spilling.py. Raises what `serial` raises, Unavailable if the scanner was not built or lacks the
-    instructions, OSError if the file changes meanwhile, and RuntimeError("stopped") when the meter
-    says so.
+    spilling.py. Words that take more than `most_cells`, one for each byte and one for each word,
+    are refused while they are counted, by ValueError. Raises what `serial` raises, Unavailable if
+    the scanner was not built or lacks the instructions, OSError if the file changes meanwhile, and
+    RuntimeError("stopped") when the meter says so.
     """
     numbers = (
         ("threads", threads),
@@ -75,7 +78,8 @@ def native(
         meter.tally("fell_back_to_regex", 1)
         return serial(corpus, meter, memory=memory)
     path = paths[-1] if instructions == "fastest" else instructions
-    return Scan(corpus, meter, pattern, path, buffer, memory).count_file(threads, smallest_range)
+    scan = Scan(corpus, meter, pattern, path, buffer, memory, most_cells=most_cells)
+    return scan.count_file(threads, smallest_range)
 
 
 def in_parts(corpus: Corpus, taker: Any, meter: Meter = NULL_METER, *, threads: int = 1) -> None:
@@ -114,6 +118,7 @@ class Scan:
     buffer: int = 0
     memory: int | None = None
     taker: Any = None
+    most_cells: int = MOST_CELLS
 
     def __post_init__(self) -> None:
         self.scanner = built("_scanner")
@@ -178,6 +183,7 @@ class Scan:
             self.buffer,
             self.meter.progress,
             *emptying,
+            most_cells=self.most_cells,
         )
         seconds = time.perf_counter() - start
         self.meter.add("read", seconds * reading)

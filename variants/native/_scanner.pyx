@@ -3,7 +3,7 @@
 """The scanner's door to Python: strings to bytes, columns to bytes objects, progress with the GIL."""
 
 from cpython.buffer cimport PyBUF_WRITABLE
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
 from libcpp cimport bool as cpp_bool
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
@@ -40,7 +40,7 @@ cdef extern from "scanner.hpp" namespace "scanner" nogil:
     cdef cppclass Scan:
         Scan(int file, string pattern, int path, vector[int64_t] bounds, vector[string] specials,
              string numbers, string pages, string seed, size_t buffer, HandOver hand_over, size_t table_bytes,
-             cpp_bool hands_over_all, void* context) except +
+             cpp_bool hands_over_all, void* context, size_t most_cells) except +
         void start(GoOn go_on) except +
         cpp_bool wait(double seconds)
         void stop()
@@ -159,14 +159,16 @@ cdef cpp_bool hand_over_to_python(void* context, int64_t part, Columns& columns)
 
 
 def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buffer, progress,
-         take=None, size_t table_bytes=0, bint takes_all=False, stop_taking=None):
+         take=None, size_t table_bytes=0, bint takes_all=False, stop_taking=None,
+         size_t most_cells=SIZE_MAX):
     """Count the ranges between `bounds`: (columns, documents, bytes, parts of the time spent, invalid, cut off).
 
     `columns` is None where `invalid` is the offset of a bad byte or the file was cut off. `progress` gets the bytes done
     and answers whether to go on. The parts of the time are those spent reading and in `take`. A range whose table has more
     than `table_bytes` hands it to `take`, if there is one: its number and the columns, in its own thread. What is left in
     the end is taken too if anything was, or if it `takes_all`; then `columns` holds no words. If the scan is stopped,
-    `stop_taking` is called, so that no thread stays in `take`.
+    `stop_taking` is called, so that no thread stays in `take`. Raises ValueError as soon as the words of a range take more
+    than `most_cells`: one for each byte and one for each word.
     """
     if len(bounds) < 2:
         raise ValueError(f"{len(bounds)} bounds make no range; give at least two")
@@ -186,7 +188,7 @@ def scan(int file, bounds, bytes pattern, specials, tables, str path, size_t buf
     if take is not None:
         handing_over = hand_over
     scan.reset(new Scan(file, pattern, <int> PATHS[path], bounds, specials, tables[0], tables[1],
-                        os.urandom(32), buffer, handing_over, table_bytes, takes_all, <void*> taker))
+                        os.urandom(32), buffer, handing_over, table_bytes, takes_all, <void*> taker, most_cells))
     running = scan.get()
     try:
         with nogil:

@@ -1,7 +1,9 @@
 // The words of a text as token ids: each word is encoded once and then copied from a table.
 //
 // A short word lies in the index with its ids, 32 bytes together, so that a known one costs one cache line. A long word is
-// in an arena, its bytes and ids one after the other. Neither may grow with the text: a table that is full begins anew.
+// in an arena, its bytes and ids one after the other. Neither may grow with the text. A table that is full takes no more long
+// words, and begins anew when as many were missing as it holds: a text that comes again finds most of its words, and after a
+// change of language no more words are encoded twice than the table had cost.
 #pragma once
 
 #include <string>
@@ -176,6 +178,10 @@ class WordIds final : public scanner::WordSink {
         if (slot->taken()) return put_ids(slot->record, to);
 
         Id* const end = encode(word.word, word.length, to);
+        if (is_full()) {
+            ++missing_;
+            return end;
+        }
         *slot = LongSlot{static_cast<std::uint32_t>(word.hash >> 32), keep(word.word, word.length, to, end)};
         ++long_words_kept_;
         return end;
@@ -284,11 +290,14 @@ class WordIds final : public scanner::WordSink {
 
     // ---- room ----
 
-    // Room for so many more words of either kind, after beginning anew if the table is full.
+    bool is_full() const {
+        return long_words_kept_ > rules_.sizes.long_words || unit * arena_units_ > rules_.sizes.arena;
+    }
+
+    // Room for so many more words of either kind, perhaps after beginning anew.
     void reserve(std::size_t more) {
-        const bool full = short_words_ > rules_.sizes.short_words || long_words_kept_ > rules_.sizes.long_words ||
-                          unit * arena_units_ > rules_.sizes.arena;
-        if (__builtin_expect(full, 0)) forget();
+        const bool useless = short_words_ > rules_.sizes.short_words || missing_ > long_words_kept_;
+        if (__builtin_expect(useless, 0)) forget();
         reserve(shorts_, short_shift_, short_words_ + more, [this](const ShortSlot& slot) {
             return rules_.functions.key_hash.of_key(rules_.seed, slot.key);
         });
@@ -321,7 +330,7 @@ class WordIds final : public scanner::WordSink {
         longs_ = Array<LongSlot>(std::size_t{1} << first_long_bits);
         short_shift_ = 64 - first_short_bits;
         long_shift_ = 64 - first_long_bits;
-        short_words_ = long_words_kept_ = 0;
+        short_words_ = long_words_kept_ = missing_ = 0;
         arena_units_ = 1;
     }
 
@@ -330,7 +339,7 @@ class WordIds final : public scanner::WordSink {
     Array<ShortSlot> shorts_ = Array<ShortSlot>(std::size_t{1} << first_short_bits);   // a power of two, as of the longs
     Array<LongSlot> longs_ = Array<LongSlot>(std::size_t{1} << first_long_bits);
     unsigned short_shift_ = 64 - first_short_bits, long_shift_ = 64 - first_long_bits;
-    std::size_t short_words_ = 0, long_words_kept_ = 0;
+    std::size_t short_words_ = 0, long_words_kept_ = 0, missing_ = 0;
     Column<byte> arena_;
     std::size_t arena_units_ = 1;   // the place 0 is nobody's
     scanner::Batch batch_;

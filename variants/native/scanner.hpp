@@ -37,6 +37,7 @@ struct Job {
     std::size_t table_bytes;
     bool hands_over_all;       // the rest even if no table was that large, in the range's thread
     void* context;
+    std::size_t most_cells;    // that the words of a table may take
     GoOn go_on = nullptr;      // who is asked, if the only range is counted in the thread that started the scan
     std::atomic<bool> handed_over{false};
     std::atomic<std::int64_t> done{0};
@@ -124,7 +125,7 @@ class Range {
     static constexpr int milliseconds_to_stop = 50, milliseconds_to_ask = 100;
 
     static std::unique_ptr<WordTable> new_table(const Job& job) {
-        return std::make_unique<WordTable>(job.seed, job.functions.key_hash, job.specials.tokens());
+        return std::make_unique<WordTable>(job.seed, job.functions.key_hash, job.specials.tokens(), job.most_cells);
     }
 
     // Whether not to go on; asks if it is time.
@@ -242,7 +243,8 @@ class Scan {
   public:
     Scan(int file, const std::string& pattern, int path, const std::vector<std::int64_t>& bounds, const std::vector<std::string>& specials,
          const std::string& numbers, const std::string& pages, const std::string& seed, std::size_t buffer,
-         HandOver hand_over = nullptr, std::size_t table_bytes = 0, bool hands_over_all = false, void* context = nullptr)
+         HandOver hand_over = nullptr, std::size_t table_bytes = 0, bool hands_over_all = false, void* context = nullptr,
+         std::size_t most_cells = SIZE_MAX)
         : job_{file,
                Pattern::of(pattern),
                functions_of(Pattern::of(pattern), static_cast<Path>(path)),
@@ -253,7 +255,8 @@ class Scan {
                hand_over,
                table_bytes,
                hands_over_all,
-               context} {
+               context,
+               most_cells} {
         if (seed.size() != sizeof job_.seed) throw std::invalid_argument("the hash wants a seed of 32 bytes");
         std::memcpy(&job_.seed, seed.data(), sizeof job_.seed);
         for (std::size_t i = 0; i + 1 < bounds.size(); ++i)

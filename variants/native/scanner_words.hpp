@@ -25,9 +25,10 @@ class WordSink {
 
 class WordTable final : public WordSink {
   public:
-    // Words that will be seen but must not be counted are entered first, and left out in the end.
-    WordTable(const Seed& seed, const KeyHash& hash, const std::vector<std::string>& special_words)
-        : seed_(seed), hash_(hash) {
+    // Words that will be seen but must not be counted are entered first, and left out in the end. Words that take more
+    // cells, one for each byte and one for each word, are refused.
+    WordTable(const Seed& seed, const KeyHash& hash, const std::vector<std::string>& special_words, std::size_t most_cells)
+        : seed_(seed), hash_(hash), most_cells_(most_cells) {
         offsets_.reserve(1);
         offsets_[0] = 0;
         for (const std::string& word : special_words) {
@@ -236,6 +237,8 @@ class WordTable final : public WordSink {
     // Room for so many more words of either kind: the index stays at most six tenths full.
     void reserve(std::size_t more) {
         if (words_ + more > most_words) throw Refused("the text holds more than 2**30 different words; count a part of it, as data.bytes= cuts it, or with a pattern that cuts more");
+        const std::size_t bytes = static_cast<std::size_t>(offsets_[words_] - offsets_[special_words_]);
+        if (bytes + words() > most_cells_) throw Refused("the different words will take 2**32 positions or more, which the trainer cannot number; train on a sample or a part of the text, as data.bytes= cuts it, or with a pattern that cuts more");
         reserve(shorts_, short_shift_, short_words_ + more);
         reserve(longs_, long_shift_, words_ - short_words_ + more);
     }
@@ -261,6 +264,7 @@ class WordTable final : public WordSink {
 
     const Seed seed_;
     const KeyHash hash_;
+    const std::size_t most_cells_;
     std::size_t special_words_ = 0;
     Array<ShortSlot> shorts_ = Array<ShortSlot>(std::size_t(1) << first_bits);   // a power of two, as of the longs
     Array<LongSlot> longs_ = Array<LongSlot>(std::size_t(1) << first_bits);
