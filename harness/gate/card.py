@@ -96,6 +96,9 @@ def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> GateC
         stored = OmegaConf.create(dict(card))
         for key, value in renamed_keys(stored).items():
             OmegaConf.update(stored, RENAMED[key], value)
+        for corpus in stored.get("corpora", {}).values():
+            if "say" in corpus:
+                corpus.overrides = corpus.pop("say")
         known = msgspec.convert(OmegaConf.to_container(stored), GateCard)
     except (OmegaConfBaseException, msgspec.ValidationError) as error:
         raise Refusal(f"the stored card is not a gate card ({error})", UNMEASURED) from error

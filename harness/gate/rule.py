@@ -25,9 +25,9 @@ in triage.
 """
 LARGER_SHARE, LARGER_BYTES = 0.05, 2_000_000
 """A peak of memory is higher if it is higher by more than both."""
-CONTROL_CONFIDENCE = 0.99
-"""Of the control's interval; it is looked at only before a regression is reported, so 1 % of these
-may be lost.
+CERTAINTY = 0.99
+"""Of the interval that excludes 1 before a regression is reported, and of the control's. At 95 %, one
+A/A run in forty would be reported on a machine whose times differ by ten per cent.
 """
 
 
@@ -108,10 +108,17 @@ def confirm(rule: TimeRule, blocks: Sequence[Sides]) -> Decision:
     ):
         limit = f"limit {100 * rule.triage.max_slowdown:g} %; this machine is too noisy now"
         why = f"two measurements of base differ by {100 * abs(control.ratio - 1):.1f} % ({limit})"
-    elif slower.low is not None and slower.low > 1:
+    elif is_certain(blocks, slower):
         state, why = REGRESSION, "head is slower"
 
     return Decision(state, why, slower, control, memory)
+
+
+def is_certain(blocks: Sequence[Sides], slower: Comparison) -> bool:
+    """Whether head is slower beyond doubt, or at 95 % with too few blocks for more."""
+    certain = compare(samples_of(blocks, HEAD), samples_of(blocks, BASE), CERTAINTY)
+    low = slower.low if certain is None or certain.low is None else certain.low
+    return low is not None and low > 1
 
 
 def figures(
@@ -123,7 +130,7 @@ def figures(
     base, head, again = (samples_of(blocks, side) for side in (BASE, HEAD, AGAIN))
     slower = compare(head, base)
     assert slower is not None
-    return slower, compare(again, base, CONTROL_CONFIDENCE), memory_increase(blocks)
+    return slower, compare(again, base, CERTAINTY), memory_increase(blocks)
 
 
 def samples_of(blocks: Sequence[Sides], side: str) -> list[Sample]:

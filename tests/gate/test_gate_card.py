@@ -44,9 +44,12 @@ def test_impossible_card_is_refused(override: str, message: str) -> None:
 
 def test_stored_card_of_an_older_version_counts() -> None:
     time = {"must_see": 0.2, "confirm": {"blocks": 9, "most": 0.3}, "self_test": {"a": 1}}
-    card = stored_card({"name": "old", "time": time, "known_wrong": {"a": "b"}})
+    corpora = {"book": {"say": ["vocab_size=300"]}}
+    old = {"name": "old", "time": time, "known_wrong": {"a": "b"}, "corpora": corpora}
+    card = stored_card(old)
     assert (card.time.max_missed_slowdown, card.time.confirm) == (0.2, Stage(9, 0.3))
     assert card.known_wrong == {"a": "b"}
+    assert card.corpora["book"].overrides == ("vocab_size=300",)
     with pytest.raises(Refusal, match="the stored card is not a gate card") as refusal:
         stored_card({"time": 3})
     assert refusal.value.exit_code == 22

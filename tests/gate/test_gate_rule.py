@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from gating import timed
 
 from harness.gate.card import Stage, TimeRule
 from harness.gate.evidence import INCONCLUSIVE, PASS, REGRESSION, Sides
-from harness.gate.rule import CONTROL_EVERY, ESCALATE, Decision, decide
+from harness.gate.rule import ESCALATE, decide
 from harness.records.file import Record
 
 RULE = TimeRule()
@@ -32,78 +32,49 @@ def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[
     return [*blocks]
 
 
-def one_block(one: Callable[[float], Record], slower: float, number: int) -> Sides:
-    """A block whose samples are taken by `one`, which is told how much slower each is."""
-    arms = {"base": 1.0, "head": 1 + slower} | (
-        {"again": 1.0} if number % CONTROL_EVERY == 0 else {}
-    )
-    return {arm: one(factor) for arm, factor in arms.items()}
+def noisy(
+    chance: random.Random, slower: float, blocks: int, spread: float, bursts: float
+) -> list[Sides]:
+    """Blocks whose times differ by `spread`, and now and then one takes half as long again."""
+
+    def noise() -> float:
+        burst = 1.5 if chance.random() < bursts else 1.0
+        return burst * math.exp(chance.gauss(0, spread))
+
+    ratios = [(1 + slower) * noise() / noise() for _ in range(blocks)]
+    control = [noise() / noise() for _ in range(blocks)]
+    return blocks_with(ratios, control)
 
 
-Machine = Callable[[random.Random, float, int], Sides]
+def gate_run(chance: random.Random, slower: float, *noise: float) -> str:
+    """The state after one gate run: confirmation is from fresh blocks, and only if requested."""
+    triage = noisy(chance, slower, RULE.triage.blocks, *noise)
+    state = decide(RULE, triage).state
+    if state != ESCALATE:
+        return state
+    return decide(RULE, triage, noisy(chance, slower, RULE.confirm.blocks, *noise)).state
 
 
-def gate_run(machine: Machine, slower: float, chance: random.Random) -> Decision:
-    """One gate run: confirmation only if it is requested, from fresh blocks."""
-    triage = [machine(chance, slower, number) for number in range(RULE.triage.blocks)]
-    decision = decide(RULE, triage)
-    if decision.state != ESCALATE:
-        return decision
-    fresh = [machine(chance, slower, number) for number in range(RULE.confirm.blocks)]
-    return decide(RULE, triage, fresh)
-
-
-def drifting(spread: float, bursts: float) -> Machine:
-    """Times drift together, differ by `spread`, and now and then one takes half as long again."""
-
-    def block(chance: random.Random, slower: float, number: int) -> Sides:
-        level = math.exp(chance.gauss(0, 0.3))
-
-        def one(factor: float) -> Record:
-            burst = 1.5 if chance.random() < bursts else 1.0
-            return timed(number, level * factor * burst * math.exp(chance.gauss(0, spread)))
-
-        return one_block(one, slower, number)
-
-    return block
-
-
-def contended(chance: random.Random, slower: float, number: int) -> Sides:
-    """Two threads on a machine where every third sample waits for a CPU and takes up to four
-    times as long.
-    """
-
-    def one(factor: float) -> Record:
-        waits = chance.random() < 0.33
-        seconds = (
-            factor * math.exp(chance.gauss(0, 0.02)) * (chance.uniform(1.2, 4) if waits else 1)
-        )
-        return timed(number, seconds, threads=2, pressure=0.5 if waits else 0.01)
-
-    return one_block(one, slower, number)
-
-
-@pytest.mark.parametrize(
-    "machine",
-    [drifting(0.01, 0.0), drifting(0.03, 0.1), contended],
-    ids=["quiet", "noisy", "contended, wall time"],
-)
-def test_rates_on_synthetic_machines(machine: Machine) -> None:
+@pytest.mark.parametrize(("spread", "bursts"), [(0.01, 0.0), (0.03, 0.1)])
+def test_rates_on_synthetic_machines(spread: float, bursts: float) -> None:
     chance = random.Random(7)
-    found = {
-        slower: sum(gate_run(machine, slower, chance).state == REGRESSION for _ in range(runs))
-        for slower, runs in ((0.0, 200), (0.01, 100), (0.05, 100))
-    }
+    found = {}
+    for slower, runs in ((0.0, 200), (0.01, 100), (0.05, 100)):
+        states = [gate_run(chance, slower, spread, bursts) for _ in range(runs)]
+        found[slower] = states.count(REGRESSION)
     assert found[0.0] <= 1
     assert found[0.01] <= 5
     assert found[0.05] >= 99
 
 
-def test_too_noisy_machine_is_inconclusive_and_never_a_regression() -> None:
-    chance = random.Random(3)
-    states = [gate_run(drifting(0.5, 0.3), 0.0, chance).state for _ in range(30)]
-    assert REGRESSION not in states
-    assert states.count(INCONCLUSIVE) > 15
+@pytest.mark.parametrize(("spread", "bursts"), [(0.1, 0.1), (0.5, 0.3)])
+def test_noisy_machine_is_inconclusive_and_hardly_a_regression(
+    spread: float, bursts: float
+) -> None:
+    chance = random.Random(11)
+    states = [gate_run(chance, 0.0, spread, bursts) for _ in range(400)]
+    assert states.count(REGRESSION) <= 4
+    assert states.count(INCONCLUSIVE) > 100
 
 
 def peaks(base: int, head: int, count: int) -> list[Sides]:
@@ -138,7 +109,6 @@ EVEN, SLOWER, WAITING = blocks_with([1.0] * 12), blocks_with([1.1] * 12), waitin
         (blocks_with([1.016] * 8), [], ESCALATE, "head looks slower"),
         (blocks_with([1.0] * 7 + [1.051]), [], ESCALATE, "too few blocks to tell"),
         (blocks_with([1.0] * 7 + [1.049]), [], PASS, "no slower"),
-        (SLOWER[:8], blocks_with([1.024] * 12), PASS, "no slower"),
         (SLOWER[:8], blocks_with([1.026] * 12), REGRESSION, "head is slower"),
         (
             SLOWER[:8],
@@ -161,12 +131,6 @@ EVEN, SLOWER, WAITING = blocks_with([1.0] * 12), blocks_with([1.1] * 12), waitin
         ),
         (
             SLOWER[:8],
-            blocks_with([1.1] * 12, [0.98] * 12),
-            INCONCLUSIVE,
-            "two measurements of base differ by 2.0 %",
-        ),
-        (
-            SLOWER[:8],
             blocks_with([1.1] * 12, [0.99] + [1.05] * 11),
             INCONCLUSIVE,
             "two measurements of base differ",
@@ -177,7 +141,6 @@ EVEN, SLOWER, WAITING = blocks_with([1.0] * 12), blocks_with([1.1] * 12), waitin
             REGRESSION,
             "head is slower",
         ),
-        (SLOWER[:8], [], ESCALATE, "head looks slower"),
         (SLOWER[:8], SLOWER[:5], INCONCLUSIVE, "5 of 12 blocks of confirmation"),
         (SLOWER[:8], EVEN, PASS, "no slower"),  # only fresh blocks can confirm
         (EVEN[:8], SLOWER, PASS, "no slower"),  # nobody requested a confirmation
