@@ -69,11 +69,13 @@ def test_waiting_ends_at_once_when_it_is_interrupted(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
-def test_runs_beside_each_other_are_marked(tmp_path: Path) -> None:
+def test_runs_beside_each_other_are_marked_and_untimed_ones_do_not_wait(tmp_path: Path) -> None:
     cells = [cell_of(reading_of(tmp_path))]
     with lock.timing():
         run = recorded_run(tmp_path, cells, concurrent=True)
+        untimed = recorded_run(tmp_path, cells, kind="proof")
     assert {record["concurrent"] for record in run.records()} == {True}
+    assert {record["concurrent"] for record in untimed.records()} == {False}
     plan = Plan(make_tasks(cells), settings_for(tmp_path))
     with session_of(plan, tmp_path / "jobs") as session, lock.timing(concurrent=True):
         measure_task(plan.tasks[0], session)
@@ -81,12 +83,6 @@ def test_runs_beside_each_other_are_marked(tmp_path: Path) -> None:
     assert {
         record["concurrent"] for record in recorded_run(tmp_path, cells, rerun=True).records()
     } == {False}
-
-
-def test_untimed_runs_do_not_wait(tmp_path: Path) -> None:
-    with lock.timing():
-        run = recorded_run(tmp_path, [cell_of(reading_of(tmp_path))], kind="proof")
-    assert {record["concurrent"] for record in run.records()} == {False}
 
 
 def test_locks_of_another_user_are_locks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,24 +97,22 @@ def test_locks_of_another_user_are_locks(monkeypatch: pytest.MonkeyPatch) -> Non
     )
 
 
-def test_a_lock_that_cannot_be_opened_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(lock.VARIABLE, str(tmp_path / "none"))
-    with pytest.raises(Refusal, match="set BPE_HARNESS_LOCKS to a folder"), lock.timing():
-        pytest.fail("it was not refused")
-
-
-@pytest.mark.parametrize(("kind", "why"), [("pipe", "it is not a file"), ("link", "it is a link")])
-def test_what_is_not_a_file_is_no_lock(
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("pipe", "it is not a file"),
+        ("link", "it is a link"),
+        ("no folder", "No such file or directory"),
+    ],
+)
+def test_lock_that_cannot_be_opened_is_refused(
     kind: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(lock.VARIABLE, str(tmp_path))
-    path = lock.lock_file("timing")
+    monkeypatch.setenv(lock.VARIABLE, str(tmp_path / "none" if kind == "no folder" else tmp_path))
     if kind == "pipe":
-        os.mkfifo(path)
-    else:
-        (tmp_path / "elsewhere").touch()
-        path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Refusal, match=rf"^cannot lock .* \({why}\); set BPE"), lock.timing():
+        os.mkfifo(lock.lock_file("timing"))
+    elif kind == "link":
+        lock.lock_file("timing").symlink_to(tmp_path)
+    message = rf"^cannot lock .* \({why}\); set BPE_HARNESS_LOCKS to a folder"
+    with pytest.raises(Refusal, match=message), lock.timing():
         pytest.fail("it was not refused")

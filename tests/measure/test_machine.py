@@ -12,6 +12,7 @@ import shutil
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 import pytest
 from workbench import CHECKOUT, TEXT
@@ -38,56 +39,51 @@ def write(root: Path, files: dict[str, str]) -> None:
         (root / name).write_text(content)
 
 
-def test_missing_facts_are_unavailable(root: Path) -> None:
-    facts = machine.machine()
-    for name in ("smt", "turbo", "governor", "transparent_huge_pages"):
-        assert facts[name] == "unavailable"
-    assert facts["container"] == {"cpu_quota_cores": None, "memory_bytes": None}
-    assert {value for name, value in machine.interference().items() if name != "steal_seconds"} == {
-        None
-    }
-    assert list(root.iterdir()) == []
-
-
-def test_facts_are_those_of_the_kernel(root: Path) -> None:
-    cpuinfo = "processor : 0\nmodel name : A Processor 9000\nflags : fpu avx2 hypervisor\n\nprocessor : 1\n"
-    governor = f"{CPU}/cpu0/cpufreq/scaling_governor"
-    write(root, {"proc/cpuinfo": cpuinfo, f"{CPU}/smt/active": "1\n", governor: "powersave\n"})
-    write(root, {"proc/pressure/cpu": "some avg10=0 total=3000000\nfull avg10=0 total=1\n"})
-    assert machine.interference()["psi_cpu_seconds"] == 3.0
-    facts = machine.machine()
-    assert (facts["cpu"], facts["smt"], facts["governor"]) == (
-        "A Processor 9000",
-        "on",
-        "powersave",
-    )
-    assert facts["hypervisor"] == "yes"
-    assert facts["memory_bytes"] > 1 << 20
+UNLIMITED = {"cpu_quota_cores": None, "memory_bytes": None}
+CPUINFO = (
+    "processor : 0\nmodel name : A Processor 9000\nflags : fpu avx2 hypervisor\n\nprocessor : 1\n"
+)
+UNKNOWN = ("smt", "turbo", "governor", "hypervisor", "transparent_huge_pages")
 
 
 @pytest.mark.parametrize(
-    ("no_turbo", "boost", "state"), [("1", "", "off"), ("", "1", "on"), ("0", "", "on")]
+    ("files", "expected"),
+    [
+        ({}, {**dict.fromkeys(UNKNOWN, "unavailable"), "container": UNLIMITED}),
+        ({}, dict.fromkeys(("psi_cpu_seconds", "psi_memory_seconds", "psi_io_seconds"))),
+        ({"proc/cpuinfo": CPUINFO}, {"cpu": "A Processor 9000", "hypervisor": "yes"}),
+        ({f"{CPU}/smt/active": "1\n"}, {"smt": "on"}),
+        ({f"{CPU}/cpu0/cpufreq/scaling_governor": "powersave\n"}, {"governor": "powersave"}),
+        (
+            {"proc/pressure/cpu": "some avg10=0 total=3000000\nfull avg10=0 total=1\n"},
+            {"psi_cpu_seconds": 3.0},
+        ),
+        # turbo is read from either driver
+        ({f"{CPU}/intel_pstate/no_turbo": "1"}, {"turbo": "off"}),
+        ({f"{CPU}/cpufreq/boost": "1"}, {"turbo": "on"}),
+        ({f"{CPU}/intel_pstate/no_turbo": "0"}, {"turbo": "on"}),
+        # the tightest limit of all groups above counts
+        (
+            {
+                "proc/self/cgroup": "0::/outer/inner\n",
+                f"{GROUP}/outer/cpu.max": "150000 100000\n",
+                f"{GROUP}/outer/memory.max": "1000000\n",
+                f"{GROUP}/outer/inner/cpu.max": "max 100000\n",
+                f"{GROUP}/outer/inner/memory.max": "max\n",
+            },
+            {
+                "container": {"cpu_quota_cores": 1.5, "memory_bytes": 1_000_000},
+                "available": 1_000_000,
+            },
+        ),
+    ],
 )
-def test_turbo_is_read_from_either_driver(
-    root: Path, no_turbo: str, boost: str, state: str
+def test_facts_are_those_of_the_kernel(
+    root: Path, files: dict[str, str], expected: dict[str, Any]
 ) -> None:
-    write(root, {f"{CPU}/intel_pstate/no_turbo": no_turbo, f"{CPU}/cpufreq/boost": boost})
-    assert machine.machine()["turbo"] == state
-
-
-def test_the_tightest_limit_of_all_groups_above_counts(root: Path) -> None:
-    write(
-        root,
-        {
-            "proc/self/cgroup": "0::/outer/inner\n",
-            f"{GROUP}/outer/cpu.max": "150000 100000\n",
-            f"{GROUP}/outer/memory.max": "1000000\n",
-            f"{GROUP}/outer/inner/cpu.max": "max 100000\n",
-            f"{GROUP}/outer/inner/memory.max": "max\n",
-        },
-    )
-    assert machine.container() == {"cpu_quota_cores": 1.5, "memory_bytes": 1_000_000}
-    assert machine.available_memory() == 1_000_000
+    write(root, files)
+    facts = {**machine.machine(), **machine.interference(), "available": machine.available_memory()}
+    assert {name: facts[name] for name in expected} == expected
 
 
 def test_compiled_modules_name_their_compiler(tmp_path: Path) -> None:

@@ -156,16 +156,13 @@ class LazyBytes(bytes):
 @pytest.mark.parametrize(
     "wrong",
     [
-        *(
-            ("a", "b"),
-            (b"a", b"b", b""),
-            (b"a",),
-            (bytearray(b"a"), b"b"),
-            b"ab",
-            {b"a": 1, b"b": 2},
-            "x" * 10_000,
-        ),
-        *(LazyPair((b"a", b"b")), (LazyBytes(b"a"), b"b")),
+        ("a", "b"),
+        (b"a", b"b", b""),
+        (bytearray(b"a"), b"b"),
+        {b"a": 1, b"b": 2},
+        "x" * 10_000,
+        LazyPair((b"a", b"b")),
+        (LazyBytes(b"a"), b"b"),
     ],
 )
 def test_a_merge_is_a_plain_pair_of_plain_bytes(wrong: Any) -> None:
@@ -175,43 +172,37 @@ def test_a_merge_is_a_plain_pair_of_plain_bytes(wrong: Any) -> None:
         expect_merges([(b"a", b"b"), wrong])
 
 
+def hole(path: Path) -> None:
+    """A file of four terabytes that takes no room."""
+    os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 4 << 40)
+
+
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("answer", "merges", "message"),
     [
-        (b"\xff\x00 garbage", "Expecting value"),
-        (b'{"status": "ok", "reason": null}', "missing required field"),
-        (answer_text().replace("0.001", "NaN"), "Expected `float`.*total`"),
+        (b"\xff\x00 garbage", b"", "Expecting value"),
+        (b'{"status": "ok", "reason": null}', b"", "missing required field"),
+        (answer_text().replace("0.001", "NaN"), b"", "Expected `float`.*total"),
         (
             answer_text().replace('"tallies": {}', '"tallies": {"pops": -3}'),
+            b"",
             "Expected `int` >= 0.*tallies",
         ),
-        (answer_text().replace('"merges_done": 8', f'"merges_done": {10**400}'), "merges_done`"),
+        (answer_text().replace(": 8", f": {10**400}"), b"", "merges_done`"),
         *(
-            (answer_text().replace('"total"', f'"{seen}": 0, "total"'), f"unknown field `{seen}`")
+            (answer_text().replace('"total"', f'"{seen}": 0, "total"'), b"", f"field `{seen}`")
             for seen in ("cpu_seconds", "witness", "sha256", "words")
         ),
-        (lambda path: path.symlink_to("/dev/zero"), "answer.json is not a plain file"),
+        (lambda path: path.symlink_to("/dev/zero"), b"", "answer.json is not a plain file"),
+        (answer_text(), packed(MERGES[:-1]), "7 merges, not 8"),
+        (answer_text(), os.mkfifo, "merges is not a plain file"),
+        (answer_text(), hole, "merges has 4398046511104 bytes"),
     ],
 )
-def test_an_answer_must_be_whole(tmp_path: Path, answer: Any, message: str) -> None:
+def test_an_answer_and_its_merges_must_be_whole(
+    tmp_path: Path, answer: Any, merges: Any, message: str
+) -> None:
     put(tmp_path / "answer.json", answer)
-    with pytest.raises(BrokenAnswer, match=message):
-        read_answer(tmp_path, 8)
-
-
-@pytest.mark.parametrize(
-    ("merges", "message"),
-    [
-        (packed(MERGES[:-1]), "7 merges, not 8"),
-        (os.mkfifo, "merges is not a plain file"),
-        (
-            lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 4 << 40),
-            "merges has 4398046511104 bytes",
-        ),
-    ],
-)
-def test_merges_must_be_whole(tmp_path: Path, merges: Any, message: str) -> None:
-    put(tmp_path / "answer.json", answer_text())
     put(tmp_path / "merges", merges)
     with pytest.raises(BrokenAnswer, match=message):
         read_answer(tmp_path, 8)
