@@ -198,19 +198,16 @@ def veto_of(settings: ExtensionSettings) -> str:
 
 def tokens_in(setting: str, value: Tokens) -> list[bytes]:
     """The tokens of a list, in `[a,"\\n"]`, or in a file that has a JSON string on each line."""
-    exit_code = USAGE
+    place, exit_code = f"{setting}=", USAGE
     if not isinstance(value, str):
-        place = f"{setting}: "
         if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
             raise TypeError(f"{setting} is {value!r}, not a list of texts; pass ['mov']")
         lines = list(map(json.dumps, value))
     elif value.startswith("["):
-        place = f"{setting}="
         texts = split_list(value, setting)
         lines = ['"' + re.sub(r'(?<!\\)"', r'\\"', token) + '"' for token in texts]
     else:
-        place = f"{setting}={value}: "
-        exit_code = UNMEASURED
+        place, exit_code = f"{setting}={value}: ", UNMEASURED
         try:
             lines = files.path_named(value).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:

@@ -361,21 +361,24 @@ def train_new_from_iterator(
 
     change = changed if prefix or normalizer is not None else None
     words = count_documents(iterator, Corpus("documents", (), pattern), threads, change=change)
-    if (room := vocab_size - len(vocab)) > 0:
-        options: dict[str, Any] = {
-            "min_count": max(1, keywords.get("min_frequency", 0)),
-            "threads": threads,
-        }
+    longest = keywords.get("max_token_length")
+    new_merges = learn(
+        words,
+        max(0, vocab_size - len(vocab)),
+        tie_break=TieBreak.HUGGINGFACE,
+        min_count=max(1, keywords.get("min_frequency", 0)),
+        threads=threads,
         # below it, and two single bytes, may be merged
-        if (longest := keywords.get("max_token_length")) is not None:
-            options["veto"] = lambda left, right: 2 < len(left + right) >= longest
-        for left, right in learn(words, room, tie_break=TieBreak.HUGGINGFACE, **options):
-            token = spelled(left + right)
-            if token in vocab:
-                raise Refusal(
-                    f"a merge makes the special token {token!r}, which transformers numbers differently"
-                )
-            vocab[token] = len(vocab)
-            merges.append([spelled(left), spelled(right)])
+        veto=None if longest is None else lambda left, right: 2 < len(left + right) >= longest,
+    )
+
+    for left, right in new_merges:
+        token = spelled(left + right)
+        if token in vocab:
+            raise Refusal(
+                f"a merge makes the special token {token!r}, which transformers numbers differently"
+            )
+        vocab[token] = len(vocab)
+        merges.append([spelled(left), spelled(right)])
     new._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
     return new.backend_tokenizer if is_plain else new
