@@ -92,12 +92,15 @@ def train(
     """
     named = (hash_map, hash, index, maximum, update)
     choices = (*CHOICES.items(), ("push", PUSHES), ("schedule", SCHEDULES), ("words", PASSED_AS))
+
     for (name, allowed), value in zip(choices, (*named, push, schedule, words)):
         if value not in allowed:
             raise ValueError(f"{name} is {value!r}; it is one of {', '.join(allowed)}")
+
     for name, number in (("threads", threads), ("chunk", chunk)):
         if not 1 <= number < 2**31:
             raise ValueError(f"{name} is {number}; it is 1 or more, and below 2**31")
+
     grid, capsule, point = _point(named)
     return grid.train(  # type: ignore[no-any-return]
         capsule,

@@ -40,11 +40,14 @@ def encoder(
     slots = compiled(pattern)
     if slots is None:
         raise Unavailable("its pattern is not one that the compiled scanner knows")
+
     lefts, rights = ids_of(merges)
     if len(lefts) < len(merges):
         raise Unavailable("its merges are not in the order in which they were made")
+
     by_symbol = array("I", [0] * FIRST_BYTE + [ids[bytes((byte,))] for byte in range(256)])
     by_symbol.extend(ids[left + right] for left, right in merges)
+
     specials = {token.encode(): number for token, number in special_tokens.items()}
     path = scanner.supported_paths()[-1] if instructions == "fastest" else instructions
     whole = ids if ignore_merges else {}

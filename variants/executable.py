@@ -99,16 +99,19 @@ def arguments_of(command: str, values: Mapping[str, Any], options: Mapping[str, 
         arguments = shlex.split(command)
     except ValueError as error:
         raise ValueError(f"the command {command!r} cannot be read: {error}") from error
+
     places = set(PLACE.findall(command))
     known = {**values, **options}
     if unknown := sorted(places - known.keys()):
         raise ValueError(
             f"the command has a place for {{{unknown[0]}}}; there are: {', '.join(known)}"
         )
+
     if not places.intersection(IN_ANY_CASE):
         arguments += [f"{{{name}}}" for name in IN_ANY_CASE]
     elif missing := [name for name in IN_ANY_CASE[:2] if name not in places]:
         raise ValueError(f"the command has no place for {{{missing[0]}}}; use all of them, or none")
+
     return [PLACE.sub(lambda found: str(known[found[1]]), argument) for argument in arguments]
 
 
@@ -121,8 +124,10 @@ def run(arguments: list[str], merges: Path, meter: Meter) -> bool:
     except OSError as error:
         advice = "a program in the current folder is ./NAME, a script names its interpreter in its first line"
         raise ValueError(f"cannot start {arguments[0]} ({error.strerror}); {advice}") from error
+
     ending = threading.Thread(target=process.wait)  # so that nothing is lost by waiting
     ending.start()
+
     try:
         while ending.is_alive():
             ending.join(SECONDS_BETWEEN_LOOKS)
@@ -131,6 +136,7 @@ def run(arguments: list[str], merges: Path, meter: Meter) -> bool:
     finally:
         process.kill()
         ending.join()
+
     if process.returncode:
         code = process.returncode
         how = (
@@ -139,6 +145,7 @@ def run(arguments: list[str], merges: Path, meter: Meter) -> bool:
             else f"was ended by {signal.Signals(-code).name}"
         )
         raise ValueError(f"{arguments[0]} {how}; the record's stderr_tail is what it printed")
+
     if not merges.exists():
         raise ValueError(
             f"{arguments[0]} ended well and wrote no merges; it is to write them to the file {{merges}}"
@@ -159,6 +166,7 @@ def read_merges(path: Path, whole: bool) -> list[Merge]:
     lines = content.split(b"\n")
     if not whole or not lines[-1]:
         del lines[-1]
+
     merges = []
     for number, line in enumerate(lines, 1):
         found = MERGE.fullmatch(line)
@@ -169,4 +177,5 @@ def read_merges(path: Path, whole: bool) -> list[Merge]:
             )
         left, right = (bytes.fromhex(token.decode()) for token in found.groups())
         merges.append((left, right))
+
     return merges

@@ -37,6 +37,7 @@ def check_inherited(inherited: Sequence[Merge], inheriting: str, num_merges: int
         raise ValueError(
             f"num_merges={num_merges} is below the {len(inherited)} merges that are inherited; they count among it"
         )
+
     made: dict[bytes, Merge | None] = {bytes((byte,)): None for byte in range(256)}
     for number, merge in enumerate(inherited, 1):
         token, missing = b"".join(merge), [half for half in merge if half not in made]

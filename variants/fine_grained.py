@@ -98,6 +98,7 @@ class IndexedWords:
             standing.update(come)
             visited += len(old)
             updates += len(gone) + len(come)
+
         for changed, change in changes.items():
             count = self.pair_counts.get(changed, 0) + change
             if count:

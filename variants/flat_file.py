@@ -109,6 +109,7 @@ def train_bpe(
     tokens = (special_tokens,) if isinstance(special_tokens, str) else tuple(special_tokens or ())
     if not all(isinstance(token, str) for token in tokens):
         raise ValueError('special_tokens are texts, such as ["<|endoftext|>"], or None')
+
     num_merges = vocab_size - 256 - len(tokens)
     if num_merges < 0:
         raise ValueError(
@@ -118,6 +119,7 @@ def train_bpe(
         raise ValueError("special_tokens holds an empty token or one twice; leave it out")
     if errors not in ("strict", "replace"):
         raise ValueError(f"errors={errors!r} is neither strict nor replace")
+
     corpus = Corpus(os.fspath(input_path), tokens, pattern, errors, partial)
     how: dict[str, Any] = {"tie_break": tie_break, "min_count": min_count, "threads": threads}
     merges = train(corpus, num_merges, meter, **how)

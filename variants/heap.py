@@ -51,17 +51,21 @@ def learn(
     """The stage with its updates left open, for the stages that compile them."""
     if push not in ("all", "grown"):
         raise ValueError(f"push is {push!r}; it is 'all' or 'grown'")
+
     functions = heap_functions(heap)
     vocabulary = Vocabulary(tie_break.reversed_key if functions.sign < 0 else tie_break.key)
     meter.follow(vocabulary.merges)
+
     state = indexed_words(word_counts, meter, "words", coarse_on_repeat=False)
     queue = PairQueue(functions, state.pair_counts, vocabulary.keys, meter)
     meter.lap("init")
+
     while len(vocabulary.merges) < num_merges:
         pair = queue.most_frequent_pair(meter)
         meter.lap("max")
         if pair is None or state.pair_counts[pair] < min_count:
             break
+
         changes, standing = state.merge(pair, vocabulary.add(pair), meter)
         if push == "grown":
             standing = {changed for changed, change in changes.items() if change > 0}

@@ -41,16 +41,19 @@ def learn(
     """The stage with its maximum left open, for the stage that changes only that."""
     vocabulary = Vocabulary(tie_break.key)
     meter.follow(vocabulary.merges)
+
     words = [list(word) for word in word_counts]
     weights = list(word_counts.values())
     pair_counts = count_pairs(words, weights, meter)
     pair_to_words = index_words(words)
     meter.lap("init")
+
     while pair_counts and len(vocabulary.merges) < num_merges:
         pair = find_maximum(pair_counts, vocabulary.keys, meter)
         meter.lap("max")
         if pair_counts[pair] < min_count:
             break
+
         new_token = vocabulary.add(pair)
         affected = list(pair_to_words[pair])
         visited = 0

@@ -93,12 +93,14 @@ class Merges(Sequence[Merge]):
         buffer.
         """
         onwards, backwards = self._onwards, self._backwards
+
         if type(left) is slice and left.step > 0 and left.stop == len(onwards):
             onwards += self._bytes(right)
             return slice(left.start, len(onwards), 1)
         if type(right) is slice and right.step < 0 and right.start == len(backwards) - 1:
             backwards += self._bytes(left)[::-1]
             return slice(len(backwards) - 1, right.stop, -1)
+
         left, right = self._bytes(left), self._bytes(right)
         if len(left) >= len(right):
             start = len(onwards)

@@ -27,11 +27,13 @@ def train(
     """Learn merges by recounting the whole text. Raises what a word counter raises."""
     vocabulary = Vocabulary((tie_break or TieBreak.GREATEST_BYTES).key)
     meter.follow(vocabulary.merges)
+
     chunks = [list(chunk) for chunk in pre_tokens(corpus, meter)]
     once = [1] * len(chunks)
     meter.lap("count")
     pair_counts = count_pairs(chunks, once, meter)
     meter.lap("init")
+
     while pair_counts and len(vocabulary.merges) < num_merges:
         if tie_break is None:
             pair = first_most_frequent_pair(pair_counts, meter)
@@ -40,6 +42,7 @@ def train(
         meter.lap("max")
         if pair_counts[pair] < min_count:
             break
+
         new_token = vocabulary.add(pair)
         chunks = [merge_pair(chunk, pair, new_token) for chunk in chunks]
         pair_counts = count_pairs(chunks, once, meter)

@@ -27,15 +27,18 @@ def train(
     """
     vocabulary = Vocabulary(tie_break.key)
     meter.follow(vocabulary.merges)
+
     words = [list(word) for word in word_counts]
     weights = list(word_counts.values())
     pair_counts = count_pairs(words, weights, meter)
     meter.lap("init")
+
     while pair_counts and len(vocabulary.merges) < num_merges:
         pair = most_frequent_pair(pair_counts, vocabulary.keys, meter)
         meter.lap("max")
         if pair_counts[pair] < min_count:
             break
+
         new_token = vocabulary.add(pair)
         words = [merge_pair(word, pair, new_token) for word in words]
         meter.tally("words_rewritten", len(words))

@@ -76,6 +76,7 @@ class PairQueue:
         """
         sign, _, push, pop = self.functions
         found, pops, returned = None, 0, 0
+
         while self.entries and found is None:
             claimed, left_key, right_key, pair = pop(self.entries)
             pops += 1
@@ -87,6 +88,7 @@ class PairQueue:
                 returned += 1
                 if when_stale is not None:
                     when_stale(pair)
+
         meter.tally("heap_pops", pops)
         meter.tally("stale_pops", pops - (found is not None))
         meter.tally("heap_pushes", returned)

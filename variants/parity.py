@@ -84,15 +84,18 @@ class Choice:
             raise ValueError("no languages; pass one or more")
         if self.dev and self.ratio:
             raise ValueError("dev and ratio exclude each other; leave one out")
+
         for name, given in (("dev", self.dev), ("ratio", self.ratio)):
             if given and len(given) != languages:
                 raise ValueError(
                     f"{name} is for {len(given)} of {languages} languages; give one for each or none"
                 )
+
         if not all(0 < ratio < float("inf") for ratio in self.ratio):
             raise ValueError(f"ratio={list(self.ratio)} must be numbers above 0")
         if self.window < 0 or not self.alpha > 0:
             raise ValueError("window must be 0 or more, and alpha above 0")
+
         self.left = [place for place, table in enumerate(self.tables) if len(table.data)]
         self.recent: deque[int] = deque(maxlen=self.window)
         self.start: Sequence[int] = ()
@@ -137,9 +140,11 @@ def train(
     vocabulary = Vocabulary(tie_break.key if recounting else tie_break.reversed_key)
     meter.follow(vocabulary.merges)
     state = (Recounted if recounting else Indexed)(tables, dev, vocabulary, meter)
+
     served: list[int | None] = []
     meter.lap("init")
     choice.start = state.lengths()
+
     while choice.left and len(served) < num_merges:
         language = None if len(served) < warmup_merges else choice.next(state.lengths())
         pair, count = state.best(language)
@@ -149,12 +154,14 @@ def train(
                 break
             choice.left.remove(language)
             continue
+
         if language is not None:
             choice.recent.append(language)
         served.append(language)
         state.merge(pair, vocabulary.add(pair))
         meter.lap("update")
         meter.progress(len(served))
+
     return list(zip(vocabulary.merges, served))
 
 
@@ -195,6 +202,7 @@ class Indexed:
 
     def __init__(self, tables: Tables, dev: Tables, vocabulary: Vocabulary, meter: Meter) -> None:
         self.keys, self.meter, self.all = vocabulary.keys, meter, len(tables)
+
         weights: dict[bytes, dict[int, int]] = {}
         measured: dict[bytes, dict[int, int]] = {}
         for weighed, given in ((weights, tables), (measured, dev or tables)):
@@ -203,18 +211,22 @@ class Indexed:
                     weighed.setdefault(word, {})[language] = weight
         for by_language in weights.values():
             by_language[self.all] = sum(by_language.values())
+
         listed = list(dict.fromkeys([*weights, *measured]))
         self.words = [list(word) for word in listed]
         self.weights = [tuple(weights.get(word, {}).items()) for word in listed]
         self.measured = [tuple(measured.get(word, {}).items()) for word in listed]
+
         self.tokens = [0] * self.all
         self.counts: list[PairCounts] = [{} for _ in range(self.all + 1)]
         self.places: dict[Pair, set[int]] = {}
+
         for place, word in enumerate(self.words):
             self.lengthen(place, len(word))
             self.change(zip(word, word[1:]), place, 1)
             for pair in zip(word, word[1:]):
                 self.places.setdefault(pair, set()).add(place)
+
         heap = heap_functions("c")
         self.queues = [PairQueue(heap, counts, self.keys, meter) for counts in self.counts]
 
@@ -246,6 +258,7 @@ class Indexed:
     def merge(self, pair: Pair, new_token: int) -> None:
         affected = self.places.pop(pair)
         born: set[Pair] = set()
+
         for place in affected:
             old = self.words[place]
             new = self.words[place] = merge_pair(old, pair, new_token)
@@ -258,6 +271,7 @@ class Indexed:
             for come in {*after} - {*before}:
                 self.places.setdefault(come, set()).add(place)
                 born.add(come)
+
         for queue in self.queues:
             queue.push(born, self.meter)
         self.meter.tally("words_rewritten", len(affected))

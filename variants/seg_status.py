@@ -102,19 +102,23 @@ class SegmentedText:
     def __init__(self, word_counts: WordCounts) -> None:
         weighted = sorted(word_counts.items(), key=lambda item: -item[1])
         longest = max((len(word) for word, _ in weighted), default=1)
+
         self.text = b"\0" + b"".join(word + b"\0" for word, _ in weighted)
         typecode = "B" if longest < 1 << 8 else "H" if longest < 1 << 16 else "L"
         self.seg_status = array(typecode, [1]) * len(self.text)
         self.seg_status[0] = 0
+
         self.starts: list[int] = []
         self.weights: list[int] = []
         position = 1
+
         for word, weight in weighted:
             if not self.weights or weight != self.weights[-1]:
                 self.starts.append(position)
                 self.weights.append(weight)
             position += len(word) + 1
             self.seg_status[position - 1] = 0
+
         self.starts.append(len(self.text))
         self.position_typecode = "I" if len(self.text) < 1 << 32 else "Q"
 
@@ -135,8 +139,10 @@ class PositionedPairs:
         self.positions: dict[Merge, Any] = {}
         self.counts_when_listed: dict[Merge, int] = {}
         self.born: list[Merge] = []
+
         content, seg_status = text.text, text.seg_status
         weight = weight_ends = updates = 0
+
         for position in range(1, len(content) - 1):
             if seg_status[position] and seg_status[position + 1]:
                 if position >= weight_ends:
@@ -147,6 +153,7 @@ class PositionedPairs:
                     weight,
                 )
                 updates += 1
+
         self.settle()
         meter.tally("positions_visited", len(content))
         meter.tally("pair_updates", updates)
@@ -167,15 +174,18 @@ class PositionedPairs:
         token = left + right
         left_length, right_length, length = len(left), len(right), len(token)
         content, seg_status = self.text.text, self.text.seg_status
+
         positions = self.positions[pair]
         self.forget(pair)
         weight = weight_ends = updates = 0
+
         for position in positions:
             middle, after = position + left_length, position + length
             if seg_status[position] != left_length or seg_status[middle] != right_length:
                 continue
             if position >= weight_ends:
                 weight, weight_ends = self.text.weight_from(position)
+
             if seg_status[position - 1]:
                 before = position - seg_status[position - 1]
                 neighbour = content[before:position]
@@ -187,8 +197,10 @@ class PositionedPairs:
                 self.subtract((right, neighbour), weight)
                 self.add((token, neighbour), position, weight)
                 updates += 2
+
             seg_status[middle] = 0
             seg_status[position] = seg_status[after - 1] = length
+
         meter.tally("positions_visited", len(positions))
         meter.tally("pair_updates", updates)
         return self.settle()

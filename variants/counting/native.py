@@ -68,15 +68,18 @@ def native(
     for name, value in numbers:
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it is a number of 1 or more")
+
     paths = built("_scanner").supported_paths()
     if instructions not in ("fastest", *paths):
         raise Unavailable(
             f"this machine has no instructions {instructions!r}; it has fastest, {', '.join(paths)}"
         )
+
     pattern = compiled(corpus.pattern)
     if pattern is None:
         meter.tally("fell_back_to_regex", 1)
         return serial(corpus, meter, memory=memory)
+
     path = paths[-1] if instructions == "fastest" else instructions
     scan = Scan(corpus, meter, pattern, path, buffer, memory, most_cells=most_cells)
     return scan.count_file(threads, smallest_range)
@@ -163,6 +166,7 @@ class Scan:
         before = os.fstat(descriptor)
         spill = Spill() if self.memory else None
         ranges = max(1, len(bounds) - 1)
+
         emptying: tuple[Any, ...] = ()
         if self.taker is not None:
             self.taker.begin(ranges)
@@ -171,6 +175,7 @@ class Scan:
         elif spill is not None:
             table_bytes = int((self.memory or 0) * SHARE_OF_A_TABLE) // ranges
             emptying = lambda _, *columns: spill.add(WordCounts(*columns)), table_bytes
+
         self.meter.lap("read")
         start = time.perf_counter()
         columns, documents, done, (reading, handing_over), invalid, cut_off = self.scanner.scan(
@@ -185,10 +190,12 @@ class Scan:
             *emptying,
             most_cells=self.most_cells,
         )
+
         seconds = time.perf_counter() - start
         self.meter.add("read", seconds * reading)
         self.meter.add("count" if self.taker is None else "convert", seconds * handing_over)
         self.meter.add("count", seconds * (1 - reading - handing_over))
+
         after = os.fstat(descriptor)
         is_changed = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
         if cut_off or (stat.S_ISREG(before.st_mode) and is_changed):
@@ -197,8 +204,10 @@ class Scan:
             )
         if columns is None:
             raise InvalidText(self.corpus.path, invalid)
+
         self.meter.tally("documents", documents)
         self.meter.tally("bytes_scanned", after.st_size if source and source.seekable() else done)
+
         word_counts = (
             spill.merged(self.meter) if spill is not None and spill.runs else WordCounts(*columns)
         )

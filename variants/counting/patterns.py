@@ -183,11 +183,13 @@ def contraction_of(expression: str | None) -> int | None:
         whole, longer = regex.compile(expression), regex.compile(rf"(?:{expression})(?<=.{{4}})")
     except regex.error:
         return None
+
     signs = {
         case for sign in {*expression, "s"} for case in (sign, sign.lower(), sign.upper(), "\u017f")
     }
     if any(whole.fullmatch(text, partial=bool(text)) for text in ("", *signs - {"'"})):
         return None
+
     texts = ["'", *(f"'{first}{second}" for first in signs for second in ("", *signs))]
     if any(longer.fullmatch(text, partial=True) for text in texts if len(text) == 3):
         return None

@@ -121,6 +121,7 @@ class Peer:
             reason = "takes text and no raw bytes; choose another pattern than bytes"
         elif self.reads_file and corpus.errors != "strict":
             reason = f"takes the bytes as they are; leave out errors={corpus.errors}"
+
         if reason:
             raise Unavailable(f"{self.name} {reason}")
 

@@ -52,6 +52,7 @@ def train(corpus: Corpus, num_merges: int, *, threads: int = 1) -> list[Merge]:
         num_threads=threads,
         minloglevel=2,
     )
+
     processor = PEER.package.SentencePieceProcessor(model_proto=model.getvalue())
     return merges_behind(
         [processor.id_to_piece(number) for number in range(processor.get_piece_size())], corpus
