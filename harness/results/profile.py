@@ -185,10 +185,14 @@ def profile(rows: Sequence[Row]) -> Figure:
     ratios = [ratio for curve in found.curves for ratio in curve.ratios]
     scale(axes, "x", [1.0, *ratios], "times the best", is_log=True)
     scale(axes, "y", [100.0], "% of the cells", is_log=False)
-    for curve in found.curves:
+    colours = list[str]()
+    for index, curve in enumerate(found.curves):
         steps = {**found.steps(curve), axes.get_xlim()[1]: found.share(curve)}
-        shares = [100 * share for share in steps.values()]
-        (line,) = axes.step([*steps], shares, where="post", color=curve.colour, clip_on=False)
+        (line,) = axes.step([*steps], [100 * share for share in steps.values()], where="post")
+        # the first ones lie on top, and the second one of a colour is dashed
+        dashes = "--" if curve.colour in colours else "-"
+        line.set(color=curve.colour, linestyle=dashes, clip_on=False, zorder=3 - index / 100)
+        colours.append(curve.colour)
         hover(line, f"{curve.name}: {share_text(found.share(curve))} of the cells solved")
     _write_names(axes, found, points)
     return figure
