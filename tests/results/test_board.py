@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from measured import measured, stopped, stored, wrong
+from shown import expected, printed
 
 from harness.board import headline, main, page_of, ratios_sheet, sections, sheet_of
 from harness.common.errors import OK, USAGE
@@ -23,106 +24,64 @@ def timed(
 ) -> list[Record]:
     """Blocks of a trainer."""
     phases = {"count": seconds * 0.7, "update": seconds * 0.3}
-    return [
-        measured(name, phases, block=block, threads=threads, **changes) for block in range(number)
-    ]
+    blocks = range(number)
+    return [measured(name, phases, block=block, threads=threads, **changes) for block in blocks]
 
 
-def identity(kind: str, **what: Any) -> dict[str, Any]:
-    return {"identity": {"kind": kind, **what}}
+def design(reason: str, **on_own_words: str) -> dict[str, str]:
+    return {"kind": "different_by_design", "reason": reason, **on_own_words}
 
 
+IDENTICAL = {"kind": "identical", "tie_break": "greatest_bytes"}
+LATE = {"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0}
+WRONG = {"kind": "wrong", "reason": "merge 7, 'a'+'b', occurs 1 time, others 2 times"}
 RECORDS = [
-    *timed("slow", 3.0, **identity("identical", tie_break="raw_bytes")),
-    *timed("ours", 1.0, **identity("identical", tie_break="greatest_bytes")),
-    *timed("ours", 0.5, threads=2, **identity("identical", tie_break="greatest_bytes")),
-    *timed(
-        "other", 0.9, **identity("different_by_design", reason="it reads lines; merge 3 is another")
-    ),
-    *timed(
-        "lines",
-        2.0,
-        **identity(
-            "different_by_design", reason="lines; x", of_own_words="identical (huggingface)"
-        ),
-    ),
-    *timed("unproved", 0.1, **identity("unproved")),
-    wrong("false", **identity("wrong", reason="merge 7, 'a'+'b', occurs 1 time, others 2 times")),
+    *timed("slow", 3.0, identity={**IDENTICAL, "tie_break": "raw_bytes"}),
+    *timed("ours", 1.0, identity=IDENTICAL),
+    *timed("ours", 0.5, threads=2, identity=IDENTICAL),
+    *timed("other", 0.9, identity=design("it reads lines; merge 3 is another")),
+    *timed("lines", 2.0, identity=design("lines; x", of_own_words="identical (huggingface)")),
+    *timed("unproved", 0.1, identity={"kind": "unproved"}),
+    wrong("false", identity=WRONG),
     stopped("late", 60.0),
-    stopped(
-        "b",
-        60.0,
-        extrapolated={"total_seconds": 180.0, "low_seconds": 120.0, "high_seconds": 300.0},
-    ),
+    stopped("b", 60.0, extrapolated=LATE),
 ]
 
 
-def table(records: list[Record]) -> tuple[dict[str, list[str]], list[str]]:
-    (section,) = sections(rows(records))
-    sheet = sheet_of(section)
-    return {column.heading: list(column.cells) for column in sheet.columns}, list(sheet.notes)
+LARGER = [*timed("slow", 8.0, 1, 8, vocab_size=2000), *timed("ours", 2.0, 1, 8, vocab_size=2000)]
 
 
-def test_only_proved_merges_are_ranked_by_their_best_time() -> None:
-    sheet, notes = table(RECORDS)
-    assert sheet["trainer"][:5] == ["ours", "lines", "slow", "unproved", "other"]
-    assert sheet["rank"] == ["1", "2", "3", *"-----"]
-    assert sheet["1 thread"][:5] == ["1.00 s", "2.00 s", "3.00 s", "100 ms", "900 ms"]
-    assert set(sheet["1 thread"][5:]) == {"wrong", ">60 s", "~3.0 min"}
-    assert sheet["2 threads"][0] == "500 ms"
-    assert sheet["times the first"][:5] == ["× 1", "× 2.00*", "× 3.00", "× 0.100?", "× 0.900*"]
-    assert set(sheet["times the first"][5:]) == {"-", ">× 60.0", "~× 180"}
-    assert notes == [
-        "false: wrong merges, so no time is shown: merge 7, 'a'+'b', occurs 1 time, others 2 times.",
-        "lines: other merges on purpose: lines; identical on its own words (identical (huggingface)).",
-        "unproved: nobody has proved its merges, so it is not ranked.",
-        "other: other merges on purpose: it reads lines.",
-    ]
+def test_only_proved_merges_are_ranked_and_each_table_has_its_ratios() -> None:
+    board = sections(rows([*RECORDS, *LARGER]))
+    sheets = [ratios_sheet(board), *map(sheet_of, board)]
+    assert printed(sheets) == expected("board")
 
 
-def test_the_headline_says_who_leads_and_by_how_much() -> None:
-    def line(*tables: tuple[float, float]) -> str:
-        made = [
-            record
-            for size, (ours, theirs) in enumerate(tables, 1000)
-            for record in (
-                *timed("ours", ours, vocab_size=size),
-                *timed("slow", theirs, vocab_size=size),
-            )
-        ]
-        return headline(sections(rows(made)))
-
-    first = "**ours** is fastest in 2 of 2 tables; the next one takes 3.00 to 4.00 times as long."
-    assert line((1.0, 3.0), (1.0, 4.0)) == first
-    assert line((1.0, 3.0), (4.0, 1.0), (1.0, 3.0)).endswith(
-        "**slow** is fastest in 1 of 3 tables; the next one takes 4.00 times as long."
-    )
-    assert headline(sections(rows(timed("ours", 1.0)))) == ""
-
-
-def test_the_ratio_of_each_table_is_in_one_line() -> None:
-    larger = [
-        *timed("slow", 8.0, 1, 8, vocab_size=2000),
-        *timed("ours", 2.0, 1, 8, vocab_size=2000),
-    ]
-    columns = ratios_sheet(sections(rows([*RECORDS, *larger]))).columns
-    sheet = {
-        column.heading: dict(zip(columns[0].cells, column.cells, strict=True)) for column in columns
-    }
-    assert [sheet[name]["slow"] for name in ("stdlib 1,000", "stdlib 2,000")] == [
-        "× 3.00",
-        "× 4.00",
-    ]
-    assert [sheet["stdlib 1,000"][name] for name in ("false", "lines")] == [
-        "wrong",
-        "× 2.00*",
-    ]
-    assert table(larger)[0]["times the first"] == ["× 1", "× 4.00 (4.00 to 4.00)"]
+@pytest.mark.parametrize(
+    ("times", "sentence"),
+    [
+        (
+            [(1.0, 3.0), (1.0, 4.0)],
+            "**ours** is fastest in 2 of 2 tables; the next one takes 3.00 to 4.00 times as long.",
+        ),
+        (
+            [(1.0, 3.0), (4.0, 1.0), (1.0, 3.0)],
+            "**slow** is fastest in 1 of 3 tables; the next one takes 4.00 times as long.",
+        ),
+        ([], ""),
+    ],
+)
+def test_the_headline_says_who_leads_and_by_how_much(
+    times: list[tuple[float, float]], sentence: str
+) -> None:
+    records = [] if times else timed("ours", 1.0)
+    for size, (ours, slow) in enumerate(times, 1000):
+        records += [*timed("ours", ours, vocab_size=size), *timed("slow", slow, vocab_size=size)]
+    assert headline(sections(rows(records))).endswith(sentence)
 
 
 def test_the_page_and_its_charts_are_made_of_records(tmp_path: Path) -> None:
-    place = tmp_path / "records.jsonl"
-    stored(place, RECORDS)
+    stored(tmp_path / "records.jsonl", RECORDS)
     assert main([str(tmp_path)]) == OK
     page = (tmp_path / "README.md").read_text()
     assert (

@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,9 +14,8 @@ import pytest
 from measured import measured, stopped, wrong
 from shown import FORMS, RECORDS
 
-from harness.common.sheet import Sheet, sheets_to_html_part
+from harness.common.sheet import sheets_to_html_part
 from harness.records.file import Record, read_records
-from harness.results.claim import headline
 from harness.results.page import page
 from harness.results.rows import rows
 from harness.results.tables import TableOptions, tables
@@ -48,14 +46,11 @@ def text_of(content: str) -> str:
 )
 def test_the_headline_is_the_result(seconds: tuple[float, ...], sentence: str) -> None:
     records = [measured(name, spent) for name, spent in zip("abc", seconds, strict=False)]
-    assert headline(rows(records)) == sentence
     assert f"<h1>{sentence}</h1>" in page_of(*records)
 
 
 def test_several_tasks_have_a_sentence_each_and_wrong_merges_are_counted() -> None:
-    records = [
-        measured(name, size / 1000, size=size) for size in (1000, 2000) for name in ("a", "b")
-    ]
+    records = [measured(name, 1.0, size=size) for size in (1000, 2000) for name in ("a", "b")]
     text = text_of(page_of(*records, wrong("short", size=1000), stopped("slow", 60.0, size=1000)))
     assert "2 tasks, 6 rows" in text
     assert "stdlib (Python), 1.00 kB: a: 1.00 s, tied with b; 2 of 4 identical, 1 wrong" in text
@@ -65,16 +60,13 @@ def test_bars_come_before_the_table_and_the_environment_is_folded() -> None:
     overrides = ["variants=flat,heap", "data=stdlib"]
     flat = measured("flat", {"max": 1.0, "update": 1.0}, overrides=overrides)
     content = page_of(flat, measured("heap", 9.0, overrides=overrides))
-    order = [
-        content.index(part)
-        for part in ("<h1>", "<svg", '<input id="filter"', "<table", "<details>")
-    ]
+    parts = ("<h1>", "<svg", '<input id="filter"', "<table", "<details>")
+    order = [content.index(part) for part in parts]
     assert order == sorted(order)
-    assert re.search(
-        r"<details><summary>Environment of 2 rows</summary><pre>[^<]*AMD EPYC", content
-    )
+    environment = "<details><summary>Environment of 2 rows</summary><pre>"
+    assert "AMD EPYC" in content.partition(environment)[2].partition("</pre>")[0]
     assert "<pre>python -m harness variants=flat,heap data=stdlib</pre>" in content
-    assert re.search(r'<td data-key="2.0" class="figure">2.00 s</td>', content)
+    assert '<td data-key="2.0" class="figure">2.00 s</td>' in content
 
 
 def test_equal_records_give_equal_pages_with_unique_ids() -> None:
@@ -143,25 +135,17 @@ def test_the_table_sorts_and_filters_in_a_browser(tmp_path: Path) -> None:
 # Sheets as a part of a page
 
 
-def read(sheets: Sequence[Sheet]) -> ElementTree.Element:
-    """The part of a page, in which every element is closed where it should be."""
-    return ElementTree.fromstring(f"<div>{sheets_to_html_part(sheets, 'x')}</div>")
-
-
-def texts(part: ElementTree.Element, name: str) -> list[str]:
-    return ["".join(element.itertext()) for element in part.iter(name)]
-
-
 def test_the_page_says_what_the_terminal_says_and_can_be_read_without_seeing_it() -> None:
-    (sheet,) = tables(rows(FORMS))
-    part = read([sheet])
-    cells = zip(*(column.cells for column in sheet.columns), strict=True)
+    sheets = tables(rows(FORMS))
+    (sheet,) = sheets
+    part = ElementTree.fromstring(f"<div>{sheets_to_html_part(sheets, 'x')}</div>")
     lines = [["".join(cell.itertext()) for cell in line] for line in part.iter("tr")]
+    cells = zip(*(column.cells for column in sheet.columns), strict=True)
     assert lines == [[column.heading for column in sheet.columns], *map(list, cells)]
-    assert texts(part, "li") == list(sheet.notes)
-    assert [head.get("scope") for head in part.iter("th")] == ["col"] * len(lines[0]) + ["row"] * (
-        len(lines) - 1
-    )
+    assert ["".join(item.itertext()) for item in part.iter("li")] == list(sheet.notes)
+
+    scopes = [head.get("scope") for head in part.iter("th")]
+    assert scopes == ["col"] * len(lines[0]) + ["row"] * (len(lines) - 1)
     (region,) = part.iterfind(".//*[@role='region']")
     assert region.get("tabindex") == "0"
     assert region.get("aria-label")
@@ -170,11 +154,10 @@ def test_the_page_says_what_the_terminal_says_and_can_be_read_without_seeing_it(
 def test_the_page_needs_nothing_and_its_style_touches_nothing_else() -> None:
     page = sheets_to_html_part(tables(rows(FORMS)), "x")
     assert not re.search(r"https?:|url\(|@import|<script|<link|<img|src=", page)
-    selectors = re.findall(
-        r"(?:^|[{}])\s*([^@{};]+?)\s*\{", page.partition("<style>")[2].partition("</style>")[0]
-    )
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    selectors = re.findall(r"(?:^|[{}])\s*([^@{};]+?)\s*\{", style)
     assert len(selectors) > 10
-    assert [each for each in selectors if not each.startswith(".bpe-harness")] == []
+    assert {selector.split()[0].partition(",")[0] for selector in selectors} == {".bpe-harness"}
 
 
 def test_a_page_has_the_notes_of_the_table() -> None:
