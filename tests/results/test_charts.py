@@ -8,45 +8,28 @@ import itertools
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.text import Annotation, Text
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from measured import measured, stopped, wrong
-from shown import RECORDS, SWEEP
+from shown import RECORDS, SWEEP, expected
 
 from harness.common import registry
 from harness.common.errors import Refusal
 from harness.plot import draw
-from harness.records.file import read_records
+from harness.records.file import Record, read_records
 from harness.results.canvas import look_of, save, svg_of
 from harness.results.charts import KINDS, PHASE_COLOURS
-from harness.results.claim import is_ours
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PEER = next(name for name in ("peer_huggingface", "peer_tiktoken") if not is_ours(name))
+PEER = "peer_huggingface"
 LONG = "a name of two hundred letters " * 7
-
-
-def names_of(axes: Axes) -> list[str]:
-    """The names of the lines, from above."""
-    return [label.get_text().replace("\n", "") for label in axes.get_yticklabels()]
-
-
-def beside(axes: Axes) -> list[str]:
-    """What is written at the marks, from above."""
-    found = [text for text in axes.texts if isinstance(text, Annotation)]
-    return [text.get_text() for text in sorted(found, key=lambda text: text.xy[1])]
-
-
-def points_of(axes: Axes) -> list[tuple[float, float]]:
-    """Where the markers are, x and y."""
-    lines = [line for line in axes.lines if line.get_gid()]
-    return [(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in lines]  # type: ignore[index, arg-type]
 
 
 def colours_of(figure: Figure, name: str) -> set[str]:
@@ -61,21 +44,39 @@ def colours_of(figure: Figure, name: str) -> set[str]:
     return found
 
 
-def key_of(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-def entries_of(axes: Axes) -> list[str]:
-    legend = axes.get_legend()
-    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
-
-
 def words_of(figure: Figure) -> str:
     return "\n".join(text.get_text() for text in figure.texts)
 
 
-def title_of(figure: Figure) -> str:
-    return figure.texts[0].get_text().replace("\n", " ")
+def facts_of(figure: Figure) -> str:
+    """What a reader sees, one fact a line: words, names, each mark with its place, and keys."""
+    facts = [words_of(figure)]
+    for axes in figure.axes:
+        facts.append(f"-- {axes.get_title(loc='left')}")
+        facts.append(f"x {axes.get_xscale()}: {axes.get_xlabel()}")
+        facts.append(f"y {axes.get_yscale()}: {axes.get_ylabel()}")
+        for label in axes.get_yticklabels() if axes.get_yscale() == "linear" else []:
+            facts.append(f"{label.get_text()}, {label.get_fontweight()}")
+        for mark in (*axes.patches, *axes.lines):
+            if mark.get_gid():
+                facts.append(f"{mark.get_gid()} at {place_of(mark)}")
+        facts += [f"beside: {text.get_text()}" for text in axes.texts if text.get_text()]
+        for legend in (axes.get_legend(), *figure.legends):
+            for entry in [] if legend is None else legend.get_texts():
+                facts.append(f"key: {entry.get_text()}")
+    return "".join(f"{fact.rstrip()}\n" for fact in facts)
+
+
+def place_of(mark: Any) -> str:
+    """The place of a marker, or where a bar begins and ends."""
+    if isinstance(mark, Line2D):
+        x, y = np.asarray(mark.get_xydata())[0]
+        return f"{x:g}, {y:g}"
+    place = f"{mark.get_x():.4g} to {mark.get_x() + mark.get_width():.4g}"
+    for phase, colour in PHASE_COLOURS.items():
+        if to_hex(mark.get_facecolor()) == colour:
+            place += f", in the colour of {phase}"
+    return place
 
 
 # What each kind shows
@@ -84,113 +85,59 @@ ESTIMATE = {"total_seconds": 29.0, "low_seconds": 20.0, "high_seconds": 40.0}
 TEXTS = ("tale", "novel", "poem")
 TRAINERS = ("naive", "incremental", "heap", "flat")
 SIZES = (1000, 2000, 4000, 8000)
-SQUARE = [measured("naive", (size / 1000) ** 2, size=size) for size in SIZES]
 JUMPS = [measured("heap", (1.0, 9.0)[index % 2], size=size) for index, size in enumerate(SIZES)]
+PHASES = measured("naive", {"max": 1.0, "update": 9.0})
+MEMORY = [measured("heap", 1.0, size=size, peak_rss_bytes=1000 * size) for size in SIZES[:2]]
+SLOW = stopped("naive", 60.0)
+STOPPED = stopped("naive", 5.0, extrapolated=ESTIMATE)
+CASES: dict[str, tuple[str, list[Record]]] = {
+    "phases": (
+        "phases",
+        [PHASES, measured("heap", {"max": 0.1, "update": 0.9}), stopped("slow", 60.0)],
+    ),
+    "phases_far_apart": ("phases", [PHASES, measured("flat", {"max": 0.05, "update": 0.05})]),
+    "phases_of_tasks": (
+        "phases",
+        [measured(name, 1.0, size=size) for size in SIZES[:2] for name in ("a", "b")],
+    ),
+    "race": ("race", [measured(PEER, 10.0), measured("flat", 2.0), SLOW, wrong("heap")]),
+    "race_of_bars": ("race", [measured("flat", 1.0), measured("heap", 10.0), STOPPED]),
+    "race_too_far_for_bars": ("race", [measured("flat", 0.9), measured("heap", 10.0), STOPPED]),
+    "dots_by_threads": (
+        "dots",
+        [measured(PEER, 10.0), measured("flat", 2.0), measured("flat", 1.0, threads=2), SLOW],
+    ),
+    "dots_by_text": (
+        "dots",
+        [measured(name, 1.0, data=text) for text in TEXTS for name in TRAINERS[2:]],
+    ),
+    "dots_by_trainer": (
+        "dots",
+        [measured(name, 1.0, data=text) for text in TEXTS for name in TRAINERS],
+    ),
+    "sizes_with_a_law": (
+        "size",
+        [
+            *(measured("naive", (size / 1000) ** 2, size=size) for size in SIZES),
+            *JUMPS,
+            stopped("naive", 60.0, size=16000, extrapolated={**ESTIMATE, "total_seconds": 300.0}),
+        ],
+    ),
+    "sizes_without_a_law": ("size", JUMPS),
+    "threads_with_their_gain": (
+        "threads",
+        [measured("heap", 4.0 / width, threads=width) for width in (1, 2, 4)],
+    ),
+    "memory_of_sizes": ("size", MEMORY),
+    "memory_of_texts": ("dots", MEMORY),
+}
 
 
-def test_phases_are_stacked_in_seconds_with_the_total_at_each_bar() -> None:
-    records = [
-        measured("naive", {"max": 1.0, "update": 9.0}),
-        measured("heap", {"max": 0.1, "update": 0.9}),
-        stopped("slow", 60.0),
-    ]
-    figure = draw(records)
-    (axes,) = figure.axes
-    bars = [(bar.get_x(), bar.get_width(), to_hex(bar.get_facecolor())) for bar in axes.patches]  # type: ignore[attr-defined]
-    assert bars == [
-        (0.0, 1.0, PHASE_COLOURS["max"]),
-        (1.0, 9.0, PHASE_COLOURS["update"]),
-        (0.0, 0.1, PHASE_COLOURS["max"]),
-        (0.1, 0.9, PHASE_COLOURS["update"]),
-    ]
-    assert names_of(axes) == ["naive", "heap", "slow"]
-    assert beside(axes) == ["10.0 s", "1.00 s", ">60 s (stopped)"]
-    assert title_of(figure) == "heap: 1.00 s, 10.0 times as fast as naive"
-    assert axes.get_xscale() == "linear"
-
-
-def test_times_too_far_apart_for_bars_are_dots_beside_the_shares_of_their_phases() -> None:
-    naive = measured("naive", {"max": 10.0, "update": 90.0})
-    totals, shares = draw([naive, measured("flat", {"max": 0.5, "update": 0.5})]).axes
-    assert totals.get_xscale() == "log"
-    assert points_of(totals) == [(100.0, 0.0), (1.0, 1.0)]
-    assert beside(totals) == ["100 s", "1.00 s"]
-    widths = [bar.get_width() for bar in shares.patches]  # type: ignore[attr-defined]
-    assert widths == pytest.approx([10.0, 90.0, 50.0, 50.0])
-
-
-def test_each_task_has_a_panel() -> None:
-    records = [measured(name, 1.0, size=size) for size in (1000, 2000) for name in ("a", "b")]
-    titles = [axes.get_title(loc="left") for axes in draw(records).axes]
-    assert titles == ["stdlib (Python), 1.00 kB", "stdlib (Python), 2.00 kB"]
-
-
-def test_a_race_is_sorted_with_how_many_times_the_first_ones_time_each_takes() -> None:
-    records = [measured(PEER, 10.0), measured("flat", 2.0), stopped("naive", 50.0), wrong("heap")]
-    figure = draw(records, "race")
-    (axes,) = figure.axes
-    assert names_of(axes) == ["flat", PEER, "naive"]
-    assert beside(axes) == ["2.00 s", "10.0 s, × 5.00", ">50 s, >× 25.0"]
-    assert title_of(figure) == f"flat: 2.00 s, 5.00 times as fast as {PEER}"
-    assert ">: stopped; it takes longer." in words_of(figure)
-    assert "heap: wrong merges" in words_of(figure)
-    weights = [label.get_fontweight() for label in axes.get_yticklabels()]
-    assert weights == ["bold", "normal", "bold"]
-
-
-@pytest.mark.parametrize(("fastest", "scale"), [(1.0, "linear"), (0.9, "log")])
-def test_a_bar_is_as_long_as_its_seconds_or_the_axis_is_logarithmic(
-    fastest: float, scale: str
-) -> None:
-    slow = stopped("naive", 5.0, extrapolated=ESTIMATE)
-    (axes,) = draw([measured("flat", fastest), measured("heap", 10.0), slow], "race").axes
-    assert axes.get_xscale() == scale
-    bars = [bar.get_width() for bar in axes.patches]  # type: ignore[attr-defined]
-    assert bars == ([1.0, 10.0, 29.0] if scale == "linear" else [])
-    if scale == "log":
-        assert points_of(axes) == [(0.9, 0.0), (10.0, 1.0), (29.0, 2.0)]
-
-
-def test_dots_of_one_text_are_trainers_with_a_dot_for_each_number_of_threads() -> None:
-    flat = [measured("flat", 2.0), measured("flat", 1.0, threads=2)]
-    figure = draw([measured(PEER, 10.0), *flat, stopped("naive", 60.0)], "dots")
-    (axes,) = figure.axes
-    assert names_of(axes) == ["flat", PEER, "naive"]
-    assert sorted(points_of(axes)) == [(1.0, 0.0), (2.0, 0.0), (10.0, 1.0), (60.0, 2.0)]
-    assert beside(axes) == ["2.00 s", "10.0 s, × 5.00", ">60 s, >× 30.0"]
-    assert key_of(figure) == ["1 thread", "2 threads"]
-
-
-def test_dots_of_several_texts_are_lines_of_what_there_is_more_of() -> None:
-    few = draw([measured(name, 1.0, data=text) for text in TEXTS for name in TRAINERS[2:]], "dots")
-    assert [name.partition(",")[0] for name in names_of(few.axes[0])] == list(TEXTS)
-    assert key_of(few) == ["heap", "flat"]
-    many = draw([measured(name, 1.0, data=text) for text in TEXTS for name in TRAINERS], "dots")
-    assert names_of(many.axes[0]) == list(TRAINERS)
-    assert len(key_of(many)) == len(TEXTS)
-
-
-def test_sizes_have_a_line_and_a_footnote_only_if_points_follow_a_power_law() -> None:
-    slow = stopped("naive", 60.0, size=16000, extrapolated={**ESTIMATE, "total_seconds": 300.0})
-    figure = draw([*SQUARE, *JUMPS, slow], "size")
-    (axes,) = figure.axes
-    assert entries_of(axes) == ["naive n^2.00", "heap"]
-    assert {(8000.0, 64.0), (16000.0, 300.0), (2000.0, 9.0)} <= set(points_of(axes))
-    assert "n^x and its dashed line: the power law" in words_of(figure)
-    assert "power law" not in words_of(draw(JUMPS, "size"))
-
-
-def test_dots_and_lines_show_memory_as_well() -> None:
-    records = [measured("heap", 1.0, size=size, peak_rss_bytes=1000 * size) for size in SIZES[:2]]
-    (axes,) = draw(records, "size", value="memory").axes
-    assert points_of(axes) == [(1000.0, 1e6), (2000.0, 2e6)]
-    assert axes.get_ylabel() == "peak memory (log scale)"
-    assert draw(records, "dots", value="memory").axes[0].get_xlabel() == "peak memory (log scale)"
-
-
-def test_threads_have_their_gain() -> None:
-    records = [measured("heap", 4.0 / width, threads=width) for width in (1, 2, 4)]
-    assert entries_of(draw(records, "threads").axes[0]) == ["heap 4.00 × with 4"]
+@pytest.mark.parametrize("name", CASES)
+def test_a_chart_shows_the_facts_in_its_file(name: str) -> None:
+    kind, records = CASES[name]
+    value = "memory" if name.startswith("memory") else "total"
+    assert facts_of(draw(records, kind, value=value)) == expected(f"chart_{name}")
 
 
 # What all kinds share
