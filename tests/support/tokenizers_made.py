@@ -4,6 +4,7 @@ wrong.
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 from collections import Counter
@@ -68,7 +69,7 @@ def changed(folder: Path, **changes: Any) -> Path:
         part = content
         for key in keys:
             part = part[key]
-        part[last] = value
+        part[last] = copy.deepcopy(value)
     path = folder / "tokenizer.json"
     path.write_text(json.dumps(content))
     return path

@@ -39,42 +39,14 @@ CHARACTERS = (
 """Those on which the two are known to differ, and some of each other kind. Without U+0345: `regex`
 takes it for a letter as soon as any part of a pattern disregards case.
 """
-ALIKE = [
-    *(r"\w", r"\W", r"[\w]", r"[^\w\s]", r"[\W_]", r"[^\W_]", r"[[:alnum:]]", r"[[:punct:]]"),
-    *(r"[[:word:]]", r"[[:digit:]]", r"[^[:alnum:]]", r"[[:^alnum:]a]", r"[\D]", r"\s"),
-    *("(?i)k", "(?i)s", r"(?i:[ks0-9.\-\s])", "(?i)[^s]", r"\d"),
-    *(r"(?i)\p{L}", r"[^\s\p{L}\p{N}]", r"\p{Han}", r"\p{^L}", r"[\x41-\x43]", r"\u0041"),
-    *("(?i:[sdmt])", r"[\r\n]", r"\p{Lu}", r"\.", "[a-f]", r"\p{Alnum}", r"\p{P}"),
-    *("[sS]", ".", r"\p{L}"),
-]
-OUR_WAYS = [r"[\w-é]", r"[a-\d]", "[a-z--[b]", "[[-a]", "(?P<n>[a-f])", r"[[:digit:]-\p{Lu}]"]
-"""What means another thing to Oniguruma, or nothing, unless it is written in another way."""
-OTHER_WAYS = [r"\h", r"\H", r"[\h]", r"[\H.]", "(?m:.)"]
-"""What only Oniguruma has, or has with another meaning."""
-REFUSED = {
-    r"\b": r"\b",
-    r"\R": r"\R",
-    r"\X": r"\X",
-    r"a\K": r"\K",
-    r"\p{Word}": r"\p{Word}",
-    r"[\p{XDigit}]": r"\p{XDigit}",
-    "(?i:ss)": "ss",
-    "(?i)(?:of|fl)": "fl",
-    "(?i)ß": "ß",
-    "(?i)é": "é",
-    "(?i:'i)": "'i",
-    "(?i)[ij]": "[ij]",
-    "(?i)[a-z]": "[a-z]",
-    "(?i)[^a-z]": "[^a-z]",
-    r"(?i)\p{Lu}": r"\p{Lu}",
-    r"(?i)[\p{L}]": r"[\p{L}]",
-    r"(?i)[\w-]": r"[\w-]",
-    "(?i)[[:alnum:]]": "[[:alnum:]]",
-    "(?i)[a-zé]": "[a-zé]",
-    "(?x:a b)": "the flag x",
-    "a(?i)b": "(?i) behind the beginning",
-    r"\pL": r"\p",
-}
+PATTERNS = json.loads(Path(__file__).with_name("patterns.json").read_text(encoding="utf-8"))
+"""What both read alike; what means another thing to Oniguruma, or nothing, unless it is written in
+another way; what only Oniguruma has, or has with another meaning; and what is refused, with its
+part that is named.
+"""
+ALIKE: list[str] = PATTERNS["alike"]
+OTHER_WAYS: list[str] = PATTERNS["in their way"]
+REFUSED: dict[str, str] = PATTERNS["refused"]
 
 
 def split(expression: str) -> dict[str, Any]:
@@ -99,7 +71,7 @@ def same(expression: str) -> str:
 @pytest.mark.parametrize(
     ("original", "ours", "oniguruma"),
     [
-        *((expression, same, to_ruby) for expression in [*ALIKE, *OUR_WAYS]),
+        *((expression, same, to_ruby) for expression in [*ALIKE, *PATTERNS["in our way"]]),
         *((expression, read, same) for expression in [*ALIKE, *OTHER_WAYS]),
         *((expression, read, lambda one: to_ruby(read(one))) for expression in ALIKE[:12]),
     ],
@@ -123,14 +95,7 @@ def test_what_they_read_differently_is_refused_by_name(
         translation(expression)
 
 
-ONLY_OURS = [
-    *(r"\h", r"\e", r"\cA", r"[\h]", "[a&&b]", "(?V1)[a--b]"),
-    *("(?|a|b)", "(?P<n>a)(?P=n)", "(a)?(?(1)b|c)", r"\p{Script=Greek}", r"[\p{sc:Greek}]"),
-    *(r"\p{IsGreek}", r"\P{InBasic_Latin}", r"\p{L&}"),
-]
-
-
-@pytest.mark.parametrize("expression", ONLY_OURS)
+@pytest.mark.parametrize("expression", PATTERNS["ours alone"])
 def test_what_only_regex_means_by_it_is_refused(expression: str) -> None:
     with pytest.raises(
         ValueError, match=r"^its pattern has .*, which tokenizers reads differently"
