@@ -22,7 +22,6 @@ from harness.common.comparison import (
 )
 
 SECONDS = st.floats(0.01, 100)
-ONES = [1.0] * 10
 
 
 def samples(
