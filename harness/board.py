@@ -27,6 +27,7 @@ from harness.results.charts import dots
 from harness.results.fields import together
 from harness.results.legend import caption_of, labelled
 from harness.results.notes import failures, waiting
+from harness.results.page import commands
 from harness.results.profile import profile, profile_of
 from harness.results.ratios import against, clock_note, ratio_of
 from harness.results.rows import Row, rows
@@ -49,6 +50,15 @@ Records = Sequence[Record]
 # the end of the page: how it was measured, and how to do it again
 ABOUT = Path(__file__).with_suffix(".txt")
 MISLEADS = "A single ratio misleads: it depends on the corpus and on the vocabulary."
+
+DRAWN = """\
+Texts whose names end with a date were [drawn by
+it](../../docs/how-to/run.md#a-text-that-nobody-knows-beforehand), so no trainer could be tuned on
+them. To draw them again:
+
+```sh
+{commands}
+```"""
 
 
 class Entrant(NamedTuple):
@@ -145,6 +155,9 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
         parts.append(
             f"{PROFILED}. `python -m harness.table {folder.as_posix()} --profile` prints it."
         )
+    drawn = [row for row in shown if "instance" in (row.record.cell.data.generated or {})]
+    if drawn:
+        parts.append(DRAWN.format(commands=commands(drawn)))
     for section in board:
         chart = f"![Seconds of each trainer on {section.corpus}]({section.chart})"
         parts += [f"## {section.title}", chart, sheet_to_markdown(sheet_of(section))]

@@ -59,6 +59,7 @@ class HarnessConfig:
     interpreter: str | None = None
     repeat: int | None = None
     seed: int = 0
+    instances: int = 0
     save: str | None = None
     certificate: str | None = None
     results: str = "results/local"

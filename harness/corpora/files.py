@@ -175,18 +175,22 @@ def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str
             skipped = f"data.skip={skip} leaves nothing of {whole.name}: no document starts there; skip less"
             short = f"data.bytes={length} is less than one character of {whole.name}; set it higher"
             raise Refusal(skipped if start == whole.bytes else short, UNMEASURED)
-        path = entry("texts", whole.sha256, start, stop)
-        if not path.exists():
-            with files.placing(path) as temporary:
-                temporary.write_bytes(memoryview(mapped)[start:stop])
-                whole.check_unchanged()  # the entry is named by the digest of the whole
-    parts = whole.parts or (Part(0, str(whole.path)),)
+        return excerpt(whole, mapped, start, stop)
+
+
+def excerpt(whole: CorpusFile, content: mmap.mmap | bytes, start: int, stop: int) -> CorpusFile:
+    """A part of a file as a file of the cache, named by the digest of the whole."""
+    path = entry("texts", whole.sha256, start, stop)
+    if not path.exists():
+        with files.placing(path) as temporary:
+            temporary.write_bytes(memoryview(content)[start:stop])
+            whole.check_unchanged()
     return replace(
         whole,
         path=path,
         bytes=stop - start,
         sha256=digest_of(path),
-        parts=parts,
+        parts=whole.parts or (Part(0, str(whole.path)),),
         skip=start,
         facts={},
     )

@@ -50,7 +50,7 @@ def page(rows: Sequence[Row], relative_to: str | None = None) -> str:
         *_table(rows, relative_to),
         *_list([*notes(rows), *clock_note(against(rows))]),
     ]
-    parts += [*_environments(rows), _commands(rows)]
+    parts += [*_environments(rows), _folded("Measure again", commands(rows))]
     return _whole(title, parts)
 
 
@@ -84,10 +84,11 @@ def _environments(rows: Sequence[Row]) -> Iterator[str]:
         yield _folded(f"Environment of {counted_text(count, 'row')}", text)
 
 
-def _commands(rows: Sequence[Row]) -> str:
-    """The commands that measured the rows, folded."""
-    commands = {shlex.join([*COMMAND, *row.record.run.overrides]): None for row in rows}
-    return _folded("Measure again", "\n".join(commands))
+def commands(rows: Sequence[Row]) -> str:
+    """The commands that measured the rows, a line each."""
+    return "\n".join(
+        dict.fromkeys(shlex.join([*COMMAND, *row.record.run.overrides]) for row in rows)
+    )
 
 
 def _folded(title: str, text: str) -> str:

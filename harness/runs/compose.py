@@ -14,6 +14,7 @@ import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,12 @@ def config_of(composed: Mapping[str, Any], keys: list[str]) -> Config:
     values.limits = LimitsConfig(**composed["limits"])
     values.first_stage = FirstStageConfig(**composed["first_stage"])
     return Config(values, keys, **cards)
+
+
+def dated(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the date in UTC for seed=today, as records keep it."""
+    seed = f"seed={datetime.now(UTC):%Y%m%d}"
+    return [seed if argument == "seed=today" else argument for argument in arguments]
 
 
 def compose(arguments: Sequence[str]) -> list[Config]:
@@ -359,6 +366,8 @@ def wrong_type(match: re.Match[str]) -> str:
     kind = "whole number" if wanted == "Integer" else "number"
     if key.startswith("limits.wall="):
         kind += " of seconds, such as 600"
+    if key.startswith("seed="):
+        kind += ", or today alone"
     return f"{key} must be a {kind}; {HELP}"
 
 

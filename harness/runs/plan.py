@@ -45,9 +45,10 @@ from harness.runs.cells import (
     with_distinct_names,
     without_idle_threads,
 )
-from harness.runs.compose import Config, compose
+from harness.runs.compose import Config, compose, dated
 from harness.runs.selected import check_parameters, chosen_counter, counter_of, variants_of
 from harness.tokenizers.extension import ExtensionSettings, extension_of
+from harness.tokenizers.learned import special_texts
 from harness.worker.calling import OWN
 from variants.contract import Corpus, TieBreak
 
@@ -77,6 +78,7 @@ def planned(overrides: Sequence[str]) -> Plan:
     """The plan of what `python -m harness` would measure with these overrides. Raises Refusal as
     make_plan does.
     """
+    overrides = dated(overrides)
     return make_plan(compose(overrides), overrides)
 
 
@@ -180,7 +182,7 @@ def cells_of(config: Config) -> list[TrainCell]:
     at_least("min_count", values.min_count)
     one_of("tie_break", values.tie_break, [*(tie_break.value for tie_break in TieBreak), OWN])
     one_of("errors", values.errors, ["strict", "replace"])
-    special_tokens = special_tokens_of(config)
+    special_tokens = special_texts(card_default(config, "special_tokens"))
     vocab_size = vocab_size_of(config, special_tokens)
 
     pattern_name, pattern = pattern_of(config.pattern)
@@ -196,26 +198,26 @@ def cells_of(config: Config) -> list[TrainCell]:
     if runs_under.status == "error":
         raise Refusal(runs_under.reason)
 
-    file = corpus_file(config, corpus)
-    reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
     chosen = config.counting.target is not None
     cells = []
-    for variant in variants:
-        counter = GIVEN
-        if not file.table:
-            counter = chosen_counter(config.counting) if chosen else counter_of(config, variant)
-        cells.append(
-            TrainCell(
-                variant,
-                CountCell(reading, counter, threads, limits),
-                chosen,
-                vocab_size,
-                values.tie_break,
-                values.min_count,
-                values.interpreter,
-                extension,
+    for file in corpus_files(config, corpus):
+        reading = Reading(file, pattern_name, replace(corpus, path=str(file.path)))
+        for variant in variants:
+            counter = GIVEN
+            if not file.table:
+                counter = chosen_counter(config.counting) if chosen else counter_of(config, variant)
+            cells.append(
+                TrainCell(
+                    variant,
+                    CountCell(reading, counter, threads, limits),
+                    chosen,
+                    vocab_size,
+                    values.tie_break,
+                    values.min_count,
+                    values.interpreter,
+                    extension,
+                )
             )
-        )
     return cells
 
 
@@ -226,17 +228,6 @@ def threads_of(threads: Any) -> int:
         raise Refusal(f"threads={threads} must be a whole number, or all")
     at_least("threads", threads)
     return threads
-
-
-def special_tokens_of(config: Config) -> tuple[str, ...]:
-    special_tokens = tuple(card_default(config, "special_tokens"))
-    for token in special_tokens:
-        if not token or special_tokens.count(token) > 1:
-            what = f"{token!r} twice" if token else "an empty token"
-            raise Refusal(
-                f"special_tokens holds {what}; pass each token once, or 'special_tokens=[]' for none"
-            )
-    return special_tokens
 
 
 def vocab_size_of(config: Config, special_tokens: Sequence[str]) -> int:
@@ -288,6 +279,20 @@ def limits_of(limits: LimitsConfig) -> WorkerLimits:
     # what is free is rounded, so that runs of one afternoon have equal limits in their records
     free = int(available_memory() * SHARE_OF_FREE_MEMORY) // 10**9 * 10**9
     return WorkerLimits(wall, free or None)
+
+
+def corpus_files(config: Config, corpus: Corpus) -> list[CorpusFile]:
+    """The text or the table of words that a configuration names, or the instances drawn from it."""
+    values = config.values
+    if values.instances == 0:
+        return [corpus_file(config, corpus)]
+    if config.counting.engine is not None:
+        name = config.counting.name
+        raise Refusal(f"counting={name} counts a whole text; leave out instances= or counting=")
+
+    from harness.corpora.instances import draw  # late: NumPy is slow to import
+
+    return draw(values.data, corpus.special_tokens, corpus.errors, values.instances, values.seed)
 
 
 def corpus_file(config: Config, corpus: Corpus) -> CorpusFile:

@@ -15,7 +15,7 @@ from harness.common.printing import print_stderr
 from harness.common.units import count_text, counted_text
 from harness.proof import BY_DESIGN, PROVED
 from harness.runs.cells import Plan, digest
-from harness.runs.compose import Config, compose
+from harness.runs.compose import Config, compose, dated
 from harness.runs.plan import card_default, make_plan, show_plan
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ reader.
 
 def run_command(arguments: Sequence[str], show: Show) -> int:
     """Measure what the arguments say, in two stages if they ask for that; returns the exit code."""
+    arguments = dated(arguments)
     configs = compose(arguments)
     with temporary_folder() as folder:
         if any(config.values.first_stage.pattern is not None for config in configs):
@@ -157,7 +158,7 @@ def run_stages(
     """
     from harness.tokenizers.folder import check_free  # late, as few runs save anything
 
-    if len(configs) > 1:
+    if len(configs) > 1 or configs[0].values.instances:
         raise Refusal(
             "two stages are one run after the other; pass one data set and one value of everything"
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from measured import measured, stopped, stored, wrong
+from msgspec.structs import replace
 from shown import expected, printed
 
 from harness.board import headline, main, page_of, ratios_sheet, sections, sheet_of
@@ -92,6 +94,18 @@ def test_the_page_and_its_charts_are_made_of_records(tmp_path: Path) -> None:
     assert "(profile.svg)" in page
     assert "late" in (tmp_path / "profile.svg").read_text()
     assert re.search(r"python -m harness experiment=board data=stdlib .*vocab_size=1000", page)
+
+
+def test_the_page_names_what_was_drawn_and_how_to_draw_it_again(tmp_path: Path) -> None:
+    drawn = timed("ours", 1.0, data="sotu-slice1-20261127")
+    for number, record in enumerate(drawn):
+        data = replace(record.cell.data, generated={"instance": "slice", "of": "sotu"})
+        run = replace(record.run, overrides=["data=sotu", "instances=2", "seed=20261127"])
+        drawn[number] = dataclasses.replace(record, cell=replace(record.cell, data=data), run=run)
+    page, _ = page_of([*RECORDS, *drawn], tmp_path)
+    assert "## sotu-slice1-20261127, 1,000 tokens" in page
+    assert "```sh\npython -m harness data=sotu instances=2 seed=20261127\n```" in page
+    assert "were [drawn by" not in page_of(RECORDS, tmp_path)[0]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,164 @@
+"""Instances of a data set, drawn by a seed: texts and tables that nobody can know before the seed.
+
+The random numbers of an instance depend on the data set's name, the seed and the instance's index
+alone, so whoever has the text draws the same instances again. The kinds take turns: a slice of the
+text, a shuffle of its documents, a table of generated words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, cycle
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from harness.common import files
+from harness.common.errors import UNMEASURED, Refusal
+from harness.common.registry import at_least, parse_bytes
+from harness.corpora import prepare
+from harness.corpora.cards import GENERATOR
+from harness.corpora.files import CorpusFile, Part, digest_of, entry, excerpt, nearby_end
+from harness.corpora.generators import table_of
+from harness.corpora.language import Integers, Numbers
+
+FEWEST_PIECES = 100
+"""Fewer documents are not shuffled, but their lines; fewer lines neither."""
+WORDS = 100_000
+EXPONENTS = (17, 24)
+"""A table's exponent is drawn from these sixteenths."""
+
+
+class Draw(NamedTuple):
+    """One instance: the name of its data set, the seed, and its index."""
+
+    of: str
+    seed: int
+    number: int
+
+    def numbers(self) -> Numbers:
+        """The random numbers of the instance."""
+        digest = hashlib.sha256("\n".join(map(str, self)).encode()).digest()
+        return Numbers(int.from_bytes(digest[:8], "big"))
+
+    def named(self, file: CorpusFile, kind: str, **parameters: Any) -> CorpusFile:
+        """A file as the instance: its name, and how a record says that it was made."""
+        end = f"-{kind}{self.number}-{self.seed}"
+        recipe = {"instance": kind, "of": self.of, "drawn_by": self.seed, "number": self.number}
+        place = file.place and f"{file.place}{end}"
+        return replace(
+            file, name=self.of + end, place=place, parameters=recipe | parameters, facts={}
+        )
+
+
+class Text(NamedTuple):
+    """A text to draw from; an instance of it has at most `size` bytes."""
+
+    file: CorpusFile
+    content: mmap.mmap
+    size: int
+    ends: list[bytes]
+    """What ends a document or a line."""
+    starts: Integers
+    """Where its documents start, or its lines if these are few."""
+
+
+def draw(
+    card: Mapping[str, Any], special_tokens: Sequence[str], errors: str, number: int, seed: int
+) -> list[CorpusFile]:
+    """The first `number` instances of a text. Raises Refusal for a table of words, for a text that
+    is too short, and as `prepare` does.
+    """
+    at_least("instances", number)
+    whole = prepare({**card, "bytes": None}, special_tokens, errors)
+    if whole.table:
+        raise Refusal(f"data={whole.name} is a table of words; leave out instances=")
+    text = text_of(whole, special_tokens, card["bytes"])
+    kinds = [slice_of, shuffle_of, words_of]
+    if len(text.starts) < FEWEST_PIECES:
+        kinds.remove(shuffle_of)
+    draws = (Draw(whole.name, seed, index) for index in range(1, number + 1))
+    return [make(text, draw) for make, draw in zip(cycle(kinds), draws, strict=False)]
+
+
+def text_of(whole: CorpusFile, special_tokens: Sequence[str], limit: int | str | None) -> Text:
+    """A file to draw from: half of it, so that instances differ, or `limit` bytes if that is less.
+    Raises Refusal if it is too short.
+    """
+    size = whole.bytes // 2
+    if limit is not None:
+        size = min(size, parse_bytes(limit, "data.bytes"))
+    if size == 0:
+        raise Refusal(f"{whole.name} is too short to draw from; use a longer text", UNMEASURED)
+    with whole.path.open("rb") as file:
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    ends = sorted((token.encode() for token in special_tokens), key=len, reverse=True)
+    starts = starts_of(content, ends)
+    if len(starts) < FEWEST_PIECES:
+        ends.append(b"\n")
+        starts = starts_of(content, ends)
+    return Text(whole, content, size, ends, starts)
+
+
+def starts_of(content: mmap.mmap, ends: Sequence[bytes]) -> Integers:
+    pattern = b"|".join(map(re.escape, ends)) or b"(?!)"
+    stops = (match.end() for match in re.finditer(pattern, content))
+    starts = np.fromiter(chain([0], stops), dtype=np.int64)
+    return starts[starts < len(content)]
+
+
+def slice_of(text: Text, draw: Draw) -> CorpusFile:
+    """A part of the text that starts and ends with a document or a line, if one is near."""
+    content, size = text.content, text.size
+    start = int(draw.numbers().take(1)[0]) % (len(content) - size + 1)
+    start = nearby_end(content, text.ends, max(0, start - size), start)
+    stop = nearby_end(content, text.ends, start, start + size)
+    return draw.named(excerpt(text.file, content, start, stop), "slice")
+
+
+def shuffle_of(text: Text, draw: Draw) -> CorpusFile:
+    """Some of the text's documents, or lines, in random order."""
+    ends = [end.hex() for end in text.ends]
+    path = entry("texts", text.file.sha256, "shuffle", draw, text.size, ends)
+    if not path.exists():
+        with files.placing(path) as temporary, temporary.open("wb") as file:
+            file.writelines(shuffled(text, draw.numbers()))
+            text.file.check_unchanged()
+
+    made = replace(text.file, path=path, bytes=path.stat().st_size, sha256=digest_of(path))
+    named = draw.named(made, "shuffle")
+    return replace(named, parts=(Part(0, named.name),))
+
+
+def shuffled(text: Text, numbers: Numbers) -> Iterator[bytes]:
+    """At least one piece of the text, and no more than its size allows."""
+    order = np.argsort(numbers.take(len(text.starts)), kind="stable")
+    stops = np.append(text.starts[1:], len(text.content))
+    sizes = np.cumsum((stops - text.starts)[order])
+    number = max(1, int(np.searchsorted(sizes, text.size, side="right")))
+    for index in order[:number]:
+        piece = text.content[text.starts[index] : stops[index]]
+        yield piece if piece.endswith(tuple(text.ends)) else piece + text.ends[0]
+
+
+def words_of(_: Text, draw: Draw) -> CorpusFile:
+    """A table of words as of a language, with counts by the law of Zipf and Mandelbrot."""
+    numbers = draw.numbers()
+    low, high = EXPONENTS
+    law = {
+        "generator": "zipf_words",
+        "seed": int(numbers.below(1 << 32, 1)[0]),
+        "words": WORDS,
+        "exponent_numerator": low + int(numbers.below(high - low + 1, 1)[0]),
+        "exponent_denominator": 16,
+        "shift": 2,
+    }
+    card = dict.fromkeys(("path", "skip", "bytes", "documents"))
+    source = {"kind": GENERATOR, **law}
+    table = table_of({**card, "name": f"words of {draw.of}", "source": source, "facts": {}})
+    return draw.named(table, "words", **law)
