@@ -45,16 +45,16 @@ ROOMS = (
 """The rooms of `harness`, the lowest floor first: each imports from those before it only."""
 TOKENS = {
     "worker": 5_940,
-    "common": 11_650,
+    "common": 11_660,
     "measure": 10_020,
-    "corpora": 18_100,
+    "corpora": 19_470,
     "tokenizers": 19_960,
     "proof": 19_100,
     "records": 6_600,
-    "runs": 17_730,
+    "runs": 17_840,
     "results": 24_030,
     "gate": 11_450,
-    "commands": 14_070,
+    "commands": 14_120,
     "tests": 170_100,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.

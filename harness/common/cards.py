@@ -24,7 +24,9 @@ Name = Annotated[str, Meta(pattern=rf"^{PLAIN}\Z")]
 """Of a card or of a file: no folder, no space, and neither an option nor a hidden file."""
 RelativePath = Annotated[str, Meta(pattern=rf"^{PLAIN}(/{PLAIN})*\Z")]
 Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]*\Z")]
-Version = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~:!_-]*\Z")]
+Version = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~!_-]*\Z")]
+"""Without a colon, by which npm would take a folder or a repository for a version."""
+PORT = r"([1-5]?\d{1,4}|6[0-4]\d{3})"
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Count = Annotated[int, Meta(ge=0)]
 
@@ -54,7 +56,7 @@ class Addressed(Strict, frozen=True, tag_field="kind", kw_only=True):
 
 
 class Url(Addressed, frozen=True, tag="url", kw_only=True):
-    url: Annotated[str, Meta(pattern=r"^https?://[!-~]+\Z")]
+    url: Annotated[str, Meta(pattern=rf"^https?://[A-Za-z0-9.-]+(:{PORT})?(/[!-~]*)?\Z")]
 
 
 class HuggingFace(Addressed, frozen=True, tag="hugging_face", kw_only=True):

@@ -32,7 +32,7 @@ from harness.common.progress import bar
 from harness.common.registry import at_least, parse_bytes
 from harness.common.units import bytes_text, count_text, counted_text, one_line
 from harness.corpora import local
-from harness.corpora.files import CorpusFile, check_readable, entry
+from harness.corpora.files import CorpusFile, entry
 from harness.corpora.generators import cached_table
 from harness.corpora.rows import RowReading, documents_in, form_of, is_url
 from harness.measure.machine import usable_cores
@@ -147,17 +147,15 @@ def text_of(
     """
     if file is not None:
         return file.name, [(member, True) for member in members_of(str(file.path))], ""
-    path, tokens = card["path"], corpus.special_tokens
-    members = members_of(path)
-    forms = list(map(form_of, members))
-    separator = local.separator_of(path, forms, local.reading_of(card), tokens)
-    if separator and not counting.ends_a_part(separator, tokens):
+    sources = local.sources_of(card, corpus.special_tokens, find=members_of)
+    separator = sources.separator
+    if separator and not counting.ends_a_part(separator, corpus.special_tokens):
         needed = "counting them separately needs a special token there that no other can overlap"
         raise Refusal(
             f"{separator!r} is between the files, and {needed}; put such a token first in special_tokens"
         )
-    pairs = [(member, form.is_plain) for member, form in zip(members, forms, strict=True)]
-    return local.name_of(path, members), pairs, separator
+    is_plain = [form.is_plain for form in sources.forms]
+    return sources.name, list(zip(sources.members, is_plain, strict=True)), separator
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,6 @@ def members_of(path: Any) -> list[Member]:
     members = []
     for file in local.members_of(path, members_behind):
         if isinstance(file, Path):
-            check_readable(file)
             place = str(file.absolute())
             file = member_at(place, storage(place)[0].info(place))
         members.append(file)

@@ -27,7 +27,7 @@ from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.corpora import language
 from harness.corpora.cards import GENERATOR, TABLES, Card, difference
-from harness.corpora.files import CorpusFile, check_readable, digest_of, entry
+from harness.corpora.files import CorpusFile, digest_of, entry
 from harness.corpora.language import Bytes, Choice, Integers, Numbers, Pieces, Unsigned
 from harness.corpora.local import members_of, name_of
 from harness.worker import exchange
@@ -37,10 +37,13 @@ VERSION = 1  # of what the generators make; another number makes cached sets aga
 SEPARATOR = b"<|endoftext|>"
 WORDS_AT_ONCE = 1 << 16
 BYTES_AT_ONCE = 1 << 20
-Number = Annotated[int, msgspec.Meta(ge=1)]
+Number = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
+Few = Annotated[int, msgspec.Meta(ge=1, le=1 << 26)]
+"""What is held in memory."""
 Seed = Annotated[int, msgspec.Meta(ge=0)]
 PowerOfTwo = Literal[1, 2, 4, 8, 16, 32, 64]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
+Ascii = Annotated[str, msgspec.Meta(pattern=r"^[\x00-\x7f]+\Z")]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MOST_WORDS = len(LETTERS) ** 8
 
@@ -103,7 +106,9 @@ def ties(
     yield "".join(f" {words[place]}" for place in shuffled).encode()
 
 
-def runs(*, seed: Seed, bytes: Number, longest: Number) -> Iterator[bytes]:
+def runs(
+    *, seed: Seed, bytes: Number, longest: Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
+) -> Iterator[bytes]:
     """Runs of one letter, space or line end each, up to `longest` long: occurrences of pairs
     overlap.
     """
@@ -117,7 +122,7 @@ def runs(*, seed: Seed, bytes: Number, longest: Number) -> Iterator[bytes]:
         made += len(block)
 
 
-def one_word(*, seed: Seed, bytes: Number, alphabet: Text) -> Iterator[bytes]:
+def one_word(*, seed: Seed, bytes: Number, alphabet: Ascii) -> Iterator[bytes]:
     """One word of so many random letters: DNA, or anything else without a place to split."""
     symbols = np.frombuffer(alphabet.encode("ascii"), dtype=np.uint8)
     numbers = Numbers(seed)
@@ -125,9 +130,7 @@ def one_word(*, seed: Seed, bytes: Number, alphabet: Text) -> Iterator[bytes]:
         yield symbols[numbers.below(len(symbols), min(BYTES_AT_ONCE, bytes - made))].tobytes()
 
 
-def no_repeats(
-    *, seed: Seed, words: Annotated[int, msgspec.Meta(ge=1, le=MOST_WORDS)]
-) -> Iterator[bytes]:
+def no_repeats(*, seed: Seed, words: Few) -> Iterator[bytes]:
     """Generate distinct words, so the table of words grows with every word of the text.
 
     Word n is n times an odd number modulo 26**8, written in eight letters, so no two are the same.
@@ -162,7 +165,7 @@ class WordBlock(NamedTuple):
 def zipf_words(
     *,
     seed: Seed,
-    words: Number,
+    words: Few,
     exponent_numerator: Number,
     exponent_denominator: PowerOfTwo,
     shift: Number,
@@ -221,6 +224,7 @@ def text_file(card: Card) -> Path:
     """The generated text of a card, made if missing."""
     text = entry("texts", VERSION, dict(card["source"]))
     if not text.exists():
+        files.check_room(text.parent, generator_of(card["source"])[1].get("bytes", 0), card["name"])
         with files.placing(text) as temporary, temporary.open("wb") as file:
             file.writelines(made(card))
     return text
@@ -238,8 +242,6 @@ def table_of(card: Card) -> CorpusFile:
             )
     if card["path"] is not None:
         paths = members_of(card["path"])
-        for path in paths:
-            check_readable(path)
         place = entry("counts", exchange.FORMAT, *map(digest_of, paths))
         cached_table(place, lambda folder: exchange.write_words(folder, from_files(paths)))
         name = name_of(card["path"], paths) if card["source"]["kind"] == "words" else name
@@ -273,19 +275,14 @@ def from_generator(card: Card) -> WordCounts:
 def from_files(paths: Sequence[Path]) -> WordCounts:
     """The tables in files as one. Raises Refusal if one is not a table of words."""
     try:
-        with bar("reading words with their counts", 0, "words") as show:
-            return WordCounts.from_items(items_in(paths, show))
+        return WordCounts.from_items(items_in(paths))
     except ValueError as error:
         raise Refusal(f"{', '.join(map(str, paths))}: {error}", UNMEASURED) from error
 
 
-def items_in(paths: Sequence[Path], show: Callable[[int], None]) -> Iterator[tuple[bytes, int]]:
+def items_in(paths: Sequence[Path]) -> Iterator[tuple[bytes, int]]:
     """The words in the columns `word` and `count` of Parquet files."""
-    pa, parquet = (
-        extra("pyarrow", "a table in Parquet"),
-        extra("pyarrow.parquet", "a table in Parquet"),
-    )
-    done = 0
+    pa, parquet = (extra(name, "a table in Parquet") for name in ("pyarrow", "pyarrow.parquet"))
     for path in paths:
         try:
             with parquet.ParquetFile(path) as file:
@@ -299,7 +296,6 @@ def items_in(paths: Sequence[Path], show: Callable[[int], None]) -> Iterator[tup
                             f"{path} has a word or count that is NULL; remove its row", UNMEASURED
                         )
                     yield from zip(words.to_pylist(), counts.to_pylist(), strict=True)
-                    show(done := done + len(words))
         except (pa.ArrowException, OSError, KeyError) as error:
             advice = (
                 "it needs Parquet with the columns word (binary or text) and count (whole numbers)"

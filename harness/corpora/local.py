@@ -18,9 +18,9 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from harness.common import files
 from harness.common.errors import UNMEASURED, Refusal, reason
@@ -33,6 +33,21 @@ from harness.corpora.rows import ROWS, Form, RowReading, documents_in, form_of, 
 STREAMS = ("/dev/stdin/", "/dev/fd/", "/proc/")
 
 
+@dataclass
+class Sources:
+    """What data.path names: files with their forms, how their rows are read, and what joins their
+    documents (nothing if there is one text); the name for records, and the whole path that ends
+    with it.
+    """
+
+    name: str
+    place: str
+    members: list[Any]
+    forms: list[Form]
+    reading: RowReading
+    separator: str
+
+
 def local_corpus(
     card: Mapping[str, Any], special_tokens: Sequence[str], errors: str = "strict"
 ) -> tuple[str, Path, tuple[Part, ...], str]:
@@ -43,26 +58,44 @@ def local_corpus(
     changes: each document (a file, or a row) is followed by the first special token unless it ends
     with it or is empty.
     """
+    if card["path"] == "-":
+        return "stdin", spooled("-"), (Part(0, "standard input"),), ""
+    sources = sources_of(card, special_tokens, errors)
+    if not sources.separator and sources.forms[0].is_plain:
+        return sources.name, sources.members[0], (), sources.place
+    return sources.name, *assemble(sources), sources.place
+
+
+def sources_of(
+    card: Mapping[str, Any],
+    special_tokens: Sequence[str],
+    errors: str = "strict",
+    find: Callable[[Any], list[Any]] | None = None,
+) -> Sources:
+    """The files that data.path names, or that `find` finds for it. Raises Refusal if one cannot be
+    read, for a column of plain text, and for several documents without a special token.
+    """
     path = card["path"]
-    if path == "-":
-        return "stdin", spooled(path), (Part(0, "standard input"),), ""
-    members = members_of(path)
-    for member in members:
-        check_readable(member)
+    members = (find or members_of)(path)
     forms = list(map(form_of, members))
-    reading = reading_of(card, errors)
+    reading = RowReading(card.get("column"), bool(card.get("skip_nulls")), errors)
     separator = separator_of(path, forms, reading, special_tokens)
     name, place = name_of(path, members), place_of(path, members)
-    if not separator and forms[0].is_plain:
-        return name, members[0], (), place
-    return name, *assemble(members, separator, reading, name), place
-
-
-def reading_of(card: Mapping[str, Any], errors: str = "strict") -> RowReading:
-    return RowReading(card.get("column"), bool(card.get("skip_nulls")), errors)
+    return Sources(name, place, members, forms, reading, separator)
 
 
 def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> list[Any]:
+    """The files that `path` names, in order. Raises Refusal if there are none, or one cannot be
+    read.
+    """
+    members = named_files(path, behind)
+    for member in members:
+        if isinstance(member, Path):
+            check_readable(member)
+    return members
+
+
+def named_files(path: Any, behind: Callable[[str], list[Any]] | None) -> list[Any]:
     """The files that `path` names, in order; those of a folder or pattern sorted by their path, of
     a URL by `behind`.
 
@@ -73,7 +106,7 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> l
     if not path:
         raise Refusal("data.path is empty; set data.path=FILE or 'data.path=[A,B]'")
     if isinstance(path, list):
-        return [member for name in path for member in members_of(name, behind)]
+        return [member for name in path for member in named_files(name, behind)]
     path = str(path)
     place = path if os.path.lexists(path) else os.path.expanduser(path)  # noqa: PTH111
     if os.path.isdir(place):  # noqa: PTH112 - a long list is an error to pathlib
@@ -89,9 +122,9 @@ def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> l
             )
         return behind(path)
     if is_list(path):
-        return members_of(split_list(path, "data.path"), behind)
+        return named_files(split_list(path, "data.path"), behind)
     if not re.search(r"[*?[]", place):
-        return [Path(place)]
+        return [files.path_named(place)]
     paths = sorted(path for path in glob.glob(place, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
     if not paths:
         raise Refusal(
@@ -114,7 +147,7 @@ def files_below(folder: Path) -> list[Path]:
             f"cannot read {error.filename} ({reason(error)}); name files by a pattern", UNMEASURED
         ) from error
 
-    if folder.resolve() == Path("/") or is_stream(folder):
+    if str(folder.resolve()) in ("/", "/dev") or is_stream(folder):
         raise Refusal(
             f"{folder} is not a folder of texts; set data.path to one, or to a pattern", UNMEASURED
         )
@@ -184,32 +217,28 @@ def is_list(text: str) -> bool:
     return text.startswith("[") and text.endswith("]") and not os.path.lexists(text)
 
 
-def assemble(
-    members: Sequence[Path], separator: str, reading: RowReading, name: str
-) -> tuple[Path, tuple[Part, ...]]:
-    """One file of these members and its parts, made again if a member has changed.
+def assemble(sources: Sources) -> tuple[Path, tuple[Part, ...]]:
+    """One file of these files and its parts, made again if one of them has changed.
 
-    Raises Refusal, and leaves nothing, if a member cannot be read or the cache has no room.
+    Raises Refusal, and leaves nothing, if one cannot be read or the cache has no room.
     """
-    states = [(str(member), state_of(member)) for member in members]
-    folder = entry("texts", states, separator, astuple(reading))
+    reading, end = sources.reading, sources.separator.encode()
+    states = [(str(member), state_of(member)) for member in sources.members]
+    folder = entry("texts", states, sources.separator, astuple(reading))
     if not folder.exists():
-        size, before = sum(member.stat().st_size for member in members), 0
-        with files.placing(folder) as temporary, bar(f"reading {name}", size, "bytes") as show:
+        size, before = sum(member.stat().st_size for member in sources.members), 0
+        with (
+            files.placing(folder) as temporary,
+            bar(f"reading {sources.name}", size, "bytes") as show,
+        ):
             temporary.mkdir()
             parts = []
             with (temporary / "text").open("wb") as text:
-                for member in members:
-                    form = form_of(member)
+                for member, form in zip(sources.members, sources.forms, strict=True):
                     parts.append((text.tell(), f"{member}{form.remark}"))
                     with member.open("rb") as file:
                         for document in documents_in(member, file, reading, form):
-                            append(
-                                text,
-                                document,
-                                separator.encode(),
-                                lambda: show(before + file.tell()),  # noqa: B023
-                            )
+                            append(text, counted(document, file, before, show), end)
                     before += member.stat().st_size
             (temporary / "parts.json").write_text(json.dumps([reading.skipped, parts]))
 
@@ -218,15 +247,21 @@ def assemble(
     return folder / "text", tuple(Part(*part) for part in parts)
 
 
-def append(
-    text: BinaryIO, document: Iterator[bytes], end: bytes, show: Callable[[], object] = bool
-) -> None:
+def counted(
+    document: Iterator[bytes], file: IO[bytes], before: int, show: Callable[[int], object]
+) -> Iterator[bytes]:
+    """The blocks of a document; each shows how far its file is read."""
+    for block in document:
+        show(before + file.tell())
+        yield block
+
+
+def append(text: BinaryIO, document: Iterator[bytes], end: bytes) -> None:
     """Write a document, then the separator unless the document ends with it or is empty."""
     tail = b""
     for block in document:
         text.write(block)
         tail = (tail + block)[-len(end) :] if end else b""
-        show()
     if tail and tail != end:
         text.write(end)
 

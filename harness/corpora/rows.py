@@ -29,7 +29,7 @@ from harness.common.units import bytes_text, counted_text, one_line
 from harness.corpora.files import BLOCK_BYTES, Damaged
 
 HEAD_BYTES = 1 << 12
-ARRAY, FIX_ROW = "the array", "fix or remove that row"
+ARRAY, FIX_ROW, AGAIN = "the array", "fix or remove that row", "get or make it again"
 LONGEST_ARRAY = 1 << 28
 NAMES_SHOWN = 20
 Row = tuple[str, Mapping[str, Any]]  # its place in the file, and its columns
@@ -83,12 +83,16 @@ def form_of(member: Any) -> Form:
             ending = suffix_of(str(member)[: -len(ending)])
 
         if packed:
+            if not head:
+                raise Damaged(f"{member} is empty, not a {packed[1:]} file; {AGAIN}", UNMEASURED)
             file.seek(0)
             with unpacked(member, file, packed) as content:
                 head = content.read(HEAD_BYTES)
-    for name, start in ARCHIVES.items():
+    for name, start in OTHERS.items():
         if re.match(start, head, re.DOTALL):
-            raise Refusal(f"{member} is a {name} archive; unpack it first", UNMEASURED)
+            raise Refusal(f"{member} is {name}", UNMEASURED)
+    if packed and any(re.match(start, head) for start in PACKED.values()):
+        raise Refusal(f"{member} is compressed twice; unpack it first", UNMEASURED)
     if head.startswith(b"PAR1\x15"):
         return Form(packed, parquet_rows)
     return Form(packed, json_form(head) if ending in ("", ".json") else ROWS.get(ending))
@@ -104,7 +108,7 @@ def json_form(head: bytes) -> Reader | None:
     (None, None)
     """
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if re.match(rb'\[\s*[{"]', start):
+    if re.match(rb'\[\s*([{"]|null\b)', start):
         return array_rows
     line, newline, _ = start.partition(b"\n")
     is_cut = not newline and len(head) == HEAD_BYTES
@@ -200,7 +204,7 @@ def unpacked(path: Any, file: IO[bytes], packed: str) -> Iterator[IO[bytes]]:
         yield UNPACKED[packed](file)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         why = f"is damaged or not a {packed[1:]} file ({one_line(str(error))})"
-        raise Damaged(f"{path} {why}; get or make it again", UNMEASURED) from error
+        raise Damaged(f"{path} {why}; {AGAIN}", UNMEASURED) from error
 
 
 PACKED = {
@@ -209,12 +213,17 @@ PACKED = {
     ".xz": rb"\xfd7zXZ\0",
     ".zst": rb"\x28\xb5\x2f\xfd",
 }
-ARCHIVES = {
-    "zip": rb"PK\x03\x04",
-    "lz4": rb"\x04\x22\x4d\x18",
-    "7z": rb"7z\xbc\xaf",
-    "tar": rb".{257}ustar",
+UNPACK, CONVERT = "archive; unpack it first", "text, not UTF-8; convert it with iconv"
+OTHERS = {
+    f"a zip {UNPACK}": rb"PK(\x03\x04|\x05\x06)",
+    f"a lz4 {UNPACK}": rb"\x04\x22\x4d\x18",
+    f"a 7z {UNPACK}": rb"7z\xbc\xaf",
+    f"a rar {UNPACK}": rb"Rar!\x1a\x07",
+    f"a tar {UNPACK}": rb".{257}ustar",
+    f"UTF-32 {CONVERT}": rb"\xff\xfe\0\0|\0\0\xfe\xff",
+    f"UTF-16 {CONVERT}": rb"\xff\xfe|\xfe\xff",
 }
+"""What a file is that is not read, by its first bytes."""
 UNPACKED: dict[str, Callable[[Any], Any]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
     ".bz2": bz2.BZ2File,
@@ -234,6 +243,8 @@ def parquet_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
             if not {column, column.partition(".")[0]} & {*names}:
                 raise no_column(path, column, names)
             for batch in table.iter_batches(1024, columns=[column]):
+                if not batch.schema.names:  # a field that its objects lack, or within a list
+                    raise no_column(path, column, names)
                 name = batch.schema.names[0]
                 for row, scalar in enumerate(batch.column(0), row + 1):  # noqa: B020
                     yield f"row {row}", {name: scalar.as_py()}
@@ -241,7 +252,7 @@ def parquet_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
     except (OSError, ValueError, NotImplementedError) as error:
         why = f"near row {row}: {one_line(str(error))}"
         raise Damaged(
-            f"{path} is damaged or not a Parquet file, {why}; get or make it again", UNMEASURED
+            f"{path} is damaged or not a Parquet file, {why}; {AGAIN}", UNMEASURED
         ) from error
 
 
@@ -261,7 +272,8 @@ def array_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
 
     for number, row in enumerate(in_json(path, ARRAY, content), 1):
         place = f"row {number}"
-        yield place, {column: row} if isinstance(row, str) else json_row(path, place, column, row)
+        is_text = row is None or isinstance(row, str)
+        yield place, {column: row} if is_text else json_row(path, place, column, row)
 
 
 def in_json(path: Any, place: str, content: bytes) -> Any:
@@ -287,7 +299,7 @@ def csv_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
         delimiter = ";" if ";" in header and "," not in header else ","
         if ".tsv" in path.name.lower():
             delimiter = "\t"
-        rows = csv.DictReader(chain([header], lines), delimiter=delimiter)
+        rows = csv.DictReader(chain([header], lines), delimiter=delimiter, strict=True)
         if column not in (rows.fieldnames or []):
             raise no_column(path, column, rows.fieldnames or [])
         for row in rows:

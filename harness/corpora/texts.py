@@ -14,14 +14,13 @@ from typing import IO, Any
 
 from harness.common.cards import DataCard, fitted
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.files import path_named
 from harness.common.progress import Advance, bar
-from harness.common.registry import parse_value, unknown
+from harness.common.registry import parse_value
 from harness.corpora import prepare
 from harness.corpora.cards import card_of
-from harness.corpora.files import CorpusFile, check_readable
-from harness.corpora.local import members_of, name_of, reading_of, separator_of
-from harness.corpora.rows import Form, RowReading, documents_in, form_of
+from harness.corpora.files import CorpusFile
+from harness.corpora.local import sources_of
+from harness.corpora.rows import Form, RowReading, documents_in
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 SLICE = ("bytes", "skip", "documents")
@@ -53,41 +52,25 @@ def text_of(
 
 def card_named(source: Source, settings: Sequence[str] = ()) -> dict[str, Any]:
     """The card of a data set, or of files; an existing file of a data set's name wins."""
-    names = [source] if isinstance(source, str | os.PathLike) else source
-    paths = [os.fspath(path_named(name)) for name in names]
-    path = paths[0] if names is not source else paths
+    path = os.fspath(source) if isinstance(source, str | os.PathLike) else list(map(str, source))
     is_card = isinstance(path, str) and is_name(path)
     card = dict(card_of(str(path))) if is_card else {**card_of("file"), "path": path}
     if isinstance(settings, str | Mapping) or not all(isinstance(one, str) for one in settings):
         raise TypeError(f"settings are {settings!r}, not a list; pass ['data.NAME=VALUE']")
     for setting in settings:
-        change(card, setting)
+        key, equals, value = setting.partition("=")
+        if not equals or not key.startswith("data."):
+            raise Refusal(f"--set {setting!r} is not a setting of a text; write data.NAME=VALUE")
+        above, _, name = key.removeprefix("data.").rpartition(".")
+        part = card["source"] if above == "source" else card
+        part[name] = parse_value(value, f"--set {key}")
     fitted(card, DataCard, "--set data.", "correct this value")
     return card
 
 
 def is_name(text: str) -> bool:
     """Whether a text is a data set's name, and not a path."""
-    return re.fullmatch(r"\w[\w-]*", text) is not None and not os.path.lexists(text)
-
-
-def change(card: dict[str, Any], setting: str) -> None:
-    """Set a key of a card by data.NAME=VALUE, as on the command line of `python -m harness`."""
-    key, equals, value = setting.partition("=")
-    group, _, name = key.partition(".")
-    *above, last = name.split(".")
-    part: Any = card
-    for step in above:
-        part = part.get(step) if isinstance(part, Mapping) else None
-
-    if not equals or group != "data" or not isinstance(part, dict) or last not in part:
-        names = [
-            f"data.{name}" for name in ("path", "column", "skip_nulls", *SLICE, "special_tokens")
-        ]
-        raise Refusal(
-            f"--set {setting!r} is not a setting of a text; {unknown('setting', key, names)}"
-        )
-    part[last] = parse_value(value, f"--set {key}")
+    return re.fullmatch(r"\w[\w-]{,99}", text) is not None and not os.path.lexists(text)
 
 
 class Documents:
@@ -155,20 +138,16 @@ def documents(
 
 
 def found_documents(card: Mapping[str, Any]) -> Documents:
-    path, reading = card["path"], reading_of(card)
+    path = card["path"]
     if path is None or any(card[key] is not None for key in SLICE):
         return plain(text_of(card))
     if path == "-":
-        return Documents("stdin", 0, [(path, Form())], reading)
+        return Documents("stdin", 0, [(path, Form())], RowReading())
 
-    members = members_of(path)
-    for member in members:
-        check_readable(member)
-    forms = list(map(form_of, members))
-    separator_of(path, forms, reading, ["any"])  # refuses a column of plain text
-    size = sum(member.stat().st_size for member in members)
-    pairs = list(zip(members, forms, strict=True))
-    return Documents(name_of(path, members), size, pairs, reading)
+    sources = sources_of(card, ["any"])
+    size = sum(member.stat().st_size for member in sources.members)
+    pairs = list(zip(sources.members, sources.forms, strict=True))
+    return Documents(sources.name, size, pairs, sources.reading)
 
 
 @contextlib.contextmanager

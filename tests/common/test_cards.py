@@ -93,6 +93,18 @@ def test_data_card_sets_nothing_but_data(folder: Path, tmp_path: Path, capsys: C
     assert not (tmp_path / "mark").exists()
 
 
+def test_special_tokens_of_a_card_are_used_unless_others_are_set(
+    folder: Path, capsys: Captured
+) -> None:
+    write(folder, "data", "mine", {"source": GENERATED, "special_tokens": ["<s>", "</s>"]})
+    assert ran(folder, "data=mine", "vocab_size=300") == OK
+    assert "42 merges" in capsys.readouterr().out
+    assert ran(folder, "data=mine", "vocab_size=300", "special_tokens=[]") == OK
+    assert "44 merges" in capsys.readouterr().out
+    write(folder, "data", "mine", {"source": GENERATED, "special_tokens": ["a", "a"]})
+    assert "an empty or repeated one" in refused(capsys, ran(folder, "data=mine"))
+
+
 def test_environment_reaches_no_card_and_no_value(
     folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,41 +103,6 @@ def test_changed_file_is_noticed(
     assert not corpus.is_unchanged()
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"bytes": "1"}, "o"),
-        ({"bytes": "35"}, f"one{END}two 二"),
-        ({"bytes": "60"}, f"one{END}two 二{END}{END}three\r\n"),
-        ({"bytes": "1MB"}, TEXT),
-        ({"skip": "17"}, f"{END}three\r\n{END}four"),
-        ({"skip": "36", "bytes": "20"}, f"{END}three\r\n"),
-        ({"documents": 3}, f"one{END}two 二{END}{END}three\r\n{END}"),
-        ({"skip": "1", "documents": 1}, f"two 二{END}"),
-    ],
-)
-def test_slice_starts_with_a_document_and_ends_within_the_bytes(
-    book: Path, options: dict[str, Any], text: str
-) -> None:
-    assert prepared(book, **options).path.read_bytes() == text.encode()
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (
-            {"skip": "1MB"},
-            "data.skip=1000000 leaves nothing of a book, (中文).txt: no document starts there",
-        ),
-        ({"skip": "9", "bytes": "0"}, "data.bytes=0 is nothing; write a size"),
-        ({"documents": 0}, "data.documents=0 is not possible; it is a number of 1 or more"),
-        ({"bytes": "x"}, "not a size"),
-    ],
-)
-def test_empty_slice_is_refused(book: Path, options: dict[str, Any], sentence: str) -> None:
-    assert sentence in refusal(book, **options)
-
-
 def test_slice_of_a_changing_file_is_not_kept(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CorpusFile, "is_unchanged", lambda _: False)
     assert "was changed while it was read; run the same again" in refusal(book, bytes="40")

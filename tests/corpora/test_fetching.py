@@ -105,8 +105,11 @@ def test_hugging_face_parquet_becomes_text(
 
 
 def in_another_process(data: dict[str, Any], before: str = "") -> list[str]:
-    code = f"import sys; {before}\nfrom harness.corpora.__main__ import fetch, guarded\n"
-    return [sys.executable, "-c", f"{code}sys.exit(guarded(lambda: bool(fetch({data!r}) and 0)))"]
+    code = f"""import sys; {before}
+from harness.common.ending import exit_code_of
+from harness.corpora.fetch import fetch
+sys.exit(exit_code_of(lambda: bool(fetch({data!r}) and 0)))"""
+    return [sys.executable, "-c", code]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

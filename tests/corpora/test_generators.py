@@ -95,53 +95,6 @@ def test_tables_of_several_blocks_have_different_words() -> None:
     assert len(serial(Corpus(str(generated("no_repeats", words=70_000).path)))) == 70_000
 
 
-@pytest.mark.parametrize(
-    ("name", "changed", "message"),
-    [
-        (
-            "ties",
-            {"letters": 0},
-            r"data\.source\.letters: expected `int` >= 2; the generator ties takes seed, letters",
-        ),
-        (
-            "ties",
-            {"length": 3},
-            r"data\.source: object contains unknown field `length`; the generator ties takes",
-        ),
-        ("ties", {"generator": "zipf_word"}, r"did you mean zipf_words"),
-        (
-            "zipf_tinystories",
-            {"exponent_denominator": 3},
-            r"denominator: invalid enum value 3; the generator",
-        ),
-        (
-            "zipf_tinystories",
-            {"exponent_numerator": 1},
-            r"the exponent 1/8 is not above 1 and at most 4",
-        ),
-        (
-            "random_text",
-            {"length_weights": [-1, 3]},
-            r"length_weights must be whole numbers, none below 0",
-        ),
-        (
-            "random_text",
-            {"letter_weights": [1]},
-            r"an alphabet of 26 letters cannot have 1 letter_weights",
-        ),
-        (
-            "no_repeats",
-            {"words": 26**8 + 1},
-            r"words: expected `int` <= 208827064576; the generator",
-        ),
-    ],
-)
-def test_invalid_parameters_are_refused(name: str, changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(Refusal, match=message) as refused:
-        generated(name, **changed)
-    assert "\n" not in str(refused.value)
-
-
 @pytest.mark.parametrize("name", ["ties", "zipf_tinystories"])
 def test_set_is_made_once_and_again_if_damaged(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = generated(name)

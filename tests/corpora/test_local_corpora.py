@@ -4,42 +4,28 @@ one plain file.
 
 from __future__ import annotations
 
-import bz2
-import csv
 import gzip
 import io
 import json
-import lzma
 import os
 import sys
-import tarfile
-import zipfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pytest
 from exploring import examples
-from fetched import END, prepared, refusal
+from fetched import END, PACK, prepared, refusal
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from harness.corpora import cards, local, prepare
-from harness.corpora.local import assemble
-from harness.corpora.rows import RowReading
+from harness.corpora import local
 from harness.corpora.texts import documents
 from variants.contract import Corpus, InvalidText, Meter
 from variants.counting.pretokenize import serial
 
-PACK: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
-    ".zst": lambda content: bytes(pyarrow.compress(content, "zstd", asbytes=True)),
-}
 LONG = "".join(f"word{number} 二{number * 7919 % 1000}\n" for number in range(5_000)).encode()
 
 
@@ -56,66 +42,6 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).write_text(Path(name).stem)
     monkeypatch.chdir(tmp_path)
     return folder
-
-
-@pytest.mark.parametrize(
-    ("path", "documents", "name"),
-    [
-        ("texts", "abdc", "texts"),
-        ("texts/*.txt", "ab", "texts/*.txt"),
-        ("texts/**/*.txt", "abc", "texts/**/*.txt"),
-        ("[texts/b.txt,texts/a.txt]", "ba", "b.txt+1"),
-        ("['texts/b.txt', texts/deep, texts/a*]", "bdca", "b.txt+3"),
-        (["texts/b.txt", "texts/deep"], "bdc", "b.txt+2"),
-    ],
-)
-def test_several_files_are_one_corpus(path: Any, documents: str, name: str) -> None:
-    assert text_of(path) == "".join(document + END for document in documents)
-    assert prepared(path).name == name
-
-
-@pytest.mark.parametrize("path", ["texts/a.*", "[texts/a.txt]", "texts/a.txt", ["texts/a.txt"]])
-def test_single_plain_file_is_used_in_place(path: Any) -> None:
-    corpus = prepared(path, ())
-    assert (corpus.path, corpus.name, corpus.parts) == (Path("texts/a.txt"), "a.txt", ())
-
-
-@pytest.mark.parametrize("name", ["[a].txt", "[a,b]", "*.txt", "a?"])
-def test_existing_file_wins_over_a_list_and_over_a_pattern(name: str) -> None:
-    Path(name).write_text("literal")
-    assert text_of(name) == "literal"
-
-
-def test_separator_of_several_files() -> None:
-    assert text_of("texts/*.txt", special_tokens=("<|e|>", END)) == "a<|e|>b<|e|>"
-    sentence = refusal("texts/*.txt", ())
-    assert sentence.startswith(
-        "these 2 files are joined by the first special token, and special_tokens is empty;"
-    )
-    assert "data.column=text, but texts is plain text" in refusal("texts", column="text")
-
-
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("[]", "data.path is empty"),
-        ("", "data.path is empty"),
-        ("[texts/a.txt,nonesuch]", "nonesuch not found"),
-        ("[texts/a.txt,-]", "set data.path=- alone"),
-        ("texts/*.pdf", "texts/*.pdf not found, and no file matches it"),
-        ("['a]", "cannot split data.path=['a]"),
-        ("empty", "empty has no files"),
-        ("nonesuch/", "nonesuch not found"),
-        (
-            "s3://bucket/a.txt",
-            "s3://bucket/a.txt is not on this machine; counting=dask counts it where it is",
-        ),
-    ],
-)
-def test_invalid_path_is_refused(path: str, message: str) -> None:
-    Path("empty/.hidden").mkdir(parents=True)
-    Path("empty/.hidden/x").touch()
-    assert message in refusal(path)
 
 
 def test_special_files_are_skipped_in_folders_and_refused_in_lists(texts: Path) -> None:
@@ -158,7 +84,7 @@ def test_words_of_a_corpus_are_those_of_its_documents(tmp_path: Path, documents:
     meter, of_files, of_rows = Meter(), Meter(), Meter()
     for member in members:
         words.update(dict(serial(Corpus(str(member)), meter)))
-    files, _ = assemble(members, END, RowReading(), "files")
+    files = prepared(list(map(str, members))).path
     assert dict(serial(Corpus(str(files)), of_files)) == words
     assert dict(serial(Corpus(str(prepared(rows).path)), of_rows)) == words
     assert (
@@ -222,201 +148,72 @@ ROWS = ["one 二", "", "two\n", f"in{END}side", "😀"]
 JOINED = f"one 二{END}two\n{END}in{END}side{END}😀{END}"
 
 
-@pytest.mark.parametrize(
-    "name", ["rows.jsonl", "rows.ndjson", "ROWS.JSONL", "rows.jsonl.gz", "rows.jsonl.zst"]
-)
-@pytest.mark.parametrize("column", [None, "body"])
-def test_json_lines_are_a_document_each(tmp_path: Path, name: str, column: str | None) -> None:
-    lines = [
-        json.dumps({"id": 1, column or "text": row}, ensure_ascii=len(row) < 4) for row in ROWS
-    ]
-    content = "\ufeff" + lines[0] + "\r\n\n" + "\n".join(lines[1:])
-    (tmp_path / name).write_bytes(PACK.get(Path(name).suffix, bytes)(content.encode()))
-    assert text_of(tmp_path / name, column=column) == JOINED
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pyarrow.string(),
-        pyarrow.large_string(),
-        pyarrow.dictionary(pyarrow.int8(), pyarrow.string()),
-    ],
-)
-def test_rows_of_parquet_are_a_document_each(tmp_path: Path, kind: Any) -> None:
-    path = tmp_path / "rows.parquet"
-    table = pyarrow.table({"id": range(5), "body": pyarrow.array(ROWS).cast(kind)})
-    parquet.write_table(table, path, row_group_size=2)
-    assert text_of(path, column="body") == JOINED
-    assert "has no column 'text', there are: id, body; set data.column=NAME" in refusal(path)
-    assert "row 1: column 'id' holds int 0, which is not text" in refusal(path, column="id")
-    assert "its rows are joined by" in refusal(path, ())
-
-
-def test_csv_and_tsv_rows_are_a_document_each(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        csv.writer(file).writerows([["text", "body"], *((f"t{row}", row) for row in ROWS)])
-    assert text_of(path, column="body") == JOINED
-    assert text_of(path).startswith(f"tone 二{END}t{END}ttwo\n{END}")
-    path.with_suffix(".tsv.gz").write_bytes(gzip.compress(b"id\tbody\n1\tlow, lower\n"))
-    assert text_of(path.with_suffix(".tsv.gz"), column="body") == f"low, lower{END}"
-
-
-LINES = "\n".join(json.dumps({"text": row}) for row in ROWS)
-ARRAY = json.dumps([{"text": row} for row in ROWS], indent=1)
-WITH_TITLES = "id;title\n" + "".join(f'{number};"{row}"\n' for number, row in enumerate(ROWS))
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("c4.json", LINES),
-        ("c4", LINES),
-        ("c4.json", ARRAY),
-        ("c4", ARRAY),
-        ("c4.json", json.dumps(ROWS)),
-        ("c4.json", f"\ufeff{LINES}"),
-        ("c4.json", json.dumps({"text": ROWS[0] + "x" * 9_000}) + "\n" + LINES),
-    ],
-)
-@pytest.mark.parametrize("packed", ["", ".gz", ".zst", "gz under another name"])
-def test_json_is_read_as_rows_under_any_name(
-    tmp_path: Path, name: str, content: str, packed: str
-) -> None:
-    bytes_of_file = PACK.get(packed, gzip.compress if packed else bytes)(content.encode())
-    path = tmp_path / (name + (packed if packed in PACK else ""))
-    path.write_bytes(bytes_of_file)
-    first = ROWS[0] + "x" * 9_000 + END if "xxx" in content else ""
-    assert text_of(path) == first + JOINED
-
-    with documents(path) as found:
-        streamed = [b"".join(document).decode() for document in found]
-    assert streamed == [first.removesuffix(END)] * bool(first) + ROWS
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("package.json", '{\n "name": "low"\n}\n'),
-        ("notes", "{low} [lower]\n"),
-        ("numbers.json", "[1, 2]"),
-        ("c4.txt", LINES),
-    ],
-)
-def test_other_text_stays_one_document(tmp_path: Path, name: str, content: str) -> None:
-    (tmp_path / name).write_text(content)
-    assert text_of(tmp_path / name) == content
-
-
 @pytest.mark.parametrize("suffix", PACK)
 def test_compressed_text_is_unpacked_under_any_name(tmp_path: Path, suffix: str) -> None:
     (tmp_path / "book.txt").write_bytes(PACK[suffix](LONG))
     assert text_of(tmp_path / "book.txt") == LONG.decode()
 
 
-def archives() -> dict[str, bytes]:
-    packed, tape = io.BytesIO(), io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("a.txt", "low")
-    with tarfile.open(fileobj=tape, mode="w") as tar:
-        tar.addfile(tarfile.TarInfo("a.txt"))
-    lz4 = bytes(pyarrow.compress(b"low", "lz4", asbytes=True))
-    return {"zip": packed.getvalue(), "tar": tape.getvalue(), "lz4": lz4}
+@pytest.mark.parametrize(
+    "column",
+    [
+        pyarrow.array(ROWS),
+        pyarrow.array(ROWS).cast(pyarrow.large_string()),
+        pyarrow.array(ROWS).cast(pyarrow.dictionary(pyarrow.int8(), pyarrow.string())),
+        pyarrow.array([row.encode() for row in ROWS]),
+        pyarrow.array([{"text": row, "id": 1} for row in ROWS]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_rows_of_parquet_are_a_document_each(tmp_path: Path, column: Any) -> None:
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pyarrow.table({"body": column}), path, row_group_size=2)
+    nested = ".text" if pyarrow.types.is_struct(column.type) else ""
+    assert text_of(path, column=f"body{nested}") == JOINED
+    path.rename(tmp_path / "rows.txt")
+    assert text_of(tmp_path / "rows.txt", column=f"body{nested}") == JOINED
 
 
-@pytest.mark.parametrize("kind", archives())
-@pytest.mark.parametrize("name", ["book.txt", "book", "book.gz"])
-def test_an_archive_is_refused_by_name(tmp_path: Path, kind: str, name: str) -> None:
-    content = archives()[kind]
-    (tmp_path / name).write_bytes(gzip.compress(content) if name == "book.gz" else content)
-    assert f"{name} is a {kind} archive; unpack it first" in refusal(tmp_path / name)
-
-
-def test_nested_binary_and_semicolon_columns_are_read(tmp_path: Path) -> None:
-    lines = "\n".join(json.dumps({"meta": {"text": row}}) for row in ROWS)
-    (tmp_path / "a.jsonl").write_text(lines)
-    assert text_of(tmp_path / "a.jsonl", column="meta.text") == JOINED
-    assert "has no column 'meta.body'" in refusal(tmp_path / "a.jsonl", column="meta.body")
-
-    binary = pyarrow.array([row.encode() for row in ROWS])
-    nested = pyarrow.table({"meta": [{"text": row, "id": 1} for row in ROWS], "body": binary})
-    parquet.write_table(nested, tmp_path / "a.parquet")
-    assert text_of(tmp_path / "a.parquet", column="meta.text") == JOINED
-    assert text_of(tmp_path / "a.parquet", column="body") == JOINED
-
-    (tmp_path / "a.csv").write_text(WITH_TITLES)
-    assert text_of(tmp_path / "a.csv", column="title") == JOINED
-
-
-def test_null_rows_are_left_out_and_counted_on_request(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"text": "low"}\n{"text": null}\n{"meta": 1, "text": null}\n{"text": "er"}\n')
-    assert "line 2: column 'text' holds null" in refusal(path)
-    assert "or leave such rows out: set data.skip_nulls=true" in refusal(path)
-
-    for _ in range(2):  # made, then from the cache
-        assert text_of(path, skip_nulls=True) == f"low{END}er{END}"
-        assert "left out 2 rows without a text" in capsys.readouterr().err
-    with documents(path, ["data.skip_nulls=true"]) as found:
-        assert len([b"".join(document) for document in found]) == 2
-    assert "left out 2 rows without a text" in capsys.readouterr().err
-
-
-def test_lone_surrogates_are_replaced_on_request(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"text":"ok"}\n{"text":"a\\ud83db"}\n')
-    card = {**cards.card_of("file"), "path": str(path)}
-    assert prepare(card, [END], "replace").path.read_text() == f"ok{END}a\ufffdb{END}"
-
-
-def bad_parquet() -> Any:
-    """A column of text whose second row is not UTF-8."""
-    offsets, data = pyarrow.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pyarrow.py_buffer(b"a\xff")
-    return pyarrow.table(
-        {"text": pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, offsets, data])}
-    )
+NOT_UTF_8 = pyarrow.Array.from_buffers(
+    pyarrow.string(),
+    2,
+    [None, pyarrow.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pyarrow.py_buffer(b"a\xff")],
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("table", "column", "sentence"),
     [
-        ("a.jsonl", b"{", "line 2: not JSON ("),
-        ("a.jsonl", b'{"text": "a\xff"}', "line 2: not JSON ('utf-8' codec can't decode byte 0xff"),
-        (
-            "a.jsonl",
-            b'{"text": null}',
-            "line 2: column 'text' holds null, which is not text; fix or remove that row",
-        ),
-        ("a.jsonl", b"[1]", "line 2: not an object with a column 'text';"),
-        ("a.csv", b"text\nok\n\xff\n", "line 3: 'utf-8' codec can't decode byte 0xff"),
-        (
-            "a.csv",
-            b"id,body\n1,low\n",
-            "a.csv has no column 'text', there are: id, body; set data.column=NAME",
-        ),
-        (
-            "a.parquet",
-            pyarrow.table({"text": [*["x"] * 1500, None]}),
-            "row 1501: column 'text' holds null, which is",
-        ),
-        (
-            "a.parquet",
-            bad_parquet(),
-            "damaged or not a Parquet file, near row 2: 'utf-8' codec can't decode",
-        ),
-        ("a.parquet", b"PAR1 and no more", "a.parquet is damaged or not a Parquet file"),
+        ({"id": [0], "body": ["low"]}, None, "no column 'text', there are: id, body; set data.col"),
+        ({"text": [0]}, None, "row 1: column 'text' holds int 0, which is not text"),
+        ({"text": [*["x"] * 1500, None]}, None, "row 1501: column 'text' holds null, which is"),
+        ({"text": NOT_UTF_8}, None, "near row 2: 'utf-8' codec can't decode byte 0xff"),
+        ({"meta": [{"id": 1}]}, "meta.text", "has no column 'meta.text', there are: meta"),
+        ({"chat": [[{"text": "low"}]]}, "chat.text", "has no column 'chat.text', there are: chat"),
+        ({}, None, "has no column 'text', there are: none"),
+        (None, None, "a.parquet is damaged or not a Parquet file"),
     ],
 )
-def test_invalid_row_is_named(tmp_path: Path, name: str, content: Any, message: str) -> None:
-    path = tmp_path / name
-    if isinstance(content, pyarrow.Table):
-        parquet.write_table(content, path)
-    else:
-        path.write_bytes((b'{"text": "ok"}\n' if name == "a.jsonl" else b"") + content)
-    assert message in refusal(path)
+def test_parquet_without_a_text_is_refused(
+    tmp_path: Path, table: Any, column: str | None, sentence: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_text("PAR1 and no more")
+    if table is not None:
+        parquet.write_table(pyarrow.table(table), path)
+    assert sentence in refusal(path, column=column)
+
+
+def test_rows_that_are_left_out_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.json").write_text('["low", null, null]')
+    for _ in range(2):  # made, then from the cache
+        assert text_of(tmp_path / "rows.json", skip_nulls=True) == f"low{END}"
+        assert "left out 2 rows without a text" in capsys.readouterr().err
+    with documents("rows.json", ["data.skip_nulls=true"]) as found:
+        assert [b"".join(document) for document in found] == [b"low"]
+    assert "left out 2 rows without a text" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -4,12 +4,16 @@ long.
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
-from collections.abc import Sequence
+import lzma
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow
 import pytest
 from local_server import Server
 
@@ -19,6 +23,12 @@ from harness.corpora import CorpusFile, download, fetch, prepare
 from harness.corpora.cards import card_of
 
 END = "<|endoftext|>"
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda content: bytes(pyarrow.compress(content, "zstd", asbytes=True)),
+}
 CONTENT = f"one{END}two 二{END}".encode() * 3000
 
 
@@ -30,15 +40,14 @@ def prepared(
     return prepare({**card_of(of), "path": path, **further}, special_tokens)
 
 
+def cached() -> list[Path]:
+    """The files of the cache but digests."""
+    files = (path for path in cache_folder().rglob("*") if path.is_file())
+    return sorted(path for path in files if path.parent.name != "digests")
+
+
 def refusal(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -> str:
     """Why there is no such corpus; nothing is left of the attempt."""
-
-    def cached() -> list[Path]:
-        return sorted(
-            path
-            for path in cache_folder().rglob("*")
-            if path.is_file() and path.parent.name != "digests"
-        )
 
     before = cached()
     with pytest.raises(Refusal) as refused:
