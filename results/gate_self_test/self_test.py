@@ -25,31 +25,20 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from scipy.stats import binomtest
 
 from harness.common.units import share_text
-from harness.gate.card import read_gate_card
+from harness.gate.card import TimeRule, read_gate_card, stored_card
 from harness.gate.evidence import AGAIN, BASE, HEAD
-from harness.gate.rule import ESCALATE, decide
+from harness.gate.rule import ESCALATE, decide, split
 from harness.records.file import Record
-from harness.records.schema import (
-    Cell,
-    Data,
-    Gated,
-    GateQuestion,
-    Line,
-    Measurement,
-    Proof,
-    Run,
-    StoredIdentity,
-)
+from harness.records.schema import Cell, Data, Measurement, Run
 
 FOLDER = Path(__file__).parent
 CONDITIONS = {
@@ -79,8 +68,11 @@ AIMS = {
     "50 ms wait": FOUND,
 }
 """Between which rates the gate should report a regression."""
-TRIAGE, CONFIRM = 30, 90
-MOMENT, DIGEST = "2026-11-22T04:22:11+00:00", "0" * 64
+STARTED = "2026-11-22T04:22:11+00:00"
+RUN = Run(run=STARTED, schema=2)
+CELL = Cell(
+    run=STARTED, cell=0, role="train", variant="heap", counting="given", data=Data(), threads=1
+)
 """Of every record that is made of a stored block."""
 SMALL = ("data=random_text", "data.source.seed=7", "vocab_size=275", "data.source.bytes=300")
 EXIT_CODES = {
@@ -96,130 +88,80 @@ EXIT_CODES = {
 """The gate's exit code for each trainer of planted.py."""
 
 
-def replay(
-    head: dict[str, Any], blocks: list[Any], kind: str, starts: list[int], options: list[str]
-) -> dict[int, Any]:
-    """Return what `harness.gate --replay` finds for a gate run that begins at each of these
-    blocks.
-    """
-    sides = {"base": BASE, "again": AGAIN, kind: HEAD}
-    run = run_of(head)
-    lines: list[Line] = [run]
-    for task, start in enumerate(starts):
-        cells = {}
-        for number, (program, side) in enumerate(sides.items()):
-            cells[program] = cell_of(len(sides) * task + number, task, str(start), side)
-        lines += [*cells.values(), proof_of(cells["base"])]
-        for number, block in enumerate(blocks[start : start + TRIAGE + CONFIRM]):
-            for program, cell in cells.items():
-                if program in block:
-                    lines.append(measurement_of(cell, number, block[program]))
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "records.jsonl")
-        file.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
-        command = [sys.executable, "-m", "harness.gate", "--replay", str(file)]
-        command += ["--output", str(Path(folder, "again")), *options]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        if not ended.stdout:
-            sys.exit(ended.stderr)
-        verdict = json.loads(Path(folder, "again", "verdict.json").read_text())
-    return {int(finding["variant"]): finding for finding in verdict["findings"]}
-
-
-def run_of(head: dict[str, Any]) -> Run:
-    """Return the run of a gate that takes times alone."""
-    question: GateQuestion = {"card": {**head["card"], "tiers": ["time"]}, "head": "planted"}
-    return Run(run=MOMENT, schema=2, question=question)
-
-
-def cell_of(number: int, task: int, name: str, side: Any) -> Cell:
-    gate: Gated = {"tier": "time", "corpus": "", "comparison": name, "side": side}
-    shared: Any = {"run": MOMENT, "role": "train", "counting": "given", "data": Data()}
-    return Cell(cell=number, task=task, variant=name, threads=1, gate=gate, **shared)
-
-
-def proof_of(cell: Cell) -> Proof:
-    identity = StoredIdentity(kind="identical")
-    return Proof(run=cell.run, cell=cell.cell, merges_sha256=DIGEST, identity=identity)
-
-
-def measurement_of(cell: Cell, block: int, figures: list[Any], factor: float = 1.0) -> Measurement:
-    """Return a sample as the gate has it, slower by a factor."""
-    wall, cpu, pressure = figures[:3]
-    wait = figures[3] if len(figures) > 3 else None  # older blocks do not have it
-    return Measurement(
-        run=cell.run,
-        cell=cell.cell,
-        block=block,
-        started=cell.run,
-        status="ok",
-        seconds={"other": factor * wall, "total": factor * wall},
-        cpu_seconds=factor * cpu,
-        cpu_wait_seconds=None if wait is None else factor * wait,
-        disturbance={"psi_cpu_seconds": pressure * factor * wall},
-        merges_sha256=DIGEST,
-    )
-
-
 def runs(
-    head: dict[str, Any], blocks: list[Any], kind: str, options: list[str]
+    rule: TimeRule, blocks: list[Any], kind: str, planted: float = 0.0
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the state of each gate run, and whether it looked twice; no block is in two runs of a
-    kind.
-    """
+    """Yield the state of each gate run, and whether it looked twice; no block is in two of them."""
     blocks = [block for block in blocks if kind in block]
-    starts = list(range(0, len(blocks) - TRIAGE + 1, TRIAGE))
-    findings: dict[int, Any] = {}
-    start = made = 0
-    while start + TRIAGE <= len(blocks) and made < KINDS[kind]:
-        if start not in findings:
-            findings |= replay(
-                head, blocks, kind, [each for each in starts if each >= start][:100], options
+    start = 0
+    while start + rule.triage.blocks <= len(blocks):
+        longest = blocks[start : start + rule.triage.blocks + rule.confirm.blocks]
+        triage, confirm = split(rule, [records_of(block, kind, planted) for block in longest])
+        start += len(triage)
+        decision = decide(rule, triage)
+        twice = decision.state == ESCALATE
+        if twice:
+            if len(confirm) < rule.confirm.blocks:
+                return  # too few blocks are left for a second look
+            decision = decide(rule, triage, confirm)
+            start += len(confirm)
+        yield decision.state, twice
+
+
+def records_of(block: dict[str, Any], kind: str, planted: float) -> dict[str, Record]:
+    """Return a block as the gate has it, its head slower by a share."""
+    records = {}
+    for program, side in {"base": BASE, "again": AGAIN, kind: HEAD}.items():
+        if program in block:
+            factor = 1 + planted * (side == HEAD)
+            wall, cpu, pressure, wait = (*block[program], None)[:4]  # older blocks lack it
+            measurement = Measurement(
+                run=STARTED,
+                cell=0,
+                block=block["block"],
+                started=STARTED,
+                status="ok",
+                seconds={"other": factor * wall, "total": factor * wall},
+                cpu_seconds=factor * cpu,
+                cpu_wait_seconds=None if wait is None else factor * wait,
+                disturbance={"psi_cpu_seconds": pressure * factor * wall},
             )
-        effect = findings[start]["details"]["effect"]
-        twice = effect["blocks"] + effect["left_out"] == CONFIRM
-        if not twice and findings[start]["state"] == "inconclusive":
-            return  # too few blocks are left for a second look
-        yield findings[start]["state"], twice
-        start += TRIAGE + CONFIRM * twice
-        made += 1
+            records[side] = Record(RUN, CELL, measurement)
+    return records
 
 
-def show_records(options: list[str], folder: Path = FOLDER) -> list[str]:
+def show_records(settings: list[str], folder: Path = FOLDER) -> list[str]:
     """Print the tables of the blocks in a folder; return the kinds that miss their aim."""
-    head, missed = json.loads((FOLDER / "self_test.json").read_text()), []
+    card = json.loads((FOLDER / "self_test.json").read_text())["card"]
+    rule = stored_card(card, settings).time
+    missed = []
     print(
         "| beside it | runs | of | found slower | rate (95 % interval) | inconclusive | looked at twice |"
     )
     print("|---|---|---:|---:|---|---:|---:|")
     for condition, beside in CONDITIONS.items():
         blocks = read_blocks(folder, condition)
-        for kind in KINDS:
-            if sum(kind in block for block in blocks) < TRIAGE + CONFIRM:
+        for kind, most in KINDS.items():
+            if sum(kind in block for block in blocks) < rule.triage.blocks + rule.confirm.blocks:
                 continue
-            states, twice = zip(*runs(head, blocks, kind, options))
-            told, number, name = (
-                states.count("regression"),
-                len(states),
-                "A/A" if kind == "same" else f"{kind} planted",
-            )
-            rate, low, high = rate_of(told, number)
+            states, twice = zip(*islice(runs(rule, blocks, kind), most))
+            found, number = states.count("regression"), len(states)
+            name = "A/A" if kind == "same" else f"{kind} planted"
+            rate, low, high = rate_of(found, number)
             unsure = states.count("inconclusive")
             print(
-                f"| {beside} | {name} | {number} | {told} | {rate} | {unsure} | {sum(twice)} |",
+                f"| {beside} | {name} | {number} | {found} | {rate} | {unsure} | {sum(twice)} |",
                 flush=True,
             )
-            least, most = AIMS.get(kind, (0.0, 1.0))
-            missed += [f"{condition} {kind}"] if high < least or low > most else []
-    faults = Counter(
-        tuple(json.loads(line).values())
-        for line in (FOLDER / "failures.jsonl").read_text().splitlines()
-    )
+            aim_low, aim_high = AIMS.get(kind, (0.0, 1.0))
+            if high < aim_low or low > aim_high:
+                missed.append(f"{condition} {kind}")
+
+    lines = (FOLDER / "failures.jsonl").read_text().splitlines()
+    faults = Counter(tuple(json.loads(line).values()) for line in lines)
     print("\n| failure | exit code | runs |\n|---|---:|---:|")
-    print(
-        *(f"| {fault} | {code} | {number} |" for (fault, code), number in faults.items()), sep="\n"
-    )
+    for (fault, code), number in faults.items():
+        print(f"| {fault} | {code} | {number} |")
     return missed
 
 
@@ -230,43 +172,15 @@ def show_cards(folder: Path) -> None:
     print(f"| beside it | head is slower by | {' | '.join(headings)} |")
     print("|---|---:|" + "---:|" * len(headings))
     for condition, beside in CONDITIONS.items():
-        blocks = [block for block in read_blocks(folder, condition) if "same" in block]
+        blocks = read_blocks(folder, condition)
         for planted in (0.0, 0.03, 0.05, 0.1) if blocks else ():
             cells = []
             for rule in rules.values():
-                states = states_of(rule, blocks, planted)
+                states = [state for state, _ in runs(rule, blocks, "same", planted)]
                 for state in ("regression", "inconclusive"):
                     share = share_text(states.count(state) / len(states))
                     cells.append(f"{share} of {len(states)}")
             print(f"| {beside} | {share_text(planted)} | {' | '.join(cells)} |")
-
-
-def states_of(rule: Any, blocks: list[Any], planted: float) -> list[str]:
-    """Return the states of the gate runs under one card; no block is in two of them."""
-    run = Run(run=MOMENT, schema=2)
-    states, start, triage, confirm = [], 0, rule.triage.blocks, rule.confirm.blocks
-    while start + triage + confirm <= len(blocks):
-        records = [
-            records_of(run, block, planted) for block in blocks[start : start + triage + confirm]
-        ]
-        decision = decide(rule, records[:triage])
-        start += triage
-        if decision.state == ESCALATE:
-            decision = decide(rule, records[:triage], records[triage:])
-            start += confirm
-        states.append(decision.state)
-    return states
-
-
-def records_of(run: Run, block: dict[str, Any], planted: float) -> dict[str, Record]:
-    """Return a block as the gate has it, its head slower by a share."""
-    records = {}
-    for program, side in {"base": BASE, "again": AGAIN, "same": HEAD}.items():
-        if program in block:
-            cell, factor = cell_of(0, 0, "", side), 1 + planted * (side == HEAD)
-            measurement = measurement_of(cell, block["block"], block[program], factor)
-            records[side] = Record(run, cell, measurement)
-    return records
 
 
 def read_blocks(folder: Path, condition: str) -> list[dict[str, Any]]:
@@ -380,17 +294,16 @@ def main() -> int:
         "folder", type=Path, nargs="?", default=Path("results", "local", "gate_self_test")
     )
     options = parser.parse_args()
-    settings = [word for setting in options.set for word in ("--set", setting)]
     if options.cards:
         show_cards(FOLDER)
         return 0
     if options.blocks:
         measure_blocks(options.blocks, options.folder, options.busy)
-        return bool(show_records(settings, options.folder))
+        return bool(show_records(options.set, options.folder))
     missed = (
         measure(options.measure, options.folder, options.busy)
         if options.measure
-        else show_records(settings)
+        else show_records(options.set)
     )
     if missed:
         print("\nnot as aimed at:", ", ".join(missed))
