@@ -51,7 +51,7 @@ def certificate(
         "table": f"{size} {digest.hexdigest()}",
         "tie_break": ANY if tie_break is None else tie_break.value,
         "min_count": replayed.min_count,
-        "veto": veto.strip("[]").replace(" ", ""),
+        "veto": veto.strip("[]").replace(" ", "").lower(),
         "inherited": sum(step.judgement == INHERITED for step in steps),
         "wanted": wanted,
         "merges": len(steps),

@@ -5,11 +5,13 @@ the package.
 from __future__ import annotations
 
 import gzip
+import hashlib
+import random
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from harness.__main__ import main as harness
 from harness.common.errors import MISMATCH, OK, UNMEASURED, USAGE
 from harness.corpora.__main__ import main as corpora
 from harness.proof import IDENTICAL, prove
-from harness.proof.certificate import certificate, table_lines
+from harness.proof.certificate import certificate, digest_line, table_lines
 from harness.proof.checks import CheckFailed, TrainerCall
 from harness.proof.trainer_checks import random_extension
 from harness.proof.wrong_lists import WAYS, judged, word_counts, wrong_list
@@ -31,12 +33,18 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "certificate.md"
 Check = Callable[[bytes, bytes], tuple[int, str]]
 
 
-@pytest.fixture(scope="module", params=["C", "Python"])
+KINDS = "C", "Python"
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def check(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Check:
+    return checker(request.param, tmp_path_factory.mktemp("outside"))
+
+
+def checker(kind: str, folder: Path) -> Check:
     """A checker alone in a folder: the exit code for a table and a certificate, and what it says."""
-    folder = tmp_path_factory.mktemp("outside")
     table, certificate = folder / "table", folder / "certificate"
-    if request.param == "Python":
+    if kind == "Python":
         program = shutil.copy(OUTSIDE / "check_certificate.py", folder)
         command = [sys.executable, "-I", "-S", program, table, certificate]
     else:
@@ -85,6 +93,38 @@ def test_right_lists_are_accepted_under_every_rule(check: Check) -> None:
         replayed = judged(call, call.defined())
         claims = certificate(words, replayed, rule, call.veto, call.num_merges)
         assert check(plain(words), claims) == (0, "accepted"), call
+
+
+STRAYS = b"\x00\t\n\r 09:,.axz\xff"
+VETOES = b"protected:61.zz protected:\xff protected:6.1 protected: bytes: bytes:+3 characters:0003 none,".split()
+
+
+def forgeries(seed: int) -> Iterator[tuple[bytes, bytes]]:
+    """A table and certificates with a stray byte, or another veto, and a digest that is right."""
+    dice, wrong = random.Random(seed), wrong_list(seed)
+    words = plain(word_counts(wrong.call))
+    body = wrong.certificate[: -len(digest_line(b""))]
+    for _ in range(4):
+        place, stray = dice.randrange(len(body)), bytes((dice.choice(STRAYS),))
+        damaged = body[:place] + stray + body[place + dice.randrange(2) :]
+        yield words, damaged + digest_line(damaged)
+    vetoed = re.sub(rb"\nveto .*", lambda _: b"\nveto " + dice.choice(VETOES), body)
+    yield words, vetoed + digest_line(vetoed)
+    place = dice.randrange(len(words) + 1)
+    words = words[:place] + bytes((dice.choice(STRAYS),)) + words[place + 1 :]
+    size_and_digest = f"{len(words)} {hashlib.sha256(words).hexdigest()}".encode()
+    named = re.sub(rb"\ntable .*", b"\ntable " + size_and_digest, body)
+    yield words, named + digest_line(named)
+
+
+def test_both_checkers_say_the_same_of_whatever_they_get(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    checks = [checker(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS]
+    for seed in range(12):
+        for words, claims in forgeries(seed):
+            in_c, in_python = (check(words, claims) for check in checks)
+            assert in_c == in_python, (words, claims)
 
 
 def call_each(check: Check, seed: int) -> None:

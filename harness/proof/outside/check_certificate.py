@@ -1,7 +1,7 @@
 """Check a certificate of byte-level BPE merges: python check_certificate.py TABLE CERTIFICATE
 
-It prints "accepted" (exit code 0), the first wrong merge (1), or why a file cannot be read (2). It
-needs the standard library alone; docs/reference/certificate.md describes both files.
+It prints "accepted" (exit code 0), the first wrong merge (1), or what cannot be read (2). It needs
+the standard library alone; docs/reference/certificate.md describes both files; - is the input.
 
 A word is a string with a character for each token, so a merge is str.replace. The count of a pair
 never rises after the merge that creates it, so a heap of old counts is right once its top is.
@@ -9,32 +9,27 @@ never rises after the merge that creates it, so a heap of old counts is right on
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import heapq
+import io
 import operator
 import re
 import sys
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 LIMIT = 2**63 - 1  # no number in a file is larger, and no sum of counts
-LINE = re.compile(rb"([1-9]\d*) ((?:[0-9a-f]{2})+)\n")
-FORM = re.compile(
-    rb"(bpe-certificate 1\ntable (\d+) ([0-9a-f]{64})\ntie_break (\w+)\nmin_count (\d+)\n"
-    rb"veto (\S+)\ninherited (\d+)\nwanted (\d+)\nmerges (\d+)\n"
-    rb"((?:\d+ \d+ \d+ \d+\n)*)left (\d+ \d+)\n)sha256 ([0-9a-f]{64})\n"
-)
+NUMBER = rb"(\d{1,19})"
+MERGE = NUMBER + rb" " + NUMBER + rb" " + NUMBER + rb" " + NUMBER
+VETO = rb"none|superbpe|whole_characters|bytes:\d{1,18}|characters:\d{1,18}|protected:[0-9a-f.]+"
 HIDDEN = {*range(33), *range(127, 161), 173}  # the bytes that GPT-2 shows as other characters
-BYTES = sorted(range(256), key=lambda byte: (byte in HIDDEN, byte))
 RANKS: dict[str, Callable[[int, bytes], Any]] = {
     "greatest_bytes": lambda _, token: "".join(chr(255 - byte) for byte in token) + chr(256),
     "smallest_bytes": lambda _, token: token,
     "raw_bytes": lambda number, _: number,
-    "huggingface": lambda number, _: BYTES.index(number) if number < 256 else number,
+    "huggingface": lambda number, _: (number > 255, number in HIDDEN, number),
     "any": lambda _, __: 0,
 }
 """The rank of a token by its number and its bytes: of equal counts the smallest ranks go first."""
@@ -57,11 +52,35 @@ def is_whole(token: bytes) -> bool:
         return error.start == 0 and error.reason == "unexpected end of data"
 
 
-def numbers(text: bytes) -> list[int]:
-    values = list(map(int, text.split()))
-    if max(values, default=0) > LIMIT:
-        raise ValueError("a number is larger than 2**63 - 1")
-    return values
+def end(code: int, sentence: str) -> NoReturn:
+    sys.stdout.write(f"{sentence}\n")
+    sys.exit(code)
+
+
+class Source:
+    """A file, line by line."""
+
+    def __init__(self, name: str, content: bytes) -> None:
+        self.name, self.number, self.lines = name, 0, io.BytesIO(content)
+
+    def bad_line(self) -> NoReturn:
+        end(2, f"unreadable: line {self.number} of the {self.name}")
+
+    def fields(self, form: bytes) -> tuple[str, ...]:
+        """The groups of an expression in the next line."""
+        self.number += 1
+        found = re.fullmatch(form + rb"\n", self.lines.readline())
+        if found is None:
+            self.bad_line()
+        return tuple(group.decode() for group in found.groups())
+
+    def value(self, digits: str) -> int:
+        if int(digits) > LIMIT:
+            self.bad_line()
+        return int(digits)
+
+    def values(self, form: bytes) -> list[int]:
+        return list(map(self.value, self.fields(form)))
 
 
 def pairs(word: str) -> Iterator[str]:
@@ -71,17 +90,17 @@ def pairs(word: str) -> Iterator[str]:
 class Text:
     """The words of a table, the counts of their pairs, and the most frequent pair of all."""
 
-    def __init__(self, table: bytes, tie_break: str, veto: str) -> None:
-        lines = LINE.findall(table)
-        if sum(len(count) + len(word) + 2 for count, word in lines) != len(table):
-            raise ValueError("a line of the table is not a count and a word in hexadecimal digits")
-        self.words = [bytes.fromhex(word.decode()).decode("latin-1") for _, word in lines]
-        self.weights = numbers(b" ".join(count for count, _ in lines))
-        adjacent = (count * (len(word) - 1) for count, word in zip(self.weights, self.words))
-        if sum(adjacent) > LIMIT:
-            raise ValueError("the counts of the table add up to more than 2**63 - 1")
+    def __init__(self, table: Source, tie_break: str, vetoes: str) -> None:
+        self.words, self.weights, total = [], [], 0
+        while table.lines.tell() < len(table.lines.getbuffer()):
+            digits, word = table.fields(NUMBER + rb" ((?:[0-9a-f]{2})+)")
+            self.words.append(bytes.fromhex(word).decode("latin-1"))
+            self.weights.append(table.value(digits))
+            total += self.weights[-1] * (len(self.words[-1]) - 1)
+            if total > LIMIT or not self.weights[-1]:
+                table.bad_line()
 
-        self.rank, names = RANKS[tie_break], [name.partition(":") for name in veto.split(",")]
+        self.rank, names = RANKS[tie_break], [veto.partition(":") for veto in vetoes.split(",")]
         self.vetoes = [(VETOES[name], value) for name, _, value in names]
         self.spelled: set[bytes] = set()  # by the inherited merges
         self.tokens: list[bytes] = []
@@ -91,21 +110,50 @@ class Text:
 
         self.counts: dict[str, int] = defaultdict(int)
         self.places: dict[str, set[int]] = defaultdict(set)
-        self.sharing: dict[int, int] = defaultdict(int)  # how many pairs have a count
-        self.heap: list[tuple[int, Any, Any, str]] = []
-        for index, word in enumerate(self.words):
-            for pair in pairs(word):
+        for index, text in enumerate(self.words):
+            for pair in pairs(text):
                 self.counts[pair] += self.weights[index]
                 self.places[pair].add(index)
-        self.restart()
+        self.begin()
+
+    def begin(self) -> None:
+        """Look at every pair again: after the inherited merges more of them are refused."""
+        self.sharing: dict[int, int] = defaultdict(int)  # how many pairs have a count
+        self.heap: list[tuple[int, Any, Any, str]] = []
+        counts, self.counts = self.counts, defaultdict(int)
+        for pair, count in counts.items():
+            self.change(pair, count)
 
     def add(self, token: bytes) -> str:
         self.ranks.append(self.rank(len(self.tokens), token))
         self.tokens.append(token)
         return chr(len(self.tokens) - 1)
 
-    def merge(self, pair: str) -> dict[str, int]:
-        """Make a merge in all words; returns by how much the count of each pair changes."""
+    def spelling(self, pair: str) -> bytes:
+        return self.tokens[ord(pair[0])] + self.tokens[ord(pair[1])]
+
+    def refused(self, pair: str) -> bool:
+        left, right = self.tokens[ord(pair[0])], self.tokens[ord(pair[1])]
+        return left + right in self.spelled or any(
+            veto(left, right, value) for veto, value in self.vetoes
+        )
+
+    def change(self, pair: str, change: int) -> None:
+        """Change a count, and what is known of the pairs that may be merged."""
+        count = self.counts[pair]
+        self.counts[pair] += change
+        if change and not self.refused(pair):
+            self.sharing[count] -= 1
+            self.sharing[count + change] += 1
+            if not count:
+                self.push(pair)
+
+    def push(self, pair: str) -> None:
+        left, right = map(ord, pair)
+        heapq.heappush(self.heap, (-self.counts[pair], self.ranks[left], self.ranks[right], pair))
+
+    def merge(self, pair: str) -> None:
+        """Make a merge in all words."""
         new = self.add(self.spelling(pair))
         changes: dict[str, int] = defaultdict(int)
         for index in self.places.pop(pair, ()):
@@ -117,38 +165,8 @@ class Text:
                 changes[after] += weight
                 if new in after:
                     self.places[after].add(index)
-        return changes
-
-    def spelling(self, pair: str) -> bytes:
-        return self.tokens[ord(pair[0])] + self.tokens[ord(pair[1])]
-
-    def refused(self, pair: str) -> bool:
-        left, right = self.tokens[ord(pair[0])], self.tokens[ord(pair[1])]
-        return left + right in self.spelled or any(
-            veto(left, right, value) for veto, value in self.vetoes
-        )
-
-    def restart(self) -> None:
-        """Look at every pair again: after the inherited merges more of them are refused."""
-        counts, self.counts = self.counts, defaultdict(int)
-        self.sharing.clear()
-        self.heap.clear()
-        self.settle(counts)
-
-    def settle(self, changes: dict[str, int]) -> None:
-        """Change counts, and what is known of the pairs that may be merged."""
-        for pair, change in changes.items():
-            count = self.counts[pair]
-            self.counts[pair] += change
-            if change and not self.refused(pair):
-                self.sharing[count] -= 1
-                self.sharing[count + change] += 1
-                if not count:
-                    self.push(pair)
-
-    def push(self, pair: str) -> None:
-        left, right = map(ord, pair)
-        heapq.heappush(self.heap, (-self.counts[pair], self.ranks[left], self.ranks[right], pair))
+        for changed, change in changes.items():
+            self.change(changed, change)
 
     def best(self) -> tuple[int, int, str]:
         """The highest count, how many pairs share it, and which goes first; 0 if none is left."""
@@ -162,69 +180,79 @@ class Text:
         return 0, 0, ""
 
 
-def fault_of(table: bytes, certificate: bytes) -> str:
-    """The first wrong merge and why; empty if all are right. Raises ValueError if it cannot tell."""
-    form = FORM.fullmatch(certificate)
-    if form is None:
-        raise ValueError("the certificate is not of format 1")
-    if hashlib.sha256(form[1]).hexdigest().encode() != form[12]:
-        raise ValueError("the certificate is damaged: its digest is another")
-    if (len(table), hashlib.sha256(table).hexdigest().encode()) != (int(form[2]), form[3]):
-        raise ValueError("the table is not the one that the certificate names")
-    tie_break, veto = form[4].decode(), form[6].decode()
-    min_count, inherited, wanted, made = numbers(b" ".join(form.group(5, 7, 8, 9)))
-    merges = list(map(numbers, form[10].splitlines()))
-    if not (len(merges) == made >= inherited and min_count and made < sys.maxunicode - 256):
-        raise ValueError("the certificate has other merges than it says, too many, or min_count 0")
+def check_choice(text: Text, pair: str, number: int, min_count: int, tie_break: str) -> None:
+    count, (highest, _, first) = text.counts.get(pair, 0), text.best()
+    if text.refused(pair):
+        end(1, f"wrong: merge {number} is vetoed, or spells an inherited token again")
+    if not count or count < max(highest, min_count):
+        end(1, f"wrong: merge {number} has count {count}, the highest is {highest}")
+    if first != pair and tie_break != "any":
+        left, right = (text.tokens[ord(half)].hex() for half in first)
+        end(1, f"wrong: merge {number} breaks a tie otherwise: {left} {right} goes first")
 
-    text = Text(table, tie_break, veto)
-    for number, (left, right, count, tied) in enumerate(merges, 1):
+
+def check(table: bytes, certificate: bytes) -> None:
+    body, digest = certificate[:-72], hashlib.sha256(certificate[:-72]).hexdigest()
+    if certificate[-72:] != b"sha256 %b\n" % digest.encode():
+        end(2, "unreadable: the certificate is damaged, or compressed")
+
+    source = Source("certificate", body)
+    if source.values(rb"bpe-certificate " + NUMBER) != [1]:
+        source.bad_line()
+    size, digest = source.fields(rb"table " + NUMBER + rb" ([0-9a-f]+)")
+    if (source.value(size), digest) != (len(table), hashlib.sha256(table).hexdigest()):
+        end(2, "unreadable: the table is not the one that the certificate names")
+    (tie_break,) = source.fields(rb"tie_break (%b)" % "|".join(RANKS).encode())
+    (min_count,) = source.values(rb"min_count " + NUMBER)
+    if not min_count:
+        source.bad_line()
+    (vetoes,) = source.fields(rb"veto ((?:%b)(?:,(?:%b))*)" % (VETO, VETO))
+    (inherited,) = source.values(rb"inherited " + NUMBER)
+    (wanted,) = source.values(rb"wanted " + NUMBER)
+    (made,) = source.values(rb"merges " + NUMBER)
+    if not inherited <= made <= 1_000_000:
+        source.bad_line()
+
+    text = Text(Source("table", table), tie_break, vetoes)
+    for number in range(1, made + 1):
+        left, right, count, shared = source.values(MERGE)
         if number > wanted:
-            return f"merge {number} is one too many"
+            end(1, f"wrong: merge {number} is one too many")
         if max(left, right) >= len(text.tokens):
-            return f"merge {number} is of a token that no merge before it makes"
+            end(1, f"wrong: merge {number} is of a token that no merge before it makes")
         pair = chr(left) + chr(right)
-        true, (best, sharing, first) = text.counts.get(pair, 0), text.best()
+        if number > inherited:
+            check_choice(text, pair, number, min_count, tie_break)
+        elif text.spelling(pair) in text.spelled:
+            end(1, f"wrong: merge {number} spells an inherited token again")
+        true, sharing = text.counts.get(pair, 0), text.best()[1] if number > inherited else 0
+        if (count, shared) != (true, sharing):
+            end(1, f"wrong: merge {number} has count {true}, shared by {sharing}")
+        text.merge(pair)
         if number <= inherited:
-            sharing = 0
-            if text.spelling(pair) in text.spelled:
-                return f"merge {number} spells an inherited token again"
-            text.spelled.add(text.spelling(pair))
-        elif text.refused(pair):
-            return f"merge {number} may not be made: it is vetoed, or spells an inherited token"
-        elif not true or true < max(best, min_count):
-            return f"merge {number} has count {true}, not {best}, or is below min_count"
-        elif first != pair and tie_break != "any":
-            return f"merge {number} breaks a tie otherwise: {text.spelling(first).hex()} goes first"
-        if (count, tied) != (true, sharing):
-            return f"merge {number} has count {true}, shared by {sharing}, not {count} and {tied}"
-        text.settle(text.merge(pair))
+            text.spelled.add(text.tokens[-1])
         if number == inherited:
-            text.restart()
+            text.begin()
 
-    best, sharing, _ = text.best()
-    if numbers(form[11]) != [best, sharing]:
-        return f"merge {made + 1}: count {best} is left, shared by {sharing}"
-    if made < wanted and best >= min_count:
-        return f"merge {made + 1} is missing: a pair with count {best} is left"
-    return ""
+    highest, sharing, _ = text.best()
+    if source.values(rb"left " + NUMBER + rb" " + NUMBER) != [highest, sharing]:
+        end(1, f"wrong: merge {made + 1}: count {highest} is left, shared by {sharing}")
+    if made < wanted and highest >= min_count:
+        end(1, f"wrong: merge {made + 1} is missing: a pair with count {highest} is left")
+    source.number += 1
+    if source.lines.read():
+        source.bad_line()
 
 
 def read(path: str) -> bytes:
-    content = Path(path).read_bytes()
-    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-
-
-def main(arguments: list[str]) -> int:
     try:
-        table, certificate = map(read, arguments)
-        fault = fault_of(table, certificate)
-    except (OSError, EOFError, ValueError, KeyError, zlib.error) as error:
-        sys.stdout.write(f"unreadable: {error}\n")
-        return 2
-    sys.stdout.write(f"wrong: {fault}\n" if fault else "accepted\n")
-    return 1 if fault else 0
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError:
+        end(2, f"unreadable: cannot read {path}")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if len(sys.argv) != 3:
+        end(2, "usage: check_certificate TABLE CERTIFICATE")
+    check(*map(read, sys.argv[1:]))
+    end(0, "accepted")
