@@ -155,3 +155,13 @@ def judge(
         raise listener.raised
     met = [bool(one) for one in judgement.met]
     return judgement.right, judgement.too_few, judgement.passes, judgement.kept, judgement.merged, met
+
+
+def follow(const unsigned int[::1] table, uint32_t entry, uint64_t steps):
+    """Go from an entry so many times to the one that it names; return the last. Each step waits for the one before, so many of
+    them take as long as that many look-ups in turn.
+    """
+    with nogil:
+        for _ in range(steps):
+            entry = table[entry]
+    return entry

@@ -1,0 +1,127 @@
+"""What training on the texts of the board takes at least, and how far from it the board's times are.
+
+python results/bounds/bounds.py --measure   # of the texts that are here, written to figures.json
+python results/bounds/bounds.py             # print the table of what is stored
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.board import sections
+from harness.common.sheet import Column, Sheet, sheet_to_markdown
+from harness.common.units import bytes_text, count_text, ratio_text, seconds_text
+from harness.measure.machine import environment
+from harness.proof.bounds import rounds
+from harness.proof.native import _replay
+from harness.proof.true_counts import replay
+from harness.results.rows import rows
+from harness.results.selection import records_of
+from harness.runs.counting import words_of
+from harness.runs.plan import only_cell
+from variants import flat
+from variants.contract import TieBreak
+
+BOARD = Path("results/board")
+FIGURES = Path(__file__).with_name("figures.json")
+ENTRIES = 1 << 26
+STEPS = 20_000
+REPEATS = 300
+
+
+def memory() -> dict[str, float]:
+    """Seconds of reading a byte, and of a look-up that waits for the one before: the least of some,
+    in a table of 256 MiB, larger than the caches.
+    """
+    order = np.random.default_rng(0).permutation(ENTRIES).astype(np.uint32)
+    table = np.empty_like(order)
+    table[order] = np.roll(order, -1)  # one circle through all entries
+    entry = 0
+
+    def walk() -> None:
+        nonlocal entry
+        entry = _replay.follow(table, entry, STEPS)
+
+    return {
+        "byte": least(lambda: table.view(np.uint64).sum()) / table.nbytes,
+        "visit": least(walk) / STEPS,
+    }
+
+
+def least(call: Callable[[], object]) -> float:
+    seconds = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def figures_of(name: str, sizes: Sequence[int]) -> dict[str, Any]:
+    """Counts of one text. The list of a smaller vocabulary is the beginning of that of a larger."""
+    lists = {}
+    for size in sorted(sizes, reverse=True):
+        cell, settings = only_cell(name, [f"vocab_size={size}"])
+        if not lists:
+            words = words_of(cell, settings)[0]
+            merges = flat.train(words, cell.num_merges)
+            steps = replay(words, merges, tie_breaks=[TieBreak.GREATEST_BYTES]).steps
+            tied = np.cumsum([step.best.tied > 1 for step in steps]).tolist()
+            deepest = np.maximum.accumulate(rounds(merges)).tolist()
+
+        number = min(cell.num_merges, len(merges))
+        lists[size] = {"merges": number, "tied": tied[number - 1], "rounds": deepest[number - 1]}
+    return {"bytes": cell.reading.file.bytes, "words": len(words), "lists": lists}
+
+
+def table(figures: dict[str, Any]) -> Sheet:
+    """A row for each table of the board; times are those of the first two ranks, on one thread."""
+    machine = figures["memory"]
+    names = "text", "vocabulary", "bytes", "words", "merges", "tied", "rounds"
+    cells: dict[str, list[str]] = {name: [] for name in [*names, "bound", "first", "second"]}
+    for section in sections(rows(records_of([str(BOARD)]))):
+        text = figures["texts"][section.corpus]
+        listed = text["lists"][str(section.vocab_size)]
+        visits = text["words"] + listed["merges"]
+        bound = text["bytes"] * machine["byte"] + visits * machine["visit"]
+
+        ranked = [entrant.first for entrant in section.entrants if entrant.is_ranked]
+        first, second = (
+            f"{row.name}, × {ratio_text(row.time.number / bound)}" for row in ranked[:2]
+        )
+        numbers = section.vocab_size, text["words"], listed["merges"], listed["tied"]
+        vocabulary, words, merges, tied = map(count_text, numbers)
+        row = section.corpus, vocabulary, bytes_text(text["bytes"]), words, merges, tied
+        row += count_text(listed["rounds"]), seconds_text(bound), first, second
+        for column, cell in zip(cells.values(), row, strict=True):
+            column.append(cell)
+    byte, visit = (machine[name] * 1e9 for name in ("byte", "visit"))
+    caption = f"{machine['cpu']}: {byte:.3f} ns to read a byte, {visit:.0f} ns to visit an entry"
+    columns = []
+    for name, column in cells.items():
+        columns.append(Column(name, column, figures=name not in ("text", "first", "second")))
+    return Sheet([caption], columns)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--measure", action="store_true", help="measure again, for minutes")
+    if parser.parse_args(arguments).measure:
+        sizes: dict[str, list[int]] = {}
+        for section in sections(rows(records_of([str(BOARD)]))):
+            sizes.setdefault(section.corpus, []).append(section.vocab_size)
+        texts = {name: figures_of(name, vocabularies) for name, vocabularies in sizes.items()}
+        machine = {"cpu": environment()["cpu"], **memory()}
+        FIGURES.write_text(json.dumps({"memory": machine, "texts": texts}, indent=1) + "\n")
+    print(sheet_to_markdown(table(json.loads(FIGURES.read_text()))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
