@@ -42,16 +42,9 @@ SAMPLES: tuple[Words, ...] = (
 ALPHABET = (ord("a"), ord("b"), 0x00, 0x01, 0xFF)
 LETTERS = b"ab :\xc3\xa9\n"
 VETOES = (
-    *(
-        "none",
-        "superbpe",
-        "bytes:3",
-        "characters:2",
-        "whole_characters",
-        "[whole_characters,bytes:4]",
-    ),
-    *("protected:61.c3a9", "none"),
-)
+    "none", "superbpe", "bytes:3", "characters:2", "whole_characters",
+    "[whole_characters,bytes:4]", "protected:61.c3a9", "none",
+)  # fmt: skip
 SEEDS, EXTENSION_SEEDS = 200, 60
 MANY_CALLS, SECONDS_FOR_CALLS = 1200, 10.0
 
