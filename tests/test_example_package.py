@@ -4,14 +4,11 @@ tables, report.
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from workbench import CHECKOUT
+from workbench import CHECKOUT, ran
 
 from harness.records.file import read_records
 
@@ -25,16 +22,12 @@ def test_a_package_is_measured_proved_and_shown_as_a_variant_of_ours(tmp_path: P
     its own.
     """
     variables = {
-        **os.environ,
         "PYTHONPATH": f"{CHECKOUT}:{tmp_path / 'site'}",
         "PIP_ROOT_USER_ACTION": "ignore",
     }
 
     def python(*arguments: str) -> str:
-        command = [sys.executable, *arguments]
-        ended = subprocess.run(
-            command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
-        )
+        ended = ran(tmp_path, *arguments, variables=variables)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return ended.stdout
 

@@ -4,14 +4,13 @@ to pass.
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from planted_faults import copied
+from workbench import ran
 
 from harness.common import errors, registry
 from harness.new_variant import main
@@ -20,10 +19,8 @@ PLACES = ["variants/my_stage.py", "conf/variant/my_stage.yaml", "tests/variants/
 
 
 def python(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(root), "BPE_HARNESS_CACHE": str(root / "cache")}
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=root, env=environment, capture_output=True, text=True
-    )
+    variables = {"PYTHONPATH": str(root), "BPE_HARNESS_CACHE": str(root / "cache")}
+    return ran(root, *arguments, variables=variables)
 
 
 @pytest.mark.slow

@@ -6,31 +6,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 from gating import DIGEST, STARTED, gate_cell, timed
 from measured import measured, stored
-from workbench import CHECKOUT, SUPPORT
+from workbench import ran
 
 from harness.gate.card import read_gate_card
 from harness.gate.evidence import new_log
 from harness.records.file import read_records
 from harness.records.schema import Proof, StoredIdentity
-
-
-def ended(folder: Path, command: str, columns: str = "80", **process: Any) -> tuple[int, str, str]:
-    """The exit code, standard output and standard error of a command."""
-    environment = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{SUPPORT}", "COLUMNS": columns}
-    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **process}
-    done = subprocess.run(
-        [sys.executable, "-m", *command.split()], cwd=folder, env=environment, text=True, **streams
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 def evidence_of_wrong_merges(folder: Path) -> None:
@@ -61,9 +48,13 @@ def test_a_reader_that_has_gone_changes_no_verdict(tmp_path: Path, command: str,
 
     reader, writer = os.pipe()
     os.close(reader)
-    found, _, err = ended(tmp_path, command, stdout=writer)
+    done = ran(tmp_path, "-m", *command.split(), stdout=writer)
     os.close(writer)
-    assert (found, "Traceback" in err, "BrokenPipe" in err) == (code, False, False)
+    assert (done.returncode, "Traceback" in done.stderr, "BrokenPipe" in done.stderr) == (
+        code,
+        False,
+        False,
+    )
     if "--output" in command:
         assert json.loads((tmp_path / "again/verdict.json").read_text())["exit_code"] == code
 
@@ -76,8 +67,8 @@ def test_output_that_cannot_be_written_is_no_success(
     tmp_path: Path, name: str, mode: str, why: str
 ) -> None:
     with Path(name).open(mode) as stream:
-        code, _, err = ended(tmp_path, "harness --help", stdout=stream)
-    assert (code, err.count("\n"), why in err) == (22, 1, True)
+        done = ran(tmp_path, "-m", "harness", "--help", stdout=stream)
+    assert (done.returncode, done.stderr.count("\n"), why in done.stderr) == (22, 1, True)
 
 
 @pytest.mark.parametrize("closed", ["1", "2", "0 1 2"])
@@ -89,15 +80,18 @@ def test_a_run_without_a_standard_stream_is_a_run(tmp_path: Path, closed: str) -
         for descriptor in map(int, closed.split()):
             os.close(descriptor)
 
-    command = "harness data.path=text.txt vocab_size=260"
-    code, out, err = ended(tmp_path, command, preexec_fn=close)
-    assert (code, err, "identical" in out) == (0, "", closed == "2")
+    command = ("-m", "harness", "data.path=text.txt", "vocab_size=260")
+    done = ran(tmp_path, *command, preexec_fn=close)
+    assert (done.returncode, done.stderr, "identical" in done.stdout) == (0, "", closed == "2")
     counter, trainer = read_records([tmp_path / "results" / "local"])
     assert (counter["status"], trainer["identity"]["kind"]) == ("ok", "identical")
 
 
 def test_no_columns_are_as_many_as_usual(tmp_path: Path) -> None:
     stored(tmp_path / "records.jsonl", [measured("heap", 1.0)])
-    none, usual = (ended(tmp_path, "harness.table records.jsonl", number) for number in ("0", "80"))
+    command = ("-m", "harness.table", "records.jsonl")
+    none, usual = (
+        ran(tmp_path, *command, variables={"COLUMNS": number}).stdout for number in ("0", "80")
+    )
     assert none == usual
-    assert "heap" in none[1]
+    assert "heap" in none

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import CHECKOUT, TEXT, cell_of, reading_of, run_of, unruly_counter
+from workbench import CHECKOUT, TEXT, cell_of, ran, reading_of, run_of, unruly_counter
 
 from harness.common.errors import Refusal
 from harness.corpora.local import members_of
@@ -23,15 +21,8 @@ from variants.contract import WordCounts
 
 def trained_on(folder: Path, path: str, **process: Any) -> Record:
     """The record of heap on a stream, by the command."""
-    arguments = ["variant=heap", f"data.path={path}", "vocab_size=262", "results=results"]
-    subprocess.run(
-        [sys.executable, "-m", "harness", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        check=True,
-        **process,
-    )
+    overrides = ("variant=heap", f"data.path={path}", "vocab_size=262", "results=results")
+    assert ran(folder, "-m", "harness", *overrides, **process).returncode == 0
     return read_records([folder / "results"])[-1]
 
 
@@ -43,7 +34,7 @@ def test_stream_is_the_text_that_is_counted_and_proved(tmp_path: Path, way: str)
         with text.open("rb") as file:
             record = trained_on(tmp_path, "/dev/stdin", stdin=file)
     elif way == "piped":
-        record = trained_on(tmp_path, "/proc/self/fd/0", input=TEXT.encode())
+        record = trained_on(tmp_path, "/proc/self/fd/0", input=TEXT)
     elif way == "substituted":
         reader, writer = os.pipe()
         os.write(writer, TEXT.encode())
@@ -52,7 +43,7 @@ def test_stream_is_the_text_that_is_counted_and_proved(tmp_path: Path, way: str)
         os.close(reader)
     else:
         (tmp_path / "link").symlink_to("/dev/stdin")
-        record = trained_on(tmp_path, "link", input=TEXT.encode())
+        record = trained_on(tmp_path, "link", input=TEXT)
     assert record["data"]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
     assert (record["merges"], record["identity"]["kind"]) == (5, "identical")
 

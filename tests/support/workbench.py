@@ -8,10 +8,13 @@ import hashlib
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -57,6 +60,19 @@ def first_fast(cases: Iterable[Any], fast: int = 1) -> list[Any]:
         )
         for number, case in enumerate(cases)
     ]
+
+
+def ran(
+    folder: Path, *command: str, variables: Mapping[str, str] = MappingProxyType({}), **process: Any
+) -> subprocess.CompletedProcess[str]:
+    """A command of Python's in a process of its own, in a folder, with the modules of this checkout
+    and of the tests.
+    """
+    environment = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{SUPPORT}", **variables}
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **process}
+    return subprocess.run(
+        [sys.executable, *command], cwd=folder, env=environment, text=True, check=False, **streams
+    )
 
 
 def cases_beside(test: str, name: str) -> list[tuple[str, str]]:
