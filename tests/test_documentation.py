@@ -16,12 +16,11 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import site_pages
 import tomllib
-import yaml
 from checked import passing
 from planted_faults import copied
 
@@ -130,20 +129,6 @@ def test_the_page_of_flat_holds_a_program_that_conforms(checks: list[Check]) -> 
     model = ModuleType("model")
     exec(source, model.__dict__)
     passing(checks, model.train)
-
-
-def test_every_page_is_in_the_navigation() -> None:
-    def leaves(node: Any) -> list[str]:
-        if isinstance(node, str):
-            return [node]
-        children = node.values() if isinstance(node, dict) else node
-        return [leaf for child in children for leaf in leaves(child)]
-
-    others = [*site_pages.FIRST, "results/README.md", "results/board/README.md"]
-    navigation = yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text())["nav"]
-    assert sorted(leaves(navigation)) == sorted(
-        [*(f"docs/{named(page)}" for page in PAGES), *others]
-    )
 
 
 @pytest.mark.slow

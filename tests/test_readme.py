@@ -12,7 +12,6 @@ from stored_tables import charts, main
 from harness.records.file import read_records
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-ALGORITHMS = CHECKOUT / "docs/explanation/algorithms.md"
 PAGES = [CHECKOUT / "README.md", *CHECKOUT.glob("docs/*/*.md"), *CHECKOUT.glob("results/*/*.md")]
 WITH_PARTS = sorted(page for page in PAGES if "<!-- BEGIN " in page.read_text())
 NUMBERS = {
@@ -76,14 +75,3 @@ def test_a_stale_table_and_a_stale_chart_are_reported_and_rewritten(
     picture.write_text(drawn.replace("stroke-width", "stroke-width "))
     assert main([str(page), "--check"]) == 0
     assert [path.name for path in tmp_path.glob("*.svg")] == ["one.svg"]
-
-
-def test_the_ratios_of_the_algorithms_are_those_of_their_records() -> None:
-    total = {}
-    for record in read_records(["results/readme/english"]):
-        if record["cell"] == "train":
-            total[record["variant"]] = record["seconds"]["total"]
-    naive = total["naive"] / total["heap"]
-    incremental = total["incremental"] / total["heap"]
-    ratios = f"naive : incremental : heap = {naive:.1f} : {incremental:.2f} : 1"
-    assert ratios in ALGORITHMS.read_text()
