@@ -145,8 +145,8 @@ FAULTS = (
     # The gate.
     Fault(
         "a regression need not leave out 0",
-        "slower.low is not None and slower.low > 1:",
-        "slower.low is not None:",
+        "return low is not None and low > 1",
+        "return low is not None",
     ),
     Fault("merges that nobody proved pass", "elif identity.kind not in PROVED:", "elif False:"),
     Fault(
