@@ -79,7 +79,7 @@ def find(card: Mapping[str, Any]) -> Path:
         return text_file(card)
     if kind in cards.YOURS:
         raise Refusal(f"data={name} needs data.path=FILE")
-    path = cards.fetched_place(card)
+    path = cards.fetched_place(name, card["source"]["file"])
     if not path.exists():
         advice = f"get it with python -m harness.corpora fetch {name}, or set data.path=FILE where you have it"
         raise Refusal(f"data={name}: no file at {path}; {advice}", UNMEASURED)

@@ -68,12 +68,14 @@ def parser() -> argparse.ArgumentParser:
             registry.folder_option(added)
         if name in ("info", "verify", "path"):
             added.add_argument("name", metavar="NAME")
+
     commands.choices["fetch"].add_argument("names", metavar="NAME", nargs="+")
     about = "remove all, or these: %(choices)s; what a run needs is made again"
     kinds = ["all", *files.KINDS]
     commands.choices["cache"].add_argument(
         "--clear", nargs="+", choices=kinds, metavar="KIND", help=about
     )
+
     added = commands.choices["counts"]
     added.add_argument("name", metavar="NAME|FILE", help="a data set or a file")
     form = added.add_mutually_exclusive_group()
@@ -82,6 +84,7 @@ def parser() -> argparse.ArgumentParser:
     form.add_argument("--text", metavar="FILE", type=Path, help=about)
     about = "where to write the plain table that a certificate names: the count, the word in hexadecimal digits"
     form.add_argument("--table", metavar="FILE", type=Path, help=about)
+
     about = "without words that occur less often (default: %(default)s)"
     added.add_argument("--min-count", metavar="N", type=int, default=1, help=about)
     about = "as for python -m harness: pattern=line, 'special_tokens=[]', counting=serial, data.bytes=1MB"

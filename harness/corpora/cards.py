@@ -54,10 +54,10 @@ def card_of(name: str) -> Card:
     return registry.card("data", name)
 
 
-def fetched_place(card: Card) -> Path:
+def fetched_place(name: str, file: str) -> Path:
     """Where `fetch` puts the file of a card; a card of yours cannot replace the file of another."""
-    folder = ("corpora", "yours") if registry.is_yours("data", card["name"]) else ("corpora",)
-    return inside(files.cache_folder(*folder), card["source"]["file"])
+    folder = ("corpora", "yours") if registry.is_yours("data", name) else ("corpora",)
+    return inside(files.cache_folder(*folder), file)
 
 
 @functools.cache
@@ -73,11 +73,13 @@ def standard_library() -> Path:
             for name in names
             if name.endswith(".py") and (path := Path(folder, name)).is_file()
         ]
+
     paths.sort(key=lambda path: path.relative_to(root).as_posix())
     listing = [
         (path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns)
         for path in paths
     ]
+
     corpus = entry("corpora", "stdlib", sys.version_info[:2], listing)
     if not corpus.exists():
         with files.placing(corpus) as temporary, temporary.open("wb") as file:
@@ -89,9 +91,10 @@ def standard_library() -> Path:
 
 def state(card: Card) -> str:
     """Whether the file is here: yes, no, on use (made when a run needs it), or yours."""
-    kind = card["source"]["kind"]
+    source = card["source"]
+    kind = source["kind"]
     if kind in FETCHED:
-        return "yes" if fetched_place(card).exists() else "no"
+        return "yes" if fetched_place(card["name"], source["file"]).exists() else "no"
     return "yours" if kind in YOURS else "on use"
 
 
@@ -111,18 +114,18 @@ def with_changes_named(card: Card) -> Card:
 def check_facts(name: str, path: Path, card: Card) -> str:
     """Return the digest of a file. Raises Refusal if its size or digest differs from the card's."""
     digest = digest_of(path)
-    if wrong := difference(card, {"bytes": path.stat().st_size, "sha256": digest}):
+    if wrong := difference(card["facts"], {"bytes": path.stat().st_size, "sha256": digest}):
         advice = "it is another file or damaged; remove it to get it again, or use it as your own file with data=file"
         raise Refusal(f"data={name}: {path} {wrong}; {advice}", UNMEASURED)
     return digest
 
 
-def difference(card: Card, facts: Mapping[str, Any]) -> str:
-    """The first fact for which the card states another value, in words; empty if there is none.
+def difference(stated: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """The first fact for which a card states another value, in words; empty if there is none.
     None is unknown.
     """
     for fact, value in facts.items():
-        if value is not None and (expected := card["facts"].get(fact, value)) != value:
+        if value is not None and (expected := stated.get(fact, value)) != value:
             return f"has {fact} {value}, its card says {expected}"
     return ""
 
@@ -145,7 +148,7 @@ def counted_otherwise(
     """A sentence if the counts differ from the card's, which hold for the pattern gpt2; else
     None.
     """
-    wrong = difference({"facts": file.facts}, {**manifest, "documents": documents})
+    wrong = difference(file.facts, {**manifest, "documents": documents})
     if pattern != "gpt2" or not wrong:
         return None
     return f"data={file.name} {wrong}; it is another text, or fix the facts of the card"

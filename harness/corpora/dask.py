@@ -227,6 +227,7 @@ def members_behind(url: str) -> list[Member]:
             infos = {path: info} if info["type"] != "directory" else system.find(path, detail=True)
     except Exception as error:  # whatever the libraries of all the services raise
         raise unreadable(url, error) from error
+
     visible = {
         name: info
         for name, info in sorted(infos.items())
@@ -363,6 +364,7 @@ def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
     """
     distributed = extra("distributed", "counting=dask", GROUP)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
+
     with contextlib.ExitStack() as opened:
         address, replace_dead = params["scheduler"], lambda: None
         if address is None:
@@ -380,6 +382,7 @@ def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
             raise Refusal(
                 f"no scheduler answers at {address} ({line_of(error)}); {advice}", UNMEASURED
             ) from error
+
         client.run_on_scheduler(
             lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", INNOCENT)
         )
@@ -418,11 +421,13 @@ def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
                 log.seek(0)
                 last = log.read().decode(errors="replace").strip().rpartition("\n")[2].strip()
                 raise Refusal(f"workers cannot be started on this machine ({last})", UNMEASURED)
+
             alive = [process for process in running if process.returncode is None]
             if lost := len(running) - len(alive):
                 print_stderr(
                     f"{counted_text(lost, 'worker')} lost; what was not sent is counted again"
                 )
+
             running[:] = alive
             while len(running) < number:
                 running.append(

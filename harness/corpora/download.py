@@ -79,6 +79,7 @@ class Download:
         request = urllib.request.Request(self.url, headers={"User-Agent": "bpe-harness"})
         for name, value in self.headers.items():
             request.add_unredirected_header(name, value)
+
         if self.length() and self.mark.exists():
             request.add_header("Range", f"bytes={self.length()}-")
             request.add_header("If-Range", self.mark.read_text())

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -240,6 +240,7 @@ def table_of(card: Card) -> CorpusFile:
             raise Refusal(
                 f"data={name} is a table of words, not a text that data.{slicing} can cut; omit it"
             )
+
     if card["path"] is not None:
         paths = members_of(card["path"])
         place = entry("counts", exchange.FORMAT, *map(digest_of, paths))
@@ -250,9 +251,10 @@ def table_of(card: Card) -> CorpusFile:
         cached_table(place, lambda folder: exchange.write_words(folder, from_generator(card)))
     else:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
+
     word_counts, manifest = exchange.read_words(place)
     actual = {**manifest, "bytes": len(word_counts.data)}
-    if wrong := difference(card, actual):
+    if wrong := difference(card["facts"], actual):
         raise Refusal(
             f"data={name}: its table {wrong}; use another table with data=words", UNMEASURED
         )
@@ -275,31 +277,25 @@ def from_generator(card: Card) -> WordCounts:
 def from_files(paths: Sequence[Path]) -> WordCounts:
     """The tables in files as one. Raises Refusal if one is not a table of words."""
     try:
-        return WordCounts.from_items(items_in(paths))
+        return WordCounts.from_items(chain.from_iterable(map(items_in, paths)))
     except ValueError as error:
         raise Refusal(f"{', '.join(map(str, paths))}: {error}", UNMEASURED) from error
 
 
-def items_in(paths: Sequence[Path]) -> Iterator[tuple[bytes, int]]:
-    """The words in the columns `word` and `count` of Parquet files."""
+def items_in(path: Path) -> Iterator[tuple[bytes, int]]:
+    """The words in the columns `word` and `count` of a Parquet file."""
     pa, parquet = (extra(name, "a table in Parquet") for name in ("pyarrow", "pyarrow.parquet"))
-    for path in paths:
-        try:
-            with parquet.ParquetFile(path) as file:
-                for batch in file.iter_batches(1 << 16, columns=["word", "count"]):
-                    words, counts = (
-                        batch.column("word").cast(pa.large_binary()),
-                        batch.column("count").cast(pa.int64()),
-                    )
-                    if words.null_count or counts.null_count:
-                        raise Refusal(
-                            f"{path} has a word or count that is NULL; remove its row", UNMEASURED
-                        )
-                    yield from zip(words.to_pylist(), counts.to_pylist(), strict=True)
-        except (pa.ArrowException, OSError, KeyError) as error:
-            advice = (
-                "it needs Parquet with the columns word (binary or text) and count (whole numbers)"
-            )
-            raise Refusal(
-                f"{path} is not a table of words ({one_line(str(error))}); {advice}", UNMEASURED
-            ) from error
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(1 << 16, columns=["word", "count"]):
+                words = batch.column("word").cast(pa.large_binary())
+                counts = batch.column("count").cast(pa.int64())
+                if words.null_count or counts.null_count:
+                    why = "has a word or count that is NULL; remove its row"
+                    raise Refusal(f"{path} {why}", UNMEASURED)
+
+                yield from zip(words.to_pylist(), counts.to_pylist(), strict=True)
+    except (pa.ArrowException, OSError, KeyError) as error:
+        why = f"is not a table of words ({one_line(str(error))})"
+        advice = "it needs Parquet with the columns word (binary or text) and count (whole numbers)"
+        raise Refusal(f"{path} {why}; {advice}", UNMEASURED) from error

@@ -169,6 +169,7 @@ def random_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
         *(text.capitalize() for text in latin),
         *cyrillic,
     ]
+
     pieces = Pieces([text.encode() for text in texts])
     while True:
         places = random_places(drawing, CANDIDATES_AT_ONCE)
@@ -188,6 +189,7 @@ def random_places(numbers: Numbers, number: int) -> Integers:
     ending = ENDINGS_AT + ENDING.draw(numbers, number)
     digit_number = NUMBER_OF_DIGITS.draw(numbers, number)
     digits = DIGITS_AT + numbers.below(10, 9 * number).reshape(9, number)
+
     places = np.zeros((10, number), dtype=np.int64)
     places[0] = space < AFTER_A_SPACE
     places[1:] = digits * (is_number & (np.arange(9)[:, None] <= digit_number))

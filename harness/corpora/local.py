@@ -113,6 +113,7 @@ def named_files(path: Any, behind: Callable[[str], list[Any]] | None) -> list[An
         return files_below(Path(place))
     if os.path.lexists(place):
         return [spooled(place) if is_stream(place) else Path(place)]
+
     if path == "-":
         raise Refusal("standard input cannot be joined with files; set data.path=- alone")
     if is_url(path):
@@ -123,6 +124,7 @@ def named_files(path: Any, behind: Callable[[str], list[Any]] | None) -> list[An
         return behind(path)
     if is_list(path):
         return named_files(split_list(path, "data.path"), behind)
+
     if not re.search(r"[*?[]", place):
         return [files.path_named(place)]
     paths = sorted(path for path in glob.glob(place, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
@@ -204,10 +206,9 @@ def place_of(path: Any, members: Sequence[Any]) -> str:
     """The whole path of a file, a folder or a pattern; of a list that of the first, and how many
     others there are.
     """
-    if len(members) == 1:
-        place = str(Path(str(members[0])).absolute())
-    elif isinstance(path, list) or is_list(path):
-        place = f"{Path(str(members[0])).absolute()}+{len(members) - 1}"
+    if len(members) == 1 or isinstance(path, list) or is_list(path):
+        others = f"+{len(members) - 1}" if len(members) > 1 else ""
+        place = f"{Path(str(members[0])).absolute()}{others}"
     else:
         place = str(Path(path).resolve())
     return os.fsencode(place).decode(errors="replace")
@@ -286,9 +287,6 @@ def spooled(path: str) -> Path:
         if path == "-"
         else Path(path).open("rb") as stream,
         (folder / name).open("wb") as file,
-        bar(f"reading {name}", 0, "bytes") as show,
     ):
-        while block := stream.read(BLOCK_BYTES):
-            file.write(block)
-            show(file.tell())
+        shutil.copyfileobj(stream, file, BLOCK_BYTES)
     return folder / name

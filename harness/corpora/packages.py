@@ -21,26 +21,24 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from harness.common import files
-from harness.common.cards import inside
+from harness.common.cards import Debian, Npm, Packaged, PackageIndex, inside
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.printing import print_stderr
 from harness.common.progress import bar
 from harness.common.units import one_line
-from harness.corpora.cards import Card
 from harness.corpora.files import Damaged
 
-Source = Mapping[str, Any]
 ADVICE = {
-    "package_index": "check that the version exists (python -m pip index versions NAME)",
-    "debian": "it needs Debian or Ubuntu, and point releases replace versions",
+    sys.executable: "check that the version exists (python -m pip index versions NAME)",
+    "apt-get": "it needs Debian or Ubuntu, and point releases replace versions",
     "npm": "check that the version exists (npm view NAME versions)",
 }
-"""The kinds of source that a package client downloads, and what to do if it fails."""
+"""What to do if a client fails, by its program."""
 STARTS = {
     "subprocess.Popen",
     "os.system",
@@ -53,32 +51,30 @@ STARTS = {
 """The events of Python before it starts another program."""
 
 
-def from_packages(card: Card, folder: Path) -> Path:
-    """Download the packages of a card unless they are there, and join their files; returns the new
-    file.
+def from_packages(source: Packaged, folder: Path, size: int) -> Path:
+    """Download the packages of a source unless they are there, and join their files; returns the
+    new file.
     """
-    source = card["source"]
-    whole, archives = inside(folder, source["file"]), folder / "packages"
+    whole, archives = inside(folder, source.file), folder / "packages"
     if not archives.exists():
         with files.placing(archives) as partial:
             partial.mkdir()
             download(source, partial)
-    print_stderr(f"joining {', '.join(source['files'])}")
-    with bar(source["file"], card["facts"].get("bytes", 0), "bytes") as show:
+    print_stderr(f"joining {', '.join(source.files)}")
+    with bar(source.file, size, "bytes") as show:
         join(archives, source, whole, show)
     return whole
 
 
-def download(source: Source, folder: Path) -> None:
+def download(source: Packaged, folder: Path) -> None:
     """Run a package client in `folder`. Raises Refusal with the end of what the client reports."""
     command = client_command(source, folder)
-    what = f"{', '.join(source.get('packages') or [source['package']])} {source['version']}"
+    program, what = command[0], " ".join(command[command.index("--") + 1 :])
     print_stderr(f"fetching {what}")
-    if shutil.which(command[0]) is None:
-        raise Refusal(
-            f"{command[0]} is not installed; fetch this where it is, or set data.path=FILE",
-            UNMEASURED,
-        )
+    if shutil.which(program) is None:
+        advice = "fetch this where it is, or set data.path=FILE"
+        raise Refusal(f"{program} is not installed; {advice}", UNMEASURED)
+
     # A client shows its own progress on a terminal.
     progress = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
@@ -87,25 +83,25 @@ def download(source: Source, folder: Path) -> None:
     )
     if done.returncode:
         why = one_line(done.stderr)[-300:] or "no reason given"
-        raise Refusal(f"{what} cannot be downloaded ({why}); {ADVICE[source['kind']]}", UNMEASURED)
+        raise Refusal(f"{what} cannot be downloaded ({why}); {ADVICE[program]}", UNMEASURED)
 
 
-def client_command(source: Source, folder: Path) -> list[str]:
+def client_command(source: Packaged, folder: Path) -> list[str]:
     """The client's command; its arguments come after `--`, so that none is an option."""
-    version = source["version"]
-    if source["kind"] == "debian":
-        packages = [f"{package}={version}" for package in source["packages"]]
+    if isinstance(source, Debian):
+        packages = [f"{package}={source.version}" for package in source.packages]
         return ["apt-get", "-q", "download", "--", *packages]
 
-    if source["kind"] == "npm":
+    if isinstance(source, Npm):
         options = ["--ignore-scripts", "--loglevel=error", "--pack-destination", str(folder)]
-        return ["npm", "pack", *options, "--", f"{source['package']}@{version}"]
+        return ["npm", "pack", *options, "--", f"{source.package}@{source.version}"]
 
-    form = "--no-binary" if source.get("form") == "source" else "--only-binary"
+    assert isinstance(source, PackageIndex)
+    form = "--no-binary" if source.form == "source" else "--only-binary"
     options = ["--no-deps", "--ignore-requires-python", "--disable-pip-version-check"]
     options += [f"{form}=:all:", "--dest", str(folder)]
     guarded = [sys.executable, "-m", __name__, str(folder), "download"]
-    return [*guarded, *options, "--", f"{source['package']}=={version}"]
+    return [*guarded, *options, "--", f"{source.package}=={source.version}"]
 
 
 def pip_without_building(folder: Path, arguments: list[str]) -> None:
@@ -168,6 +164,7 @@ def outer_members(archive: Path) -> Iterator[Member]:
                 with opened.open(entry) as content:
                     yield entry.filename, content
     elif archive.suffix == ".deb":
+        # dpkg-deb writes a tar file
         with tempfile.TemporaryFile(dir=archive.parent.parent) as file:
             subprocess.run(
                 ["dpkg-deb", "--fsys-tarfile", archive],
@@ -191,7 +188,7 @@ def tar_members(file: IO[bytes]) -> Iterator[Member]:
                 yield entry.name.removeprefix("./"), content
 
 
-def join(archives: Path, source: Source, place: Path, show: Callable[[int], None]) -> None:
+def join(archives: Path, source: Packaged, place: Path, show: Callable[[int], None]) -> None:
     """Write the corpus that a source describes. Raises Refusal if it selects no file."""
     pieces: list[tuple[str, int, int]] = []
     with (
@@ -200,32 +197,32 @@ def join(archives: Path, source: Source, place: Path, show: Callable[[int], None
         tempfile.TemporaryFile(dir=place.parent) as spool,
     ):
         for archive in sorted(archives.iterdir()):
-            for name, content in members(archive, source.get("inside")):
-                if any(fnmatch.fnmatchcase(name, pattern) for pattern in source["files"]):
+            for name, content in members(archive, source.inside):
+                if any(fnmatch.fnmatchcase(name, pattern) for pattern in source.files):
                     start = spool.tell()
                     spool.write(text_of(name, content, source))
                     pieces.append((name, start, spool.tell()))
                     show(spool.tell())
         if not pieces:
-            patterns = " or ".join(source["files"])
+            patterns = " or ".join(source.files)
             raise Refusal(
                 f"no file matches {patterns}; the card is for another version", UNMEASURED
             )
-        key = ORDER[source.get("order", "archive")]
+
+        key = ORDER[source.order]
         for _, start, stop in sorted(pieces, key=lambda piece: key(piece[0])):
             spool.seek(start)
             target.write(spool.read(stop - start))
 
 
-def text_of(name: str, content: IO[bytes], source: Source) -> bytes:
+def text_of(name: str, content: IO[bytes], source: Packaged) -> bytes:
     """What the source takes of a file."""
     text = gzip.decompress(content.read()) if name.endswith(".gz") else content.read()
-    if "lines" not in source:
+    if source.lines is None:
         return text
-    end = source.get("line_end", "\n").encode()
-    return b"".join(
-        match[1] + end for match in re.finditer(source["lines"].encode(), text, re.MULTILINE)
-    )
+    end = source.line_end.encode()
+    matches = re.finditer(source.lines.encode(), text, re.MULTILINE)
+    return b"".join(match[1] + end for match in matches)
 
 
 def by_version(name: str) -> list[tuple[bool, int, str]]:

@@ -299,6 +299,7 @@ def csv_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
         delimiter = ";" if ";" in header and "," not in header else ","
         if ".tsv" in path.name.lower():
             delimiter = "\t"
+
         rows = csv.DictReader(chain([header], lines), delimiter=delimiter, strict=True)
         if column not in (rows.fieldnames or []):
             raise no_column(path, column, rows.fieldnames or [])

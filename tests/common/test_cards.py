@@ -143,7 +143,7 @@ def test_file_of_your_card_replaces_no_other(folder: Path, cache_folder: Path) -
     source = {**URL, "file": "big.txt"}
     write(folder, "data", "mine", {"source": source})
     registry.use_folder(folder)
-    places = [fetched_place(registry.card("data", name)) for name in ("big_txt", "mine")]
+    places = [fetched_place(name, "big.txt") for name in ("big_txt", "mine")]
     corpora = cache_folder / "corpora"
     assert places == [corpora / "big.txt", corpora / "yours" / "big.txt"]
 

@@ -4,7 +4,6 @@ run.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import io
@@ -38,6 +37,7 @@ from local_server import (
 from pyarrow import parquet
 from workbench import CHECKOUT, heed_signals, wait_until
 
+from harness.common.cards import Debian, Npm, Packaged, PackageIndex
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import fetch, packages
 from harness.corpora.download import Download
@@ -247,10 +247,6 @@ def test_secret_is_not_sent_to_a_redirect(server: Server, tmp_path: Path) -> Non
     assert ["Authorization" in headers for headers in server.requests] == [True, False]
 
 
-def ignore(_: int) -> None:
-    """A bar that shows nothing."""
-
-
 def tar(members: Mapping[str, bytes], mode: Any) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode=mode) as file:
@@ -320,24 +316,24 @@ def test_files_of_packages_are_joined_and_nothing_is_built(
     assert not (tmp_path / "mark").exists()
 
 
-INDEX: dict[str, Any] = {"kind": "package_index", "package": "known"}
+COMMON: Any = {"version": "1", "files": ["*"], "file": "known.txt"}
 
 
 @pytest.mark.parametrize(
     ("source", "command", "sentence"),
     [
         (
-            INDEX,
+            PackageIndex(package="known", **COMMON),
             [packages.__name__, "--only-binary=:all:", "--", "known==1"],
-            r"known 1 .*E: b\); check",
+            r"known==1 .*E: b\); check",
         ),
         (
-            {"kind": "debian", "packages": ["a", "b"]},
+            Debian(packages=["a", "b"], **COMMON),
             ["apt-get", "--", "b=1"],
-            r"a, b 1 .*\(E: b\); it needs Debian",
+            r"a=1 b=1 .*\(E: b\); it needs Debian",
         ),
         (
-            {"kind": "npm", "package": "known"},
+            Npm(package="known", **COMMON),
             ["npm", "--ignore-scripts", "--", "known@1"],
             r"\(E: b\); .*npm view",
         ),
@@ -346,7 +342,7 @@ INDEX: dict[str, Any] = {"kind": "package_index", "package": "known"}
 def test_failure_of_a_client_is_quoted(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    source: dict[str, Any],
+    source: Packaged,
     command: list[str],
     sentence: str,
 ) -> None:
@@ -361,10 +357,19 @@ def test_failure_of_a_client_is_quoted(
     ):
         monkeypatch.setattr(shutil, "which", program)
         with pytest.raises(Refusal, match=expected):
-            packages.download({"version": "1", **source}, tmp_path)
+            packages.download(source, tmp_path)
 
 
 RULE = {"files": ["*.c", "*.h"], "inside": "usr/src/linux.tar.xz"}
+
+
+def joined(folder: Path, **rule: Any) -> bytes:
+    """What a card takes of the archives in `folder`/packages."""
+    source = Npm(package="known", **{**COMMON, **rule})
+    join(folder / "packages", source, folder / "text", lambda _: None)
+    return (folder / "text").read_bytes()
+
+
 CONTENTS = {
     "usr/src/linux.tar.xz": tar(
         {"linux/b.c": b"b", "linux/a.h": b"a", "linux/README": b"no"}, "w:xz"
@@ -400,23 +405,23 @@ def test_files_are_joined_by_the_card(
 ) -> None:
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages" / "known.tar").write_bytes(tar(CONTENTS, "w"))
-    refused = pytest.raises(Refusal, match=re.escape(str(expected)))
-    with refused if isinstance(expected, str) else contextlib.nullcontext():
-        join(tmp_path / "packages", rule, tmp_path / "text", ignore)
-        assert (tmp_path / "text").read_bytes() == expected
+    if isinstance(expected, bytes):
+        assert joined(tmp_path, **rule) == expected
+        return
+    with pytest.raises(Refusal, match=re.escape(expected)):
+        joined(tmp_path, **rule)
 
 
-def test_damaged_archive_is_refused(tmp_path: Path) -> None:
-    for name, content in (
-        ("a.tar", tar(CONTENTS, "w")[:700]),
-        ("a.whl", wheel(CONTENTS)[:-9]),
-        ("a.tgz", b"no"),
-    ):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / name).write_bytes(content)
-        with pytest.raises(Refusal, match=r" is damaged \(.*; fetch it again"):
-            join(tmp_path / name, {"files": ["*"]}, tmp_path / "text", ignore)
-        assert not (tmp_path / "text").exists()
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.tar", tar(CONTENTS, "w")[:700]), ("a.whl", wheel(CONTENTS)[:-9]), ("a.tgz", b"no")],
+)
+def test_damaged_archive_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / name).write_bytes(content)
+    with pytest.raises(Refusal, match=r" is damaged \(.*; fetch it again"):
+        joined(tmp_path)
+    assert not (tmp_path / "text").exists()
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb here")
@@ -430,5 +435,4 @@ def test_debian_package_is_read(tmp_path: Path) -> None:
     subprocess.run(
         ["dpkg-deb", "--build", "--root-owner-group", *folders], check=True, capture_output=True
     )
-    join(tmp_path / "packages", RULE, tmp_path / "text", ignore)
-    assert (tmp_path / "text").read_bytes() == b"ba"
+    assert joined(tmp_path, **RULE) == b"ba"
