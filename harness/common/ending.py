@@ -91,6 +91,7 @@ def answered(do: Callable[[], int], kept: str = RECORDED) -> int:
             if end_signals:  # whatever a library turned it into
                 raise KeyboardInterrupt from None
             raise
+
     except Refusal as refusal:
         print_stderr(f"{refusal}")
         return refusal.exit_code

@@ -140,6 +140,7 @@ def whole_file(path: Path, instead: str = ELSEWHERE, *, lasting: bool = True) ->
             try:
                 part = folder / path.name
                 yield part
+
                 if lasting:
                     sync(part, *part.rglob("*"))
                 put_in_place(part, path)

@@ -194,11 +194,13 @@ def estimate(cell: TrainCell, answer: Answer, job: Job, counted: Counted, sessio
             part_job = replace(job, num_merges=num_merges, corpus=corpus)
         else:
             part_job = replace(job, num_merges=num_merges, corpus=None, words=str(part))
+
         output, limits = session.next_folder(), cell.count.limits._replace(wall_seconds=seconds)
         with bar(f"estimating {cell.variant.name}", 0, "merges") as on_progress:
             part_answer = measure(part_job, output, limits, on_progress)
         merges = jobs.read_merges(output, part_answer)
         shutil.rmtree(output)
+
         if part_answer.status == "ok" and not is_part_right(
             cell, part, num_merges, merges or [], part_answer
         ):

@@ -170,6 +170,7 @@ def trained_cell(trained: Trained) -> Cell:
     """What the measurements of a trainer share: the counter's cell, but for what it adds."""
     cell, answer = trained.cell, trained.answer
     reads_text = reads_corpus(cell, answer)
+
     return structs.replace(
         counted_cell(cell.count, trained.counted),
         role="train",
@@ -374,6 +375,7 @@ def estimate_total(
         with tempfile.TemporaryDirectory() as folder:
             part = make_part(source, divisor, Path(folder) / source.name)
             answer = run_part(part, num_merges // divisor, left)
+
         left -= SECONDS_TO_START + (answer.total or 0.0)
         if answer.status not in ("ok", "rejected"):
             break
