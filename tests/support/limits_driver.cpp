@@ -95,7 +95,7 @@ void wait_for_the_other_parts() {
 
 void count_too_many_words() {
     const auto hash = scanner::functions_of(scanner::Pattern{}, scanner::Path::portable).key_hash;
-    scanner::WordTable table(scanner::Seed{{1, 2, 3, 4}}, hash, {});
+    scanner::WordTable table(scanner::Seed{{1, 2, 3, 4}}, hash, {}, SIZE_MAX);
     try {
         table.count(scanner::WordBatch{nullptr, 0, 0, nullptr, (std::size_t{1} << 30) + 1});
     } catch (const flat::Refused& refused) {

@@ -81,7 +81,7 @@ class WordIds final : public scanner::WordSink {
 
     void take(const scanner::WordBatch& words) override {
         reserve(words.number);
-        const scanner::Home home{reinterpret_cast<const byte*>(shorts_.data()), short_shift_};
+        const scanner::Home home{reinterpret_cast<const byte*>(shorts_.slots().data()), shorts_.shift()};
         const std::size_t shorts = rules_.functions.key_hash.of_batch(rules_.seed, words, home, batch_);
         const std::size_t longs = words.number - shorts;
         const std::size_t bytes = words.origin + words.starts[words.number - 1] - words.open;
@@ -99,8 +99,10 @@ class WordIds final : public scanner::WordSink {
     }
 
   private:
-    static constexpr unsigned first_short_bits = 16, first_long_bits = 12, few_bits = 16;
-    static constexpr std::size_t longest_long = 1024;        // longer words hardly come again
+    using LongSlot = scanner::LongSlot;
+    using LongWord = scanner::LongWord;
+    static constexpr unsigned first_short_bits = 16, first_long_bits = 12;   // not tuned
+    static constexpr std::size_t longest_long = 1024;        // longer words hardly come again; not tuned
     static constexpr std::size_t inlined = 16 / sizeof(Id) - 1;
 
     struct ShortSlot {
@@ -110,17 +112,6 @@ class WordIds final : public scanner::WordSink {
         bool taken() const { return key.high != 0; }
     };
     static_assert(sizeof(ShortSlot) == 32, "Home counts on it");
-
-    struct LongSlot {
-        std::uint32_t tag;      // the top of the hash
-        std::uint32_t record;   // its place; 0 in a free slot
-        bool taken() const { return record != 0; }
-    };
-    struct LongWord {
-        const byte* word;
-        std::size_t length;
-        std::uint64_t hash;
-    };
 
     // In the arena: the length of a word and the number of its ids, its bytes, and from the next multiple of eight its ids.
     struct Record {
@@ -133,7 +124,7 @@ class WordIds final : public scanner::WordSink {
     // ---- known words ----
 
     Id* put_shorts(const scanner::WordBatch& words, std::size_t first, std::size_t stop, std::size_t longs_before, Id* to) {
-        ShortSlot* const slots = shorts_.data();
+        ShortSlot* const slots = shorts_.slots().data();
         for (std::size_t index = first; index < stop; ++index) {
             const scanner::Key key = batch_.keys[index];
             const ShortSlot* slot = slots + batch_.homes[index];
@@ -161,28 +152,27 @@ class WordIds final : public scanner::WordSink {
             const byte* const word = words.text + words.start(number);
             const std::uint64_t hash = length > longest_long ? 0 : scanner::hash_of_long(rules_.seed, word, length);
             long_words_[index] = LongWord{word, length, hash};
-            __builtin_prefetch(longs_.data() + (hash >> long_shift_));
+            __builtin_prefetch(&longs_.home(hash));
         }
         for (std::size_t index = 0; index < longs; ++index) {
-            const std::uint64_t hash = long_words_[index].hash;
-            const LongSlot home = longs_.data()[hash >> long_shift_];
-            if (!home.taken() || home.tag != hash >> 32) continue;
-            __builtin_prefetch(at(home.record));
-            __builtin_prefetch(at(home.record) + 64);
+            const LongSlot home = longs_.home(long_words_[index].hash);
+            if (!home.taken() || home.tag != long_words_[index].tag()) continue;
+            __builtin_prefetch(at(home.place));
+            __builtin_prefetch(at(home.place) + 64);
         }
     }
 
     Id* put_long(const LongWord& word, Id* to) {
         if (word.length > longest_long) return encode(word.word, word.length, to);
         LongSlot* const slot = find(word);
-        if (slot->taken()) return put_ids(slot->record, to);
+        if (slot->taken()) return put_ids(slot->place, to);
 
         Id* const end = encode(word.word, word.length, to);
         if (is_full()) {
             ++missing_;
             return end;
         }
-        *slot = LongSlot{static_cast<std::uint32_t>(word.hash >> 32), keep(word.word, word.length, to, end)};
+        *slot = LongSlot{word.tag(), keep(word.word, word.length, to, end)};
         ++long_words_kept_;
         return end;
     }
@@ -197,12 +187,9 @@ class WordIds final : public scanner::WordSink {
     }
 
     LongSlot* find(const LongWord& word) {
-        const std::size_t last = longs_.size() - 1;
-        const std::uint32_t tag = static_cast<std::uint32_t>(word.hash >> 32);
-        std::size_t index = word.hash >> long_shift_;
-        while (longs_[index].taken() && !(longs_[index].tag == tag && is_word(longs_[index].record, word)))
-            index = (index + 1) & last;
-        return longs_.data() + index;
+        return longs_.find(word.hash >> longs_.shift(), [&](const LongSlot& slot) {
+            return slot.tag == word.tag() && is_word(slot.place, word);
+        });
     }
     bool is_word(std::uint32_t place, const LongWord& word) {
         const byte* const record = at(place);
@@ -216,11 +203,9 @@ class WordIds final : public scanner::WordSink {
     __attribute__((noinline)) const ShortSlot* find_or_enter(const scanner::WordBatch& words, std::size_t index,
                                                              std::size_t number) {
         const scanner::Key key = batch_.keys[index];
-        const std::size_t last = shorts_.size() - 1;
-        std::size_t place = batch_.homes[index];
-        while (shorts_[place].taken() && (shorts_[place].key.low != key.low || shorts_[place].key.high != key.high))
-            place = (place + 1) & last;
-        ShortSlot& slot = shorts_[place];
+        ShortSlot& slot = *shorts_.find(batch_.homes[index], [=](const ShortSlot& other) {
+            return other.key.low == key.low && other.key.high == key.high;
+        });
         if (slot.taken()) return &slot;
 
         Id found[scanner::longest_short + Ids<Id>::slack] = {};
@@ -298,47 +283,22 @@ class WordIds final : public scanner::WordSink {
     void reserve(std::size_t more) {
         const bool useless = short_words_ > rules_.sizes.short_words || missing_ > long_words_kept_;
         if (__builtin_expect(useless, 0)) forget();
-        reserve(shorts_, short_shift_, short_words_ + more, [this](const ShortSlot& slot) {
+        shorts_.reserve(short_words_ + more, [this](const ShortSlot& slot) {
             return rules_.functions.key_hash.of_key(rules_.seed, slot.key);
         });
-        reserve(longs_, long_shift_, long_words_kept_ + more,
-                [](const LongSlot& slot) { return std::uint64_t{slot.tag} << 32; });
-    }
-    // An index stays at most six tenths full.
-    static constexpr std::size_t most_in(unsigned bits) { return (std::size_t{1} << bits) / 10 * 6; }
-
-    // A slot's home is the top of its hash, so that an index is copied into a larger one from front to back.
-    template <class Slot, class HashOf>
-    static void reserve(Array<Slot>& slots, unsigned& shift, std::size_t words, HashOf hash_of) {
-        unsigned bits = 64 - shift;
-        while (words > most_in(bits)) ++bits;
-        if (bits == 64 - shift) return;
-        if (bits < few_bits) bits += 2;   // while it is small, it grows in fewer steps
-
-        shift = 64 - bits;
-        auto larger = Array<Slot>(std::size_t{1} << bits);
-        for (const Slot& slot : slots) {
-            if (!slot.taken()) continue;
-            std::size_t index = hash_of(slot) >> shift;
-            while (larger[index].taken()) index = (index + 1) & (larger.size() - 1);
-            larger[index] = slot;
-        }
-        slots = std::move(larger);
+        longs_.reserve(long_words_kept_ + more, [](const LongSlot& slot) { return slot.hash(); });
     }
     void forget() {
-        shorts_ = Array<ShortSlot>(std::size_t{1} << first_short_bits);
-        longs_ = Array<LongSlot>(std::size_t{1} << first_long_bits);
-        short_shift_ = 64 - first_short_bits;
-        long_shift_ = 64 - first_long_bits;
+        shorts_ = scanner::Index<ShortSlot>(first_short_bits);
+        longs_ = scanner::Index<LongSlot>(first_long_bits);
         short_words_ = long_words_kept_ = missing_ = 0;
         arena_units_ = 1;
     }
 
     const Rules& rules_;
     flat::Encoder encoder_;
-    Array<ShortSlot> shorts_ = Array<ShortSlot>(std::size_t{1} << first_short_bits);   // a power of two, as of the longs
-    Array<LongSlot> longs_ = Array<LongSlot>(std::size_t{1} << first_long_bits);
-    unsigned short_shift_ = 64 - first_short_bits, long_shift_ = 64 - first_long_bits;
+    scanner::Index<ShortSlot> shorts_{first_short_bits};
+    scanner::Index<LongSlot> longs_{first_long_bits};   // whose places are in the arena
     std::size_t short_words_ = 0, long_words_kept_ = 0, missing_ = 0;
     Column<byte> arena_;
     std::size_t arena_units_ = 1;   // the place 0 is nobody's

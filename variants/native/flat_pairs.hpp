@@ -38,7 +38,7 @@ class ListPool {
         std::size_t entries;
     };
     static constexpr std::size_t granule = sizeof(Extent) / sizeof(Position);
-    static constexpr std::size_t first_chunk = std::size_t{1} << 14;
+    static constexpr std::size_t first_chunk = std::size_t{1} << 14;   // not tuned
 
     static std::size_t rounded(std::size_t entries) { return (entries + granule - 1) / granule * granule; }
 
@@ -144,7 +144,7 @@ class Queue {
         PairKey key;
     };
     using Large = std::pair<std::int64_t, PairKey>;   // the count first
-    static constexpr std::int64_t small_counts = 65536;
+    static constexpr std::int64_t small_counts = 65536;                    // each with a level of its own; not tuned
     static constexpr std::size_t large_level = std::size_t{1} << 18;   // sorted in a tenth of a second; not tuned
 
     bool behind(const Ranked& one, const Ranked& other) const {

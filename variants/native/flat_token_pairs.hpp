@@ -58,7 +58,7 @@ class TokenPairs {
   private:
     using Slot = PairTable::Slot;
 
-    static constexpr unsigned most_sums_log = 22;
+    static constexpr unsigned most_sums_log = 22;               // not tuned
     static constexpr std::size_t cells_a_sum = 8;               // not tuned
     static constexpr std::size_t many = std::size_t{1} << 20;   // cells from which a sample says enough
     static constexpr std::size_t block = 512;                   // places whose memory is fetched together

@@ -140,7 +140,7 @@ class Column {
     const Value& operator[](std::size_t index) const { return data()[index]; }
 
   private:
-    static constexpr std::size_t few = std::size_t{1} << 20, first_reserved = std::size_t{1} << 30;
+    static constexpr std::size_t few = std::size_t{1} << 20, first_reserved = std::size_t{1} << 30;   // not tuned
 
     void* at(std::size_t byte) { return static_cast<char*>(memory_.start) + byte; }
 

@@ -31,7 +31,7 @@ class Join {
     }
 
   private:
-    static constexpr unsigned most_slice_bits = 12;
+    static constexpr unsigned most_slice_bits = 12;       // not tuned
     static constexpr std::size_t words_in_slice = 4096;   // not tuned
     static_assert(most_slice_bits <= WordTable::first_bits, "a slice begins at a slot of every index");
 
@@ -50,13 +50,14 @@ class Join {
 
     // Calls visit(slot, hash) for each word of the slice in an index; those pushed behind the slice's slots included.
     template <class Slot, class Visit>
-    static void visit(const WordTable& table, Array<Slot>& slots, unsigned shift, Slice slice, Visit visit) {
+    static void visit(const WordTable& table, Index<Slot>& index, Slice slice, Visit visit) {
+        Array<Slot>& slots = index.slots();
         const std::size_t size = slots.size() >> slice.bits, first = slice.number * size;
         for (std::size_t step = 0; step < slots.size(); ++step) {
             Slot& slot = slots[(first + step) & (slots.size() - 1)];
             if (slot.taken()) {
                 const std::uint64_t hash = table.hash_of(slot);
-                if ((hash >> shift) - first < size) visit(slot, static_cast<std::uint32_t>(hash >> 32));
+                if ((hash >> index.shift()) - first < size) visit(slot, static_cast<std::uint32_t>(hash >> 32));
             } else if (step >= size) {
                 return;
             }
@@ -68,11 +69,11 @@ class Join {
         std::vector<std::size_t> ends;
         for (std::uint32_t number = 0; number < tables_.size(); ++number) {
             WordTable& table = *tables_[number];
-            visit(table, table.shorts_, table.short_shift_, slice, [&](auto& slot, std::uint32_t tag) {
+            visit(table, table.shorts_, slice, [&](auto& slot, std::uint32_t tag) {
                 words.push_back({&slot, tag, static_cast<std::uint32_t>(slot.ordinal), number});
             });
-            visit(table, table.longs_, table.long_shift_, slice, [&](const auto& slot, std::uint32_t tag) {
-                words.push_back({nullptr, tag, slot.ordinal - 1, number});
+            visit(table, table.longs_, slice, [&](const auto& slot, std::uint32_t tag) {
+                words.push_back({nullptr, tag, slot.place - 1, number});
             });
             ends.push_back(words.size());
         }

@@ -7,12 +7,9 @@
 #include <string>
 
 #include "job.hpp"
-#include "memory.hpp"
-#include "scanner_classes.hpp"
+#include "scanner_index.hpp"
 
 namespace scanner {
-
-using namespace native;
 
 // Takes the words of a text in batches, in their order.
 class WordSink {
@@ -44,7 +41,7 @@ class WordTable final : public WordSink {
 
     // The bytes that the index and the columns have.
     std::size_t memory() const {
-        return shorts_.size() * sizeof(ShortSlot) + longs_.size() * sizeof(LongSlot) +
+        return shorts_.slots().size() * sizeof(ShortSlot) + longs_.slots().size() * sizeof(LongSlot) +
                static_cast<std::size_t>(offsets_[words_]) + words_ * (sizeof offsets_[0] + sizeof counts_[0]);
     }
 
@@ -53,10 +50,10 @@ class WordTable final : public WordSink {
     // Known words are counted first, new ones entered afterwards, short and long ones in the order of the text.
     void count(const WordBatch& words) {
         reserve(words.number);
-        const std::size_t shorts = hash_.of_batch(seed_, words, Home{reinterpret_cast<const byte*>(shorts_.data()), short_shift_}, batch_);
+        const std::size_t shorts = hash_.of_batch(seed_, words, Home{reinterpret_cast<const byte*>(shorts_.slots().data()), shorts_.shift()}, batch_);
         const std::size_t longs = words.number - shorts;
         std::size_t missing_shorts = 0, missing_longs = 0;
-        ShortSlot* const slots = shorts_.data();
+        ShortSlot* const slots = shorts_.slots().data();
         for (std::size_t i = 0, longs_before = 0; i < shorts; ++i) {
             const Key key = batch_.keys[i];
             ShortSlot* const slot = slots + batch_.homes[i];
@@ -94,13 +91,13 @@ class WordTable final : public WordSink {
 
     // Brings the counts of short words from the index into their column.
     void settle() {
-        for (const ShortSlot& slot : shorts_)
+        for (const ShortSlot& slot : shorts_.slots())
             if (slot.taken()) counts_[slot.ordinal] = slot.count;
     }
 
   private:
     friend class Join;
-    static constexpr unsigned first_bits = 14, few_bits = 18;
+    static constexpr unsigned first_bits = 14;   // not tuned
     static constexpr std::size_t most_words = std::size_t(1) << 30;
 
     struct ShortSlot {
@@ -110,16 +107,6 @@ class WordTable final : public WordSink {
         bool taken() const { return key.high != 0; }
     };
     static_assert(sizeof(ShortSlot) == 32, "Home counts on it");
-    struct LongSlot {
-        std::uint32_t tag;      // the top of the hash
-        std::uint32_t ordinal;  // plus 1; 0 in a free slot
-        bool taken() const { return ordinal != 0; }
-    };
-    struct LongWord {
-        const byte* word;
-        std::size_t length;
-        std::uint64_t hash;
-    };
     struct Missing {
         std::uint16_t number, index;  // in the batch, and among its short or its long words
         std::size_t slot;             // a free one where the search for it ended
@@ -130,25 +117,25 @@ class WordTable final : public WordSink {
             const std::size_t number = batch_.longs[i], length = words.length(number);
             const byte* word = words.text + words.start(number);
             long_words_[i] = LongWord{word, length, hash_of_long(seed_, word, length)};
-            __builtin_prefetch(longs_.data() + (long_words_[i].hash >> long_shift_), 1);
+            __builtin_prefetch(&longs_.home(long_words_[i].hash), 1);
         }
         std::size_t known = 0;
         for (std::size_t i = 0; i < longs; ++i) {
-            const LongSlot home = longs_.data()[long_words_[i].hash >> long_shift_];
-            likely_[known] = home.ordinal - 1;
-            if (!home.ordinal || home.tag != long_words_[i].hash >> 32) continue;
+            const LongSlot home = longs_.home(long_words_[i].hash);
+            likely_[known] = home.place - 1;
+            if (!home.taken() || home.tag != long_words_[i].tag()) continue;
             ++known;
-            __builtin_prefetch(&offsets_[home.ordinal - 1]);
-            __builtin_prefetch(&counts_[home.ordinal - 1], 1);
+            __builtin_prefetch(&offsets_[home.place - 1]);
+            __builtin_prefetch(&counts_[home.place - 1], 1);
         }
         for (std::size_t i = 0; i < known; ++i) __builtin_prefetch(data_.data() + offsets_[likely_[i]]);
         std::size_t missing = 0;
         for (std::size_t i = 0; i < longs; ++i) {
-            const LongSlot* slot = find(long_words_[i], long_words_[i].hash >> long_shift_);
-            if (slot->ordinal)
-                ++counts_[slot->ordinal - 1];
+            const LongSlot* slot = find(long_words_[i], long_words_[i].hash >> longs_.shift());
+            if (slot->taken())
+                ++counts_[slot->place - 1];
             else
-                missing_longs_[missing++] = Missing{batch_.longs[i], std::uint16_t(i), std::size_t(slot - longs_.data())};
+                missing_longs_[missing++] = Missing{batch_.longs[i], std::uint16_t(i), std::size_t(slot - longs_.slots().data())};
         }
         return missing;
     }
@@ -167,19 +154,10 @@ class WordTable final : public WordSink {
 
     // The slot that holds the word, or the free one where it belongs, from `index` on.
     ShortSlot* find(Key key, std::size_t index) {
-        ShortSlot* const slots = shorts_.data();
-        const std::size_t last = shorts_.size() - 1;
-        while (slots[index].key.high && (slots[index].key.low != key.low || slots[index].key.high != key.high))
-            index = (index + 1) & last;
-        return slots + index;
+        return shorts_.find(index, [=](const ShortSlot& slot) { return slot.key.low == key.low && slot.key.high == key.high; });
     }
     LongSlot* find(const LongWord& word, std::size_t index) {
-        LongSlot* const slots = longs_.data();
-        const std::size_t last = longs_.size() - 1;
-        const std::uint32_t tag = static_cast<std::uint32_t>(word.hash >> 32);
-        while (slots[index].ordinal && !(slots[index].tag == tag && is_word(slots[index].ordinal - 1, word)))
-            index = (index + 1) & last;
-        return slots + index;
+        return longs_.find(index, [&](const LongSlot& slot) { return slot.tag == word.tag() && is_word(slot.place - 1, word); });
     }
     bool is_word(std::size_t ordinal, const LongWord& word) const {
         return length_of(ordinal) == word.length && same(data_.data() + offsets_[ordinal], word.word, word.length);
@@ -203,14 +181,14 @@ class WordTable final : public WordSink {
     }
     void enter(const LongWord& word, std::size_t index) {
         LongSlot* slot = find(word, index);
-        if (!slot->ordinal) {
+        if (!slot->taken()) {
             copy(append(word.length), word.word, word.length);
-            *slot = LongSlot{static_cast<std::uint32_t>(word.hash >> 32), static_cast<std::uint32_t>(words_)};
+            *slot = LongSlot{word.tag(), static_cast<std::uint32_t>(words_)};
         }
-        ++counts_[slot->ordinal - 1];
+        ++counts_[slot->place - 1];
     }
     // Without a call and mostly without a loop; both texts have padding behind them.
-    static constexpr std::size_t step = 64;
+    static constexpr std::size_t step = 64;   // not tuned
     static void copy(byte* to, const byte* from, std::size_t length) {
         for (std::size_t done = 0; done < length; done += step) std::memcpy(to + done, from + done, step);
     }
@@ -234,41 +212,23 @@ class WordTable final : public WordSink {
         return data_.data() + start;
     }
 
-    // Room for so many more words of either kind: the index stays at most six tenths full.
+    // Room for so many more words of either kind.
     void reserve(std::size_t more) {
         if (words_ + more > most_words) throw Refused("the text holds more than 2**30 different words; count a part of it, as data.bytes= cuts it, or with a pattern that cuts more");
         const std::size_t bytes = static_cast<std::size_t>(offsets_[words_] - offsets_[special_words_]);
         if (bytes + words() > most_cells_) throw Refused("the different words will take 2**32 positions or more, which the trainer cannot number; train on a sample or a part of the text, as data.bytes= cuts it, or with a pattern that cuts more");
-        reserve(shorts_, short_shift_, short_words_ + more);
-        reserve(longs_, long_shift_, words_ - short_words_ + more);
-    }
-    // A slot's home is the top of its hash, so that an index is copied into a larger one from front to back.
-    template <class Slot>
-    void reserve(Array<Slot>& slots, unsigned& shift, std::size_t words) const {
-        unsigned bits = 64 - shift;
-        while (words > (std::size_t(1) << bits) / 10 * 6) ++bits;
-        if (bits == 64 - shift) return;
-        if (bits < few_bits) ++bits;  // while it is small, fourfold growth copies half as often
-        shift = 64 - bits;
-        auto larger = Array<Slot>(std::size_t(1) << bits);
-        for (const Slot& slot : slots) {
-            if (!slot.taken()) continue;
-            std::size_t index = hash_of(slot) >> shift;
-            while (larger[index].taken()) index = (index + 1) & (larger.size() - 1);
-            larger[index] = slot;
-        }
-        slots = std::move(larger);
+        shorts_.reserve(short_words_ + more, [this](const ShortSlot& slot) { return hash_of(slot); });
+        longs_.reserve(words_ - short_words_ + more, [](const LongSlot& slot) { return slot.hash(); });
     }
     std::uint64_t hash_of(const ShortSlot& slot) const { return hash_.of_key(seed_, slot.key); }
-    static std::uint64_t hash_of(const LongSlot& slot) { return std::uint64_t(slot.tag) << 32; }
+    static std::uint64_t hash_of(const LongSlot& slot) { return slot.hash(); }
 
     const Seed seed_;
     const KeyHash hash_;
     const std::size_t most_cells_;
     std::size_t special_words_ = 0;
-    Array<ShortSlot> shorts_ = Array<ShortSlot>(std::size_t(1) << first_bits);   // a power of two, as of the longs
-    Array<LongSlot> longs_ = Array<LongSlot>(std::size_t(1) << first_bits);
-    unsigned short_shift_ = 64 - first_bits, long_shift_ = 64 - first_bits;
+    Index<ShortSlot> shorts_{first_bits};
+    Index<LongSlot> longs_{first_bits};   // whose places are ordinals, plus 1
     std::size_t words_ = 0, short_words_ = 0;
     Column<byte> data_;             // the words end to end
     Column<std::int64_t> offsets_;  // where they begin, and where the last ends
