@@ -18,13 +18,17 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
-from harness.measure.process import Answer, OnProgress, WorkerLimits, measure
+from harness.measure.process import (
+    DEFAULTS,
+    Answer,
+    OnProgress,
+    ProcessOptions,
+    WorkerLimits,
+    measure,
+)
 from harness.worker.job import Job
 
 MARKED_FUNCTION = "ctermid"
@@ -72,34 +76,26 @@ def measure_instructions(
     output: Path,
     limits: WorkerLimits,
     on_progress: OnProgress = lambda _: None,
-    *,
-    variables: Mapping[str, str] = MappingProxyType({}),
-    layout: int = 0,
-    **options: Any,
+    options: ProcessOptions = DEFAULTS,
 ) -> Answer:
     """Run a trainer's job under callgrind: its answer has `instructions` and no time. For the rest
     see measure.
 
-    `layout`, from 0 to MOST_LAYOUTS - 1, moves what the process keeps in memory.
+    The layout is a number from 0 to MOST_LAYOUTS - 1.
     """
     valgrind = shutil.which("valgrind")
     if valgrind is None or job.threads > 1:
         output.mkdir(parents=True)
         return Answer("skipped", NOT_INSTALLED if valgrind is None else ONE_THREAD)
 
-    answer = measure(
-        replace(job, counts_instructions=True),
-        output,
-        limits,
-        on_progress,
-        under=[
-            valgrind,
-            *OPTIONS,
-            f"--callgrind-out-file={str(output).replace('%', '%%')}/callgrind.%p",
-        ],
-        variables={**variables, **SETTINGS, PADDING: "x" * (layout * STEP)},
-        **options,
+    accounts = f"--callgrind-out-file={str(output).replace('%', '%%')}/callgrind.%p"
+    padding = "x" * (options.layout * STEP)
+    options = options._replace(
+        under=[valgrind, *OPTIONS, accounts],
+        variables={**options.variables, **SETTINGS, PADDING: padding},
     )
+    job = replace(job, counts_instructions=True)
+    answer = measure(job, output, limits, on_progress, options)
     for name in NOT_UNDER_VALGRIND:
         setattr(answer, name, None)
     answer.seconds = {}

@@ -128,8 +128,8 @@ def available_memory() -> int:
 
 
 def cpu_field(name: str) -> str:
-    lines = (line for line in content("proc/cpuinfo").splitlines() if line.startswith(name))
-    return next((line.partition(":")[2].strip() for line in lines), "")
+    found = re.search(rf"^{name}\s*:(.*)$", content("proc/cpuinfo"), re.MULTILINE)
+    return found[1].strip() if found else ""
 
 
 def container() -> dict[str, Any]:
@@ -168,7 +168,7 @@ def cgroups() -> list[Path]:
 
 
 def first_line(path: str) -> str:
-    return next(iter(content(path).splitlines()), UNAVAILABLE)
+    return content(path).partition("\n")[0] or UNAVAILABLE
 
 
 def content(path: str | Path) -> str:

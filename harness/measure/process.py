@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import NamedTuple
 
 from harness.common.ending import end_signals
 from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
@@ -67,23 +67,39 @@ counter's bytes.
 """
 
 
+class ProcessOptions(NamedTuple):
+    """How a measured process runs: `under` another program, with `variables` added to its
+    environment. It imports from `places` and what is installed, and from nowhere else; None also
+    means from here. `layout` moves what it keeps in memory while instructions are counted.
+    """
+
+    under: Sequence[str] = ()
+    variables: Mapping[str, str] = MappingProxyType({})
+    places: Sequence[str] | None = None
+    layout: int = 0
+
+
+DEFAULTS = ProcessOptions()
+
+
 def measure(
     job: Job,
     output: Path,
     limits: WorkerLimits,
     on_progress: OnProgress = lambda _: None,
-    **options: Any,
+    options: ProcessOptions = DEFAULTS,
 ) -> Answer:
-    """Run one job and return its answer; `options` are those of measure_once.
+    """Run one job in a fresh process, which puts its results (merges, words) into the new folder
+    `output`; return its answer.
 
     A rejected job runs once more, and the second answer counts: a disturbed machine can contradict
     an honest trainer once, and a trainer that hides work does so every time.
     """
     concurrent = is_concurrent()
-    answer = measure_once(job, output, limits, on_progress, **options)
+    answer = measure_once(job, output, limits, on_progress, options)
     if answer.status == "rejected":
         shutil.rmtree(output)
-        answer = measure_once(job, output, limits, on_progress, **options)
+        answer = measure_once(job, output, limits, on_progress, options)
     answer.concurrent = concurrent or is_concurrent()
     return answer
 
@@ -93,18 +109,10 @@ def measure_once(
     output: Path,
     limits: WorkerLimits,
     on_progress: OnProgress,
-    *,
-    under: Sequence[str] = (),
-    variables: Mapping[str, str] = MappingProxyType({}),
-    places: Sequence[str] | None = None,
+    options: ProcessOptions,
 ) -> Answer:
-    """Run one job in a fresh process, which puts its results (merges, words) into the new folder
-    `output`.
-
-    The process runs `under` another program if one is given, with `variables` added to its
-    environment. It imports from `places` and what is installed, and from nowhere else, if they are
-    given; else also from here.
-    """
+    """Run one job once, whatever its answer is."""
+    under, places = options.under, options.places
     output.mkdir(parents=True)
     if not under:
         touch_memory(job)
@@ -127,7 +135,7 @@ def measure_once(
 
         environment = {
             **worker_environment(sandbox, places),
-            **variables,
+            **options.variables,
             JOB_FOLDER: str(sandbox.job),
         }
         with GuardedProcess(command, environment, stderr) as process:

@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
 from harness.common import registry
 from harness.common.progress import Display, bar
 from harness.measure.machine import interpreter
-from harness.measure.process import Answer, measure
+from harness.measure.process import Answer, ProcessOptions, measure
 from harness.proof import UNPROVED, WRONG
 from harness.runs import jobs
 from harness.runs.cells import (
@@ -150,7 +149,7 @@ def run_trainer(
     job = jobs.train_job(cell, cell.variant, session.words_folder(cell.reading))
     with session.display.showing(cell.label, cell.num_merges, "merges", file.bytes) as on_progress:
         options = side_options(cell, block, session)
-        answer = run_job(job, output, cell.count.limits, on_progress, **options)
+        answer = run_job(job, output, cell.count.limits, on_progress, options)
     session.imported.add(answer.imported)
     merges = jobs.read_merges(output, answer)
     shutil.rmtree(output)
@@ -167,18 +166,15 @@ def run_trainer(
     return answer, merges
 
 
-def side_options(cell: TrainCell, block: Block, session: Session) -> dict[str, Any]:
+def side_options(cell: TrainCell, block: Block, session: Session) -> ProcessOptions:
     """How a process of one side of a comparison is run: both sides of a block have the same seed of
     hashes, and the same layout of memory if instructions are counted.
     """
     if cell.side is None:
-        return {}
+        return ProcessOptions()
     seed = random.Random(f"{session.settings.seed} {block}").randrange(1, 1 << 32)
     variables = {**dict(cell.side.variables), "PYTHONHASHSEED": str(seed)}
-    options = {"places": cell.side.places, "variables": variables}
-    return (
-        options if session.settings.kind != "instructions" else {**options, "layout": block.number}
-    )
+    return ProcessOptions(variables=variables, places=cell.side.places, layout=block.number)
 
 
 def estimate(cell: TrainCell, answer: Answer, job: Job, counted: Counted, session: Session) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.measure.callgrind import account_of_call, measure_instructions
-from harness.measure.process import Answer, measure
+from harness.measure.process import Answer, ProcessOptions, measure
 from harness.measure.profilers import ANNOTATE, CALLGRIND, CPROFILE, NONE, PY_SPY, program
 from harness.runs import jobs
 from harness.runs.cells import Task, TrainCell
@@ -76,7 +76,9 @@ def with_py_spy(cell: TrainCell, session: Session, path: Path, output: Path) -> 
     graph = with_ending(path, ".svg")
     graph.unlink(missing_ok=True)
     under = [program(PY_SPY) or PY_SPY, *FLAME_GRAPH, "--output", str(graph.absolute()), "--"]
-    answer = measure(job_of(cell, session), output, cell.count.limits, under=under)
+    answer = measure(
+        job_of(cell, session), output, cell.count.limits, options=ProcessOptions(under)
+    )
     return answer, [graph] if answer.status == "ok" and graph.is_file() else []
 
 

@@ -31,7 +31,7 @@ from harness.gate.judge import Finding, GateVerdict, judge
 from harness.gate.observe import Arm, Arms, Sampler, observe_instructions
 from harness.gate.show import as_json, lines, summary
 from harness.measure import callgrind
-from harness.measure.process import Answer
+from harness.measure.process import Answer, ProcessOptions
 from harness.records.file import Record
 from harness.records.log import RunLog
 from harness.records.schema import GateQuestion, Note, Proof, StoredIdentity
@@ -383,8 +383,9 @@ def test_only_what_takes_more_is_counted_in_other_layouts(
     }
     layouts: dict[str, int] = {}
 
-    def counted(_: Any, output: Path, *__: Any, places: Any, layout: int, **___: Any) -> Answer:
-        (name,) = places
+    def counted(_: Any, output: Path, __: Any, ___: Any, options: ProcessOptions) -> Answer:
+        [name] = options.places or ()
+        layout = options.layout
         layouts[name] = layout + 1
         output.mkdir(parents=True)
         count = counts[name][layout]

@@ -14,7 +14,7 @@ from workbench import HEAP, cell_of, reading_of, run_of, unruly
 
 from harness.common.registry import VariantCard
 from harness.measure.callgrind import MOST_LAYOUTS, count_of_call, measure_instructions
-from harness.measure.process import WorkerLimits
+from harness.measure.process import ProcessOptions, WorkerLimits
 from harness.runs.jobs import train_job
 from harness.worker import exchange
 from harness.worker.job import Job
@@ -125,7 +125,10 @@ def test_layouts_move_what_a_trainer_keeps_in_memory(tmp_path: Path) -> None:
     counts = []
     for layout in (0, 1, MOST_LAYOUTS - 1):
         answer: Any = measure_instructions(
-            job, tmp_path / str(layout), WorkerLimits(wall_seconds=120), layout=layout
+            job,
+            tmp_path / str(layout),
+            WorkerLimits(wall_seconds=120),
+            options=ProcessOptions(layout=layout),
         )
         assert answer.status == "ok", answer
         counts.append(answer.instructions["count"])

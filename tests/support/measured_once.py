@@ -14,9 +14,15 @@ import hashlib
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from harness.measure.process import Answer, OnProgress, WorkerLimits, measure
+from harness.measure.process import (
+    DEFAULTS,
+    Answer,
+    OnProgress,
+    ProcessOptions,
+    WorkerLimits,
+    measure,
+)
 from harness.worker import exchange
 from harness.worker.job import Job
 
@@ -36,12 +42,12 @@ class MeasuredOnce:
         output: Path,
         limits: WorkerLimits,
         on_progress: OnProgress = lambda _: None,
-        **named: Any,
+        options: ProcessOptions = DEFAULTS,
     ) -> Answer:
         # Trainers that tests bring along may do anything, and whoever is run in another way is the
         # test's subject.
-        if named or job.interpreter or not job.target.startswith("variants."):
-            return measure(job, output, limits, on_progress, **named)
+        if options != DEFAULTS or job.interpreter or not job.target.startswith("variants."):
+            return measure(job, output, limits, on_progress, options)
         key = digest_of(job, limits)
         if key not in self.answers:
             answer = measure(job, output, limits, on_progress)
