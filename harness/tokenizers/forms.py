@@ -39,6 +39,7 @@ from harness.tokenizers.post_processor import Around, Id
 from harness.tokenizers.pre_tokenizer import (
     BYTE_LEVEL,
     PreTokenizer,
+    check_matches,
     own_spellings,
     pattern_of,
     split_by,
@@ -254,6 +255,7 @@ def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
     steps = [BYTE_LEVEL]
     if pattern is not None:
         try:
+            check_matches(pattern)
             step = own_spellings().get(pattern) or split_by(to_ruby(pattern))
         except ValueError as error:
             raise Refusal(f"{TOKENIZER_JSON} cannot hold this tokenizer: {error}") from error

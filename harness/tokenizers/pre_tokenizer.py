@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.foreign import read_json
 from harness.tokenizers.dialects import from_ruby
+from harness.tokenizers.plain import compiled_pattern
 from variants.contract import GPT2_PATTERN
 from variants.counting.patterns import slots_of
 
@@ -36,6 +38,7 @@ AT_LINE_ENDS = {
     "behavior": "MergedWithPrevious",
     "invert": False,
 }
+SAMPLE = "".join(map(chr, range(1, 1 << 9)))
 NESTED = regex.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\[\\])*?(?:&&|\[)")
 """A set with another in it, or what two have in common."""
 
@@ -141,7 +144,21 @@ def _split(step: PreTokenizer) -> str:
             "its Split repeats what it repeats ({1,3}+), which is one possessive quantifier in ours"
         )
     # Sets of sets, which Oniguruma always reads, are of version 1 in `regex`.
-    return f"(?V1){expression}" if NESTED.search(expression) else expression
+    expression = f"(?V1){expression}" if NESTED.search(expression) else expression
+    check_matches(expression)
+    return expression
+
+
+def check_matches(pattern: str) -> None:
+    """Raises ValueError if nothing is matched where something else is matched next: Hugging Face's
+    engine goes on behind that place.
+    """
+    compiled = compiled_pattern(pattern)
+    spans = [match.span() for match in compiled.finditer(SAMPLE)] if compiled else []
+    for (start, end), (following, _) in pairwise(spans):
+        if start == end == following:
+            why = "which tokenizers reads differently"
+            raise ValueError(f"its pattern has an empty alternative before {SAMPLE[end]!r}, {why}")
 
 
 # Several steps as one expression: numbers before a pattern of the published family, and DeepSeek

@@ -271,12 +271,13 @@ def encoded_document(item: Any, place: str, corpus: Corpus) -> bytes:
     if not isinstance(item, str | bytes):
         advice = "pass texts, such as (row['text'] for row in rows)"
         raise TypeError(f"{place} is {type(item).__name__}, not str or bytes; {advice}")
-    is_replaced = corpus.errors == "replace"
+    if isinstance(item, bytes) and corpus.pattern is None:
+        return item
     try:
-        if isinstance(item, str):
-            whole = re.sub("[\ud800-\udfff]", "\ufffd", item) if is_replaced else item
-            return whole.encode()
-        return item if corpus.pattern is None else item.decode(errors=corpus.errors).encode()
+        text = item.decode(errors=corpus.errors) if isinstance(item, bytes) else item
+        if corpus.errors == "replace":
+            text = re.sub("[\ud800-\udfff]", "\ufffd", text)
+        return text.encode()
     except UnicodeError as error:
         raise Refusal(f"{place}: {error}; fix it, or pass bytes with errors='replace'") from error
 

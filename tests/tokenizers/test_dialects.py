@@ -187,6 +187,14 @@ def test_training_and_encoding_are_those_of_hugging_face(tmp_path: Path, express
         assert load(path).huggingface().encode(text).ids == hugging.encode(text).ids
 
 
+def test_a_pattern_that_may_match_nothing_first_is_not_saved_for_hugging_face(
+    tmp_path: Path,
+) -> None:
+    for pattern in ("(?=b)|b|.", r"x*|[\s\S]"):
+        note = train(["ab"], 258, pattern=pattern).save(tmp_path, overwrite=True)[0]
+        assert note.startswith("tokenizer.json cannot hold this tokenizer: its pattern has an empt")
+
+
 def test_a_saved_pattern_of_ones_own_gives_our_ids(tmp_path: Path) -> None:
     tokenizer = train(DOCUMENTS, 300, pattern=r"\w+|[^\w\s]+|\s+", special_tokens=())
     assert [note[:46] for note in tokenizer.save(tmp_path)] == [
