@@ -52,7 +52,7 @@ TOKENS = {
     "proof": 19_520,
     "records": 6_600,
     "runs": 17_840,
-    "results": 24_030,
+    "results": 24_130,
     "gate": 11_450,
     "commands": 14_120,
     "tests": 168_500,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.units import bytes_text
+from harness.common.units import bytes_text, did_you_mean
 from harness.records.file import Record, read_records
 from harness.results.fields import DECISIVE, FIELD, Key, cell_of, together
 from harness.results.rows import Row, rows
@@ -99,7 +99,8 @@ def rows_where(rows: Sequence[Row], conditions: Sequence[str]) -> list[Row]:
         name, equals, values = condition.partition("=")
         if not equals or name not in CONDITIONS:
             names = ", ".join(CONDITIONS)
-            raise Refusal(f"--where {condition}: write NAME=VALUE with one of {names}")
+            meant = did_you_mean(name, CONDITIONS)
+            raise Refusal(f"--where {condition}:{meant} write NAME=VALUE with one of {names}")
 
         there = dict.fromkeys(_condition(row, name) for row in chosen)
         pattern = re.compile("|".join(map(fnmatch.translate, values.split(","))))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from harness.common.errors import Refusal
 from harness.common.sheet import Column, Sheet
-from harness.common.units import count_text
+from harness.common.units import count_text, did_you_mean
 from harness.results.fields import together
 from harness.results.legend import caption_of, columns_of, labels_of, names_of, titles_of
 from harness.results.notes import at_most, notes, reasons, refusals
@@ -110,8 +110,9 @@ def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = 
     chosen = []
     for name in names:
         if name not in columns and name not in figures:
-            there = ", ".join(dict.fromkeys([*columns, *figures]))
-            raise Refusal(f"the table has no column {name!r}; it has {there}")
+            there = dict.fromkeys([*columns, *figures])
+            meant = did_you_mean(name, there)
+            raise Refusal(f"the table has no column {name!r};{meant} it has {', '.join(there)}")
         chosen.append(columns.get(name) or _figure_column(task, name))
 
     below = notes(task)
