@@ -17,8 +17,9 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.progress import bar
 from harness.common.registry import folder_option, use_folder
-from harness.common.units import bytes_text, count_text, times_text
+from harness.common.units import bytes_text, count_text, counted_text, times_text
 from harness.proof import PROVED, certificate
+from harness.proof.bounds import rounds
 from harness.proof.diagnosis import first_difference
 from harness.proof.prove import MergeList, describe, merge_text, prove
 from harness.proof.true_counts import MAXIMUM, TEXTS, TIE, WRONG, Best, Replay, replay
@@ -388,6 +389,8 @@ def report(replayed: Replay) -> Iterator[str]:
 
     if replayed.steps:
         yield f"after the last merge {rest_text(replayed.rest)}"
+        depth = max(rounds(step.merge for step in replayed.steps))
+        yield f"{counted_text(depth, 'round')}, in each of which no merge waits for another"
     if replayed.bytes:
         yield f"tokens per byte of the words: {replayed.tokens / replayed.bytes:.4f}"
 
