@@ -49,12 +49,11 @@ def pivot_sheet(rows: Sequence[Row], named: Sequence[str], value: str) -> Sheet:
 
 
 def fields_of(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """Everything that rows can differ in, by name; parameters are a part of the variant."""
-    fields: dict[str, list[Any]] = {"variant": [row.configured for row in rows]}
-    for name in (*FIELD, "status"):
-        if name not in ("variant", "params"):
-            fields[name] = [row.values[name] for row in rows]
-    return fields
+    """Everything that rows can differ in, by name; parameters are a part of the variant as well."""
+    fields: dict[str, list[Any]] = {}
+    for name in ("variant", *FIELD, "status"):
+        fields[name] = [row.values[name] for row in rows]
+    return fields | {"variant": [row.configured for row in rows]}
 
 
 def _layout(

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.common.errors import UNMEASURED, Refusal
@@ -77,36 +78,45 @@ class Profile(NamedTuple):
 def profile_of(rows: Sequence[Row]) -> Profile | None:
     """The profile over the cells in which two trainers or more ran; None if there are none."""
     trained = [row for row in rows if not row.counting_only and row.status != "skipped"]
-    others = dict.fromkeys(row.name for row in trained if row.other_merges)
-    ran = [row for row in trained if row.name not in others]
-    names = dict(zip(ran, names_of(ran), strict=True))
+    others = {row.name: None for row in trained if row.other_merges}
+    names = _names_without(others, trained)
 
-    ratios: dict[str, list[float]] = {}
-    compared, alone = list[Row](), 0
-    cells = _cells(names)
-    for cell in cells:
-        if len({names[row] for row in cell}) < 2:
-            alone += 1
-            continue
-        compared += cell
-        for name, ratio in _ratios(cell, names).items():
-            found = ratios.setdefault(name, [])
-            found += [] if ratio is None else [ratio]
+    compared, alone = list[list[Row]](), list[list[Row]]()
+    for cell in _cells(names):
+        is_alone = len({names[row] for row in cell}) == 1
+        (alone if is_alone else compared).append(cell)
     if not compared:
         return None
 
-    looks = {name: look_of(row.name) for row, name in names.items()}
-    curves = [Curve(name, looks[name].colour, sorted(found)) for name, found in ratios.items()]
-    curves.sort(key=lambda curve: (-len(curve.ratios), curve.ratios))
-
-    number = len(cells) - alone
-    text = f"{counted_text(number, 'cell')}: a text, vocabulary, pattern and number of threads each"
+    number = counted_text(len(compared), "cell")
+    text = f"{number}: a text, vocabulary, pattern and number of threads each"
     if alone:
-        text += f"; {alone} more in which only one trainer ran"
+        text += f"; {len(alone)} more in which only one trainer ran"
     notes = [NEVER]
     if others:
         notes.append(f"Left out, for it makes other merges on purpose: {join_names([*others])}.")
-    return Profile(curves, number, [text, *caption_of(compared)[-1:]], notes)
+    caption = [text, *caption_of(list(chain(*compared)))[-1:]]
+    return Profile(_curves(compared, names), len(compared), caption, notes)
+
+
+def _names_without(others: Collection[str], trained: Sequence[Row]) -> dict[Row, str]:
+    """The rows that compete, with the names of their trainers."""
+    ran = [row for row in trained if row.name not in others]
+    return dict(zip(ran, names_of(ran), strict=True))
+
+
+def _curves(cells: Sequence[Sequence[Row]], names: Mapping[Row, str]) -> list[Curve]:
+    """A curve for each trainer that ran in any of the cells; who solves most comes first."""
+    colours, ratios = dict[str, str](), dict[str, list[float]]()
+    for cell in cells:
+        for row in cell:
+            colours[names[row]] = look_of(row.name).colour
+            ratios.setdefault(names[row], [])
+        for name, ratio in _ratios(cell, names).items():
+            ratios[name].append(ratio)
+
+    curves = [Curve(name, colours[name], sorted(found)) for name, found in ratios.items()]
+    return sorted(curves, key=lambda curve: (-len(curve.ratios), curve.ratios))
 
 
 def required_profile(rows: Sequence[Row]) -> Profile:
@@ -131,17 +141,17 @@ def _cells(names: Mapping[Row, str]) -> list[list[Row]]:
     return list(together(keyed).values())
 
 
-def _ratios(cell: Sequence[Row], names: Mapping[Row, str]) -> dict[str, float | None]:
-    """How many times the best one's time each trainer took, by its fastest row; None if it did not
-    solve the cell.
+def _ratios(cell: Sequence[Row], names: Mapping[Row, str]) -> dict[str, float]:
+    """How many times the best one's time each trainer took that solved the cell, by its fastest
+    row.
     """
-    ratios: dict[str, float | None] = {names[row]: None for row in cell}
     solved = sorted((row for row in cell if row.is_ranked), key=lambda row: row.total or 0.0)
+    ratios: dict[str, float] = {}
     for row in solved:
         ratio = ratio_of(row, solved[0])
-        if ratio is not None and ratios[names[row]] is None:
+        if ratio is not None:
             # the best one by its median may be the slower one within blocks
-            ratios[names[row]] = max(1.0, ratio.number)
+            ratios.setdefault(names[row], max(1.0, ratio.number))
     return ratios
 
 

@@ -60,7 +60,7 @@ def test_a_field_that_names_a_cell_is_known_to_all_who_read_records(field: Field
     contradicting = rows([PLAIN, changed(other, merges_sha256="77" * 32)])
     assert bool(contradicting[0].disputed) != field.decides_merges
     assert (both[0].question != both[1].question) == (field in WORK or field.name == "data.sha256")
-    assert field.name in ("params", *fields_of(both))
+    assert field.name in fields_of(both)
     if not field.name.startswith(
         "gate."
     ):  # a record that is not of a gate has neither side nor tier
