@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,14 +77,17 @@ class Profile(NamedTuple):
 
 def profile_of(rows: Sequence[Row]) -> Profile | None:
     """The profile over the cells in which two trainers or more ran; None if there are none."""
-    trained = [row for row in rows if not row.counting_only and row.status != "skipped"]
-    others = {row.name: None for row in trained if row.other_merges}
-    names = _names_without(others, trained)
+    others = [row.name for row in rows if row.other_merges]
+    ran = []
+    for row in rows:
+        if not row.counting_only and row.status != "skipped" and row.name not in others:
+            ran.append(row)
+    names = dict(zip(ran, names_of(ran), strict=True))
 
     compared, alone = list[list[Row]](), list[list[Row]]()
     for cell in _cells(names):
-        is_alone = len({names[row] for row in cell}) == 1
-        (alone if is_alone else compared).append(cell)
+        trainers = {names[row] for row in cell}
+        (compared if len(trainers) > 1 else alone).append(cell)
     if not compared:
         return None
 
@@ -94,15 +97,10 @@ def profile_of(rows: Sequence[Row]) -> Profile | None:
         text += f"; {len(alone)} more in which only one trainer ran"
     notes = [NEVER]
     if others:
-        notes.append(f"Left out, for it makes other merges on purpose: {join_names([*others])}.")
+        left_out = join_names([*dict.fromkeys(others)])
+        notes.append(f"Left out, for it makes other merges on purpose: {left_out}.")
     caption = [text, *caption_of(list(chain(*compared)))[-1:]]
     return Profile(_curves(compared, names), len(compared), caption, notes)
-
-
-def _names_without(others: Collection[str], trained: Sequence[Row]) -> dict[Row, str]:
-    """The rows that compete, with the names of their trainers."""
-    ran = [row for row in trained if row.name not in others]
-    return dict(zip(ran, names_of(ran), strict=True))
 
 
 def _curves(cells: Sequence[Sequence[Row]], names: Mapping[Row, str]) -> list[Curve]:
@@ -184,10 +182,10 @@ def profile_frame(profile: Profile) -> pd.DataFrame:
 def profile(rows: Sequence[Row]) -> Figure:
     """A step line for each trainer over how many times the best one's time it may take."""
     found = required_profile(rows)
-    wins = {curve.name: found.share(curve, 1.0) for curve in found.curves}
-    winner = max(wins, key=lambda name: wins[name])
-    title = f"{winner} is fastest in {round(found.cells * wins[winner])} of {found.cells} cells"
-    points = max(PANEL_POINTS, LABEL_POINTS * len(wins))
+    winner = max(found.curves, key=lambda curve: found.share(curve, 1.0))
+    wins = round(found.cells * found.share(winner, 1.0))
+    title = f"{winner.name} is fastest in {wins} of {found.cells} cells"
+    points = max(PANEL_POINTS, LABEL_POINTS * len(found.curves))
     figure, (spec,) = new_figure(Words(title, found.caption, found.notes), [points / 72 + 0.6])
 
     axes = new_axes(figure, spec)
@@ -212,15 +210,13 @@ def _write_names(axes: Axes, found: Profile, points: float) -> None:
     """The name of each curve at its end, or as near to it as the other names leave room; the axes
     are at least so many points high.
     """
-    highest, offsets = math.inf, list[float]()
-    for index, curve in enumerate(found.curves):
-        end, below = points * found.share(curve), len(found.curves) - 1 - index
-        height = max(LABEL_POINTS * below, min(end, highest))
+    highest, below = math.inf, len(found.curves)
+    for curve in found.curves:
+        share = found.share(curve)
+        below -= 1
+        height = max(LABEL_POINTS * below, min(points * share, highest))
         highest = height - LABEL_POINTS
-        offsets.append(height - end)
-
-    for curve, offset in zip(found.curves, offsets, strict=True):
         axes.annotate(
-            short(curve.name, LONGEST_LABEL), (axes.get_xlim()[1], 100 * found.share(curve)), (6, offset),
+            short(curve.name, LONGEST_LABEL), (axes.get_xlim()[1], 100 * share), (6, height - points * share),
             textcoords="offset points", va="center", fontsize=SMALL, color=curve.colour, annotation_clip=False,
         )  # fmt: skip
