@@ -17,7 +17,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.progress import bar
 from harness.common.registry import folder_option, use_folder
-from harness.common.units import bytes_text, count_text, counted_text, times_text
+from harness.common.units import bytes_text, count_text, times_text
 from harness.proof import PROVED, certificate
 from harness.proof.bounds import rounds
 from harness.proof.diagnosis import first_difference
@@ -64,12 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m harness.replay", description=DESCRIPTION, epilog=EPILOG)
     add = parser.add_argument
     add("merges", metavar="MERGES", type=Path, help="a file of merges, or a folder that holds one")
-    add(
-        "--against",
-        metavar="OTHER",
-        type=Path,
-        help="compare with another file of merges",
-    )
+    add("--against", metavar="OTHER", type=Path, help="compare with another file of merges")
     add(
         "overrides",
         metavar="NAME=VALUE",
@@ -380,17 +375,13 @@ def report(replayed: Replay) -> Iterator[str]:
 
     for name, steps in (("not right", replayed.faults), ("ties", ties)):
         if steps:
-            yield name + (
-                f", the first {IN_FULL} of {count_text(len(steps))}:"
-                if len(steps) > IN_FULL
-                else ":"
-            )
+            more = f", the first {IN_FULL} of {count_text(len(steps))}"
+            yield f"{name}{more if len(steps) > IN_FULL else ''}:"
             yield from (f"  {describe(step)}" for step in steps[:IN_FULL])
 
-    if replayed.steps:
-        yield f"after the last merge {rest_text(replayed.rest)}"
-        depth = max(rounds(step.merge for step in replayed.steps))
-        yield f"{counted_text(depth, 'round')}, in each of which no merge waits for another"
+    yield f"after the last merge {rest_text(replayed.rest)}"
+    depth = max(rounds(step.merge for step in replayed.steps))
+    yield f"rounds in which no merge waits for another: {count_text(depth)}"
     if replayed.bytes:
         yield f"tokens per byte of the words: {replayed.tokens / replayed.bytes:.4f}"
 

@@ -152,7 +152,7 @@ def test_bytes_that_look_like_a_mark_are_judged(capsys: pytest.CaptureFixture[st
 def test_rounds_of_a_list_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     Path("list.txt").write_text("t h\ni n\nth e\ne n\nin g\n")
     _, lines = judged(capsys, "list.txt", "--data", "text.txt")
-    assert "3 rounds, in each of which no merge waits for another" in lines
+    assert "rounds in which no merge waits for another: 3" in lines
 
 
 def test_merges_without_a_text_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
