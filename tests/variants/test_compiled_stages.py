@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import os
 import random
 import shutil
@@ -193,20 +194,50 @@ def test_what_runs_is_unavailable_without_its_module(
         train(one_word(10), 5)
 
 
+WORD = WordCounts.from_items([(b"ab", 2)])
+RULES: dict[str, int] = {"tie_break": 0, "min_count": 1}
+GRID = {"threads": 1, "schedule": 0, "chunk": 1, "reuse_returned": 0, "push_grown": 0}
+
+
+def compiled_flat(**rules: int) -> None:
+    columns = [WORD.data, WORD.offsets, WORD.counts]
+    importlib.import_module("variants.native._flat").train(
+        columns, 1, Meter(), **{"threads": 1, **rules}
+    )
+
+
+def compiled_grid(**rules: int) -> None:
+    grid, points = (
+        importlib.import_module(f"variants.native.{name}") for name in ("_grid", "_grid_std")
+    )
+    grid.train(points.members, 0, WORD, 1, Meter(), **{**GRID, **rules})
+
+
+def compiled_typed(min_count: int, tie_break: int) -> None:
+    importlib.import_module("variants.native._typed").Typed(WORD, 1, min_count, tie_break)
+
+
 @pytest.mark.parametrize(
-    ("min_count", "tie_break", "sentence"),
+    ("train", "argument", "value"),
     [
-        (0, 0, "min_count is 0; it is 1 or more"),
-        (1, 4, "tie_break is 4; it is from 0 to 3"),
-        (1, -1, "tie_break is -1; it is from 0 to 3"),
+        *itertools.product(
+            (compiled_flat, compiled_grid, compiled_typed), ("tie_break", "min_count"), (-1,)
+        ),
+        (compiled_flat, "tie_break", 4),
+        (compiled_flat, "part", 0),
+        (compiled_flat, "threads", 0),
+        (compiled_grid, "threads", 0),
+        (compiled_grid, "chunk", 0),
+        (compiled_grid, "schedule", 4),
+        (compiled_grid, "schedule", -1),
     ],
 )
-def test_the_typed_stage_refuses_what_it_has_no_rule_for(
-    min_count: int, tie_break: int, sentence: str
+def test_compiled_functions_refuse_what_they_have_no_rule_for(
+    train: Callable[..., None], argument: str, value: int
 ) -> None:
-    typed = importlib.import_module("variants.native._typed").Typed
-    with pytest.raises(ValueError, match=f"^{sentence}$"):
-        typed(WordCounts.from_items([(b"ab", 2)]), 1, min_count, tie_break)
+    bounds = "from 0 to 3" if argument in ("tie_break", "schedule") else "1 or more"
+    with pytest.raises(ValueError, match=f"^{argument} is {value}; it is {bounds}$"):
+        train(**{**RULES, argument: value})
 
 
 @pytest.mark.parametrize("train", [*COMPILED, *CYTHON.values(), flat_file.train])

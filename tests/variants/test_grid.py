@@ -63,36 +63,6 @@ def learn(
     return cpp.train(word_counts, num_merges, meter, **chosen, **rest)
 
 
-@pytest.mark.parametrize(
-    ("argument", "value", "what"),
-    [
-        ("tie_break", 4, "from 0 to 3"),
-        ("min_count", 0, "1 or more"),
-        ("threads", 0, "1 or more"),
-        ("schedule", 4, "from 0 to 3"),
-        ("schedule", -1, "from 0 to 3"),
-        ("chunk", 0, "1 or more"),
-    ],
-)
-def test_the_compiled_function_refuses_what_it_has_no_rule_for(
-    argument: str, value: int, what: str
-) -> None:
-    arguments = {
-        "tie_break": 0,
-        "min_count": 1,
-        "reuse_returned": False,
-        "push_grown": False,
-        "threads": 1,
-        "schedule": 0,
-        "chunk": 1,
-        argument: value,
-    }
-    capsule = importlib.import_module("variants.native._grid_std").members
-    words = WordCounts.from_items([(b"ab", 2)])
-    with pytest.raises(ValueError, match=f"^{argument} is {value}; it is {what}$"):
-        grid.train(capsule, 0, words, 1, Meter(), **arguments)
-
-
 @functools.cache
 def random_words(seed: int) -> WordCounts:
     return WordCounts.from_items(random_table(random.Random(seed)).items())

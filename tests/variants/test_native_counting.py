@@ -91,9 +91,19 @@ def expect_definition_of_random_content(file: Path, seed: int) -> int:
     return len(content) * len(COMPILED) * 3
 
 
-def test_random_texts_are_counted_as_the_definition_counts_them(file: Path) -> None:
-    for seed in range(25):
-        expect_definition_of_random_content(file, seed)
+FUZZ_SEED = int(os.environ.get("NATIVE_FUZZ_SEED", "1000000"))
+FUZZ_BYTES = int(os.environ.get("NATIVE_FUZZ_BYTES", "20000000"))
+
+
+@pytest.mark.parametrize(
+    ("seed", "size"), [(0, 215_000), pytest.param(FUZZ_SEED, FUZZ_BYTES, marks=pytest.mark.slow)]
+)
+def test_random_texts_are_counted_as_the_definition_counts_them(
+    file: Path, seed: int, size: int
+) -> None:
+    while size > 0:
+        size -= expect_definition_of_random_content(file, seed)
+        seed += 1
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -384,15 +394,6 @@ def test_the_columns_are_read_only_and_outlive_the_words(file: Path) -> None:
     assert data.readonly
     with pytest.raises(TypeError, match="read-only"):
         data[0] = 0
-
-
-@pytest.mark.slow
-def test_fuzzing_for_longer_finds_nothing(file: Path) -> None:
-    seed = int(os.environ.get("NATIVE_FUZZ_SEED", "1000000"))
-    remaining = int(os.environ.get("NATIVE_FUZZ_BYTES", "20000000"))
-    while remaining > 0:
-        remaining -= expect_definition_of_random_content(file, seed)
-        seed += 1
 
 
 # -------------------- The scanner as a program of its own: tests/support/scanner_driver.cpp,
