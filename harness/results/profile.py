@@ -92,7 +92,7 @@ def profile_of(rows: Sequence[Row]) -> Profile | None:
         return None
 
     number = counted_text(len(compared), "cell")
-    text = f"{number}: a text, vocabulary, pattern and number of threads each"
+    text = f"{number} of text, vocabulary, pattern and threads"
     if alone:
         text += f"; {len(alone)} more in which only one trainer ran"
     notes = [NEVER]

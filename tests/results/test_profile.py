@@ -92,7 +92,7 @@ def test_chart_has_a_step_line_and_a_label_for_each_trainer() -> None:
 
     title, caption, *_ = [text.get_text().replace("\n", " ") for text in figure.texts]
     assert title == "flat is fastest in 2 of 3 cells"
-    assert caption.startswith("3 cells: ")
+    assert caption.startswith("3 cells of text")
 
 
 def test_labels_of_lines_that_end_at_one_height_do_not_overlap() -> None:
