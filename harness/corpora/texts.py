@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import IO, Any
 
@@ -73,6 +74,7 @@ def is_name(text: str) -> bool:
     return re.fullmatch(r"\w[\w-]{,99}", text) is not None and not os.path.lexists(text)
 
 
+@dataclass
 class Documents:
     """The documents of a text, one after another, each as blocks of bytes, read as they are asked
     for.
@@ -81,12 +83,12 @@ class Documents:
     what was read, of compressed files in their own bytes.
     """
 
-    def __init__(
-        self, name: str, size: int, members: Sequence[tuple[Any, Form]], reading: RowReading
-    ) -> None:
-        self.name, self.size, self.members, self.reading = name, size, members, reading
-        self.done = 0
-        self.show: Advance = lambda _: None
+    name: str
+    size: int
+    members: Sequence[tuple[Any, Form]]
+    reading: RowReading
+    done: int = 0
+    show: Advance = lambda *_: None
 
     def __iter__(self) -> Iterator[Iterator[bytes]]:
         for member, form in self.members:

@@ -314,33 +314,16 @@ def digest_of(path: Path) -> str:
 def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The address and the process of a scheduler with two workers."""
     file = folder / "scheduler.json"
-    quiet: dict[str, Any] = {
-        "stdout": subprocess.DEVNULL,
-        "stderr": subprocess.DEVNULL,
-        "cwd": folder,
-    }
-    quiet["env"] = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    program = [
-        sys.executable,
-        "-m",
-        "distributed.cli.dask_scheduler",
-        "--port",
-        "0",
-        "--no-dashboard",
-    ]
-    scheduler = subprocess.Popen(
-        [*program, "--host", "127.0.0.1", "--scheduler-file", str(file)], **quiet
-    )
-    program = [
-        sys.executable,
-        "-m",
-        "distributed.cli.dask_worker",
-        "--nworkers",
-        "2",
-        "--nthreads",
-        "1",
-    ]
-    workers = subprocess.Popen([*program, "--no-dashboard", "--scheduler-file", str(file)], **quiet)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def started(program: str, *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.{program}", *options, "--no-dashboard"]
+        command += ["--scheduler-file", str(file)]
+        null = subprocess.DEVNULL
+        return subprocess.Popen(command, stdout=null, stderr=null, cwd=folder, env=environment)
+
+    scheduler = started("dask_scheduler", "--port", "0", "--host", "127.0.0.1")
+    workers = started("dask_worker", "--nworkers", "2", "--nthreads", "1")
     try:
         wait_until(
             lambda: file.exists() and file.read_text().strip().endswith("}"),

@@ -292,21 +292,8 @@ def test_exported_file_has_words_and_counts(
     assert capsys.readouterr().out.startswith(
         f"{file}: 5 words, 6 pre-tokens, sha256 of the counts "
     )
-    assert (
-        main(
-            [
-                "counts",
-                "words",
-                "--set",
-                f"data.path={file}",
-                "--parquet",
-                str(frequent),
-                "--min-count",
-                "2",
-            ]
-        )
-        == 0
-    )
+    command = ["counts", "words", "--set", f"data.path={file}", "--min-count", "2"]
+    assert main([*command, "--parquet", str(frequent)]) == 0
     assert words_in(frequent) == {b" low": 2}
     (of_text,) = run(book, "vocab_size=260", f"results={tmp_path}/r")
     (of_table,) = run("data=words", f"data.path={file}", "vocab_size=260", f"results={tmp_path}/r")
