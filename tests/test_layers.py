@@ -53,7 +53,7 @@ TOKENS = {
     "records": 6_600,
     "runs": 17_840,
     "results": 24_130,
-    "gate": 11_450,
+    "gate": 11_400,
     "commands": 14_150,
     "tests": 168_500,
 }

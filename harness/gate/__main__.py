@@ -72,6 +72,7 @@ EXIT_CODES = """exit code:
   2   usage; 130 interrupted
 """
 OUTPUT = Path("results", "local", "gate")
+NOT_TRUSTED = "the results are not trusted"
 COMPARED = (WORK, TIME)  # the tiers that need a base
 
 
@@ -151,17 +152,11 @@ def observe(options: argparse.Namespace) -> Evidence:
                     log.run = structs.replace(log.run, question=question)
                 observe_tiers(sampler, head, base, variants, against, options)
             except FileChanged as error:
-                note(
-                    sampler,
-                    TIERS,
-                    UNMEASURED,
-                    f"the results are not trusted: {error.path} was changed after it was imported; run it again",
-                )
+                why = f"{error.path} was changed after it was imported; run it again"
+                note(sampler, TIERS, UNMEASURED, f"{NOT_TRUSTED}: {why}")
             if changed := ", ".join(sampler.changed_files()[:3]):
-                reason = (
-                    f"the results are not trusted: {changed}, of the base, changed while head ran"
-                )
-                note(sampler, TIERS, UNMEASURED, reason)
+                why = f"{changed}, of the base, changed while head ran"
+                note(sampler, TIERS, UNMEASURED, f"{NOT_TRUSTED}: {why}")
         log.finish()
 
     evidence = evidence_of(log)
