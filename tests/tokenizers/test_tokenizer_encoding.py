@@ -21,16 +21,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pattern_family import all_slots, spelling
 from pyarrow import parquet
-from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, merged, replayed
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, replayed
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import local
 from harness.tokenizers import streaming
 from harness.tokenizers.encoding import CompiledEncoder
-from harness.tokenizers.learned import Learned, join
+from harness.tokenizers.learned import Learned
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.plain import PlainEncoder
-from variants.contract import Pair
 
 CHANCE = random.Random(0)
 STRANGE = {
@@ -141,19 +140,6 @@ def test_invalid_texts_and_ids_are_refused() -> None:
     with pytest.raises(Refusal, match="not UTF-8 at byte 1"):
         tokenizer.decode_text([97, 255])
     assert tokenizer.decode_text([97, 255], errors="replace") == "a\ufffd"
-
-
-@given(
-    merges=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), unique=True, max_size=10),
-    made=st.lists(st.integers(0, 5), min_size=10, max_size=10),
-    tokens=st.lists(st.integers(0, 3), max_size=60),
-)
-def test_tokens_merge_as_by_looking_at_every_pair(
-    merges: list[Pair], made: list[int], tokens: list[int]
-) -> None:
-    """Any lists, those too that no training makes: a merge may make a pair that comes before it."""
-    ranks = {pair: rank for rank, pair in enumerate(merges)}
-    assert join(tokens, ranks.get, made) == merged(tokens, ranks.get, made)
 
 
 # Parts
