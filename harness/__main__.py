@@ -74,11 +74,10 @@ def command(arguments: Sequence[str]) -> int:
 
         import yaml
 
-        from harness.runs.compose import compose
+        from harness.runs.compose import compose, dated
 
-        for config in compose(
-            [argument for argument in arguments if argument not in ("--cfg", "job")]
-        ):
+        overrides = [argument for argument in arguments if argument not in ("--cfg", "job")]
+        for config in compose(dated(overrides)):
             print(yaml.safe_dump(asdict(config.values), sort_keys=False, allow_unicode=True))  # noqa: T201
         return OK
     return run_command(arguments, show)

@@ -10,6 +10,7 @@ import pytest
 from workbench import cells
 
 from harness import run, table
+from harness.__main__ import main
 from harness.common import files
 from harness.common.errors import OK, Refusal
 from harness.corpora import CorpusFile, instances
@@ -101,12 +102,16 @@ def test_lines_are_shuffled_if_there_are_hardly_any_documents(
             assert set(corpus.path.read_text().splitlines()) <= set(text.splitlines())
 
 
-def test_seed_today_is_the_date_which_the_record_keeps() -> None:
+def test_seed_today_is_the_date_which_the_record_keeps(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     before = f"{datetime.now(UTC):%Y%m%d}"
     (record,) = run("data.path=book.txt", "vocab_size=270", "instances=1", "seed=today")
     date = record["data"]["name"].rpartition("-")[2]
     assert date in (before, f"{datetime.now(UTC):%Y%m%d}")
     assert f"seed={date}" in record["overrides"]
+    assert main(["--cfg", "job", "seed=today"]) == OK
+    assert re.search(r"^seed: \d{8}$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_interrupted_run_continues_with_the_same_instances(
