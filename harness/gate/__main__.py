@@ -56,7 +56,7 @@ from harness.gate.observe import (
     observe_instructions,
     observe_times,
 )
-from harness.gate.show import as_json, junit, lines, summary
+from harness.gate.show import as_json, junit, lines, summary_of
 from harness.measure.process import PACKAGES
 from harness.measure.quiet import timing
 from harness.records.schema import GateQuestion
@@ -80,11 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
     return exit_code_of(
-        lambda: run(options), "what was observed until then is in the output folder"
+        lambda: judge_change(options),
+        "what was observed until then is in the output folder",
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def judge_change(options: argparse.Namespace) -> int:
     """Measure or replay, and report the verdict. Raises Refusal for options that contradict each
     other.
     """
@@ -111,7 +112,10 @@ def run(options: argparse.Namespace) -> int:
     code = verdict.exit_code(options.treat_inconclusive)
     if options.replay is None or options.output != OUTPUT:
         content = json.dumps(as_json(verdict, evidence, code), ensure_ascii=False, indent=1) + "\n"
-        for name, text in ((store.VERDICT, content), (store.SUMMARY, summary(verdict, evidence))):
+        for name, text in (
+            (store.VERDICT, content),
+            (store.SUMMARY, summary_of(verdict, evidence)),
+        ):
             write_whole(options.output / name, text.encode())
 
     if options.accept and options.format != "junit":

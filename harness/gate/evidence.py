@@ -41,7 +41,7 @@ ALL = "all"  # in place of a variant: it is about a whole tier
 IDENTITY, WORK, TIME = "identity", "work", "time"
 BASE, HEAD, AGAIN = "base", "head", "again"
 Counts = dict[str, int]
-Sides = Mapping[str, Record]
+SideRecords = Mapping[str, Record]
 """The records of one block by side; base once more is not in each."""
 
 
@@ -79,7 +79,7 @@ def by_comparison(records: Iterable[Record]) -> dict[str, list[Record]]:
     return comparisons
 
 
-def paired_blocks(records: Iterable[Record]) -> list[Sides]:
+def paired_blocks(records: Iterable[Record]) -> list[SideRecords]:
     """The blocks that have both sides, in order, without warm-up."""
     blocks: dict[int, dict[str, Record]] = {}
     for record in records:

@@ -14,7 +14,7 @@ from statistics import median
 
 from harness.common.comparison import Comparison, Sample, compare
 from harness.gate.card import TimeRule
-from harness.gate.evidence import AGAIN, BASE, HEAD, INCONCLUSIVE, PASS, REGRESSION, Sides
+from harness.gate.evidence import AGAIN, BASE, HEAD, INCONCLUSIVE, PASS, REGRESSION, SideRecords
 
 ESCALATE = "escalate"
 BLOCKS_LEFT = 10
@@ -44,12 +44,14 @@ class Decision:
     memory: tuple[float, float] | None = None
 
 
-def split(rule: TimeRule, blocks: Sequence[Sides]) -> tuple[Sequence[Sides], Sequence[Sides]]:
+def split(
+    rule: TimeRule, blocks: Sequence[SideRecords]
+) -> tuple[Sequence[SideRecords], Sequence[SideRecords]]:
     """The blocks of triage, and those of confirmation."""
     return blocks[: rule.triage.blocks], blocks[rule.triage.blocks :]
 
 
-def next_block(rule: TimeRule, blocks: Sequence[Sides]) -> int | None:
+def next_block(rule: TimeRule, blocks: Sequence[SideRecords]) -> int | None:
     """The number of the block that is to be measured next; None if the rule has decided."""
     number, wanted = len(blocks), rule.triage.blocks
     if number >= wanted and decide(rule, split(rule, blocks)[0]).state == ESCALATE:
@@ -57,7 +59,9 @@ def next_block(rule: TimeRule, blocks: Sequence[Sides]) -> int | None:
     return number if number < wanted else None
 
 
-def decide(rule: TimeRule, first: Sequence[Sides], fresh: Sequence[Sides] = ()) -> Decision:
+def decide(
+    rule: TimeRule, first: Sequence[SideRecords], fresh: Sequence[SideRecords] = ()
+) -> Decision:
     """Return the decision of the blocks of triage and of confirmation; `escalate` requests the
     latter.
     """
@@ -72,7 +76,7 @@ def decide(rule: TimeRule, first: Sequence[Sides], fresh: Sequence[Sides] = ()) 
     return confirm(rule, fresh)
 
 
-def triage(rule: TimeRule, blocks: Sequence[Sides]) -> Decision:
+def triage(rule: TimeRule, blocks: Sequence[SideRecords]) -> Decision:
     """Pass, or a reason to look longer."""
     slower, control, memory = figures(blocks)
     state, why = ESCALATE, "too few blocks to tell"
@@ -87,7 +91,7 @@ def triage(rule: TimeRule, blocks: Sequence[Sides]) -> Decision:
     return Decision(state, why, slower, control, memory)
 
 
-def confirm(rule: TimeRule, blocks: Sequence[Sides]) -> Decision:
+def confirm(rule: TimeRule, blocks: Sequence[SideRecords]) -> Decision:
     """The decision of fresh blocks, the only one that can fail a change."""
     slower, control, memory = figures(blocks)
     state, why = INCONCLUSIVE, "the machine is too noisy: the interval includes no slow-down at all"
@@ -114,7 +118,7 @@ def confirm(rule: TimeRule, blocks: Sequence[Sides]) -> Decision:
     return Decision(state, why, slower, control, memory)
 
 
-def is_certain(blocks: Sequence[Sides], slower: Comparison) -> bool:
+def is_certain(blocks: Sequence[SideRecords], slower: Comparison) -> bool:
     """Whether head is slower beyond doubt, or at 95 % with too few blocks for more."""
     certain = compare(samples_of(blocks, HEAD), samples_of(blocks, BASE), CERTAINTY)
     low = slower.low if certain is None or certain.low is None else certain.low
@@ -122,7 +126,7 @@ def is_certain(blocks: Sequence[Sides], slower: Comparison) -> bool:
 
 
 def figures(
-    blocks: Sequence[Sides],
+    blocks: Sequence[SideRecords],
 ) -> tuple[Comparison, Comparison | None, tuple[float, float] | None]:
     """Head against base, base against itself in the blocks that have it twice, and the increase of
     memory.
@@ -133,7 +137,7 @@ def figures(
     return slower, compare(again, base, CERTAINTY), memory_increase(blocks)
 
 
-def samples_of(blocks: Sequence[Sides], side: str) -> list[Sample]:
+def samples_of(blocks: Sequence[SideRecords], side: str) -> list[Sample]:
     records = [block[side] for block in blocks if side in block]
     return [record.sample for record in records if record.sample is not None]
 
@@ -143,7 +147,7 @@ def excludes(rule: TimeRule, slower: Comparison) -> bool:
     return slower.high is not None and slower.high <= 1 + rule.max_missed_slowdown
 
 
-def memory_increase(blocks: Sequence[Sides]) -> tuple[float, float] | None:
+def memory_increase(blocks: Sequence[SideRecords]) -> tuple[float, float] | None:
     """By which share and how many bytes head's peak is higher, in the median block; None if it was
     not measured.
     """

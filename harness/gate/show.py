@@ -63,7 +63,7 @@ def lines(verdict: GateVerdict) -> list[str]:
     return text
 
 
-def summary(verdict: GateVerdict, evidence: Evidence) -> str:
+def summary_of(verdict: GateVerdict, evidence: Evidence) -> str:
     """Return the summary of a pull request: the lines of the terminal, what was compared, and
     where.
     """

@@ -29,7 +29,7 @@ from harness.gate.evidence import (
 )
 from harness.gate.judge import Finding, GateVerdict, judge
 from harness.gate.observe import Arm, Arms, Sampler, observe_instructions
-from harness.gate.show import as_json, lines, summary
+from harness.gate.show import as_json, lines, summary_of
 from harness.measure import callgrind
 from harness.measure.process import Answer, ProcessOptions
 from harness.records.file import Record
@@ -321,7 +321,7 @@ def test_summary_loses_nothing(tmp_path: Path) -> None:
     log = log_of(tmp_path, tallies({"max/a|b": 2}, {"max/a|b": 1}))
     evidence, verdict = evidence_of(log), judged(log)
     assert evidence is not None
-    text = summary(verdict, evidence)
+    text = summary_of(verdict, evidence)
     assert text.startswith("### ❌ gate: counts of work changed; ")
     assert "\n".join(["```text", *lines(verdict)[1:], "```"]) in text
     assert text.endswith("Base: none; head: the working tree. 2026-01-01\n")

@@ -12,7 +12,7 @@ import pytest
 from gating import timed
 
 from harness.gate.card import Stage, TimeRule
-from harness.gate.evidence import INCONCLUSIVE, PASS, REGRESSION, Sides
+from harness.gate.evidence import INCONCLUSIVE, PASS, REGRESSION, SideRecords
 from harness.gate.rule import ESCALATE, decide
 from harness.records.file import Record
 
@@ -21,7 +21,7 @@ SHORT = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025))
 MB = 1_000_000
 
 
-def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[Sides]:
+def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[SideRecords]:
     """Blocks of one thread in which head takes so many times as long as base."""
     blocks: list[dict[str, Record]] = [
         {"base": timed(number, 1.0), "head": timed(number, ratio)}
@@ -34,7 +34,7 @@ def blocks_with(ratios: Sequence[float], control: Sequence[float] = ()) -> list[
 
 def noisy(
     chance: random.Random, slower: float, blocks: int, spread: float, bursts: float
-) -> list[Sides]:
+) -> list[SideRecords]:
     """Blocks whose times differ by `spread`, and now and then one takes half as long again."""
 
     def noise() -> float:
@@ -77,7 +77,7 @@ def test_noisy_machine_is_inconclusive_and_hardly_a_regression(
     assert states.count(INCONCLUSIVE) > 100
 
 
-def peaks(base: int, head: int, count: int) -> list[Sides]:
+def peaks(base: int, head: int, count: int) -> list[SideRecords]:
     return [
         {
             "base": timed(each, 1.0, peak_rss_bytes=base),
@@ -87,7 +87,7 @@ def peaks(base: int, head: int, count: int) -> list[Sides]:
     ]
 
 
-def waiting(pressures: Sequence[float]) -> list[Sides]:
+def waiting(pressures: Sequence[float]) -> list[SideRecords]:
     """Blocks of two threads in which head is 30 % slower, and base waited for a CPU."""
     return [
         {
@@ -159,7 +159,9 @@ EVEN, SLOWER, WAITING = blocks_with([1.0] * 12), blocks_with([1.1] * 12), waitin
         (peaks(100 * MB, 50 * MB, 8), peaks(100 * MB, 50 * MB, 12), PASS, "no slower"),
     ],
 )
-def test_decision(triage: list[Sides], confirm: list[Sides], state: str, why: str) -> None:
+def test_decision(
+    triage: list[SideRecords], confirm: list[SideRecords], state: str, why: str
+) -> None:
     decision = decide(SHORT, triage, confirm)
     assert decision.state == state
     assert decision.why.startswith(why)
