@@ -169,7 +169,7 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     given = given_sheet(_rows_of(board))
     about = ABOUT.read_text().format(
         folder=folder.as_posix(),
-        corpus=board[0].corpus,
+        corpus=(board[0].rows[0].corpus.generated or {}).get("of", board[0].corpus),
         vocab_size=board[0].vocab_size,
         given=sheet_to_markdown(given).strip(),
     )

@@ -106,6 +106,7 @@ def test_the_page_names_what_was_drawn_and_how_to_draw_it_again(tmp_path: Path) 
     assert "## sotu-slice1-20261127, 1,000 tokens" in page
     assert "```sh\npython -m harness data=sotu instances=2 seed=20261127\n```" in page
     assert "were [drawn by" not in page_of(RECORDS, tmp_path)[0]
+    assert " experiment=board data=sotu vocab_size=1000 " in page_of(drawn, tmp_path)[0]
 
 
 @pytest.mark.parametrize(
