@@ -1,4 +1,4 @@
-"""python -m harness.gate: has a change made a trainer wrong, busier, slower or larger?
+"""python -m harness.gate: check a change for wrong merges, more work, slower runs or more memory.
 
 python -m harness.gate                                  this checkout against its base
 python -m harness.gate heap flat --tiers identity,work  some of it

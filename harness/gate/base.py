@@ -3,7 +3,7 @@
 Both sides are measured by the same harness; they differ in the packages that the trainers are in.
 Each side has a folder of links to its packages, which comes first wherever Python looks. The base
 of a change is the commit it departs from, checked out beside the working tree. Its compiled modules
-are copied from there if nothing that is compiled has changed, else built. The base is made before
+are reused from there if no compiled source changed, otherwise built. The base is made before
 anything of head runs, and compared with itself afterwards.
 """
 
@@ -219,7 +219,7 @@ def compiled_modules(targets: Sequence[str], packages: Mapping[str, Path]) -> li
 def provide_compiled(
     root: Path, checkout: Path, commit: str, build: str, modules: Sequence[Path]
 ) -> None:
-    """Copy the compiled modules into the checkout if nothing that is compiled has changed, else
+    """Copy the compiled modules into the checkout if no compiled source changed, otherwise
     build them there.
     """
     for module in modules:

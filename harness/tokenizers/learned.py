@@ -267,7 +267,7 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     if extra := others(learned):
         example = token_text(extra[0], 60)
         raise Refusal(
-            f"no merge makes {len(extra)} of its tokens, such as {example}, so no training gives its cuts"
+            f"cannot cut: {len(extra)} of its tokens come from no merge, such as {example}"
         )
 
     dropped = {ids[token] for token in made[vocab_size - least :]}
