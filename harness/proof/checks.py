@@ -364,7 +364,11 @@ def smaller_tables(items: list[tuple[bytes, int]]) -> Iterator[list[tuple[bytes,
     yield from cuts(items)
     for place, (word, count) in enumerate(items):
         shorter = ((part, count) for part in cuts(word) if part)
-        rarer = ((word, fewer) for fewer in (1, 2, 3, count // 2) if 0 < fewer < count)
+        rarer = (
+            (word, fewer)
+            for fewer in (1, 2, 3, count // 2, count - count // 16)
+            if 0 < fewer < count
+        )
         for other in itertools.chain(shorter, rarer):
             yield [*items[:place], other, *items[place + 1 :]]
 

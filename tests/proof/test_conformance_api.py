@@ -170,6 +170,15 @@ def test_smallest_words_and_merges_that_show_the_failure() -> None:
     assert passes.smallest(naive.train) is passes
 
 
+def test_counts_become_smaller_in_small_steps() -> None:
+    def counts_to_255(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+        items = [(word, min(count, 255)) for word, count in word_counts.items()]
+        return naive.train(WordCounts.from_items(items), num_merges)
+
+    smallest = TrainerCall({b"ya": 400, b"cd": 900}, 1).smallest(counts_to_255)
+    assert 255 < max(smallest.words.values()) < 280
+
+
 def test_options_of_the_call_are_part_of_the_test() -> None:
     wrong = TrainerCall({b"ab": 3, b"cd": 3}, 2, TieBreak.RAW_BYTES, min_count=2, threads=3)
     test = wrong.as_test(*call_of(functools.partial(heap.train, push="grown")))
