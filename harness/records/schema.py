@@ -97,9 +97,10 @@ class Data(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     documents: Annotated[Whole | None, doc("texts between special tokens")] = None
     pre_tokens: Annotated[Whole | None, doc("matches of the pattern")] = None
     words: Annotated[Whole | None, doc("distinct pre-tokens")] = None
-    generated: Annotated[dict[str, Any] | None, doc("the parameters of a generated data set")] = (
-        None
-    )
+    generated: Annotated[
+        dict[str, Any] | None,
+        doc("the parameters of a generated data set, or how an instance was drawn"),
+    ] = None
 
 
 class CellLimits(TypedDict, total=False):
