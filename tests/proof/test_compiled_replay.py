@@ -1,14 +1,17 @@
 """The compiled replay finds the first wrong merge where replaying with all counts finds it,
 whatever list it is given.
 
-A slow test runs it under the compiler's sanitizers.
+The slow tests break it on purpose and see that these lists show it, and run it under the compiler's
+sanitizers.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
+import shutil
 import subprocess
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -164,6 +167,15 @@ def test_counts_that_may_overflow_are_refused() -> None:
         judge(words, [(b"a", b"b")], 1, tie_break=GREATEST)
 
 
+def test_columns_of_unequal_length_are_refused() -> None:
+    words, claims = WordCounts.from_items([(b"ab", 2)]), array("I", [97])
+    rules: dict[str, Any] = {"num_merges": 1, "min_count": 1, "tie_break": 0, "on_progress": print}
+    with pytest.raises(ValueError, match="1 counts need 2 offsets, not 1"):
+        _replay.judge(words.data, words.offsets[:1], words.counts, claims, claims, **rules)
+    with pytest.raises(ValueError, match="each merge has a left and a right token"):
+        _replay.judge(words.data, words.offsets, words.counts, claims, claims * 2, **rules)
+
+
 def test_exception_of_on_progress_is_raised() -> None:
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
@@ -226,7 +238,7 @@ def test_own_vetoes_and_lists_that_spell_a_token_twice_cannot_be_judged() -> Non
     assert can_judge([(b"a", b"b"), (b"ab", b"c")], vetoes.superbpe)
 
 
-# The same lists in a program
+# The same lists in a program, whole and broken
 
 
 def driver_cases(path: Path, cases: Iterable[Case]) -> list[str]:
@@ -282,3 +294,69 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     want = driver_cases(tmp_path / "cases", itertools.chain([heavy], plain, extending))
     ended = subprocess.run([program, tmp_path / "cases"], capture_output=True, text=True)
     assert (ended.stderr, ended.returncode, ended.stdout.splitlines()) == ("", 0, want)
+
+
+# The header, a line of it, and what breaks it
+BROKEN = (
+    (
+        "replay_order",
+        "last_taken_.empty() && !tokens_.before(pair",
+        "last_taken_.empty() && tokens_.before(pair",
+    ),
+    ("replay_order", "return found != last_taken_.end() && ", "return false && "),
+    (
+        "replay_order",
+        "starts_[one] > starts_[other] ? 1 : -1;",
+        "starts_[one] < starts_[other] ? 1 : -1;",
+    ),
+    ("replay_order", "huggingface_id(one) < huggingface_id(other)", "one < other"),
+    ("replay", "if (pair.key) examine(pair);", "(void)pair;"),
+    (
+        "replay",
+        "        examine(*pair);\n        pair->count -= weight;",
+        "        pair->count -= weight;",
+    ),
+    (
+        "replay",
+        "token == merged ? key_of(right, left) : key_of(token, left)",
+        "key_of(token, left)",
+    ),
+    ("replay", "after == step.merged ? static_cast<Symbol>(separator) : after;", "after;"),
+    ("replay", "symbols[position + left_length] = static_cast<Symbol>(hole);", ""),
+    ("replay", "if (left == right && (symbols[position]", "if (false && (symbols[position]"),
+    ("replay", "if (count != counts_.back()) tied_.clear();", ""),
+    ("replay", "highest_left_out_ = std::max(highest_left_out_, count);", ""),
+    (
+        "replay",
+        "*before.next = occurrence.position - before.offset;",
+        "*before.next = occurrence.position;",
+    ),
+    ("replay_text", "std::sort(heavy.rbegin(), heavy.rend());", ""),
+)
+
+
+@pytest.fixture(scope="module")
+def many_cases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    path = tmp_path_factory.mktemp("cases") / "cases"
+    return path, driver_cases(path, (case for seed in range(200) for case in lists(seed)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("header", "right", "wrong"), BROKEN)
+def test_broken_replay_is_noticed(
+    tmp_path: Path, many_cases: tuple[Path, list[str]], header: str, right: str, wrong: str
+) -> None:
+    headers = tmp_path / "native"
+    shutil.copytree(NATIVE, headers, ignore=shutil.ignore_patterns("*.so", "_*"))
+    broken = headers / f"{header}.hpp"
+    assert broken.read_text().count(right) == 1
+    broken.write_text(broken.read_text().replace(right, wrong))
+    program = sanitized(
+        "replay_driver.cpp", "undefined", tmp_path, f"-I{headers}", "-O0", "-fno-sanitize=all"
+    )
+    cases, want = many_cases
+    try:
+        ended = subprocess.run([program, cases], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return
+    assert (ended.returncode, ended.stdout.splitlines()) != (0, want)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import itertools
 import os
 import random
 import shutil
@@ -217,13 +216,21 @@ def compiled_typed(min_count: int, tie_break: int) -> None:
     importlib.import_module("variants.native._typed").Typed(WORD, 1, min_count, tie_break)
 
 
+def compiled_replay(**rules: int) -> None:
+    claims, columns = array("I", [97]), (WORD.data, WORD.offsets, WORD.counts)
+    importlib.import_module("harness.proof.native._replay").judge(
+        *columns, claims, claims, num_merges=1, on_progress=print, **rules
+    )
+
+
 @pytest.mark.parametrize(
     ("train", "argument", "value"),
     [
-        *itertools.product(
-            (compiled_flat, compiled_grid, compiled_typed), ("tie_break", "min_count"), (-1,)
+        *(
+            (train, argument, value)
+            for train in (compiled_flat, compiled_grid, compiled_typed, compiled_replay)
+            for argument, value in (("tie_break", -1), ("tie_break", 4), ("min_count", 0))
         ),
-        (compiled_flat, "tie_break", 4),
         (compiled_flat, "part", 0),
         (compiled_flat, "threads", 0),
         (compiled_grid, "threads", 0),
