@@ -153,6 +153,15 @@ def test_what_is_not_an_id_is_not_decoded(ids: Any) -> None:
         train({"low": 5}, 259).decode(ids)
 
 
+@pytest.mark.parametrize("word", ["1.5", "9" * 5000])
+def test_a_word_that_is_not_a_number_is_named(
+    tmp_path: Path, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(tmp_path, learned(), {})
+    assert main(["decode", str(tmp_path), f"104 {word}"]) == 2
+    assert f"{word[:40]!r} is not an id" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("line", ["[" * 50_000, "5", '"\\ud800"', '"a'])
 def test_a_file_of_seeds_that_is_not_strings_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "seeds").write_text(line)

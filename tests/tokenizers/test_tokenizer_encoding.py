@@ -29,14 +29,15 @@ from harness.tokenizers import streaming
 from harness.tokenizers.encoding import CompiledEncoder
 from harness.tokenizers.learned import Learned
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.plain import PlainEncoder
+from harness.tokenizers.plain import PlainEncoder, last_cut_of
 
 CHANCE = random.Random(0)
+SPELLED = {str(slots): spelling(slots, CHANCE) for slots in CHANCE.sample(all_slots(), 12)}
 STRANGE = {
     "leaves letters out": r"\d+",
     "matches nothing at all": r"x*",
     "from the end": r"(?r)\w+",
-    **{str(slots): spelling(slots, CHANCE) for slots in CHANCE.sample(all_slots(), 12)},
+    **SPELLED,
 }
 
 SOME = [
@@ -145,11 +146,35 @@ def test_invalid_texts_and_ids_are_refused() -> None:
 # Parts
 
 
-def test_parts_are_read_only_as_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+CUTTABLE = {**PATTERNS, **SPELLED}
+for whole in ("document", "bytes"):
+    del CUTTABLE[whole]
+
+
+@pytest.mark.parametrize("pattern", CUTTABLE)
+@given(text=texts)
+@examples(50)
+def test_safe_cuts_leave_the_pre_tokens(pattern: str, text: str) -> None:
+    last_cut, expression = last_cut_of(CUTTABLE[pattern]), CUTTABLE[pattern]
+    assert last_cut is not None
+    expected = regex.findall(expression, text)
+    for last in range(len(text) + 1):
+        if found := last_cut.search(text, 1, last):
+            parts = text[: found.start()], text[found.start() :]
+            assert [
+                token for part in parts for token in regex.findall(expression, part)
+            ] == expected
+
+
+@pytest.mark.parametrize("kind", [PlainEncoder, CompiledEncoder])
+@pytest.mark.parametrize("pattern", [name for name in CUTTABLE if name in PATTERNS])
+def test_parts_are_read_only_as_they_are_needed(
+    kind: type[CompiledEncoder | PlainEncoder], pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streaming, "WINDOW", 1000)
-    one, parts = Tokenizer(learned("gpt2", SPECIALS)), count()
-    ids = one.encode_iterable("the cat's mat " for _ in parts)
-    assert list(islice(ids, 50)) == one.encode("the cat's mat " * 50)[:50]
+    encoder, parts = kind(learned(pattern, SPECIALS)), count()
+    ids = chain.from_iterable(encoder.batches(b"the cat's mat\n" for _ in parts))
+    assert list(islice(ids, 50)) == encoder.encode("the cat's mat\n" * 50)[:50]
     assert next(parts) < 200
 
 
