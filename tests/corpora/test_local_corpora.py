@@ -44,6 +44,12 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("path", ["texts/a.*", "[texts/a.txt]", "texts/a.txt", ["texts/a.txt"]])
+def test_single_plain_file_is_used_in_place(path: Any) -> None:
+    corpus = prepared(path, ())
+    assert (corpus.path, corpus.name, corpus.parts) == (Path("texts/a.txt"), "a.txt", ())
+
+
 def test_special_files_are_skipped_in_folders_and_refused_in_lists(texts: Path) -> None:
     os.mkfifo(texts / "pipe")
     (texts / "lost").symlink_to("nowhere")
@@ -152,6 +158,14 @@ JOINED = f"one 二{END}two\n{END}in{END}side{END}😀{END}"
 def test_compressed_text_is_unpacked_under_any_name(tmp_path: Path, suffix: str) -> None:
     (tmp_path / "book.txt").write_bytes(PACK[suffix](LONG))
     assert text_of(tmp_path / "book.txt") == LONG.decode()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_rows_are_known_by_a_first_one_of_any_length(tmp_path: Path, pack: Any) -> None:
+    rows = "x" * 9_000, "two"
+    content = "\n".join(json.dumps({"text": row}) for row in rows)
+    (tmp_path / "c4.json").write_bytes(pack(content.encode()))
+    assert text_of("c4.json") == "".join(row + END for row in rows)
 
 
 @pytest.mark.parametrize(

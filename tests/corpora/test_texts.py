@@ -33,7 +33,7 @@ def test_a_text_is_read_right_or_refused_in_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(row.get("files", {}))
-    source = row.get("source") or next(iter(row["files"]))
+    source = row["source"] if "source" in row else next(iter(row["files"]))
     how = row.get("settings", []), row.get("tokens", ["<|>"]), row.get("errors", "strict")
     before = cached()
     if "refused" in row:
