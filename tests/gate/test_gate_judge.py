@@ -321,10 +321,11 @@ def test_summary_loses_nothing(tmp_path: Path) -> None:
     log = log_of(tmp_path, tallies({"max/a|b": 2}, {"max/a|b": 1}))
     evidence, verdict = evidence_of(log), judged(log)
     assert evidence is not None
+    evidence.run.environment.update({"cpu": "one", "python": "CPython 3.12"})
     text = summary_of(verdict, evidence)
     assert text.startswith("### ❌ gate: counts of work changed; ")
     assert "\n".join(["```text", *lines(verdict)[1:], "```"]) in text
-    assert text.endswith("Base: none; head: the working tree. 2026-01-01\n")
+    assert text.endswith("Base: none; head: the working tree. one, CPython 3.12, 2026-01-01\n")
 
 
 def test_new_gate_removes_an_older_one_and_no_other_records(tmp_path: Path) -> None:

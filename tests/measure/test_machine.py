@@ -84,6 +84,7 @@ def test_facts_are_those_of_the_kernel(
     write(root, files)
     facts = {**machine.machine(), **machine.interference(), "available": machine.available_memory()}
     assert {name: facts[name] for name in expected} == expected
+    assert facts["memory_bytes"] > 1 << 20
 
 
 def test_compiled_modules_name_their_compiler(tmp_path: Path) -> None:

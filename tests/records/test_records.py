@@ -97,6 +97,9 @@ def test_every_key_that_people_script_against_is_there(made: list[Record]) -> No
     naive = trained(made, "naive")
     for key, inner in INNER_KEYS.items():
         assert naive[key].keys() >= {*inner.split()}
+    counted = made[0]
+    for key in ("witness", "disturbance"):
+        assert counted[key].keys() >= {*INNER_KEYS[key].split()}
 
 
 def test_what_was_not_measured_is_null_and_a_mismatch_says_where_and_why(
