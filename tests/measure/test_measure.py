@@ -159,6 +159,7 @@ class LazyBytes(bytes):
         ("a", "b"),
         (b"a", b"b", b""),
         (bytearray(b"a"), b"b"),
+        b"ab",
         {b"a": 1, b"b": 2},
         "x" * 10_000,
         LazyPair((b"a", b"b")),

@@ -79,6 +79,7 @@ def test_merges_of_any_tokens_come_back_from_bytes() -> None:
     assert unpacked(packed(merges)) == unpacked(packed([list(merge) for merge in merges])) == merges
     assert packed([(token, token)]) == packed([(bytes([97]), b"a")])
     assert unpacked(packed([]), most=0) == unpacked(packed(Merges()), most=0) == []
+    assert len(packed(Merges(array("I", [97, 98, 256, 99])))) == 17
 
 
 @pytest.mark.parametrize("ids", [[97, 98], array("Q", [97, 98]), array("I", [97])])

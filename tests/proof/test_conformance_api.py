@@ -204,6 +204,7 @@ def test_options_of_the_call_are_part_of_the_test() -> None:
 @pytest.mark.parametrize(
     ("count", "case"),
     [
+        (sabotaged_counters.counts_nothing, "F02"),
         (sabotaged_counters.cuts_anywhere, "F14"),
         (sabotaged_counters.names_the_offset_in_the_document, "first_of_two_invalid"),
     ],
