@@ -33,18 +33,20 @@ def prepare(
     """
     card = cards.with_changes_named(card)
     name, source = card["name"], card["source"]
-    made = card["path"] is None and "generator" in source
-    parameters = {key: value for key, value in source.items() if key != "kind"} if made else None
+    is_generated = card["path"] is None and "generator" in source
+    parameters = (
+        {key: value for key, value in source.items() if key != "kind"} if is_generated else None
+    )
     if is_table(card):
         from harness.corpora.generators import table_of  # late: NumPy is slow to import
 
         return replace(table_of(card), parameters=parameters)
     parts: tuple[Part, ...] = ()
-    place = ""
+    whole_path = ""
     if card["path"] is None:
         path = find(card)
     else:
-        file_name, path, parts, place = local_corpus(card, special_tokens, errors)
+        file_name, path, parts, whole_path = local_corpus(card, special_tokens, errors)
         name = name if "sha256" in card["facts"] else file_name
     sha256 = cards.check_facts(name, path, card)
     facts = cards.counted_facts(card, special_tokens)
@@ -55,7 +57,7 @@ def prepare(
         sha256,
         parameters=parameters,
         parts=parts,
-        place=place,
+        whole_path=whole_path,
         facts=facts,
     )
     return cut(whole, card, special_tokens)

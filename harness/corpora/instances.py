@@ -49,9 +49,13 @@ class Draw(NamedTuple):
         """A file as the instance: its name, and how a record says that it was made."""
         end = f"-{kind}{self.number}-{self.seed}"
         recipe = {"instance": kind, "of": self.of, "drawn_by": self.seed, "number": self.number}
-        place = file.place and f"{file.place}{end}"
+        whole_path = file.whole_path and f"{file.whole_path}{end}"
         return replace(
-            file, name=self.of + end, place=place, parameters=recipe | parameters, facts={}
+            file,
+            name=self.of + end,
+            whole_path=whole_path,
+            parameters=recipe | parameters,
+            facts={},
         )
 
 
@@ -130,8 +134,8 @@ def shuffle_of(text: Text, draw: Draw) -> CorpusFile:
             file.writelines(shuffled(text, draw.numbers()))
             text.file.check_unchanged()
 
-    made = replace(text.file, path=path, bytes=path.stat().st_size, sha256=digest_of(path))
-    named = draw.named(made, "shuffle")
+    written = replace(text.file, path=path, bytes=path.stat().st_size, sha256=digest_of(path))
+    named = draw.named(written, "shuffle")
     return replace(named, parts=(Part(0, named.name),))
 
 

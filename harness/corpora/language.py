@@ -72,8 +72,8 @@ class Choice:
         self.cumulated = np.cumsum(np.array(weights, dtype=np.int64))
 
     def draw(self, numbers: Numbers, number: int) -> Integers:
-        places = numbers.below(int(self.cumulated[-1]), number)
-        return np.searchsorted(self.cumulated, places, side="right").astype(np.int64)
+        points = numbers.below(int(self.cumulated[-1]), number)
+        return np.searchsorted(self.cumulated, points, side="right").astype(np.int64)
 
 
 def falling(number: int, shift: int = 2) -> list[int]:
@@ -95,13 +95,13 @@ class Pieces:
         self.lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
         self.starts = np.cumsum(self.lengths) - self.lengths
 
-    def joined(self, places: Integers) -> Bytes:
+    def joined(self, indexes: Integers) -> Bytes:
         """The pieces with these indexes, joined."""
-        lengths = self.lengths[places]
+        lengths = self.lengths[indexes]
         stops = np.cumsum(lengths)
         total = int(stops[-1]) if len(stops) else 0
         joined: Bytes = self.data[
-            np.arange(total) + np.repeat(self.starts[places] - (stops - lengths), lengths)
+            np.arange(total) + np.repeat(self.starts[indexes] - (stops - lengths), lengths)
         ]
         return joined
 
@@ -142,9 +142,9 @@ def distinct(
     seen, left = np.empty(0, dtype=np.uint64), words
     for data, lengths in blocks:
         hashes, first = np.unique(word_hashes(data, lengths), return_index=True)
-        place = np.searchsorted(seen, hashes)
-        unseen = place == np.searchsorted(seen, hashes, side="right")
-        seen = np.insert(seen, place[unseen], hashes[unseen])
+        positions = np.searchsorted(seen, hashes)
+        unseen = positions == np.searchsorted(seen, hashes, side="right")
+        seen = np.insert(seen, positions[unseen], hashes[unseen])
         new = np.zeros(len(lengths), dtype=bool)
         new[first[unseen]] = True
         new &= np.cumsum(new) <= left
@@ -172,8 +172,8 @@ def random_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
 
     pieces = Pieces([text.encode() for text in texts])
     while True:
-        places = random_places(drawing, CANDIDATES_AT_ONCE)
-        yield pieces.joined(places.T.ravel()), pieces.lengths[places].sum(axis=0)
+        indexes = random_places(drawing, CANDIDATES_AT_ONCE)
+        yield pieces.joined(indexes.T.ravel()), pieces.lengths[indexes].sum(axis=0)
 
 
 def random_places(numbers: Numbers, number: int) -> Integers:
@@ -190,12 +190,12 @@ def random_places(numbers: Numbers, number: int) -> Integers:
     digit_number = NUMBER_OF_DIGITS.draw(numbers, number)
     digits = DIGITS_AT + numbers.below(10, 9 * number).reshape(9, number)
 
-    places = np.zeros((10, number), dtype=np.int64)
-    places[0] = space < AFTER_A_SPACE
-    places[1:] = digits * (is_number & (np.arange(9)[:, None] <= digit_number))
-    places[1:4] += morphemes * (~is_number & (np.arange(3)[:, None] <= how_many))
-    places[4] += ending * is_latin
-    return places
+    indexes = np.zeros((10, number), dtype=np.int64)
+    indexes[0] = space < AFTER_A_SPACE
+    indexes[1:] = digits * (is_number & (np.arange(9)[:, None] <= digit_number))
+    indexes[1:4] += morphemes * (~is_number & (np.arange(3)[:, None] <= how_many))
+    indexes[4] += ending * is_latin
+    return indexes
 
 
 def morphemes(numbers: Numbers, *kinds: str) -> list[str]:
@@ -205,8 +205,8 @@ def morphemes(numbers: Numbers, *kinds: str) -> list[str]:
     coda = Choice([1 << 21, *falling(len(codas) - 1)])
     texts: dict[str, None] = {}
     while len(texts) < LEXICON:
-        places = (choice.draw(numbers, 2 * LEXICON).tolist() for choice in (onset, vowel, coda))
-        drawn = [onsets[o] + vowels[v] + codas[c] for o, v, c in zip(*places, strict=True)]
+        indexes = (choice.draw(numbers, 2 * LEXICON).tolist() for choice in (onset, vowel, coda))
+        drawn = [onsets[o] + vowels[v] + codas[c] for o, v, c in zip(*indexes, strict=True)]
         longer = (numbers.below(10, LEXICON) == 0).tolist()
         for first, second, both in zip(drawn[::2], drawn[1::2], longer, strict=True):
             texts[first + second if both else first] = None

@@ -41,7 +41,7 @@ class Sources:
     """
 
     name: str
-    place: str
+    whole_path: str
     members: list[Any]
     forms: list[Form]
     reading: RowReading
@@ -62,8 +62,8 @@ def local_corpus(
         return "stdin", spooled("-"), (Part(0, "standard input"),), ""
     sources = sources_of(card, special_tokens, errors)
     if not sources.separator and sources.forms[0].is_plain:
-        return sources.name, sources.members[0], (), sources.place
-    return sources.name, *assemble(sources), sources.place
+        return sources.name, sources.members[0], (), sources.whole_path
+    return sources.name, *assemble(sources), sources.whole_path
 
 
 def sources_of(
@@ -80,8 +80,8 @@ def sources_of(
     forms = list(map(form_of, members))
     reading = RowReading(card.get("column"), bool(card.get("skip_nulls")), errors)
     separator = separator_of(path, forms, reading, special_tokens)
-    name, place = name_of(path, members), place_of(path, members)
-    return Sources(name, place, members, forms, reading, separator)
+    name, whole_path = name_of(path, members), place_of(path, members)
+    return Sources(name, whole_path, members, forms, reading, separator)
 
 
 def members_of(path: Any, behind: Callable[[str], list[Any]] | None = None) -> list[Any]:
@@ -108,11 +108,11 @@ def named_files(path: Any, behind: Callable[[str], list[Any]] | None) -> list[An
     if isinstance(path, list):
         return [member for name in path for member in named_files(name, behind)]
     path = str(path)
-    place = path if os.path.lexists(path) else os.path.expanduser(path)  # noqa: PTH111
-    if os.path.isdir(place):  # noqa: PTH112 - a long list is an error to pathlib
-        return files_below(Path(place))
-    if os.path.lexists(place):
-        return [spooled(place) if is_stream(place) else Path(place)]
+    expanded = path if os.path.lexists(path) else os.path.expanduser(path)  # noqa: PTH111
+    if os.path.isdir(expanded):  # noqa: PTH112 - a long list is an error to pathlib
+        return files_below(Path(expanded))
+    if os.path.lexists(expanded):
+        return [spooled(expanded) if is_stream(expanded) else Path(expanded)]
 
     if path == "-":
         raise Refusal("standard input cannot be joined with files; set data.path=- alone")
@@ -125,12 +125,13 @@ def named_files(path: Any, behind: Callable[[str], list[Any]] | None) -> list[An
     if is_list(path):
         return named_files(split_list(path, "data.path"), behind)
 
-    if not re.search(r"[*?[]", place):
-        return [files.path_named(place)]
-    paths = sorted(path for path in glob.glob(place, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
+    if not re.search(r"[*?[]", expanded):
+        return [files.path_named(expanded)]
+    paths = sorted(path for path in glob.glob(expanded, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
     if not paths:
         raise Refusal(
-            f"{place} not found, and no file matches it as a pattern; check data.path", UNMEASURED
+            f"{expanded} not found, and no file matches it as a pattern; check data.path",
+            UNMEASURED,
         )
     return [spooled(path) if is_stream(path) else Path(path) for path in paths]
 
@@ -154,9 +155,9 @@ def files_below(folder: Path) -> list[Path]:
             f"{folder} is not a folder of texts; set data.path to one, or to a pattern", UNMEASURED
         )
     files = []
-    for place, folders, names in os.walk(folder, onerror=fail):
+    for parent, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths = (Path(place, name) for name in names if not name.startswith("."))
+        paths = (Path(parent, name) for name in names if not name.startswith("."))
         files += [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - of a link that may not be followed
     if not files:
         raise Refusal(f"{folder} has no files; set data.path=FILE with one that exists", UNMEASURED)
@@ -208,10 +209,10 @@ def place_of(path: Any, members: Sequence[Any]) -> str:
     """
     if len(members) == 1 or isinstance(path, list) or is_list(path):
         others = f"+{len(members) - 1}" if len(members) > 1 else ""
-        place = f"{Path(str(members[0])).absolute()}{others}"
+        whole_path = f"{Path(str(members[0])).absolute()}{others}"
     else:
-        place = str(Path(path).resolve())
-    return os.fsencode(place).decode(errors="replace")
+        whole_path = str(Path(path).resolve())
+    return os.fsencode(whole_path).decode(errors="replace")
 
 
 def is_list(text: str) -> bool:

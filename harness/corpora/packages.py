@@ -188,13 +188,13 @@ def tar_members(file: IO[bytes]) -> Iterator[Member]:
                 yield entry.name.removeprefix("./"), content
 
 
-def join(archives: Path, source: Packaged, place: Path, show: Callable[[int], None]) -> None:
+def join(archives: Path, source: Packaged, path: Path, show: Callable[[int], None]) -> None:
     """Write the corpus that a source describes. Raises Refusal if it selects no file."""
     pieces: list[tuple[str, int, int]] = []
     with (
-        files.placing(place) as part,
+        files.placing(path) as part,
         part.open("wb") as target,
-        tempfile.TemporaryFile(dir=place.parent) as spool,
+        tempfile.TemporaryFile(dir=path.parent) as spool,
     ):
         for archive in sorted(archives.iterdir()):
             for name, content in members(archive, source.inside):

@@ -128,15 +128,15 @@ def documents_in(
 
     column = reading.column or "text"
     with unpacked(member, file, form.packed) as content:
-        for place, row in form.rows(member, content, column):
+        for position, row in form.rows(member, content, column):
             try:
                 value = value_in(row, column)
             except (KeyError, TypeError) as error:
-                raise no_column(f"{member}, {place},", column, list(row)) from error
+                raise no_column(f"{member}, {position},", column, list(row)) from error
             if value is None and reading.skip_nulls:
                 reading.skipped += 1
             else:
-                yield iter([as_text(member, place, value, column, reading.errors)])
+                yield iter([as_text(member, position, value, column, reading.errors)])
 
 
 def value_in(row: Mapping[str, Any], column: str) -> Any:
@@ -152,7 +152,7 @@ def value_in(row: Mapping[str, Any], column: str) -> Any:
     return None if row[outer] is None else value_in(row[outer], inner)
 
 
-def as_text(member: Any, place: str, value: Any, column: str, errors: str) -> bytes:
+def as_text(member: Any, position: str, value: Any, column: str, errors: str) -> bytes:
     """The bytes of a value. Raises Refusal if it is not text."""
     if isinstance(value, bytes):
         return value
@@ -166,7 +166,7 @@ def as_text(member: Any, place: str, value: Any, column: str, errors: str) -> by
         advice = f"{FIX_ROW}, or set data.column=NAME"
         if value is None:
             advice += ", or leave such rows out: set data.skip_nulls=true"
-        raise bad_row(member, place, why, advice) from error
+        raise bad_row(member, position, why, advice) from error
 
 
 def suffix_of(path: Any) -> str:
@@ -259,8 +259,8 @@ def parquet_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
 def json_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
     for number, line in enumerate(file, 1):
         if line.strip():
-            place = f"line {number}"
-            yield place, json_row(path, place, column, in_json(path, place, line))
+            position = f"line {number}"
+            yield position, json_row(path, position, column, in_json(path, position, line))
 
 
 def array_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
@@ -271,22 +271,22 @@ def array_rows(path: Any, file: IO[bytes], column: str) -> Iterator[Row]:
         raise bad_row(path, ARRAY, why, "make lines of it: jq -c '.[]' FILE")
 
     for number, row in enumerate(in_json(path, ARRAY, content), 1):
-        place = f"row {number}"
+        position = f"row {number}"
         is_text = row is None or isinstance(row, str)
-        yield place, {column: row} if is_text else json_row(path, place, column, row)
+        yield position, {column: row} if is_text else json_row(path, position, column, row)
 
 
-def in_json(path: Any, place: str, content: bytes) -> Any:
+def in_json(path: Any, position: str, content: bytes) -> Any:
     try:
         return json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        advice = "fix it" if place == ARRAY else FIX_ROW
-        raise bad_row(path, place, f"not JSON ({error})", advice) from error
+        advice = "fix it" if position == ARRAY else FIX_ROW
+        raise bad_row(path, position, f"not JSON ({error})", advice) from error
 
 
-def json_row(path: Any, place: str, column: str, row: Any) -> Mapping[str, Any]:
+def json_row(path: Any, position: str, column: str, row: Any) -> Mapping[str, Any]:
     if not isinstance(row, dict):
-        raise bad_row(path, place, f"not an object with a column {column!r}")
+        raise bad_row(path, position, f"not an object with a column {column!r}")
     return row
 
 
@@ -319,8 +319,8 @@ ROWS: dict[str, Reader] = {
 }
 
 
-def bad_row(path: Any, place: str, why: str, advice: str = FIX_ROW) -> Refusal:
-    return Refusal(f"{path}, {place}: {why}; {advice}", UNMEASURED)
+def bad_row(path: Any, position: str, why: str, advice: str = FIX_ROW) -> Refusal:
+    return Refusal(f"{path}, {position}: {why}; {advice}", UNMEASURED)
 
 
 def no_column(path: Any, column: str, names: Sequence[str]) -> Refusal:

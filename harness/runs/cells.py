@@ -206,15 +206,15 @@ def with_distinct_names(cells: Sequence[TrainCell]) -> list[TrainCell]:
     places: dict[str, set[str]] = {}
     for cell in cells:
         file = cell.reading.file
-        if file.place.endswith(file.name):
-            places.setdefault(file.name, set()).add(file.place)
+        if file.whole_path.endswith(file.name):
+            places.setdefault(file.name, set()).add(file.whole_path)
 
     renamed = []
     for cell in cells:
         reading = cell.reading
         others = places.get(reading.file.name, set())
-        if len(others) > 1 and reading.file.place in others:
-            file = replace(reading.file, name=distinct_end(reading.file.place, others))
+        if len(others) > 1 and reading.file.whole_path in others:
+            file = replace(reading.file, name=distinct_end(reading.file.whole_path, others))
             cell = replace(cell, count=replace(cell.count, reading=replace(reading, file=file)))
         renamed.append(cell)
     return renamed
