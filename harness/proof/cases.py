@@ -78,10 +78,10 @@ def read_cases(table: str, read: Callable[..., tuple[Any, Any]]) -> tuple[Case, 
         if line and not line.startswith("#"):
             row, _, why = line.partition(" # ")
             name, _, example = row.partition(": ")
-            given, _, rest = example.partition("->")
+            words, _, rest = example.partition("->")
             result, _, options = f"{rest} ".partition(" | ")
             values = dict(option.split("=", 1) for option in options.split())
-            cases.append(Case(name, *read(given.strip(), result.strip(), **values), why))
+            cases.append(Case(name, *read(words.strip(), result.strip(), **values), why))
     return tuple(cases)
 
 
@@ -98,7 +98,7 @@ def case_of_distinct_pairs(name: str, weights: range, why: str) -> Case:
     """Two-byte words that share no pair: every merge leaves exactly one pair fewer, the heaviest
     goes first.
     """
-    words = {bytes((65 + place, 255 - place)): weight for place, weight in enumerate(weights)}
+    words = {bytes((65 + index, 255 - index)): weight for index, weight in enumerate(weights)}
     heaviest_first = sorted(words, key=lambda word: -words[word])
     merges = [(word[:1], word[1:]) for word in heaviest_first]
     return Case(name, TrainerCall(words, len(words) + 20), merges, why)

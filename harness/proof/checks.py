@@ -243,11 +243,11 @@ class TrainerCall(Call):
         return hash((self.num_merges, frozenset(self.words.items())))
 
     def __str__(self) -> str:
-        given = {**self.given(), "tie_break": self.tie_break.value}
-        options = ", ".join(f"{name}={value}" for name, value in given.items())
+        chosen = {**self.chosen(), "tie_break": self.tie_break.value}
+        options = ", ".join(f"{name}={value}" for name, value in chosen.items())
         return f"{words_text(self.words)}\ncalled for {self.num_merges} merges, {options}"
 
-    def given(self) -> dict[str, Any]:
+    def chosen(self) -> dict[str, Any]:
         """The options that differ from the defaults, so that a trainer without the others can be
         called too.
         """
@@ -255,8 +255,8 @@ class TrainerCall(Call):
         return {name: value for name in options if (value := getattr(self, name)) != options[name]}
 
     def keywords(self) -> dict[str, Any]:
-        given = self.given()
-        return {**given, "veto": vetoes.named(self.veto)} if "veto" in given else given
+        chosen = self.chosen()
+        return {**chosen, "veto": vetoes.named(self.veto)} if "veto" in chosen else chosen
 
     def run(
         self, train: Subject, *meter: Meter, word_counts: WordCounts | None = None
@@ -304,22 +304,24 @@ class TrainerCall(Call):
             yield replace(self, num_merges=number)
 
     def as_test(self, imports: list[str], name: str, bound: list[str], got: Any = None, /) -> str:
-        given = self.given()
+        chosen = self.chosen()
         texts = {
             "tie_break": f"TieBreak.{self.tie_break.name}",
             "inherited": "inherited",
             "veto": f"vetoes.named({self.veto!r})",
         }
-        keywords = [f"{option}={texts.get(option, repr(value))}" for option, value in given.items()]
+        keywords = [
+            f"{option}={texts.get(option, repr(value))}" for option, value in chosen.items()
+        ]
 
         return function_text(
             "test_these_words_give_the_defined_merges()",
-            *["from variants import vetoes"] * ("veto" in given),
-            f"from variants.contract import {'TieBreak, ' * ('tie_break' in given)}WordCounts",
+            *["from variants import vetoes"] * ("veto" in chosen),
+            f"from variants.contract import {'TieBreak, ' * ('tie_break' in chosen)}WordCounts",
             *imports,
             "",
             f"word_counts = WordCounts.from_items({literal(list(self.words.items()))})",
-            *[f"inherited = {literal(list(self.inherited))}"] * ("inherited" in given),
+            *[f"inherited = {literal(list(self.inherited))}"] * ("inherited" in chosen),
             f"merges = {name}({', '.join(['word_counts', str(self.num_merges), *bound, *keywords])})",
             assertion(self.defined(), got),
         )
@@ -354,15 +356,15 @@ def cuts(parts: Parts) -> Iterator[Parts]:
     """
     size = (len(parts) + 1) // 2
     while size:
-        for place in range(0, len(parts), size):
-            yield parts[:place] + parts[place + size :]
+        for index in range(0, len(parts), size):
+            yield parts[:index] + parts[index + size :]
         size //= 2
 
 
 def smaller_tables(items: list[tuple[bytes, int]]) -> Iterator[list[tuple[bytes, int]]]:
     """The table with fewer words, then with one word shorter or rarer."""
     yield from cuts(items)
-    for place, (word, count) in enumerate(items):
+    for index, (word, count) in enumerate(items):
         shorter = ((part, count) for part in cuts(word) if part)
         rarer = (
             (word, fewer)
@@ -370,7 +372,7 @@ def smaller_tables(items: list[tuple[bytes, int]]) -> Iterator[list[tuple[bytes,
             if 0 < fewer < count
         )
         for other in itertools.chain(shorter, rarer):
-            yield [*items[:place], other, *items[place + 1 :]]
+            yield [*items[:index], other, *items[index + 1 :]]
 
 
 # Texts

@@ -37,14 +37,14 @@ def fault_of(
         kind = type(mine).__name__
         return f"merge {number} is a {kind}, {mine}; a merge is a tuple (left, right) of bytes"
 
-    made, due = counts_after(words, want[:index], mine, right)
-    if made == 0:
+    actual, due = counts_after(words, want[:index], mine, right)
+    if actual == 0:
         return f"merge {number} does not occur: {mine}; {right} has count {due}"
-    if made == due:
+    if actual == due:
         same = f"{mine} and {right} have count {due}"
         return f"merge {number} breaks a tie otherwise: {same}, and {rule} takes {right}"
-    if made < due:
-        less = f"{mine} has count {made}, and {right} has count {due}"
+    if actual < due:
+        less = f"{mine} has count {actual}, and {right} has count {due}"
         return f"merge {number} is less frequent: {less}"
     return f"merge {number} is {mine}, but {right} is due"
 

@@ -78,10 +78,10 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
     if not listed.whole and not listed.merges:
         return Identity(UNPROVED, reason="it was stopped before its first merge")
     if len(listed.merges) > listed.needed:
-        made, needed = count_text(len(listed.merges)), count_text(listed.needed)
+        number, needed = count_text(len(listed.merges)), count_text(listed.needed)
         return Identity(
             WRONG,
-            reason=f"it made {made} merges, and {needed} were requested",
+            reason=f"it made {number} merges, and {needed} were requested",
             merge=listed.needed + 1,
         )
 
@@ -175,8 +175,8 @@ def identity_of(replayed: Replay, num_merges: int, by_design: str | None = None)
     if fault is None and len(replayed.judges) == 1:
         fault = replayed.first_against(replayed.judges[0])
     if fault is None:
-        made, left = count_text(len(replayed.steps)), times_text(replayed.rest.count)
-        reason = f"it ended after {made} merges, with pairs left that occur {left}"
+        number, left = count_text(len(replayed.steps)), times_text(replayed.rest.count)
+        reason = f"it ended after {number} merges, with pairs left that occur {left}"
         wrong = Identity(WRONG, reason=reason, merge=len(replayed.steps) + 1)
     else:
         wrong = identity_at(fault, WRONG, describe(fault), replayed.judges[0])
@@ -254,7 +254,7 @@ def judge(
     )
 
     if inheriting == "met" and met != stays:
-        different = next(place for place, stay in enumerate(stays) if met[place] != stay)
+        different = next(index for index, stay in enumerate(stays) if met[index] != stay)
         right = sum(stays[:different])
         return right, right == len(merges)
     return max(right - dropped, retained), too_few
@@ -329,7 +329,7 @@ def inherited_first(
     """
     if inheriting == "kept":
         wrong = next(
-            (place for place, (one, other) in enumerate(zip(merges, inherited)) if one != other),
+            (index for index, (one, other) in enumerate(zip(merges, inherited)) if one != other),
             None,
         )
         return merges[:wrong] if wrong is not None else merges, [True] * len(inherited)

@@ -90,9 +90,11 @@ def main() -> None:
     """Make the checks that the parent requested, and answer its fresh inputs."""
     line = Connection(int(os.environ[CHANNEL]))
     os.dup2(2, 1)  # targets print
-    request, folder, places = line.recv()
+    request, folder, import_folders = line.recv()
     os.chdir(folder)
-    sys.path[BEHIND_THE_STANDARD_LIBRARY] = [place for place in places if place not in sys.path]
+    sys.path[BEHIND_THE_STANDARD_LIBRARY] = [
+        path for path in import_folders if path not in sys.path
+    ]
 
     def send(**message: Any) -> None:
         line.send_bytes(json.dumps(message).encode())

@@ -395,7 +395,7 @@ def very_many_words() -> dict[bytes, int]:
     letters = bytes(range(65, 107))
     numbers = random.Random(70_000).sample(range(len(letters) ** 3), 70_000)
     words = [bytes((letters[n % 42], letters[n // 42 % 42], letters[n // 42**2])) for n in numbers]
-    return {word: 1 + 50 * (place >= 1 << 16) for place, word in enumerate(words)}
+    return {word: 1 + 50 * (index >= 1 << 16) for index, word in enumerate(words)}
 
 
 def every_byte() -> dict[bytes, int]:

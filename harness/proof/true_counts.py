@@ -78,7 +78,7 @@ class PairText:
         self.word = np.repeat(np.arange(len(lengths), dtype=number), lengths)
 
         self.counts: dict[Code, int] = {}
-        self.places: dict[Code, list[Array]] = {}
+        self.positions: dict[Code, list[Array]] = {}
         # In Python's integers: the sum may exceed 64 bits although no pair's count does.
         self.bytes = sum(map(operator.mul, self.weights.tolist(), lengths.tolist()))
         self.tokens = self.bytes
@@ -90,24 +90,24 @@ class PairText:
 
         Returns every pair whose count changed, with the count before and after.
         """
-        places = self._places(left, right)
-        if not len(places):
+        positions = self._positions(left, right)
+        if not len(positions):
             return []
 
-        swallowed, preceding = self.after[places], self.before[places]
+        swallowed, preceding = self.after[positions], self.before[positions]
         following = self.after[swallowed]
         # An occurrence directly after another is preceded by that one's right token, which is
         # swallowed too.
         self.token[swallowed] = ABSENT
         preceding = preceding[self.token[preceding] != ABSENT]
         self.token[swallowed] = right
-        gone = np.concatenate((places, swallowed[following != self.end], preceding))
+        gone = np.concatenate((positions, swallowed[following != self.end], preceding))
         changes = [(code, -weight) for code, weight, _ in self._grouped(gone)]
 
-        self.token[places], self.token[swallowed] = new, ABSENT
-        self.after[places], self.before[following] = following, places
-        self.tokens -= int(self.weights[self.word[places]].sum())
-        changes += self._appeared(np.concatenate((places[following != self.end], preceding)))
+        self.token[positions], self.token[swallowed] = new, ABSENT
+        self.after[positions], self.before[following] = following, positions
+        self.tokens -= int(self.weights[self.word[positions]].sum())
+        changes += self._appeared(np.concatenate((positions[following != self.end], preceding)))
 
         changed = []
         for code, change in changes:
@@ -117,40 +117,46 @@ class PairText:
             changed.append((code, old, old + change))
         return changed
 
-    def _places(self, left: int, right: int) -> Array:
+    def _positions(self, left: int, right: int) -> Array:
         """The places of the pair where it is to be merged; it will be at none of those where it
         appeared.
         """
-        appeared = self.places.pop(left * IDS + right, None)
-        places: Array = (
+        appeared = self.positions.pop(left * IDS + right, None)
+        positions: Array = (
             np.concatenate(appeared) if appeared else np.empty(0, dtype=self.after.dtype)
         )
-        places = places[(self.token[places] == left) & (self.token[self.after[places]] == right)]
-        if left != right or not len(places):
-            return places
+        positions = positions[
+            (self.token[positions] == left) & (self.token[self.after[positions]] == right)
+        ]
+        if left != right or not len(positions):
+            return positions
         # Every second place of each run of adjacent places, starting with the first.
-        places, index = np.sort(places), np.arange(len(places))
-        begins = np.append(True, self.after[places[:-1]] != places[1:])
+        positions, index = np.sort(positions), np.arange(len(positions))
+        begins = np.append(True, self.after[positions[:-1]] != positions[1:])
         since = index - np.maximum.accumulate(np.where(begins, index, 0))
-        every_second: Array = places[since % 2 == 0]
+        every_second: Array = positions[since % 2 == 0]
         return every_second
 
-    def _grouped(self, places: Array) -> Iterator[tuple[Code, int, Array]]:
+    def _grouped(self, positions: Array) -> Iterator[tuple[Code, int, Array]]:
         """Each pair that begins at these places, with the sum of their weights, and its places."""
-        codes = self.token[places].astype(np.int64) * IDS + self.token[self.after[places]]
+        codes = self.token[positions].astype(np.int64) * IDS + self.token[self.after[positions]]
         order = np.argsort(codes, kind="stable")
-        codes, places = codes[order], places[order]
+        codes, positions = codes[order], positions[order]
         first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
-        weights = np.add.reduceat(self.weights[self.word[places]], first) if len(first) else first
-        bounds = [*first.tolist(), len(places)]
-        own_places = (places[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False))
-        return zip(codes[first].tolist(), weights.tolist(), own_places, strict=True)
+        weights = (
+            np.add.reduceat(self.weights[self.word[positions]], first) if len(first) else first
+        )
+        bounds = [*first.tolist(), len(positions)]
+        positions_of_pair = (
+            positions[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)
+        )
+        return zip(codes[first].tolist(), weights.tolist(), positions_of_pair, strict=True)
 
-    def _appeared(self, places: Array) -> list[tuple[Code, int]]:
+    def _appeared(self, positions: Array) -> list[tuple[Code, int]]:
         """Record the new pairs at these places; returns them with their counts."""
         counts = []
-        for code, weight, own_places in self._grouped(places):
-            self.places.setdefault(code, []).append(own_places)
+        for code, weight, positions_of_pair in self._grouped(positions):
+            self.positions.setdefault(code, []).append(positions_of_pair)
             counts.append((code, weight))
         return counts
 
@@ -255,8 +261,8 @@ class TrueCounts:
     ) -> None:
         self.tie_breaks = tie_breaks
         self.text = PairText(word_counts)
-        self.made = [bytes((byte,)) for byte in range(256)]
-        self.ids = {token: number for number, token in enumerate(self.made)}
+        self.token_of_id = [bytes((byte,)) for byte in range(256)]
+        self.ids = {token: number for number, token in enumerate(self.token_of_id)}
         self.inherited_counts: list[int] = []
         self.inherited = self._inherit(inherited, inheriting)
         self.veto = veto
@@ -270,16 +276,16 @@ class TrueCounts:
             self.regroup(code, 0, count)
 
     def _inherit(self, inherited: Sequence[Merge], inheriting: str) -> list[Merge]:
-        met, made = set(self.text.counts) if inherited else set(), []
+        met, merges = set(self.text.counts) if inherited else set(), []
         for merge in inherited:
             code = self.code(merge)
             if inheriting == "met" and code not in met:
                 continue
             met.discard(code)
-            made.append(merge)
+            merges.append(merge)
             self.inherited_counts.append(self.text.counts.get(code, 0))
             met.update(new for new, _, count in self.make(merge) if count)
-        return made
+        return merges
 
     def code(self, merge: Merge) -> Code:
         """The code of a pair of tokens; -1 if one of them was not made."""
@@ -291,9 +297,9 @@ class TrueCounts:
         counts as made.
         """
         code, token = self.code(merge), merge[0] + merge[1]
-        new = self.ids.setdefault(token, len(self.made))
-        if new == len(self.made):
-            self.made.append(token)
+        new = self.ids.setdefault(token, len(self.token_of_id))
+        if new == len(self.token_of_id):
+            self.token_of_id.append(token)
         return self.text.merge(*divmod(code, IDS), new) if code >= 0 else []
 
     def refuses(self, code: Code) -> bool:
@@ -333,7 +339,7 @@ class TrueCounts:
 
     def merge_of(self, code: Code) -> Merge:
         left, right = divmod(code, IDS)
-        return self.made[left], self.made[right]
+        return self.token_of_id[left], self.token_of_id[right]
 
     def regroup(self, code: Code, old: int, new: int) -> None:
         """Move a pair from the group of its old count to that of its new one; no group has the
@@ -354,7 +360,7 @@ class TrueCounts:
 
     def _entry(self, tie_break: TieBreak, code: Code) -> tuple[Any, Any, Code]:
         left, right = (
-            tie_break.reversed_key(token, self.made[token]) for token in divmod(code, IDS)
+            tie_break.reversed_key(token, self.token_of_id[token]) for token in divmod(code, IDS)
         )
         return left, right, code
 

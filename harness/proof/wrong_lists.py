@@ -63,12 +63,12 @@ def count_without_overlap(words: Words, weights: Sequence[int], _: Meter) -> Pai
     """The counts of pairs if `aaa` held (a, a) once."""
     counts: PairCounts = {}
     for word, weight in zip(words, weights):
-        place = 0
-        while place < len(word) - 1:
-            left, right = word[place : place + 2]
+        index = 0
+        while index < len(word) - 1:
+            left, right = word[index : index + 2]
             counts[left, right] = counts.get((left, right), 0) + weight
-            in_a_run = left == right and word[place + 1 : place + 3] == [left, left]
-            place += 2 if in_a_run else 1
+            in_a_run = left == right and word[index + 1 : index + 3] == [left, left]
+            index += 2 if in_a_run else 1
     return counts
 
 

@@ -109,11 +109,11 @@ class Text:
             self.add(bytes((byte,)))
 
         self.counts: dict[str, int] = defaultdict(int)
-        self.places: dict[str, set[int]] = defaultdict(set)
+        self.words_of_pair: dict[str, set[int]] = defaultdict(set)
         for index, text in enumerate(self.words):
             for pair in pairs(text):
                 self.counts[pair] += self.weights[index]
-                self.places[pair].add(index)
+                self.words_of_pair[pair].add(index)
         self.begin()
 
     def begin(self) -> None:
@@ -156,7 +156,7 @@ class Text:
         """Make a merge in all words."""
         new = self.add(self.spelling(pair))
         changes: dict[str, int] = defaultdict(int)
-        for index in self.places.pop(pair, ()):
+        for index in self.words_of_pair.pop(pair, ()):
             word, weight = self.words[index], self.weights[index]
             merged = self.words[index] = word.replace(pair, new)
             for before in pairs(word):
@@ -164,7 +164,7 @@ class Text:
             for after in pairs(merged):
                 changes[after] += weight
                 if new in after:
-                    self.places[after].add(index)
+                    self.words_of_pair[after].add(index)
         for changed, change in changes.items():
             self.change(changed, change)
 
@@ -209,12 +209,12 @@ def check(table: bytes, certificate: bytes) -> None:
     (vetoes,) = source.fields(rb"veto ((?:%b)(?:,(?:%b))*)" % (VETO, VETO))
     (inherited,) = source.values(rb"inherited " + NUMBER)
     (wanted,) = source.values(rb"wanted " + NUMBER)
-    (made,) = source.values(rb"merges " + NUMBER)
-    if not inherited <= made <= 1_000_000:
+    (listed,) = source.values(rb"merges " + NUMBER)
+    if not inherited <= listed <= 1_000_000:
         source.bad_line()
 
     text = Text(Source("table", table), tie_break, vetoes)
-    for number in range(1, made + 1):
+    for number in range(1, listed + 1):
         left, right, count, shared = source.values(MERGE)
         if number > wanted:
             end(1, f"wrong: merge {number} is one too many")
@@ -236,9 +236,9 @@ def check(table: bytes, certificate: bytes) -> None:
 
     highest, sharing, _ = text.best()
     if source.values(rb"left " + NUMBER + rb" " + NUMBER) != [highest, sharing]:
-        end(1, f"wrong: merge {made + 1}: count {highest} is left, shared by {sharing}")
-    if made < wanted and highest >= min_count:
-        end(1, f"wrong: merge {made + 1} is missing: a pair with count {highest} is left")
+        end(1, f"wrong: merge {listed + 1}: count {highest} is left, shared by {sharing}")
+    if listed < wanted and highest >= min_count:
+        end(1, f"wrong: merge {listed + 1} is missing: a pair with count {highest} is left")
     source.number += 1
     if source.lines.read():
         source.bad_line()
