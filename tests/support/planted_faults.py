@@ -87,7 +87,11 @@ FAULTS = (
     # Corpora.
     Fault("a remembered digest outlives a change of its file", "|{status.st_size}|{times}|", "|"),
     Fault("blank documents are counted", "+= bool(content[first : match.start()].strip())", "+= 1"),
-    Fault("a place in a member is reported as one in the whole", "{place - part.start}", "{place}"),
+    Fault(
+        "a place in a member is reported as one in the whole",
+        "{whole_offset - part.start}",
+        "{whole_offset}",
+    ),
     # Tokenizers.
     Fault(
         "ranks are written that tiktoken merges otherwise",
@@ -100,7 +104,7 @@ FAULTS = (
         "heap.sort(key=lambda at: (at[0], -at[1]))",
     ),
     # What is right.
-    Fault("pairs overlap in the true counts", "= places[since % 2 == 0]", "= places"),
+    Fault("pairs overlap in the true counts", "= positions[since % 2 == 0]", "= positions"),
     Fault(
         "every tie-break would have made any choice",
         "items() if merge == self.merge",
