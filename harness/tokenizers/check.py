@@ -207,7 +207,7 @@ def _difference(
 ) -> Iterator[str]:
     """The first place where ids differ, the text before it, and up to six tokens of each."""
     pairs = enumerate(itertools.zip_longest(ours, theirs))
-    same = next(place for place, (mine, other) in pairs if mine != other)
+    same = next(index for index, (mine, other) in pairs if mine != other)
     before = tokenizer.decode(ours[:same])
     yield f"  {name}, byte {start + len(before)}, after {before[-30:].decode(errors='replace')!r}"
     for side, ids in (("ours:", ours), ("theirs:", theirs)):
@@ -340,13 +340,13 @@ def unused(
     ids = tokenizer.learned.token_ids()
     tokens = [token for token in ids if len(token) > 1]
     alive = last_merges(tokenizer.merges, tokens)
-    given = set(ids.values())
+    used = set(ids.values())
     if blocks is not None:
-        given = set(tokenizer.encode_iterable(blocks, special_tokens=special_tokens))
+        used = set(tokenizer.encode_iterable(blocks, special_tokens=special_tokens))
 
     findings = []
     for token in tokens:
-        kind = kind_of(token, tokenizer, alive) or "unused" * (ids[token] not in given)
+        kind = kind_of(token, tokenizer, alive) or "unused" * (ids[token] not in used)
         if kind:
             findings.append(UnusedToken(ids[token], token, kind))
     return sorted(findings, key=lambda finding: (list(CLASSES).index(finding.kind), finding.id))

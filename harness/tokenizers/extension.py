@@ -198,7 +198,7 @@ def veto_of(settings: ExtensionSettings) -> str:
 
 def tokens_in(setting: str, value: Tokens) -> list[bytes]:
     """The tokens of a list, in `[a,"\\n"]`, or in a file that has a JSON string on each line."""
-    place, exit_code = f"{setting}=", USAGE
+    prefix, exit_code = f"{setting}=", USAGE
     if not isinstance(value, str):
         if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
             raise TypeError(f"{setting} is {value!r}, not a list of texts; pass ['mov']")
@@ -207,7 +207,7 @@ def tokens_in(setting: str, value: Tokens) -> list[bytes]:
         texts = split_list(value, setting)
         lines = ['"' + re.sub(r'(?<!\\)"', r'\\"', token) + '"' for token in texts]
     else:
-        place, exit_code = f"{setting}={value}: ", UNMEASURED
+        prefix, exit_code = f"{setting}={value}: ", UNMEASURED
         try:
             lines = files.path_named(value).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -220,7 +220,7 @@ def tokens_in(setting: str, value: Tokens) -> list[bytes]:
         try:
             tokens.append(json.loads(line, strict=False).encode())
         except (ValueError, AttributeError, RecursionError) as error:
-            what = f'{place}{line[:80]} is not a JSON string such as "mov"'
+            what = f'{prefix}{line[:80]} is not a JSON string such as "mov"'
             raise Refusal(f"{what}; write \\\\ for a backslash", exit_code) from error
     return tokens
 

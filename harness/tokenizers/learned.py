@@ -187,14 +187,14 @@ def surrounded(learned: Learned, around: Around) -> Learned:
 
 def check_ids(learned: Learned) -> None:
     """Raises ValueError for a merge of a token that nothing makes, and if a token has no id."""
-    made = dict.fromkeys([*BYTES, *tokens_made(learned.merges)])
+    known = dict.fromkeys([*BYTES, *tokens_made(learned.merges)])
     for rank, merge in enumerate(learned.merges, 1):
         for token in merge:
-            if token not in made:
+            if token not in known:
                 raise ValueError(f"merge {rank} joins {spelled(token)!r}, which nothing makes")
 
     present = learned.token_ids()
-    if missing := [token for token in made if token not in present]:
+    if missing := [token for token in known if token not in present]:
         raise ValueError(f"it gives no id to {spelled(missing[0])!r}")
     if (last := max(learned.vocab)) >= IDS:
         raise ValueError(f"its id {last} takes more than four bytes")
@@ -208,8 +208,8 @@ def shadowed(special_tokens: Iterable[str]) -> tuple[str, str] | None:
 
 def others(learned: Learned) -> list[bytes]:
     """The tokens that are neither a byte, nor special, nor made by a merge."""
-    made = {*BYTES, *tokens_made(learned.merges)}
-    return [token for token in learned.token_ids() if token not in made]
+    known = {*BYTES, *tokens_made(learned.merges)}
+    return [token for token in learned.token_ids() if token not in known]
 
 
 def tokens_made(merges: Iterable[Merge]) -> list[bytes]:
@@ -255,9 +255,9 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
     that no merge makes.
     """
     vocab_size = registry.whole_number("vocab_size", vocab_size)
-    made = list(dict.fromkeys(tokens_made(learned.merges)))
+    merged = list(dict.fromkeys(tokens_made(learned.merges)))
     least = len(BYTES) + len(learned.special_tokens)
-    most = least + len(made)
+    most = least + len(merged)
     if not least <= vocab_size <= most:
         raise Refusal(
             f"the tokenizer cannot be cut to {vocab_size} tokens; choose {least} to {most}"
@@ -270,7 +270,7 @@ def cut(learned: Learned, vocab_size: int) -> Learned:
             f"cannot cut: {len(extra)} of its tokens come from no merge, such as {example}"
         )
 
-    dropped = {ids[token] for token in made[vocab_size - least :]}
+    dropped = {ids[token] for token in merged[vocab_size - least :]}
     remaining = [number for number in sorted(learned.vocab) if number not in dropped]
     new_ids = {number: index for index, number in enumerate(remaining)}
 
@@ -315,9 +315,11 @@ def read_spelling(spelling: str) -> bytes:
 # elsewhere may differ.
 
 
-def join(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any) -> list[Any]:
+def join(
+    tokens: Sequence[Any], rank_of: Callable[[Any], int | None], token_of_rank: Any
+) -> list[Any]:
     """The tokens after merging by rank, in a linked list; the pair of rank n makes the token
-    `made[n]`.
+    `token_of_rank[n]`.
 
     An entry of the heap is out of date if the pair that begins at its place has another rank, or
     none.
@@ -327,25 +329,25 @@ def join(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any)
     """
     merged = list(tokens)
     ranks = enumerate(map(rank_of, pairwise(merged)))
-    heap = [(rank, place) for place, rank in ranks if rank is not None]
+    heap = [(rank, index) for index, rank in ranks if rank is not None]
     heapq.heapify(heap)
 
     end = len(merged)
     after = list(range(1, end + 1))
     before = list(range(-1, end - 1))
     while heap:
-        rank, place = heapq.heappop(heap)
-        right = after[place]
-        if right == end or merged[place] is None or rank_of((merged[place], merged[right])) != rank:
+        rank, index = heapq.heappop(heap)
+        right = after[index]
+        if right == end or merged[index] is None or rank_of((merged[index], merged[right])) != rank:
             continue
-        merged[place], merged[right] = made[rank], None
-        follower = after[place] = after[right]
+        merged[index], merged[right] = token_of_rank[rank], None
+        follower = after[index] = after[right]
         if follower < end:
-            before[follower] = place
-            if (new := rank_of((merged[place], merged[follower]))) is not None:
-                heapq.heappush(heap, (new, place))
-        if (left := before[place]) >= 0 and (
-            new := rank_of((merged[left], merged[place]))
+            before[follower] = index
+            if (new := rank_of((merged[index], merged[follower]))) is not None:
+                heapq.heappush(heap, (new, index))
+        if (left := before[index]) >= 0 and (
+            new := rank_of((merged[left], merged[index]))
         ) is not None:
             heapq.heappush(heap, (new, left))
     return [token for token in merged if token is not None]
@@ -358,9 +360,9 @@ def join(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any)
 
 def last_merges(merges: Sequence[Merge], tokens: Iterable[bytes]) -> dict[bytes, Merge]:
     """The merge that makes each token last, of those that merging their own bytes makes."""
-    made = tokens_made(merges)
+    token_of_rank = tokens_made(merges)
     ranks = {merge: rank for rank, merge in reversed([*enumerate(merges)])}
-    parts = {token: _parts(token, ranks.get, made) for token in tokens}
+    parts = {token: _parts(token, ranks.get, token_of_rank) for token in tokens}
     return {token: (two[0], two[1]) for token, two in parts.items() if two in ranks}
 
 
@@ -368,16 +370,22 @@ def merges_behind(ranks: Mapping[bytes, int]) -> list[Merge]:
     """The merge of each token of several bytes, in order; none for a token that merging by rank
     never makes.
     """
-    made = {rank: token for token, rank in ranks.items()}
+    token_of_rank = {rank: token for token, rank in ranks.items()}
     tokens = sorted((token for token in ranks if len(token) > 1), key=ranks.__getitem__)
-    parts = (_parts(token, lambda pair: ranks.get(pair[0] + pair[1]), made) for token in tokens)
+    parts = (
+        _parts(token, lambda pair: ranks.get(pair[0] + pair[1]), token_of_rank) for token in tokens
+    )
     return [(two[0], two[1]) for two in parts if len(two) == 2]
 
 
-def _parts(token: bytes, rank_of: Callable[[Any], int | None], made: Any) -> tuple[bytes, ...]:
+def _parts(
+    token: bytes, rank_of: Callable[[Any], int | None], token_of_rank: Any
+) -> tuple[bytes, ...]:
     """What merging leaves of a token's bytes before the merge that makes the whole."""
 
     def inner(pair: Merge) -> int | None:
         return rank_of(pair) if len(pair[0]) + len(pair[1]) < len(token) else None
 
-    return tuple(join([token[place : place + 1] for place in range(len(token))], inner, made))
+    return tuple(
+        join([token[index : index + 1] for index in range(len(token))], inner, token_of_rank)
+    )

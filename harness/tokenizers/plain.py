@@ -39,7 +39,7 @@ class PlainEncoder(Streaming):
 
         ids = learned.token_ids()
         self.byte_ids = [ids[byte] for byte in BYTES]
-        self.made = [ids[token] for token in tokens_made(learned.merges)]
+        self.id_of_rank = [ids[token] for token in tokens_made(learned.merges)]
         self.whole = ids if learned.ignore_merges else {}
         self.ranks: dict[Pair, int] = {}
         for rank, (left, right) in enumerate(learned.merges):
@@ -87,7 +87,7 @@ class PlainEncoder(Streaming):
         if content in self.whole:
             ids = [self.whole[content]]
         else:
-            ids = join([self.byte_ids[byte] for byte in content], self.ranks.get, self.made)
+            ids = join([self.byte_ids[byte] for byte in content], self.ranks.get, self.id_of_rank)
 
         if len(piece) <= LONGEST_CACHED and len(self.cache) < WORDS_CACHED:
             self.cache[piece] = ids
@@ -140,12 +140,12 @@ def as_bytes(text: Any) -> bytes:
         raise lone_surrogate(error) from error
 
 
-def refuse_frame(items: Any, place: str) -> None:
+def refuse_frame(items: Any, name: str) -> None:
     """Raise TypeError for a data frame: the names of its columns, or the columns, would be
     taken for texts.
     """
     if hasattr(items, "columns"):
-        what = f"{place} is a {type(items).__name__}, not texts"
+        what = f"{name} is a {type(items).__name__}, not texts"
         raise TypeError(f"{what}; pass one of its columns, such as frame['text']")
 
 

@@ -183,11 +183,14 @@ def joined(patterns: Sequence[str]) -> str:
         return last
     if tuple(pattern.replace("\r", r"\r").replace("\n", r"\n") for pattern in patterns) == DEEPSEEK:
         return _deepseek()
-    numbers, own = regex.fullmatch(NUMBERS, steps[0]), regex.search(rf"(?: \?)?({NUMBERS})\|", last)
-    if len(steps) == 1 and numbers and own:
+    numbers = regex.fullmatch(NUMBERS, steps[0])
+    in_last = regex.search(rf"(?: \?)?({NUMBERS})\|", last)
+    if len(steps) == 1 and numbers and in_last:
         # 0: any; then the last step divides them
         most = int(numbers[1] or (numbers[0] == r"\p{N}"))
-        expression = f"{numbers[0] if most else own[1]}|{last[: own.start()]}{last[own.end() :]}"
+        expression = (
+            f"{numbers[0] if most else in_last[1]}|{last[: in_last.start()]}{last[in_last.end() :]}"
+        )
         expression = expression.replace(r"(?!\S)", r"(?![^\s\p{N}])")
         slots = slots_of(last)
         if slots is not None and not 0 < slots.digits < most:

@@ -239,10 +239,8 @@ def documents_of(source: Iterable[Any], corpus: Corpus) -> Iterator[list[bytes]]
         try:
             chunk.extend(islice(items, at_once))
         except Exception as error:
-            place = f"item {number + len(chunk) + 1}"
-            raise Refusal(
-                f"{place}: the iterable raised {type(error).__name__}: {error}"
-            ) from error
+            name = f"item {number + len(chunk) + 1}"
+            raise Refusal(f"{name}: the iterable raised {type(error).__name__}: {error}") from error
         if not chunk:
             return
         documents = encoded(chunk, "item", number + 1, corpus)
@@ -258,19 +256,19 @@ def encoded(items: Iterable[Any], kind: str, first: int, corpus: Corpus) -> list
         return list(map(str.encode, items))
     documents = []
     for number, item in enumerate(items, first):
-        place = f"{kind} {number}"
+        name = f"{kind} {number}"
         if isinstance(item, str | bytes | Mapping | os.PathLike) or not isinstance(item, Iterable):
-            documents.append(encoded_document(item, place, corpus))
+            documents.append(encoded_document(item, name, corpus))
         else:
-            refuse_frame(item, place)
-            documents += encoded(item, f"{place}, element", 1, corpus)
+            refuse_frame(item, name)
+            documents += encoded(item, f"{name}, element", 1, corpus)
     return documents
 
 
-def encoded_document(item: Any, place: str, corpus: Corpus) -> bytes:
+def encoded_document(item: Any, name: str, corpus: Corpus) -> bytes:
     if not isinstance(item, str | bytes):
         advice = "pass texts, such as (row['text'] for row in rows)"
-        raise TypeError(f"{place} is {type(item).__name__}, not str or bytes; {advice}")
+        raise TypeError(f"{name} is {type(item).__name__}, not str or bytes; {advice}")
     if isinstance(item, bytes) and corpus.pattern is None:
         return item
     try:
@@ -279,7 +277,7 @@ def encoded_document(item: Any, place: str, corpus: Corpus) -> bytes:
             text = re.sub("[\ud800-\udfff]", "\ufffd", text)
         return text.encode()
     except UnicodeError as error:
-        raise Refusal(f"{place}: {error}; fix it, or pass bytes with errors='replace'") from error
+        raise Refusal(f"{name}: {error}; fix it, or pass bytes with errors='replace'") from error
 
 
 def count_items(counts: Mapping[Any, Any]) -> WordCounts:

@@ -70,8 +70,8 @@ def write_ids(
         for ids, is_last in encoded(encoder, documents, threads):
             if not is_open:
                 file.write(b"" if is_first else between)
-                place = (file.tell() - start) // dtype.itemsize
-                description.write(f"{place}" if is_first else f", {place}")
+                offset = (file.tell() - start) // dtype.itemsize
+                description.write(f"{offset}" if is_first else f", {offset}")
                 is_first = False
             file.write(ids)
             is_open = not is_last
