@@ -96,8 +96,10 @@ def judge_change(options: argparse.Namespace) -> int:
     if options.base_target and (options.no_base or options.accept or options.against_variant):
         raise Refusal("--base-target is for a base that is a commit; remove it")
     if options.replay is not None:
-        given = options.targets or options.tiers or options.concurrent or options.base_target
-        if given or options.card != DEFAULT_CARD:
+        measuring_options = (
+            options.targets or options.tiers or options.concurrent or options.base_target
+        )
+        if measuring_options or options.card != DEFAULT_CARD:
             raise Refusal(
                 "targets, --card, --tiers, --base-target and --concurrent have no effect with "
                 "--replay; remove them"
@@ -136,7 +138,7 @@ def observe(options: argparse.Namespace) -> Evidence:
     card = requested_card(options)
     variants = requested_variants(options, card)
     against = against_of(options, variants)
-    targets = [each.target for each in (*variants, against) if each]
+    targets = [variant.target for variant in (*variants, against) if variant]
 
     with temporary_folder() as folder:
         head = side_of(HEAD, "the working tree", located_here(targets), folder)
@@ -289,7 +291,9 @@ def arms_of(card: VariantCard, head: Side, base: Side, against: VariantCard | No
     """
     if against is not None:
         return Arms(f"{card.name} against {against.name}", Arm(base, against), Arm(head, card))
-    of_base = (registry.variant_at(Path(place, "conf"), card.name) for place in base.places)
+    of_base = (
+        registry.variant_at(Path(folder, "conf"), card.name) for folder in base.import_folders
+    )
     return Arms(card.name, Arm(base, next(filter(None, of_base), card)), Arm(head, card))
 
 

@@ -62,7 +62,7 @@ def side_of(
     }.items():
         suffix = "" if path.is_dir() else "".join(path.suffixes)
         (folder / f"{package}{suffix}").symlink_to(path)
-    places = (str(folder), *dict.fromkeys(str(path.parent) for path in links.values()))
+    import_folders = (str(folder), *dict.fromkeys(str(path.parent) for path in links.values()))
     # Nothing may be written into a checkout, not even what Python compiles; that was compiled when
     # it was made.
     prefix = "" if checkout else str(folder.with_name("compiled"))
@@ -70,7 +70,7 @@ def side_of(
         ("PYTHONPYCACHEPREFIX", prefix),
         ("PYTHONDONTWRITEBYTECODE", "1" if checkout else ""),
     )
-    return Side(name, described, places, variables)
+    return Side(name, described, import_folders, variables)
 
 
 def located_here(targets: Sequence[str]) -> dict[str, Path]:
@@ -80,11 +80,11 @@ def located_here(targets: Sequence[str]) -> dict[str, Path]:
     return packages_in([os.getcwd(), *sys.path, PACKAGES], targets)  # noqa: PTH109
 
 
-def packages_in(places: Sequence[str], targets: Sequence[str]) -> dict[str, Path]:
-    """Return where the packages or modules of these targets are; not those that are in no place."""
+def packages_in(import_folders: Sequence[str], targets: Sequence[str]) -> dict[str, Path]:
+    """Return where the packages or modules of these targets are, without those that no folder has."""
     paths = {}
     for package in sorted({target.partition(":")[0].partition(".")[0] for target in targets}):
-        spec = machine.located(package, tuple(places), {})
+        spec = machine.located(package, tuple(import_folders), {})
         if spec is not None:
             paths[package] = Path(
                 [*(spec.submodule_search_locations or []), str(spec.origin)][0]
@@ -95,7 +95,7 @@ def packages_in(places: Sequence[str], targets: Sequence[str]) -> dict[str, Path
 def has_trainer(side: Side, target: str) -> bool:
     """Whether a side has the module of a trainer, and its function by the name."""
     module, _, function = target.partition(":")
-    spec = machine.located(module, side.places, {})
+    spec = machine.located(module, side.import_folders, {})
     if spec is None or spec.origin is None:
         return False
     source = Path(spec.origin)
@@ -115,16 +115,16 @@ def base_side(
 
     Raises NoBase if the commit does not exist, and Refusal if it cannot be checked out or built.
     """
-    places = located_here(targets)
-    root = repository_of(places)
+    packages = located_here(targets)
+    root = repository_of(packages)
     commit, described = departure(root, against)
     checkout = folder / "checkout"
     git(root, "worktree", "prune")  # a gate that was killed left an entry
     git(root, "worktree", "add", "--detach", "--quiet", "--force", str(checkout), commit)
 
     try:
-        provide_compiled(root, checkout, commit, build, compiled_modules(targets, places))
-        parents = {checkout / path.relative_to(root).parent for path in places.values()}
+        provide_compiled(root, checkout, commit, build, compiled_modules(targets, packages))
+        parents = {checkout / path.relative_to(root).parent for path in packages.values()}
         links = packages_in(sorted(map(str, parents)), targets)
         # What does not parse fails at its import and not here.
         compile_all = [sys.executable, "-I", "-m", "compileall", "-q", *map(str, links.values())]

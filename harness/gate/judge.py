@@ -348,8 +348,8 @@ def trouble_of(name: str, records: Sequence[Record]) -> Finding | None:
     for record in records:
         if record.measurement.merges_sha256 != right:
             side, block = gated(record)["side"], record.measurement.block
-            made = f"made other merges than the proved ones in block {block}"
-            message = f"{name} on {corpus}: {side} {made}"
+            fault = f"made other merges than the proved ones in block {block}"
+            message = f"{name} on {corpus}: {side} {fault}"
             tier, state = (IDENTITY, MISMATCH) if side == HEAD else (TIME, ABSENT)
             return Finding(tier, state, variant, message, corpus)
     return None

@@ -75,7 +75,7 @@ class Arm:
         none.
         """
         target, params = self.variant.target, self.variant.params
-        return target, params, source_sha256(target, params, self.side.places)
+        return target, params, source_sha256(target, params, self.side.import_folders)
 
 
 @dataclass(frozen=True)

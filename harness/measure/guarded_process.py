@@ -249,12 +249,12 @@ def cpu_of(process: int, *, children_only: bool = False) -> Cpu:
         times = psutil.Process(process).cpu_times()
         total, system = times.children_user + times.children_system, times.children_system
         if not children_only:
-            own = times.user + times.system
+            seconds = times.user + times.system
             if sys.platform == "linux":
                 with contextlib.suppress(OSError):
                     # the number of another process's clock
-                    own = time.clock_gettime((~process << 3) | 2)
-            total, system = total + own, system + times.system
+                    seconds = time.clock_gettime((~process << 3) | 2)
+            total, system = total + seconds, system + times.system
         return Cpu(total, system)
     return Cpu()
 

@@ -322,16 +322,18 @@ def interpreter(path: str | None) -> Interpreter:
 
 
 def source_sha256(
-    target: str, params: Mapping[str, Any] = MappingProxyType({}), places: Iterable[str] = ()
+    target: str,
+    params: Mapping[str, Any] = MappingProxyType({}),
+    import_folders: Iterable[str] = (),
 ) -> str | None:
     """Return the digest of the code behind `package.module:function`; None if its module cannot be
     found.
 
-    It is looked for in these places, else where this process would. A program that a parameter
+    It is looked for in these folders, else where this process would. A program that a parameter
     names, such as the `./train` of a command, belongs to the code.
     """
     module = target.partition(":")[0]
-    files = closure(module, tuple(places) or (*sys.path, os.getcwd(), str(CHECKOUT)))  # noqa: PTH109
+    files = closure(module, tuple(import_folders) or (*sys.path, os.getcwd(), str(CHECKOUT)))  # noqa: PTH109
     if module not in files:
         return None
 
@@ -360,7 +362,7 @@ def programs_in(command: str) -> list[Path]:
     return [path for path in named if path.is_file()]
 
 
-def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
+def closure(module: str, import_folders: tuple[str, ...]) -> dict[str, Path]:
     """Return the files of a module, of its packages, and of all they import of the same top-level
     package, by name.
     """
@@ -371,7 +373,7 @@ def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
     while waiting:
         name = waiting.pop()
         spec = (
-            located(name, places, cache)
+            located(name, import_folders, cache)
             if name not in found and name.partition(".")[0] == package
             else None
         )
@@ -398,15 +400,19 @@ def closure(module: str, places: tuple[str, ...]) -> dict[str, Path]:
 
 
 def located(
-    name: str, places: tuple[str, ...], cache: dict[str, ModuleSpec | None]
+    name: str, import_folders: tuple[str, ...], cache: dict[str, ModuleSpec | None]
 ) -> ModuleSpec | None:
     """Return where a module is, found package by package, so none of them is run for it."""
     if name not in cache:
         cache[name] = None
         above, _, _ = name.rpartition(".")
-        package = located(above, places, cache) if above else None
+        package = located(above, import_folders, cache) if above else None
         search = (
-            list(places) if not above else package.submodule_search_locations if package else None
+            list(import_folders)
+            if not above
+            else package.submodule_search_locations
+            if package
+            else None
         )
         spec = PathFinder.find_spec(name, search) if search is not None else None
         if spec is not None and not (spec.origin or "").endswith(tuple(BYTECODE_SUFFIXES)):

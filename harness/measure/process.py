@@ -69,13 +69,13 @@ counter's bytes.
 
 class ProcessOptions(NamedTuple):
     """How a measured process runs: `under` another program, with `variables` added to its
-    environment. It imports from `places` and what is installed, and from nowhere else; None also
-    means from here. `layout` moves what it keeps in memory while instructions are counted.
+    environment. It imports from `import_folders` and what is installed, and from nowhere else;
+    None also means from here. `layout` moves what it keeps in memory while instructions are counted.
     """
 
     under: Sequence[str] = ()
     variables: Mapping[str, str] = MappingProxyType({})
-    places: Sequence[str] | None = None
+    import_folders: Sequence[str] | None = None
     layout: int = 0
 
 
@@ -112,7 +112,7 @@ def measure_once(
     options: ProcessOptions,
 ) -> Answer:
     """Run one job once, whatever its answer is."""
-    under, places = options.under, options.places
+    under, import_folders = options.under, options.import_folders
     output.mkdir(parents=True)
     if not under:
         touch_memory(job)
@@ -126,7 +126,7 @@ def measure_once(
             sandbox.give_tables()
         setup = Setup(
             job.target,
-            import_from() if places is None else list(places),
+            import_from() if import_folders is None else list(import_folders),
             str(sandbox.working),
             limits.memory_bytes,
             job.counts_instructions,
@@ -134,7 +134,7 @@ def measure_once(
         (sandbox.job / JOB).write_text(written(setup))
 
         environment = {
-            **worker_environment(sandbox, places),
+            **worker_environment(sandbox, import_folders),
             **options.variables,
             JOB_FOLDER: str(sandbox.job),
         }
@@ -159,15 +159,15 @@ def absolute(job: Job) -> Job:
     return replace(job, words=words, corpus=corpus)
 
 
-def worker_environment(sandbox: Sandbox, places: Sequence[str] | None) -> dict[str, str]:
+def worker_environment(sandbox: Sandbox, import_folders: Sequence[str] | None) -> dict[str, str]:
     """Return the variables of a measured process, which imports the harness from here or from the
-    first of `places`.
+    first of `import_folders`.
 
     They name the sandbox's folders; packages that a user has installed are still found.
     """
     here = [PACKAGES, os.environ.get("PYTHONPATH")]
-    path = os.pathsep.join(filter(None, here if places is None else places[:1]))
-    folders = {variable: str(folder) for variable, folder in sandbox.places.items()}
+    path = os.pathsep.join(filter(None, here if import_folders is None else import_folders[:1]))
+    folders = {variable: str(folder) for variable, folder in sandbox.folders.items()}
     user_base = os.environ.get("PYTHONUSERBASE") or site.getuserbase()
     return {**os.environ, **folders, "PYTHONUSERBASE": user_base, "PYTHONPATH": path}
 
@@ -202,8 +202,8 @@ class Sandbox:
     def __init__(self, path: Path) -> None:
         self.job, self.working = path / "job", path / "work"
         """Where the process leaves its answer and its results, and where it works."""
-        self.places = {variable: path / variable for variable in PLACES}
-        for folder in (self.job, self.working, *self.places.values()):
+        self.folders = {variable: path / variable for variable in PLACES}
+        for folder in (self.job, self.working, *self.folders.values()):
             folder.mkdir(mode=0o700)
         with contextlib.suppress(OSError):  # one that cannot be listed is not shown
             for name in os.listdir():  # noqa: PTH208 - names are all that is needed
@@ -217,7 +217,7 @@ class Sandbox:
         for table in cache_folder().glob(CHARACTER_CLASSES):
             # another process is replacing it: the measured one makes its own
             with contextlib.suppress(OSError):
-                shutil.copyfile(table, self.places[CACHE_VARIABLE] / table.name)
+                shutil.copyfile(table, self.folders[CACHE_VARIABLE] / table.name)
 
 
 class Supervision:

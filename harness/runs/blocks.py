@@ -84,8 +84,8 @@ def measure_block(
         # A single block that an earlier attempt began was not measured whole by this one.
         closes = cell is cells[-1] and (len(settings.blocks()) > 1 or len(due) == len(task.cells))
         lines = lines._replace(cell=cell_line)
-        places = () if cell.side is None else cell.side.places
-        session.add(lines, cell.variant, task, block if closes else None, places)
+        import_folders = () if cell.side is None else cell.side.import_folders
+        session.add(lines, cell.variant, task, block if closes else None, import_folders)
         trained.merges = None  # no later trainer can find them in this process
 
 
@@ -174,7 +174,9 @@ def side_options(cell: TrainCell, block: Block, session: Session) -> ProcessOpti
         return ProcessOptions()
     seed = random.Random(f"{session.settings.seed} {block}").randrange(1, 1 << 32)
     variables = {**dict(cell.side.variables), "PYTHONHASHSEED": str(seed)}
-    return ProcessOptions(variables=variables, places=cell.side.places, layout=block.number)
+    return ProcessOptions(
+        variables=variables, import_folders=cell.side.import_folders, layout=block.number
+    )
 
 
 def estimate(cell: TrainCell, answer: Answer, job: Job, counted: Counted, session: Session) -> None:

@@ -108,13 +108,13 @@ class CountCell:
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: `described` is for people, `places` are where Python looks, a folder
-    of links to packages first.
+    """One side of a comparison: `described` is for people, `import_folders` are where Python
+    looks, a folder of links to packages first.
     """
 
     name: str
     described: str
-    places: tuple[str, ...]
+    import_folders: tuple[str, ...]
     variables: tuple[tuple[str, str], ...] = ()
     """What its processes find in their environment."""
     commit: str = ""

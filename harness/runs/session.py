@@ -119,12 +119,12 @@ class Session:
         card: CounterCard,
         task: Task,
         closes: Block | None = None,
-        places: Sequence[str] = (),
+        import_folders: Sequence[str] = (),
     ) -> None:
         """Put lines on disk, with the digest of the code as first met."""
-        code = f"{card.target} {dict(card.params)} {places}"
+        code = f"{card.target} {dict(card.params)} {import_folders}"
         if code not in self.sources:
-            self.sources[code] = source_sha256(card.target, card.params, places)
+            self.sources[code] = source_sha256(card.target, card.params, import_folders)
         self.log.run = self.run
         cell = structs.replace(lines.cell, source_sha256=self.sources[code], task=task.number)
         untimed = {} if self.timed else UNTIMED

@@ -138,7 +138,10 @@ def test_next_gate_removes_the_worktree_of_a_killed_one(
         files.temporary_folder() as folder,
         base_side(["mine:train"], ("main",), "", folder, folder) as base,
     ):
-        assert Path(base.places[0], "mine.py").read_text() == "from variants.heap import train\n"
+        assert (
+            Path(base.import_folders[0], "mine.py").read_text()
+            == "from variants.heap import train\n"
+        )
         assert len(git(repository, "worktree", "list").splitlines()) == 2  # its own
     assert len(git(repository, "worktree", "list").splitlines()) == 1
     assert list(temporary.iterdir()) == []

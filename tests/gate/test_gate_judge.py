@@ -385,7 +385,7 @@ def test_only_what_takes_more_is_counted_in_other_layouts(
     layouts: dict[str, int] = {}
 
     def counted(_: Any, output: Path, __: Any, ___: Any, options: ProcessOptions) -> Answer:
-        [name] = options.places or ()
+        [name] = options.import_folders or ()
         layout = options.layout
         layouts[name] = layout + 1
         output.mkdir(parents=True)
