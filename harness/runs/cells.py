@@ -175,8 +175,8 @@ class TrainCell:
 
     @property
     def _extending(self) -> list[Any]:
-        own = self.extension
-        return [] if own is None else [own.sha256, own.inheriting, own.veto]
+        extension = self.extension
+        return [] if extension is None else [extension.sha256, extension.inheriting, extension.veto]
 
     @property
     def veto(self) -> str:
@@ -203,16 +203,16 @@ def check_able(variants: Sequence[VariantCard], setting: str) -> None:
 
 def with_distinct_names(cells: Sequence[TrainCell]) -> list[TrainCell]:
     """The cells, with the shortest ends of their paths as names of different files of one name."""
-    places: dict[str, set[str]] = {}
+    paths_of_name: dict[str, set[str]] = {}
     for cell in cells:
         file = cell.reading.file
         if file.whole_path.endswith(file.name):
-            places.setdefault(file.name, set()).add(file.whole_path)
+            paths_of_name.setdefault(file.name, set()).add(file.whole_path)
 
     renamed = []
     for cell in cells:
         reading = cell.reading
-        others = places.get(reading.file.name, set())
+        others = paths_of_name.get(reading.file.name, set())
         if len(others) > 1 and reading.file.whole_path in others:
             file = replace(reading.file, name=distinct_end(reading.file.whole_path, others))
             cell = replace(cell, count=replace(cell.count, reading=replace(reading, file=file)))
@@ -220,18 +220,18 @@ def with_distinct_names(cells: Sequence[TrainCell]) -> list[TrainCell]:
     return renamed
 
 
-def distinct_end(place: str, places: Set[str]) -> str:
+def distinct_end(path: str, paths: Set[str]) -> str:
     """The fewest last parts of a path by which it differs from all other paths.
 
     >>> distinct_end("/texts/a/x.txt", {"/texts/a/x.txt", "/texts/b/x.txt"})
     'a/x.txt'
     """
-    parts = PurePath(place).parts
+    parts = PurePath(path).parts
     for number in range(1, len(parts)):
         end = parts[-number:]
-        if sum(PurePath(other).parts[-number:] == end for other in places) == 1:
+        if sum(PurePath(other).parts[-number:] == end for other in paths) == 1:
             return "/".join(end)
-    return place
+    return path
 
 
 def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:

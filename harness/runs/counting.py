@@ -26,8 +26,8 @@ def count(cell: CountCell, block: Block, task: Task, session: Session) -> Counte
     """Measure a counter; the words of a table are given, and if no times are wanted, cached ones
     are taken.
     """
-    if (given := session.given.get(cell.reading.key)) is not None:
-        return Counted(Answer("ok"), given)
+    if (manifest := session.given_words.get(cell.reading.key)) is not None:
+        return Counted(Answer("ok"), manifest)
     if cell.reading.file.table or not session.timed:
         if (words := cell.reading.words()) is not None:
             session.take_words(cell.reading, cell.reading.folder, words)

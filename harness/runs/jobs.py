@@ -414,8 +414,8 @@ def exponent_of(times: Sequence[tuple[float, float]]) -> float | None:
     ).slope
 
 
-def make_part(source: Path, divisor: int, place: Path) -> Path:
-    """Write the first 1/divisor of a text, or of the bytes of the words in a folder, at `place`."""
+def make_part(source: Path, divisor: int, path: Path) -> Path:
+    """Write the first 1/divisor of a text, or of the bytes of the words in a folder, at `path`."""
     if source.is_dir():
         words = exchange.read_words(source)[0]
         size = max(2, len(words.data) // divisor)
@@ -423,16 +423,16 @@ def make_part(source: Path, divisor: int, place: Path) -> Path:
         offsets = array("q", words.offsets[:number])
         offsets.append(size)  # the last word is cut: a text may be one word
         exchange.write_words(
-            place, WordCounts(words.data[:size], memoryview(offsets), words.counts[:number])
+            path, WordCounts(words.data[:size], memoryview(offsets), words.counts[:number])
         )
     else:
-        write_beginning(source, source.stat().st_size // divisor, place)
-    return place
+        write_beginning(source, source.stat().st_size // divisor, path)
+    return path
 
 
-def write_beginning(text: Path, size: int, place: Path) -> None:
+def write_beginning(text: Path, size: int, path: Path) -> None:
     """Write the first `size` bytes of a text, without a character that they would cut in two."""
-    with text.open("rb") as source, place.open("wb") as file:
+    with text.open("rb") as source, path.open("wb") as file:
         source.seek(size)
         while size and b"\x80" <= source.read(1) < b"\xc0":  # what goes on with a character
             size -= 1

@@ -39,8 +39,8 @@ def prove_merges(trained: Trained, session: Session) -> None:
         if word_counts is None:
             return
         identity = prove(word_counts, merges, cell.min_count, **cell.extending())
-        if identity.kind == BY_DESIGN and (own := own_words(trained, session)) is not None:
-            judged = prove(own, replace(merges, tie_break=None, by_design=None), cell.min_count)
+        if identity.kind == BY_DESIGN and (words := own_words(trained, session)) is not None:
+            judged = prove(words, replace(merges, tie_break=None, by_design=None), cell.min_count)
             of_own_words = judged.kind.replace("_", " ")
             if judged.tie_break:
                 of_own_words += f" ({judged.tie_break})"

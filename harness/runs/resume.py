@@ -92,8 +92,8 @@ def plan_key(plan: Plan, machine: str) -> str:
         )
     how = settings._replace(results=Path(), plan=False, rerun=False, overwrite=False, overrides=())
     # The measured process's own half of `harness`: with other clocks around them, times are others.
-    own = [path.read_text() for path in sorted(Path(worker.__file__).parent.glob("*.py"))]
-    return digest([sorted(work), repr(how), machine, own])
+    sources = [path.read_text() for path in sorted(Path(worker.__file__).parent.glob("*.py"))]
+    return digest([sorted(work), repr(how), machine, sources])
 
 
 # Which cells of a task are still to be measured.
@@ -148,17 +148,17 @@ def blocks_wanted(
 
     number = dict.fromkeys(samples, 0)
     for cell in cells:
-        reference, own = reference_of(cell, cells), settings.repeat
+        reference, needed = reference_of(cell, cells), settings.repeat
         compared = compare(samples[cell.key], samples[reference.key])
         if compared is not None and compared.blocks:
             ratios = list(map(math.log, compared.ratios))
-            own = (
+            needed = (
                 blocks_needed(ratios, settings.precision, settings.repeat, settings.max_blocks)
                 + compared.left_out
             )
-            own = BLOCKS_OF_THE_FAR if compared.ratio > FAR else own
+            needed = BLOCKS_OF_THE_FAR if compared.ratio > FAR else needed
         for key in (cell.key, reference.key):
-            number[key] = max(number[key], min(own, settings.max_blocks))
+            number[key] = max(number[key], min(needed, settings.max_blocks))
     return number
 
 

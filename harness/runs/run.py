@@ -175,7 +175,7 @@ def run_stages(
         check_free(beside, values.overwrite)
     records: list[Record] = []
     first = make_plan(compose(first_arguments(arguments, config, saved)), arguments)
-    code = run_plan(first, folder / "1", lambda own, _: records.extend(own))
+    code = run_plan(first, folder / "1", lambda measured, _: records.extend(measured))
     if code != OK:
         show(records, ["the first stage failed; the second was skipped"])
         return code
@@ -183,7 +183,9 @@ def run_stages(
     extended = min(saved.rglob("merges.txt")).parent
     second = compose([*arguments, f"extend={extended}", "first_stage.pattern=null"])
     code = run_plan(
-        make_plan(second, arguments), folder / "2", lambda own, lines: show([*records, *own], lines)
+        make_plan(second, arguments),
+        folder / "2",
+        lambda measured, lines: show([*records, *measured], lines),
     )
     if beside is not None:  # not before the end, so that an interrupted command can go on
         copy_tree(saved, beside)

@@ -35,18 +35,18 @@ def variants_of(config: Config) -> list[VariantCard]:
     card = registry.variants().get(composed.name)
     if card is None:
         raise Refusal(registry.unknown("variant", composed.name, registry.variants()))
-    given = given_parameters(config, card)
+    params = given_parameters(config, card)
     if composed.target != card.target and names is None:
         target = composed.target
         check_target(target)
-        return [VariantCard(target, target, about="named by its target", params=given)]
+        return [VariantCard(target, target, about="named by its target", params=params)]
 
     selected = [card] if names is None else registry.select(names)
-    if given and not any(EXTERNAL in other.tags for other in selected):
+    if params and not any(EXTERNAL in other.tags for other in selected):
         taken = sorted({name for other in selected for name in other.params})
         taker = f"variant {card.name}" if names is None else "none of these variants"
-        check_parameters(taker, given, taken)
-    return [with_given(config, other, given) for other in selected]
+        check_parameters(taker, params, taken)
+    return [with_given(config, other, params) for other in selected]
 
 
 def keys_set_here(config: Config) -> set[str]:
@@ -59,17 +59,17 @@ def given_parameters(config: Config, card: VariantCard) -> dict[str, Any]:
     card.
     """
     set_here = keys_set_here(config)
-    given = {}
+    params = {}
     for name, value in config.variant.params.items():
         if name in set_here or card.params.get(name, not value) != value:
-            given[name] = value
-    return given
+            params[name] = value
+    return params
 
 
-def with_given(config: Config, card: VariantCard, given: Mapping[str, Any]) -> VariantCard:
+def with_given(config: Config, card: VariantCard, params: Mapping[str, Any]) -> VariantCard:
     """The variant with those of the given parameters that it takes."""
     taken = {}
-    for name, value in given.items():
+    for name, value in params.items():
         if name in card.params or EXTERNAL in card.tags:
             taken[name] = value
     if PROGRAM in card.tags and "variant.params" not in config.keys:
@@ -88,20 +88,20 @@ def check_program(variant: VariantCard, hidden: Set[str]) -> None:
         raise Refusal(f"{what}; set variant.params.{name} on the command line")
 
 
-def check_parameters(taker: str, given: Iterable[str], existing: Iterable[str]) -> None:
+def check_parameters(taker: str, params: Iterable[str], existing: Iterable[str]) -> None:
     """Refuse parameters that the counter or variant does not take."""
-    if unknown := [name for name in given if name not in existing]:
+    if unknown := [name for name in params if name not in existing]:
         existing = list(existing)
         meant = did_you_mean(unknown[0], existing)
         names = ", ".join(existing) or "none"
         raise Refusal(f"{taker} takes no parameter {unknown[0]!r};{meant} there are: {names}")
 
 
-def with_params(card: Card, key: str, given: Mapping[str, Any]) -> Card:
+def with_params(card: Card, key: str, params: Mapping[str, Any]) -> Card:
     """The card with the given parameters; refuses other types than the defaults', but an int will
     do for a float.
     """
-    for name, value in given.items():
+    for name, value in params.items():
         default = card.params.get(name)
         wanted = type(default)
         if (
@@ -111,19 +111,19 @@ def with_params(card: Card, key: str, given: Mapping[str, Any]) -> Card:
         ):
             what = f"{key}.{name}={value!r} is {type(value).__name__}"
             raise Refusal(f"{what}; it takes {wanted.__name__}, by default {default!r}")
-    return structs.replace(card, params={**card.params, **given}) if given else card
+    return structs.replace(card, params={**card.params, **params}) if params else card
 
 
 def chosen_counter(composed: CountingCard) -> CounterCard:
     """The counter chosen with counting=NAME or by counting._target_."""
     card = registry.counters().get(composed.name)
-    given = counter_parameters(composed)
+    params = counter_parameters(composed)
     if card is None or card.target != composed.target:
         target = str(composed.target)
         check_target(target)
-        return CounterCard(target, target, params=given)
-    check_parameters(f"counting={card.name}", given, card.params)
-    return with_params(card, "counting.params", given)
+        return CounterCard(target, target, params=params)
+    check_parameters(f"counting={card.name}", params, card.params)
+    return with_params(card, "counting.params", params)
 
 
 def counter_of(config: Config, variant: VariantCard) -> CounterCard:
@@ -131,15 +131,15 @@ def counter_of(config: Config, variant: VariantCard) -> CounterCard:
     name, counters = variant.counting or registry.default_counter().name, registry.counters()
     if name not in counters:
         raise Refusal(registry.unknown("counting", name, counters))
-    given = counter_parameters(config.counting)
-    check_parameters(f"counting={name}", given, counters[name].params)
-    return with_params(counters[name], "counting.params", given)
+    params = counter_parameters(config.counting)
+    check_parameters(f"counting={name}", params, counters[name].params)
+    return with_params(counters[name], "counting.params", params)
 
 
 def counter_parameters(composed: CountingCard) -> dict[str, Any]:
-    given = dict(composed.params)
-    memory = composed.memory or given.get("memory")
+    params = dict(composed.params)
+    memory = composed.memory or params.get("memory")
     if memory is not None:
-        given["memory"] = parse_bytes(memory, "counting.memory")
-        at_least("counting.memory", given["memory"], SMALLEST_TABLE_BYTES)
-    return given
+        params["memory"] = parse_bytes(memory, "counting.memory")
+        at_least("counting.memory", params["memory"], SMALLEST_TABLE_BYTES)
+    return params

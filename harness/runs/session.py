@@ -58,7 +58,7 @@ class Session:
     right_words: dict[str, Manifest] = field(default_factory=dict)
     seals: dict[str, str] = field(default_factory=dict)
     """By the key of a reading, the seal that its words had when they were counted."""
-    given: dict[str, Manifest] = field(default_factory=dict)
+    given_words: dict[str, Manifest] = field(default_factory=dict)
     """By the key of a reading, its words if no counter is to be measured."""
     judged: dict[tuple[Any, ...], tuple[Identity, int | None]] = field(default_factory=dict)
 
@@ -96,14 +96,14 @@ class Session:
 
     def give(self, reading: Reading) -> None:
         """Count the words of a reading once, by the counter that is the definition."""
-        if reading.key in self.given or reading.file.table:
+        if reading.key in self.given_words or reading.file.table:
             return
 
         counted = self.next_folder()
         manifest = exchange.write_words(counted, registry.definition_counter()(reading.corpus))
         reading.file.check_unchanged()
         self.take_words(reading, counted, manifest)
-        self.given[reading.key] = manifest
+        self.given_words[reading.key] = manifest
 
     def words(self, reading: Reading) -> WordCounts | None:
         """The words of a reading as they were counted; None if they have been changed or removed
