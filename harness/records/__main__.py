@@ -51,10 +51,10 @@ def check(paths: Sequence[Path]) -> int:
     details: list[str] = []
     for file in files:
         joined, complaints, lines = Joined(), list[str](), 0
-        for place, _, line in joined_lines(file, joined):
+        for position, _, line in joined_lines(file, joined):
             lines += 1
             if isinstance(line, str):
-                complaints.append(f"{place}: {line}")
+                complaints.append(f"{position}: {line}")
         seen += lines
         broken += len(complaints)
 
@@ -79,7 +79,7 @@ def merge(paths: Sequence[Path], output: Path) -> int:
         )
 
     # One after another, so that each file's lines follow those that they belong to.
-    given = [sound_lines(path, Joined()) for path in files_below(paths)]
+    sources = [sound_lines(path, Joined()) for path in files_below(paths)]
     store = RecordFile(target.parent, target.name, "pass another file with --output")
     with store.locked() as file:
         present, packed = Joined(), Path(f"{target}.gz")
@@ -91,7 +91,7 @@ def merge(paths: Sequence[Path], output: Path) -> int:
             present.measurements |= beside.measurements
             present.closed |= beside.closed
         added = [
-            text.rstrip(b"\r\n") + b"\n" for lines in given for text in lacking(lines, present)
+            text.rstrip(b"\r\n") + b"\n" for lines in sources for text in lacking(lines, present)
         ]
         append_whole(file, b"".join(added))
     print_stdout(

@@ -137,9 +137,9 @@ def sound_lines(path: Path, joined: Joined) -> list[tuple[Line, bytes]]:
     the first of them reported.
     """
     sound, broken = list[tuple[Line, bytes]](), list[str]()
-    for place, text, line in joined_lines(path, joined):
+    for position, text, line in joined_lines(path, joined):
         if isinstance(line, str):
-            broken.append(f"{place}: skipped, {line}")
+            broken.append(f"{position}: skipped, {line}")
         else:
             sound.append((line, text))
 

@@ -170,7 +170,7 @@ def _series_of(group: Sequence[Row], size: Size, value: Value) -> list[Series]:
 
 def _too_few_sizes(rows: Sequence[Row], size: Size) -> Refusal:
     sizes = sorted({row.values[size.field] for row in rows} - {None})
-    there = ", ".join(size.text(each) for each in sizes) or "none"
+    there = ", ".join(size.text(value) for value in sizes) or "none"
     why = f"{size.name}: no variant was measured at two, only at {there}"
     return Refusal(f"{why}; python -m harness {size.example} measures some", UNMEASURED)
 

@@ -208,8 +208,10 @@ class Row:
     @cached_property
     def figures(self) -> Mapping[str, Any]:
         """Every figure by its name in `--columns` and `--value`; None if it is unknown."""
-        own = [self.seconds[phase] for phase in self.seconds if phase not in COUNTING_PHASES]
-        merging = math.fsum(own) if self.seconds else None
+        merging_seconds = [
+            self.seconds[phase] for phase in self.seconds if phase not in COUNTING_PHASES
+        ]
+        merging = math.fsum(merging_seconds) if self.seconds else None
         # the total of the whole way from the file: a table of words is not counted
         counted = "count" in self.seconds or self.record.cell.counting == BY_ITSELF
         whole = self.total if counted else None

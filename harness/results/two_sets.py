@@ -40,7 +40,7 @@ class Match(NamedTuple):
         """Whether both learned merges of one task, and not the same ones."""
         if self.left.counting_only or not self.left.status == self.right.status == "ok":
             return False
-        of_one_task = not any(each.field.decides_merges for each in self.differences)
+        of_one_task = not any(difference.field.decides_merges for difference in self.differences)
         return of_one_task and self.left.digest != self.right.digest
 
     @property
@@ -67,7 +67,9 @@ def compared(
     matches, alone = _matched(every)
     if not matches:
         raise _nothing_in_common(names, alone["left"][0], alone["right"][0])
-    differing = _differences_text([each for match in matches for each in match.differences])
+    differing = _differences_text(
+        [difference for match in matches for difference in match.differences]
+    )
     if differing and not allow_different:
         sets = " and ".join(names)
         raise Refusal(f"{sets} differ in {differing}; --allow-different compares them all the same")
@@ -137,7 +139,12 @@ def _cell_of(row: Row) -> Key:
 
 def _differences_text(unlike: Sequence[Difference]) -> str:
     """Each condition with both sides; the first few of one that differs in many ways."""
-    sides = together([(each.field.name, f"{each.left} / {each.right}") for each in unlike])
+    sides = together(
+        [
+            (difference.field.name, f"{difference.left} / {difference.right}")
+            for difference in unlike
+        ]
+    )
     texts = []
     for name, values in sides.items():
         condition = "corpus" if name == "data.sha256" else name
