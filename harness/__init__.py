@@ -39,7 +39,7 @@ def run(*overrides: str, **settings: Any) -> Records:
     from harness.runs.run import run_command
 
     records: list[Any] = []
-    run_command([*overrides, *overrides_of(settings)], lambda own, _: records.extend(own))
+    run_command([*overrides, *overrides_of(settings)], lambda measured, _: records.extend(measured))
     return Records(records)
 
 

@@ -166,12 +166,12 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
     if skipped:
         reasons = [f"- {markdown_text(f'{name}: {reason}')}" for name, reason in skipped]
         parts += ["## Not measured", "\n".join(reasons)]
-    given = given_sheet(_rows_of(board))
+    sheet = given_sheet(_rows_of(board))
     about = ABOUT.read_text().format(
         folder=folder.as_posix(),
         corpus=(board[0].rows[0].corpus.generated or {}).get("of", board[0].corpus),
         vocab_size=board[0].vocab_size,
-        given=sheet_to_markdown(given).strip(),
+        given=sheet_to_markdown(sheet).strip(),
     )
     return "\n\n".join(part.strip() for part in [*parts, about] if part) + "\n", board
 

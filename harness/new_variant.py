@@ -65,8 +65,8 @@ def _new_variant(name: str) -> int:
     if name in {"all"}.union(*((card.name, *card.tags) for card in cards)):
         raise Refusal(f"{name!r} is a variant or a tag already; choose another name")
 
-    places = [root / place.format(name) for place in TEMPLATES]
-    for path in [*places, root / "variants" / name]:
+    paths = [root / path.format(name) for path in TEMPLATES]
+    for path in [*paths, root / "variants" / name]:
         if path.exists():
             raise Refusal(f"{path} exists already; choose another name")
 
@@ -80,11 +80,11 @@ def _new_variant(name: str) -> int:
 
     # the definition's, from the end of its docstring on
     values["body"] = source.partition('"""\n')[2]
-    for path, template in zip(places, TEMPLATES.values(), strict=True):
+    for path, template in zip(paths, TEMPLATES.values(), strict=True):
         text = (Path(__file__).parent / "templates" / template).read_text("utf-8")
         content = Template(text).substitute(values).encode()
         write_whole(path, content, "make its folder writable")
-    print_stdout("\n".join([*map(os.path.relpath, places), NEXT.format(name=name)]))
+    print_stdout("\n".join([*map(os.path.relpath, paths), NEXT.format(name=name)]))
     return OK
 
 

@@ -80,9 +80,9 @@ def _command(options: argparse.Namespace) -> int:
     texts = _named("", options.texts, str)
     dev = _named("--dev ", options.dev, str)
     ratio = _named("--ratio ", options.ratio, float)
-    for option, given in (("--dev", dev), ("--ratio", ratio)):
-        if given and given.keys() != texts.keys():
-            both = f"{', '.join(given)}, and the training texts are for {', '.join(texts)}"
+    for option, values in (("--dev", dev), ("--ratio", ratio)):
+        if values and values.keys() != texts.keys():
+            both = f"{', '.join(values)}, and the training texts are for {', '.join(texts)}"
             raise Refusal(f"{option} is for {both}; give both for the same languages")
     one_of("tie-break", options.tie_break, list(parity.TIE_BREAKS))
     at_least("--min-count", options.min_count, 1)
@@ -111,10 +111,10 @@ def _command(options: argparse.Namespace) -> int:
     return OK
 
 
-def _named(option: str, given: Iterable[str], read: Callable[[str], Value]) -> dict[str, Value]:
+def _named(option: str, arguments: Iterable[str], read: Callable[[str], Value]) -> dict[str, Value]:
     """The values by language. Raises Refusal for what cannot be read, and for a language twice."""
     values: dict[str, Value] = {}
-    for text in given:
+    for text in arguments:
         language, _, value = text.partition("=")
         if language in values:
             raise Refusal(f"{option}{language} is given twice; give each language one text")

@@ -114,11 +114,11 @@ def command(options: argparse.Namespace) -> int:
 
 def compare(lists: Sequence[Listed], words: WordCounts, cell: TrainCell) -> int:
     """Print where two lists differ, then what is wrong with each; returns the exit code."""
-    replays = [given.replayed(words, cell) for given in lists]
+    replays = [merge_list.replayed(words, cell) for merge_list in lists]
     different = list(differences(*replays))
     lines = different or ["the lists are equal"]
-    for side, given in zip("AB", lists, strict=True):
-        lines += [*given.differing(cell), f"{side} {given.title}"]
+    for side, merge_list in zip("AB", lists, strict=True):
+        lines += [*merge_list.differing(cell), f"{side} {merge_list.title}"]
     lines.append(described(words, cell))
 
     for side, replayed in zip("AB", replays, strict=True):
@@ -129,21 +129,21 @@ def compare(lists: Sequence[Listed], words: WordCounts, cell: TrainCell) -> int:
 
 
 def judge(
-    given: Listed, words: WordCounts, cell: TrainCell, keys: Container[str], path: Path | None
+    merge_list: Listed, words: WordCounts, cell: TrainCell, keys: Container[str], path: Path | None
 ) -> int:
     """Print the verdict on a list, then what it follows from, and write the certificate of a right
     one to `path`; returns the exit code.
     """
-    replayed = given.replayed(words, cell)
+    replayed = merge_list.replayed(words, cell)
     problems = objections(replayed, cell, keys)
-    differing = given.differing(cell)
-    hints = fitting(given, cell) if problems and not differing else []
+    differing = merge_list.differing(cell)
+    hints = fitting(merge_list, cell) if problems and not differing else []
 
     lines = [verdict(replayed, problems), *problems, *hints, *differing]
     if path is not None and not problems:
         write_certificate(path, words, replayed, cell, keys)
         lines.append(f"wrote {path}")
-    lines += [given.title, described(words, cell), *report(replayed)]
+    lines += [merge_list.title, described(words, cell), *report(replayed)]
     print_stdout("\n".join(lines))
     return MISMATCH if problems else OK
 
@@ -204,8 +204,8 @@ class Listed(NamedTuple):
             "special_tokens": f"special_tokens=[{special_tokens}]",
             "min_count": f"min_count={self.min_count}",
         }
-        given = {key.partition(".")[0] for key in keys}
-        return [override for key, override in said.items() if key not in given]
+        set_here = {key.partition(".")[0] for key in keys}
+        return [override for key, override in said.items() if key not in set_here]
 
     def differing(self, cell: TrainCell) -> list[str]:
         """A line that names what it says otherwise than the command; none if nothing differs."""
@@ -262,12 +262,12 @@ def listed(path: Path) -> Listed:
     return alone._replace(manifest=manifest, learned=learned, origin=origin)
 
 
-def fitting(given: Listed, cell: TrainCell) -> list[str]:
+def fitting(merge_list: Listed, cell: TrainCell) -> list[str]:
     """Return the settings that a file confirms; if no file names the pattern, the patterns under
     which the merges are right.
     """
-    if given.learned is not None:
-        return [f"{given.manifest} says the same pattern, special tokens, min_count and data"]
+    if merge_list.learned is not None:
+        return [f"{merge_list.manifest} says the same pattern, special tokens, min_count and data"]
 
     reading = cell.reading
     if reading.file.table or reading.file.bytes > MOST_BYTES_TRIED or cell.extension is not None:
@@ -278,7 +278,9 @@ def fitting(given: Listed, cell: TrainCell) -> list[str]:
         for name, regex in registry.patterns().items():
             corpus = replace(reading.corpus, pattern=regex, special_tokens=special_tokens)
             with contextlib.suppress(LeftOut):  # a pattern that does not match all of this text
-                candidate = MergeList(name, given.merges, len(given.merges), None, whole=False)
+                candidate = MergeList(
+                    name, merge_list.merges, len(merge_list.merges), None, whole=False
+                )
                 if prove(count(corpus), candidate, cell.min_count).kind in PROVED:
                     names.append(name)
         if names:
@@ -311,17 +313,17 @@ def differences(a: Replay, b: Replay) -> Iterator[str]:
     if mine == theirs:
         return
 
-    place = first_difference(mine, theirs)
-    yield f"first difference: merge {count_text(place + 1)}, {count_text(place)} equal before it"
+    index = first_difference(mine, theirs)
+    yield f"first difference: merge {count_text(index + 1)}, {count_text(index)} equal before it"
     for side, replayed in zip("AB", (a, b), strict=True):
-        if place < len(replayed.steps):
-            yield f"  {side} {describe(replayed.steps[place])}"
+        if index < len(replayed.steps):
+            yield f"  {side} {describe(replayed.steps[index])}"
         else:
             yield f"  {side} has ended; {rest_text(replayed.rest)}"
 
-    made, others = ({left + right for left, right in merges} for merges in (mine, theirs))
+    tokens, others = ({left + right for left, right in merges} for merges in (mine, theirs))
     merges = f"{len({*mine} & {*theirs}):,} of {len({*mine, *theirs}):,} merges"
-    yield f"in common: {merges}, {len(made & others):,} of {len(made | others):,} tokens"
+    yield f"in common: {merges}, {len(tokens & others):,} of {len(tokens | others):,} tokens"
     if a.bytes:
         change = 100 * (b.tokens / a.tokens - 1)
         yield f"tokens per byte: A {a.tokens / a.bytes:.4f}, B {b.tokens / b.bytes:.4f} ({change:+.3f} %)"
@@ -350,12 +352,12 @@ def objections(replayed: Replay, cell: TrainCell, keys: Container[str]) -> list[
         )
 
     if "vocab_size" in keys:
-        requested, made = cell.num_merges, len(replayed.steps)
+        requested, number = cell.num_merges, len(replayed.steps)
         size = f"vocab_size={cell.vocab_size} requests {count_text(requested)} merges"
         if replayed.stops_too_early(requested):
             problems.append(f"they stop too early: {size}, and {rest_text(replayed.rest)}")
-        elif made > requested:
-            problems.append(f"they go on too long: {size}, they are {count_text(made)}")
+        elif number > requested:
+            problems.append(f"they go on too long: {size}, they are {count_text(number)}")
     return problems
 
 

@@ -133,15 +133,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         options.format = FORMATS[ending]
 
-    given = {name for name, value in vars(options).items() if value not in (None, False, [], "")}
-    given |= {CSV} if options.format == CSV else set()
+    chosen = {name for name, value in vars(options).items() if value not in (None, False, [], "")}
+    chosen |= {CSV} if options.format == CSV else set()
     for name, others in _EXCLUSIVE.items():
-        if name in given and (used := [other for other in others if other in given]):
+        if name in chosen and (used := [other for other in others if other in chosen]):
             conflict = f"--{name} does not go with --{used[0]}".replace("_", "-")
             parser.error(conflict.replace("--csv", "--format csv, which has every row and column"))
 
     for name, needed in _NEEDED.items():
-        if name in given and needed not in given:
+        if name in chosen and needed not in chosen:
             parser.error(f"--{name.replace('_', '-')} goes with --{needed}")
     if options.compare is not None and options.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")

@@ -191,13 +191,13 @@ def add_training_options(command: argparse.ArgumentParser, tie_break: str) -> No
 
 
 def _add(
-    commands: Any, do: Any, name: str, about: str, given: Mapping[str, Any] = TOKENIZER
+    commands: Any, do: Any, name: str, about: str, argument: Mapping[str, Any] = TOKENIZER
 ) -> Parser:
     command: Parser = commands.add_parser(
         name, help=about, description=f"{about[0].upper()}{about[1:]}."
     )
     command.set_defaults(do=do)
-    command.add_argument("given", **given)
+    command.add_argument("given", **argument)
     return command
 
 

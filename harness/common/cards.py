@@ -265,8 +265,8 @@ def fitted(content: object, kind: type[Kind], where: str, advice: str) -> Kind:
         unknown = re.search("unknown field `(.*)`", what)
         names = getattr(kind, "__struct_encode_fields__", ())
         meant = did_you_mean(unknown[1], names) if unknown else ""
-        place = f"{where}{key}".rstrip(".: ")
-        raise Refusal(f"{place}: {what[0].lower()}{what[1:]};{meant} {advice}") from error
+        field = f"{where}{key}".rstrip(".: ")
+        raise Refusal(f"{field}: {what[0].lower()}{what[1:]};{meant} {advice}") from error
 
 
 def inside(folder: Path, name: str) -> Path:

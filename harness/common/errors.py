@@ -38,8 +38,8 @@ def reason(error: OSError) -> str:
 
 def wrong_value(error: object) -> tuple[str, str]:
     """Return what msgspec found wrong, and the key of the value; the key is empty for the whole."""
-    what, _, place = str(error).partition(" - at `$")
-    return what, place.strip("`.")
+    what, _, path = str(error).partition(" - at `$")
+    return what, path.strip("`.")
 
 
 def extra(module: str, what: str, group: str = "data") -> Any:

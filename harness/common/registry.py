@@ -270,7 +270,7 @@ def _rung(card: VariantCard) -> tuple[bool, bool, bool, int, int, int, str]:
     language.
     """
     language = next(
-        (place for place, tag in enumerate(("cython", "cpp"), 1) if tag in card.tags), 0
+        (index for index, tag in enumerate(("cython", "cpp"), 1) if tag in card.tags), 0
     )
     outside = EXTERNAL in card.tags, OUTSIDE in card.tags
     return *outside, card.part is None, language, card.part or 0, card.rank, card.name

@@ -23,10 +23,10 @@ def check_target(target: str) -> None:
     module, _, function = target.partition(":")
     if module.endswith(".py") and (meant := own_target(target)):
         raise Refusal(f"{target!r} names a file, not a module; did you mean {meant}?")
-    package, places = module.partition(".")[0], [str(Path.cwd()), *sys.path]
+    package, folders = module.partition(".")[0], [str(Path.cwd()), *sys.path]
     if package in sys.modules:
         return
-    spec = importlib.machinery.PathFinder.find_spec(package, places)
+    spec = importlib.machinery.PathFinder.find_spec(package, folders)
     if spec is None:
         raise not_importable(target, "no such module in this folder or environment")
 

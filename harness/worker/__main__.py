@@ -127,10 +127,10 @@ class MeasuredProcess:
         except (InvalidText, LeftOut) as error:
             return {**failed(error, ""), "reason": str(error), "offset": error.offset}
         except (OSError, ValueError) as error:
-            place = place_of(error)
-            if not place or is_ours(error):
+            origin = place_of(error)
+            if not origin or is_ours(error):
                 return failed(error, "")
-            return failed(error, f"{type(error).__name__}: ", place)
+            return failed(error, f"{type(error).__name__}: ", origin)
         except BaseException as error:  # whatever a trainer raises, SystemExit too, is a result
             return failed(error, f"{type(error).__name__}: ", place_of(error))
 
@@ -211,7 +211,7 @@ def is_ours(error: BaseException) -> bool:
     return own_frames(error)[-1].filename.startswith(ALGORITHMS)
 
 
-def failed(error: BaseException, prefix: str, place: str = "") -> dict[str, Any]:
+def failed(error: BaseException, prefix: str, origin: str = "") -> dict[str, Any]:
     """Return the answer for an exception; its traceback goes to standard error, whatever sys.stderr
     is now.
     """
@@ -221,7 +221,7 @@ def failed(error: BaseException, prefix: str, place: str = "") -> dict[str, Any]
     message = str(error)
     return {
         "status": "error",
-        "reason": (shortened(prefix + message) if message else type(error).__name__) + place,
+        "reason": (shortened(prefix + message) if message else type(error).__name__) + origin,
     }
 
 
