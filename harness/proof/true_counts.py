@@ -57,8 +57,8 @@ class PairText:
     that occurs.
 
     Position `end` is the missing neighbour of the first and the last token of a word. A token of
-    ABSENT was swallowed by the one before it. `places` are those where a pair appeared; it may be
-    gone from some. `tokens` are counted as many times as their word occurs.
+    ABSENT was swallowed by the one before it. `positions` are those where a pair appeared; it may
+    be gone from some. `tokens` are counted as many times as their word occurs.
     """
 
     def __init__(self, word_counts: WordCounts) -> None:
