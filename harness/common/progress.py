@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
 import sys
 import time
 from collections import Counter
@@ -80,7 +79,8 @@ class Display:
             return None
         left = 0.0
         for label, number in self.expected.items():
-            left += number * statistics.fmean(self.seconds[label])
+            spent = self.seconds[label]
+            left += number * sum(spent) / len(spent)
         return left
 
     def passed(self, label: str, seconds: float = 0.0) -> None:
