@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.board import sections
+from harness.board import Section, sections
+from harness.common import registry
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, ratio_text, seconds_text
 from harness.measure.machine import environment
@@ -80,12 +81,18 @@ def figures_of(name: str, sizes: Sequence[int]) -> dict[str, Any]:
     return {"bytes": cell.reading.file.bytes, "words": len(words), "lists": lists}
 
 
+def sections_of_cards() -> list[Section]:
+    """The tables of the board, but those of texts that a date drew."""
+    found = sections(rows(records_of([str(BOARD)])))
+    return [section for section in found if section.corpus in registry.cards("data")]
+
+
 def table(figures: dict[str, Any]) -> Sheet:
     """A row for each table of the board; times are those of the first two ranks, on one thread."""
     machine = figures["memory"]
     names = "text", "vocabulary", "bytes", "words", "merges", "tied", "rounds"
     cells: dict[str, list[str]] = {name: [] for name in [*names, "bound", "first", "second"]}
-    for section in sections(rows(records_of([str(BOARD)]))):
+    for section in sections_of_cards():
         text = figures["texts"][section.corpus]
         listed = text["lists"][str(section.vocab_size)]
         visits = text["words"] + listed["merges"]
@@ -114,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--measure", action="store_true", help="measure again, for minutes")
     if parser.parse_args(arguments).measure:
         sizes: dict[str, list[int]] = {}
-        for section in sections(rows(records_of([str(BOARD)]))):
+        for section in sections_of_cards():
             sizes.setdefault(section.corpus, []).append(section.vocab_size)
         texts = {name: figures_of(name, vocabularies) for name, vocabularies in sizes.items()}
         machine = {"cpu": environment()["cpu"], **memory()}
