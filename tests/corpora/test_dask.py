@@ -331,8 +331,11 @@ def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         )
         yield json.loads(file.read_text())["address"], scheduler
     finally:
+        # Dask's worker may wait for ever for a scheduler that was killed.
         for process in (workers, scheduler):
-            process.terminate()
+            for child in psutil.Process(process.pid).children(recursive=True):
+                child.kill()
+            process.kill()
             process.wait(120)
 
 
