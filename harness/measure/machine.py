@@ -25,7 +25,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
     EXTENSION_SUFFIXES,
@@ -79,7 +79,9 @@ def environment() -> dict[str, Any]:
 def machine() -> dict[str, Any]:
     """Return everything about this machine that a comparison may need."""
     flags = cpu_field("flags").split()
+    hypervisor = "yes" if "hypervisor" in flags else "no sign of one"
     no_turbo = {"1": "off", "0": "on"}.get(first_line(f"{CPU}/intel_pstate/no_turbo"))
+
     return {
         "cpu": cpu_field("model name") or platform.processor() or UNAVAILABLE,
         "cores": os.cpu_count(),
@@ -90,9 +92,7 @@ def machine() -> dict[str, Any]:
         "memory_bytes": psutil.virtual_memory().total,
         "kernel": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
-        "hypervisor": ("yes" if "hypervisor" in flags else "no sign of one")
-        if flags
-        else UNAVAILABLE,
+        "hypervisor": hypervisor if flags else UNAVAILABLE,
         "transparent_huge_pages": first_line("sys/kernel/mm/transparent_hugepage/enabled"),
         "container": container(),
     }
@@ -403,20 +403,21 @@ def located(
     name: str, import_folders: tuple[str, ...], cache: dict[str, ModuleSpec | None]
 ) -> ModuleSpec | None:
     """Return where a module is, found package by package, so none of them is run for it."""
-    if name not in cache:
-        cache[name] = None
-        above, _, _ = name.rpartition(".")
-        package = located(above, import_folders, cache) if above else None
-        search = (
-            list(import_folders)
-            if not above
-            else package.submodule_search_locations
-            if package
-            else None
-        )
-        spec = PathFinder.find_spec(name, search) if search is not None else None
-        if spec is not None and not (spec.origin or "").endswith(tuple(BYTECODE_SUFFIXES)):
-            cache[name] = spec
+    if name in cache:
+        return cache[name]
+
+    cache[name] = None
+    folders: Sequence[str] | None = import_folders
+    above, _, _ = name.rpartition(".")
+    if above:
+        package = located(above, import_folders, cache)
+        folders = package.submodule_search_locations if package else None
+    if folders is None:
+        return None
+
+    spec = PathFinder.find_spec(name, list(folders))
+    if spec is not None and not (spec.origin or "").endswith(tuple(BYTECODE_SUFFIXES)):
+        cache[name] = spec
     return cache[name]
 
 
@@ -428,6 +429,7 @@ def names_in(content: bytes, name: str, is_package: bool) -> tuple[set[str], set
     `from a import b` may mean the module `a.b`.
     """
     modules, texts = set(), set()
+
     with contextlib.suppress(SyntaxError, ValueError):
         for node in ast.walk(ast.parse(content)):
             if isinstance(node, ast.Import):
@@ -442,4 +444,5 @@ def names_in(content: bytes, name: str, is_package: bool) -> tuple[set[str], set
                 and MODULE_NAME.fullmatch(node.value)
             ):
                 texts.add(node.value)
+
     return modules, texts
