@@ -199,13 +199,13 @@ class Listed(NamedTuple):
 
         special_tokens = ",".join(map(quoted, self.learned.special_tokens))
         pattern = pattern_name(self.learned.pattern)
-        said = {
+        decided = {
             "pattern": f"pattern={pattern}" if pattern else f"pattern.regex={self.learned.pattern}",
             "special_tokens": f"special_tokens=[{special_tokens}]",
             "min_count": f"min_count={self.min_count}",
         }
         set_here = {key.partition(".")[0] for key in keys}
-        return [override for key, override in said.items() if key not in set_here]
+        return [override for key, override in decided.items() if key not in set_here]
 
     def differing(self, cell: TrainCell) -> list[str]:
         """A line that names what it says otherwise than the command; none if nothing differs."""

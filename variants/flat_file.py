@@ -37,7 +37,7 @@ except ImportError:
 
 load = loading("_flat", "_scanner")
 MOST_CELLS = 2**32 + 2 * 256
-"""What four bytes can number; words of one byte, of which there are 256, are not laid out."""
+"""The most cells that four bytes can number. The 256 words of one byte are counted and not laid out."""
 
 
 def before_the_clock() -> None:

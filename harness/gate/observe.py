@@ -49,8 +49,8 @@ from harness.runs.session import Session
 
 FIRST_RUN = Block(0, warm_up=True)
 LAYOUTS = 5
-"""Of memory, in each of which head must take more instructions: a map that hashes by addresses takes
-up to 1.7 % more steps in one than in another.
+"""Head is worse only if it takes more instructions in so many layouts of memory: a map that hashes by
+addresses takes up to 1.7 % more steps in one layout than in another.
 """
 SECONDS_UNDER_CALLGRIND = 300.0
 """What a process may take that runs fifty times as slowly."""
