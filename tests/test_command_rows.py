@@ -1,16 +1,19 @@
 """Every command as people call it: a row of command_rows/*.toml is a command line and what its user
 relies on.
 
-    run       the command line. Of several, all but the last prepare the row and end with 0. exit
-    the exit code, 0 unless given out       texts of standard output, in this order rows      what
-    lines of standard output start with, in this order: the rows of a table err       texts of
-    standard error, in any order. A refusal is one sentence and prints nothing else. measured  how
-    many measurements the records of results/local gained, 0 unless given files     patterns of the
-    files that were written besides the records; each must match, and no others are written holds
-    texts that a written file holds folder    "plain", the files of command_rows/folder with those
-    of fixtures/records, or "trained": heap and naive
-              have been run there on text.txt, and their tokenizers saved as tokenizers/heap and
-              tokenizers/naive
+    run       the command line. Of several, all but the last prepare the row and end with 0
+    write     files that are written before, by name (tests/support/rows.py: write_files)
+    exit      the exit code, 0 unless given
+    out       texts of standard output, in this order
+    rows      what lines of standard output start with, in this order: the rows of a table
+    err       texts of standard error, in any order. A refusal is one sentence and prints nothing else
+    measured  how many measurements the records of results/local gained, 0 unless given
+    files     patterns of the files that were written besides the records; each must match, and no
+              others are written
+    holds     texts that a written file holds
+    folder    "plain", the files of command_rows/folder with those of fixtures/records, or "trained":
+              heap and naive have been run there on text.txt, and their tokenizers saved as
+              tokenizers/heap and tokenizers/naive
     given     standard input
     module    run the module as `python -m ...` does, as at least one row of each command is
     process   the same in a process of its own
@@ -42,6 +45,7 @@ from typing import Any, Literal
 
 import pytest
 import tomllib
+from rows import write_files
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 TABLES = sorted((FIXTURES / "command_rows").glob("*.toml"))
@@ -59,6 +63,7 @@ class Row:
 
     name: str
     run: list[str]
+    write: dict[str, str] = field(default_factory=dict)
     exit: int = 0
     out: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
@@ -108,7 +113,9 @@ def test_command(
     row: Row, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
+    write_files(folder, row.write)
     *before, last = row.run
+
     for line in before:
         prepared = call(line, row, capfd)
         assert prepared.code == 0, prepared.err

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tomllib
-from fetched import PACK, cached
+from fetched import cached
+from rows import rows_beside, write_files
 
 from harness.common.errors import Refusal
 from harness.corpora.texts import documents, text
 
-ROWS = tomllib.loads(Path(__file__).with_name("texts.toml").read_text())["row"]
 
-
-def write(files: dict[str, str]) -> None:
-    for name, content in files.items():
-        raw = re.sub(rb"\\x(..)", lambda match: bytes.fromhex(match[1].decode()), content.encode())
-        if not name.startswith("raw:"):
-            for suffix in Path(name).suffixes:
-                raw = PACK.get(suffix, bytes)(raw)
-        path = Path(name.removeprefix("raw:"))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(raw)
-
-
-@pytest.mark.parametrize("row", ROWS, ids=[row["title"] for row in ROWS])
+@pytest.mark.parametrize("row", rows_beside(__file__, "texts.toml"))
 def test_a_text_is_read_right_or_refused_in_one_sentence(
     row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write(row.get("files", {}))
+    write_files(tmp_path, row.get("files", {}))
     source = row["source"] if "source" in row else next(iter(row["files"]))
     how = row.get("settings", []), row.get("tokens", ["<|>"]), row.get("errors", "strict")
     before = cached()

@@ -1,0 +1,37 @@
+"""Tables of cases in files beside their tests: a case is a row of TOML, with a title of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomllib
+from fetched import PACK
+
+
+def rows_beside(test: str, name: str) -> list[Any]:
+    """The rows of a file beside a test, as its parameters; `slow = true` leaves one to the slow
+    tests.
+    """
+    rows = tomllib.loads(Path(test).with_name(name).read_text(encoding="utf-8"))["row"]
+    slow = pytest.mark.slow
+    return [
+        pytest.param(row, id=row["title"], marks=slow if row.get("slow") else ()) for row in rows
+    ]
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    r"""Write files given by name: the ending compresses the content, unless the name starts with
+    raw:, and \xNN is a byte.
+    """
+    for name, content in files.items():
+        raw = re.sub(rb"\\x(..)", lambda match: bytes.fromhex(match[1].decode()), content.encode())
+        if not name.startswith("raw:"):
+            for suffix in Path(name).suffixes:
+                raw = PACK.get(suffix, bytes)(raw)
+        path = folder / name.removeprefix("raw:")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(raw)
