@@ -30,9 +30,9 @@ from typing import NamedTuple
 from harness.common.ending import end_signals
 from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
 from harness.common.units import BytesRead, bytes_text
-from harness.measure.guarded_process import GuardedProcess
 from harness.measure.limits import WorkerLimits
 from harness.measure.quiet import is_concurrent, touch_memory
+from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import (
     MERGES_TOO_MANY,
     Answer,
@@ -138,7 +138,7 @@ def measure_once(
             **options.variables,
             JOB_FOLDER: str(sandbox.job),
         }
-        with GuardedProcess(command, environment, stderr) as process:
+        with WatchedProcess(command, environment, stderr) as process:
             if process.leader is None:
                 return Answer("error", f"cannot start {interpreter}")
             supervision = Supervision(process, absolute(job), limits, sandbox.job)
@@ -224,7 +224,7 @@ class Supervision:
     """A measured process while the harness waits for it; `over` says which limit it exceeded."""
 
     def __init__(
-        self, process: GuardedProcess, job: Job, limits: WorkerLimits, folder: Path
+        self, process: WatchedProcess, job: Job, limits: WorkerLimits, folder: Path
     ) -> None:
         self.process = process
         self.job = job

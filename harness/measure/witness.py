@@ -31,7 +31,7 @@ from harness.worker.exchange import unpacked
 from variants.contract import TieBreak
 
 if TYPE_CHECKING:
-    from harness.measure.guarded_process import Cpu, GuardedProcess, Turns
+    from harness.measure.watched_process import Cpu, Turns, WatchedProcess
 
 LONGEST_ANSWER_BYTES = 64 << 20
 LONGEST_MERGES_BYTES = 1 << 30
@@ -235,7 +235,7 @@ class ProcessAccount:
     end count.
     """
 
-    process: GuardedProcess
+    process: WatchedProcess
     inherited_bytes: int = 0
     received: Cpu | None = None  # what the process had used when it was sent its work
     begun: Clocks | None = None

@@ -32,8 +32,8 @@ from harness.common.files import temporary_folder
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
 from harness.common.targets import not_importable
-from harness.measure.guarded_process import GuardedProcess
 from harness.measure.process import Sandbox, import_from, worker_environment
+from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import without_answer
 from harness.proof.checks import (
     FAILED,
@@ -170,7 +170,7 @@ class Child:
     Raises Refusal if the target cannot be checked.
     """
 
-    def __init__(self, request: Request, folder: str, process: GuardedProcess) -> None:
+    def __init__(self, request: Request, folder: str, process: WatchedProcess) -> None:
         self.request, self.process = request, process
         self.line = Connection(os.dup(process.line.fileno()))
         self.send((request, folder, import_from()))
@@ -265,7 +265,7 @@ def child_of(request: Request) -> Iterator[Child]:
     with tempfile.TemporaryFile(buffering=0) as stderr, temporary_folder() as folder:
         sandbox = Sandbox(folder)
         sandbox.give_tables()
-        with GuardedProcess(
+        with WatchedProcess(
             [sys.executable, "-c", CHILD], worker_environment(sandbox, None), stderr
         ) as process:
             if process.leader is None:

@@ -31,8 +31,8 @@ from workbench import BRIEF, CHECKOUT, SUPPORT, first_fast, is_running, limits_w
 
 from harness.common.ending import exit_code_of
 from harness.measure import process
-from harness.measure.guarded_process import Turns
 from harness.measure.process import WorkerLimits, measure
+from harness.measure.watched_process import Turns
 from harness.measure.witness import BrokenAnswer, read_answer
 from harness.worker import exchange
 from harness.worker.calling import expect_merges
@@ -449,7 +449,7 @@ def test_waiting_is_unknown_if_others_did_the_work(measured: Measure, trainer: s
 def test_waiting_is_unknown_if_the_system_does_not_report_it(
     measured: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.measure.guarded_process.turns_of", lambda _: Turns())
+    monkeypatch.setattr("harness.measure.watched_process.turns_of", lambda _: Turns())
     answer, _ = measured("works_and_reports")
     assert answer.cpu_wait_unknown == "the system does not report waiting for a CPU"
 

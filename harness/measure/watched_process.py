@@ -48,7 +48,7 @@ class Turns(NamedTuple):
     waited: float = 0.0
 
 
-class GuardedProcess:
+class WatchedProcess:
     """A guard, its process and all that this has started; a context that ends everything.
 
     `leader` is the number of the process; None if it could not be started.
@@ -97,7 +97,7 @@ class GuardedProcess:
         self.listening: list[Any] = [self.reports, self.line]
         self.take_report()
 
-    def __enter__(self) -> GuardedProcess:
+    def __enter__(self) -> WatchedProcess:
         return self
 
     def __exit__(self, *error: object) -> None:
