@@ -120,7 +120,7 @@ def train(
 
 
 def _point(names: tuple[str, ...]) -> tuple[Any, Any, int]:
-    """The door, the module that holds a point, and its place there."""
+    """The extension module, the module that holds a point, and its place there."""
     grid, library = built("_grid"), "openmp" if names[3] in OPENMP else names[0]
     try:
         capsule = importlib.import_module(MODULES[library]).members

@@ -100,8 +100,8 @@ def client_command(source: Packaged, folder: Path) -> list[str]:
     form = "--no-binary" if source.form == "source" else "--only-binary"
     options = ["--no-deps", "--ignore-requires-python", "--disable-pip-version-check"]
     options += [f"{form}=:all:", "--dest", str(folder)]
-    guarded = [sys.executable, "-m", __name__, str(folder), "download"]
-    return [*guarded, *options, "--", f"{source.package}=={source.version}"]
+    pip = [sys.executable, "-m", __name__, str(folder), "download"]
+    return [*pip, *options, "--", f"{source.package}=={source.version}"]
 
 
 def pip_without_building(folder: Path, arguments: list[str]) -> None:

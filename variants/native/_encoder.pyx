@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The encoder's door to Python: texts in, ids out as lists or as buffers, the GIL released for long texts."""
+"""Calls the encoder from Python: texts in, ids out as lists or as buffers, the GIL released for long texts."""
 
 from cython cimport pymutex
 from cpython.buffer cimport PyBUF_WRITABLE

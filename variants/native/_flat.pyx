@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # distutils: language = c++
-"""The door from Python to flat.hpp: buffers in, merges and measurements out, the GIL released in between."""
+"""Calls flat.hpp from Python: buffers in, merges and measurements out, the GIL released in between."""
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -73,7 +73,7 @@ cdef extern from "flat.hpp" namespace "flat" nogil:
     ) except +
 
 
-cdef class BridgeFromWords(TrainingBridge):
+cdef class PublishedFromWords(Published):
     """Holds the words until they are in the text, and the veto that is called."""
 
     cdef object veto
@@ -87,10 +87,10 @@ cdef void words_read(void* context) noexcept nogil:
 
 
 cdef void let_go_of_words(void* context) noexcept with gil:
-    cdef BridgeFromWords bridge = <BridgeFromWords> context
-    bridge.data = None
-    bridge.offsets = None
-    bridge.counts = None
+    cdef PublishedFromWords published = <PublishedFromWords> context
+    published.data = None
+    published.offsets = None
+    published.counts = None
 
 
 cdef int ask(void* context, Bytes left, Bytes right) noexcept nogil:
@@ -98,11 +98,11 @@ cdef int ask(void* context, Bytes left, Bytes right) noexcept nogil:
 
 
 cdef int ask_in_python(void* context, Bytes left, Bytes right) noexcept with gil:
-    cdef BridgeFromWords bridge = <BridgeFromWords> context
+    cdef PublishedFromWords published = <PublishedFromWords> context
     try:
-        return bool(bridge.veto(left.data[:left.size], right.data[:right.size]))
+        return bool(published.veto(left.data[:left.size], right.data[:right.size]))
     except BaseException as error:
-        bridge.raised = error
+        published.raised = error
         return -1
 
 
@@ -223,11 +223,11 @@ def train(
     )
     cdef Answer answer
     cdef bint from_words = bool(columns)
-    cdef BridgeFromWords bridge = BridgeFromWords(meter, first_byte)
+    cdef PublishedFromWords published = PublishedFromWords(meter, first_byte)
     if from_words:
-        bridge.data, bridge.offsets, bridge.counts = columns
+        published.data, published.offsets, published.counts = columns
         columns.clear()
-        words = columns_of(bridge.data, bridge.offsets, bridge.counts)
+        words = columns_of(published.data, published.offsets, published.counts)
     extension.drops = dropping
     if veto is not None:
         extension.veto.superbpe, extension.veto.whole_characters = veto.superbpe, veto.whole_characters
@@ -235,15 +235,15 @@ def train(
         for token in veto.protected:
             extension.veto.protected_tokens.insert(<string> token)
         if veto.own is not None:
-            extension.veto.ask, bridge.veto = ask, veto.own
-    meter.follow(bridge.merges)
+            extension.veto.ask, published.veto = ask, veto.own
+    meter.follow(published.merges)
     if not meter.progress(0):
-        return bridge.merges
+        return published.merges
     with nogil:
         if pieces is not None:
-            answer = extend(pieces.pieces.get()[0], options, extension, report, <void*> bridge,
+            answer = extend(pieces.pieces.get()[0], options, extension, report, <void*> published,
                            &words if from_words else NULL, words_read)
         else:
-            answer = learn(words, options, report, <void*> bridge, words_read, extension.veto)
+            answer = learn(words, options, report, <void*> published, words_read, extension.veto)
         wait_if_the_interpreter_ends()
-    return bridge.finish(answer)
+    return published.finish(answer)

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # distutils: language = c++
-"""The door from Python to grid.hpp: words in, merges and measurements out, the GIL released in between.
+"""Calls grid.hpp from Python: words in, merges and measurements out, the GIL released in between.
 
 The points themselves are in modules of their own (grid_module.hpp), which hand over what they have as a capsule.
 """
@@ -110,10 +110,10 @@ def train(
     )
     cdef Answer answer
     cdef Table table
-    cdef TrainingBridge bridge = TrainingBridge(meter, first_byte)
-    meter.follow(bridge.merges)
+    cdef Published published = Published(meter, first_byte)
+    meter.follow(published.merges)
     if not meter.progress(0):
-        return bridge.merges
+        return published.merges
     words = columns_of(word_counts.data, word_counts.offsets, word_counts.counts)
     if objects is not None:
         table.words, table.weights, table.indexed = objects[0], objects[1], len(objects) > 2
@@ -122,6 +122,6 @@ def train(
             table.holders = [(left << 32 | right, numbers) for (left, right), numbers in objects[3].items()]
         meter.lap("convert")
     with nogil:
-        answer = learn(members.at(point), &words if from_columns else NULL, table, options, report, <void*> bridge)
+        answer = learn(members.at(point), &words if from_columns else NULL, table, options, report, <void*> published)
         wait_if_the_interpreter_ends()
-    return bridge.finish(answer)
+    return published.finish(answer)

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: language_level=3
-"""The scanner's door to Python: strings to bytes, columns to bytes objects, progress with the GIL."""
+"""Calls the scanner from Python: strings to bytes, columns to bytes objects, progress with the GIL."""
 
 from cpython.buffer cimport PyBUF_WRITABLE
 from libc.stdint cimport SIZE_MAX, int64_t, uint64_t

@@ -54,7 +54,7 @@ cdef extern from * nogil:
     """
     #include <algorithm>
 
-    template <class Function, class Argument> void guarded(Function function, Argument argument) {
+    template <class Function, class Argument> void run_until_stopped(Function function, Argument argument) {
         try {
             function(argument);
         } catch (const native::Stopped&) {
@@ -80,7 +80,7 @@ cdef extern from * nogil:
         return top;
     }
     """
-    void guarded(void (*function)(Typed) noexcept nogil, Typed typed) except +
+    void run_until_stopped(void (*function)(Typed) noexcept nogil, Typed typed) except +
     void add_merge(Training& training, uint32_t left, uint32_t right)
     void push_entry(values[Entry]& heap, int64_t count, uint64_t pair, const Vocabulary& vocabulary)
     Entry pop_entry(values[Entry]& heap, const Vocabulary& vocabulary)
@@ -119,22 +119,22 @@ cdef class Typed:
 
     def learn(self, meter):
         """Run to the end, or until the meter says stop; returns the merges."""
-        cdef TrainingBridge bridge = TrainingBridge(meter, 0)
-        meter.follow(bridge.merges)
+        cdef Published published = Published(meter, 0)
+        meter.follow(published.merges)
         if not meter.progress(0):
-            return bridge.merges
-        self.progress.reset(new Progress(self.training, report, <void*> bridge))
+            return published.merges
+        self.progress.reset(new Progress(self.training, report, <void*> published))
         with nogil:
-            guarded(run, self)
+            run_until_stopped(run, self)
             wait_if_the_interpreter_ends()
-        bridge.finish(self.training)
+        published.finish(self.training)
         meter.lap("convert")
         for name, number in (
             ("heap_pops", self.pops), ("stale_pops", self.stale), ("heap_pushes", self.pushes),
             ("words_rewritten", self.rewritten), ("positions_visited", self.visited), ("pair_updates", self.updates),
         ):
             meter.tally(name, number)
-        return bridge.merges
+        return published.merges
 
     cdef void count_pairs(self) noexcept nogil:
         """The count and the words of every pair, and an entry in the heap for each."""

@@ -251,7 +251,7 @@ class EncoderOf final : public Encoder {
     std::vector<std::unique_ptr<Worker<Id>>> workers_;
 };
 
-// The same as plain columns, as the door to Python has it.
+// The same as plain columns, as Python passes them.
 struct Settings {
     std::vector<Merge> merges;
     std::vector<std::uint32_t> ids;

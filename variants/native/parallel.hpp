@@ -18,7 +18,7 @@ namespace native {
 template <class Work>
 void in_parallel(std::size_t parts, Work work) {
     std::vector<std::exception_ptr> thrown(parts);
-    const auto guarded = [&](std::size_t part) {
+    const auto run_part = [&](std::size_t part) {
         try {
             work(part);
         } catch (...) {
@@ -29,10 +29,10 @@ void in_parallel(std::size_t parts, Work work) {
     threads.reserve(parts);
     std::size_t started = 0;
     try {
-        for (; started + 1 < parts; ++started) threads.emplace_back(guarded, started);
+        for (; started + 1 < parts; ++started) threads.emplace_back(run_part, started);
     } catch (const std::exception&) {
     }
-    for (std::size_t part = started; part < parts; ++part) guarded(part);
+    for (std::size_t part = started; part < parts; ++part) run_part(part);
     for (std::thread& thread : threads) thread.join();
     for (const std::exception_ptr& exception : thrown)
         if (exception) std::rethrow_exception(exception);

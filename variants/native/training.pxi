@@ -1,4 +1,4 @@
-"""What the doors of compiled trainers share: the columns in, the merges out, and the meter in between.
+"""What the modules of compiled trainers share: the columns in, the merges out, and the meter in between.
 
 No state outlives a call, so several threads may train at once. While C++ works, the merges made so far are handed over
 at most ten times a second, which is also when Ctrl-C and a meter that says stop are heard.
@@ -69,7 +69,7 @@ cdef int check_rules(int tie_break, int64_t min_count, size_t threads) except -1
     return 0
 
 
-cdef class TrainingBridge:
+cdef class Published:
     """What Python knows so far: the merges, and the seconds already given to the meter."""
 
     cdef object meter
@@ -115,10 +115,10 @@ cdef flag report(void* context, const Training& so_far) noexcept nogil:
 
 
 cdef flag report_to_python(void* context, const Training& so_far) noexcept with gil:
-    cdef TrainingBridge bridge = <TrainingBridge> context
+    cdef Published published = <Published> context
     try:
-        bridge.publish(so_far)
-        return <bint> bridge.meter.progress(len(bridge.merges))
+        published.publish(so_far)
+        return <bint> published.meter.progress(len(published.merges))
     except BaseException as error:
-        bridge.raised = error
+        published.raised = error
         return False
