@@ -49,7 +49,7 @@ TOKENS = {
     "measure": 10_020,
     "corpora": 19_470,
     "tokenizers": 19_960,
-    "proof": 19_520,
+    "proof": 19_600,
     "records": 6_600,
     "runs": 17_840,
     "results": 24_130,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from harness.common.progress import bar
 from harness.common.units import count_text, times_text, token_text
@@ -71,10 +70,16 @@ class Identity:
     of_own_words: str | None = None
 
 
-def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending: Any) -> Identity:
-    """Return the identity of a list. `extending` holds the trainer's inherited merges and its veto,
-    as it got them.
-    """
+def prove(
+    words: WordCounts,
+    listed: MergeList,
+    min_count: int = 1,
+    *,
+    inherited: Sequence[Merge] = (),
+    inheriting: str = "kept",
+    veto: Veto | None = None,
+) -> Identity:
+    """Return the identity of a list; inherited merges and the veto are as the trainer got them."""
     if not listed.whole and not listed.merges:
         return Identity(UNPROVED, reason="it was stopped before its first merge")
     if len(listed.merges) > listed.needed:
@@ -86,7 +91,7 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
         )
 
     tie_breaks = tuple(TieBreak) if listed.tie_break is None else (listed.tie_break,)
-    compiles = _replay is not None and can_judge(**extending)
+    compiles = _replay is not None and can_judge(inherited, veto)
     for tie_break in tie_breaks if compiles else ():
         with bar(f"replaying {listed.name}", listed.needed, "merges") as shown:
             judged = judge(
@@ -96,7 +101,9 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
                 tie_break=tie_break,
                 min_count=min_count,
                 on_progress=shown,
-                **extending,
+                inherited=inherited,
+                inheriting=inheriting,
+                veto=veto,
             )
         if judged == (len(listed.merges), False):
             return Identity(IDENTICAL, tie_break.value)
@@ -111,7 +118,9 @@ def prove(words: WordCounts, listed: MergeList, min_count: int = 1, **extending:
             min_count=min_count,
             on_progress=shown,
             until_wrong=True,
-            **extending,
+            inherited=inherited,
+            inheriting=inheriting,
+            veto=veto,
         )
 
     identity = identity_of(replayed, listed.needed, listed.by_design)
@@ -224,13 +233,16 @@ def judge(
     inherited: Sequence[Merge] = (),
     inheriting: str = "kept",
     veto: Veto | None = None,
-    **settings: Any,
+    guess_scale: float = 1.0,
+    wide_symbols: bool = False,
+    wide_positions: bool = False,
 ) -> tuple[int, bool]:
     """Return how many merges are right, of `num_merges` requested ones, and whether all are and
     more had to be made.
 
     Inherited merges and the veto are passed as to a trainer, if `can_judge` accepts them.
-    `on_progress` is called up to ten times a second with the number of merges made. Raises
+    `on_progress` is called up to ten times a second with the number of merges made. The last three
+    settings change sizes inside the replay and no result; tests try them. Raises
     ValueError for invalid word counts, and MemoryError.
     """
     claimed, stays = inherited_first(merges, inherited, inheriting)
@@ -250,7 +262,9 @@ def judge(
         on_progress=on_progress,
         stays=bytes(stays),
         veto=limits_of(veto),
-        **settings,
+        guess_scale=guess_scale,
+        wide_symbols=wide_symbols,
+        wide_positions=wide_positions,
     )
 
     if inheriting == "met" and met != stays:
@@ -312,7 +326,7 @@ def token_ids(merges: Sequence[Merge]) -> tuple[array[int], array[int]]:
     return lefts, rights
 
 
-def can_judge(inherited: Sequence[Merge] = (), veto: Veto | None = None, **_: Any) -> bool:
+def can_judge(inherited: Sequence[Merge] = (), veto: Veto | None = None) -> bool:
     """Whether the compiled replay can judge merges that continue these, under this veto.
 
     It cannot under a veto of the user's own, nor after a list that no trainer can have learned.

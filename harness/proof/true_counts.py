@@ -373,14 +373,15 @@ def replay(
     min_count: int = 1,
     on_progress: Callable[[int], None] = lambda _: None,
     until_wrong: bool = False,
-    **extending: Any,
+    inherited: Sequence[Merge] = (),
+    inheriting: str = "kept",
+    veto: Veto | None = None,
 ) -> Replay:
     """Judge every merge by the true counts at its moment; after a wrong merge the next is judged by
     its result.
 
     With `until_wrong` the replay stops at the first merge that is wrong, or that the only tie-break
-    does not take. `extending` holds the trainer's `inherited`, `inheriting` and `veto`
-    (variants/extending.py).
+    does not take. `inherited`, `inheriting` and `veto` are the trainer's (variants/extending.py).
 
     >>> words = WordCounts.from_items([(b"ab", 2), (b"cd", 2), (b"ef", 1)])
     >>> replayed = replay(words, [(b"a", b"b"), (b"e", b"f")])
@@ -389,11 +390,13 @@ def replay(
     >>> [tie_break.value for tie_break in replayed.steps[0].right_under]
     ['smallest_bytes', 'huggingface', 'raw_bytes']
     """
-    true = TrueCounts(word_counts, tie_breaks, **extending)
+    true = TrueCounts(
+        word_counts, tie_breaks, inherited=inherited, inheriting=inheriting, veto=veto
+    )
     counts, first = true.text.counts, len(true.inherited)
     steps = []
-    inherited = zip(merges, true.inherited, true.inherited_counts, strict=False)
-    for number, (merge, want, count) in enumerate(inherited, 1):
+    compared = zip(merges, true.inherited, true.inherited_counts, strict=False)
+    for number, (merge, want, count) in enumerate(compared, 1):
         if merge == want:
             judgement = INHERITED
         else:

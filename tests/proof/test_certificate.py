@@ -143,7 +143,7 @@ def call_each(check: Check, seed: int) -> None:
         assert identity.kind == IDENTICAL
         return
     assert identity.merge == wrong.merge, wrong
-    if prove.can_judge(**options):
+    if prove.can_judge(call.inherited, options.get("veto")):
         right, too_few = prove.judge(
             words, wrong.merges, call.num_merges, tie_break=call.tie_break, **options
         )
