@@ -12,61 +12,59 @@ from planted_faults import FAULTS, LEAST_CAUGHT, Fault, caught_by, place_of, pla
 from workbench import CHECKOUT
 
 FAULT = Fault("two and two are five", "return 4", "return 5")
-
-
-def ends(*codes: int, printed: str = "") -> list[subprocess.CompletedProcess[str]]:
-    return [subprocess.CompletedProcess([], code, printed, "") for code in codes]
+FAILED = "FAILED tests/test_others.py::test_sum - assert 5 == 4\n"
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """A checkout with one module and the tests of its room."""
-    for folder in ("harness/room", "tests/room"):
-        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "tests/room").mkdir(parents=True)
+    (tmp_path / "harness/room").mkdir(parents=True)
     (tmp_path / "harness/room/sums.py").write_text("def four() -> int:\n    return 4\n")
     return tmp_path
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
-def test_every_fault_can_be_planted(fault: Fault) -> None:
-    path = place_of(fault, CHECKOUT)
-    assert fault.right != fault.wrong
-    ast.parse(path.read_text().replace(fault.right, fault.wrong))
+def test_every_fault_can_be_planted_and_every_room_has_one() -> None:
+    rooms = set()
+    for fault in FAULTS:
+        path = place_of(fault, CHECKOUT)
+        rooms.add(path.relative_to(CHECKOUT).parts[1])
+        assert fault.right != fault.wrong
+        ast.parse(path.read_text().replace(fault.right, fault.wrong))
 
-
-def test_every_room_has_a_fault() -> None:
-    rooms = {place_of(fault, CHECKOUT).relative_to(CHECKOUT).parts[1] for fault in FAULTS}
     assert rooms == {path.parent.name for path in CHECKOUT.glob("harness/*/__init__.py")}
-    assert len(FAULTS) == 25
     assert len(set(FAULTS)) == 25
     assert LEAST_CAUGHT >= 23
 
 
-def test_fault_is_removed_after_the_tests(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module, seen = small / "harness/room/sums.py", []
-    answers = iter(ends(0, 2, 0, printed="FAILED tests/test_others.py::test_sum - assert 5 == 4\n"))
+@pytest.mark.parametrize(
+    ("codes", "caught"),
+    [
+        ((0, 2, 0), "tests/test_others.py::test_sum"),
+        ((0, 0), None),
+        ((1, 1), RuntimeError),
+        ((2, 1), RuntimeError),
+        ((4,), RuntimeError),
+    ],
+)
+def test_a_fault_is_caught_by_a_test_that_passes_without_it(
+    small: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...], caught: object
+) -> None:
+    module, seen, answers = small / "harness/room/sums.py", [], iter(codes)
 
     def ended(_: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         seen.append(("return 5" in module.read_text(), "tests/room" in arguments))
-        return next(answers)
+        return subprocess.CompletedProcess([], next(answers), FAILED, "")
 
     monkeypatch.setattr(planted_faults, "ended", ended)
-    assert caught_by(FAULT, small) == "tests/test_others.py::test_sum"
-    assert seen == [(True, True), (True, False), (False, False)]
+    try:
+        found: object = caught_by(FAULT, small)
+    except RuntimeError as error:
+        found = type(error)
+    assert found == caught
     assert "return 4" in module.read_text()
-
-
-@pytest.mark.parametrize("codes", [(0, 0), (1, 1), (2, 1), (4,)])
-def test_fault_that_no_test_distinguishes_is_not_caught(
-    small: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...]
-) -> None:
-    answers = iter(ends(*codes, printed="FAILED tests/test_sums.py::test_sum\n"))
-    monkeypatch.setattr(planted_faults, "ended", lambda *_: next(answers))
-    if any(codes):
-        with pytest.raises(RuntimeError):
-            caught_by(FAULT, small)
-    else:
-        assert caught_by(FAULT, small) is None
+    if isinstance(caught, str):
+        assert seen == [(True, True), (True, False), (False, False)]
 
 
 @pytest.mark.slow
