@@ -16,17 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unruly import (
-    PLACE,
-    SPINS,
-    TRICKS,
-    WITHOUT_AN_ANSWER,
-    Outcome,
-    answer_text,
-    error,
-    ok,
-    rejected,
-)
+from rows import rows_beside
+from unruly import SPINS, answer_text
 from workbench import BRIEF, CHECKOUT, SUPPORT, first_fast, is_running, limits_wait, wait_until
 
 from harness.common.ending import exit_code_of
@@ -77,57 +68,25 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     return run
 
 
-# Every trick and its outcome
-
-
-BEFORE_ITS_CALL = r"[\d.]+ m?s of CPU time between receiving the job and starting .*"
-OTHERS = {
-    **TRICKS,
-    "unruly:nothing": error(
-        "AttributeError: module 'unruly' has no attribute 'nothing'", slow=True
-    ),
-    "not_there:train": error("ModuleNotFoundError: No module named 'not_there'"),
-    "early_learners:helped": ok(cpu_seconds=0.2, slow=True),
-    "early_learners:train": error(r"LookupError: there is no job yet: \[\]" + PLACE),
-    "early_learners:impatient": rejected(BEFORE_ITS_CALL, slow=True),
-    "early_learners:described": ok(printed="was too late"),
-    "early_learners:impatiently_described": rejected(BEFORE_ITS_CALL, printed="was early"),
-}
-ROWS: list[tuple[str, dict[str, Any], Outcome]] = [
-    *((target, {}, outcome) for target, outcome in OTHERS.items()),
-    ("raises", {"interpreter": "none"}, error("cannot start none")),
-    ("raises", {"interpreter": shutil.which("true")}, error(WITHOUT_AN_ANSWER + "0", slow=True)),
-    ("takes_two", {"tie_break": "raw_bytes"}, error("unruly:takes_two takes no tie_break, so .*")),
-    ("takes_two", {"min_count": 2}, error("unruly:takes_two takes no min_count, so .*", slow=True)),
-]
-
-
-@pytest.mark.parametrize(
-    ("target", "job", "outcome"),
-    [
-        pytest.param(*row, id="-".join([row[0], *row[1]]), marks=slow if row[2].slow else ())
-        for row in ROWS
-    ],
-)
+@pytest.mark.parametrize("row", rows_beside(__file__, "tricks.toml"))
 def test_every_trick_has_its_outcome(
-    measured: Measure,
-    monkeypatch: pytest.MonkeyPatch,
-    target: str,
-    job: dict[str, Any],
-    outcome: Outcome,
+    measured: Measure, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
 ) -> None:
     # a process that cannot write what is buffered ends otherwise
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")
-    answer, output = measured(target, **job)
-    assert answer.status == outcome.status, answer
-    assert re.fullmatch(outcome.reason, str(answer.reason))
-    assert all(getattr(answer, name) > least for name, least in outcome.least.items()), answer
+    answer, output = measured(row["title"], **row.get("job", {}))
+    assert answer.status == row["status"], answer
+    assert re.fullmatch(row.get("reason", "None"), str(answer.reason))
+
+    for name, least in row.get("over", {}).items():
+        assert getattr(answer, name) > least, answer
     assert answer.cpu_seconds is None or answer.cpu_seconds < 10
-    assert outcome.printed in answer.stderr_tail
+    assert row.get("printed", "") in answer.stderr_tail
     assert len(answer.stderr_tail) <= 2000
-    if outcome.status == "ok":
+
+    if answer.status == "ok":
         assert unpacked((output / "merges").read_bytes()) == MERGES
-    elif outcome.status == "error":
+    elif answer.status == "error":
         assert list(output.iterdir()) == []
 
 

@@ -1,15 +1,14 @@
 """Trainers and counters that misbehave as guests of a process, each in one way, most of them after
 honest work.
 
-`TRICKS` holds how the measurement of each ends. Whoever measures survives them all, and no false
-figure is believed. Those without an outcome are for tests of their own.
+Whoever measures survives them all, and no false figure is believed: tests/measure/tricks.toml says
+how the measurement of each ends. The others are for tests of their own.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import json
 import marshal
 import multiprocessing
@@ -25,7 +24,7 @@ import time
 from array import array
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.worker import exchange
 from harness.worker.exchange import packed, unpacked
@@ -34,43 +33,11 @@ from variants.counting.pretokenize import serial
 from variants.heap import train as honest
 
 A_LONG_TIME = 600.0
-PLACE = r" \(\w+\.py:\d+, in .+\)"
-NO_ANSWER = "its answer is invalid: "
 JOB = Path(os.environ.get("BPE_HARNESS_JOB", "."))
 Trainer = Callable[..., Any]
 
 
-class Outcome(NamedTuple):
-    """How a measurement ends: its status, a pattern of its reason, figures that it exceeds, a text
-    that it prints.
-    """
-
-    status: str
-    reason: str = "None"
-    least: dict[str, float] = {}  # noqa: RUF012 - of a tuple
-    slow: bool = False
-    printed: str = ""
-
-
-def ok(slow: bool = False, printed: str = "", **least: float) -> Outcome:
-    return Outcome("ok", "None", least, slow, printed)
-
-
-error, rejected = functools.partial(Outcome, "error"), functools.partial(Outcome, "rejected")
-OUTCOMES: dict[Trainer, Outcome] = {}
-
-
-def trick(outcome: Outcome) -> Callable[[Trainer], Trainer]:
-    """State the outcome of a trick."""
-
-    def register(trainer: Trainer) -> Trainer:
-        OUTCOMES[trainer] = outcome
-        return trainer
-
-    return register
-
-
-def first(*steps: Callable[[], Any], ends: Outcome | None = None) -> Trainer:
+def first(*steps: Callable[[], Any]) -> Trainer:
     """A trainer that does something, and then learns the right merges."""
 
     def train(word_counts: WordCounts, num_merges: int) -> list[Merge]:
@@ -78,19 +45,25 @@ def first(*steps: Callable[[], Any], ends: Outcome | None = None) -> Trainer:
             step()
         return honest(word_counts, num_merges)
 
-    return trick(ends)(train) if ends else train
+    return train
 
 
-def returning(answer: Callable[[list[Merge]], Any], ends: Outcome | None = None) -> Trainer:
+def first_with_meter(step: Callable[[Meter], Any]) -> Trainer:
+    """A trainer that does something with its meter, and then learns the right merges."""
+
+    def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> list[Merge]:
+        step(meter)
+        return honest(word_counts, num_merges, meter)
+
+    return train
+
+
+def returning(answer: Callable[[list[Merge]], Any]) -> Trainer:
     """A trainer that returns something made of the right merges."""
-
-    def train(word_counts: WordCounts, num_merges: int) -> Any:
-        return answer(honest(word_counts, num_merges))
-
-    return trick(ends)(train) if ends else train
+    return lambda word_counts, num_merges: answer(honest(word_counts, num_merges))
 
 
-def forging(*steps: Callable[[], Any], ends: Outcome) -> Trainer:
+def forging(*steps: Callable[[], Any]) -> Trainer:
     """A trainer that leaves the right merges and an answer of its own, does something, and ends its
     process.
     """
@@ -102,14 +75,14 @@ def forging(*steps: Callable[[], Any], ends: Outcome) -> Trainer:
             step()
         os._exit(0)
 
-    return trick(ends)(train)
+    return train
 
 
 def answer_text() -> str:
     """An answer as good as a real one, but for its time."""
-    empty: dict[str, Any] = {"seconds": {}, "tallies": {}}
-    others = {"status": "ok", "reason": None, "interpreter": "CPython 3.99", "takes_threads": None}
-    return json.dumps({**empty, **others, "total": 0.001, "merges_done": 8})
+    answer: dict[str, Any] = {"status": "ok", "reason": None, "interpreter": "CPython 3.99"}
+    answer |= {"seconds": {}, "tallies": {}, "takes_threads": None}
+    return json.dumps({**answer, "total": 0.001, "merges_done": 8})
 
 
 def work(seconds: float) -> None:
@@ -161,52 +134,29 @@ def replaces_its_words(_: WordCounts, num_merges: int) -> list[Merge]:
 
 # How it ends, what it returns, how it behaves
 
-
-WITHOUT_AN_ANSWER = "its process ended without an answer, exit status "
 UNAVAILABLE = "needs a library that is not there; install it"
-segfaults = first(
-    lambda: ctypes.string_at(0), ends=Outcome("killed", "its process was ended by SIGSEGV")
-)
-ends_at_once = first(lambda: os._exit(7), ends=error(WITHOUT_AN_ANSWER + "7"))
-calls_sys_exit = first(
-    lambda: sys.exit("no more today"), ends=error("SystemExit: no more today" + PLACE)
-)
-is_unavailable = first(
-    lambda: throw(Unavailable(UNAVAILABLE)), ends=Outcome("skipped", UNAVAILABLE)
-)
+segfaults = first(lambda: ctypes.string_at(0))
+ends_at_once = first(lambda: os._exit(7))
+calls_sys_exit = first(lambda: sys.exit("no more today"))
+is_unavailable = first(lambda: throw(Unavailable(UNAVAILABLE)))
 raises_a_path = first(lambda: Path(__file__).with_name("missing.bin").open())
-raises_a_value_error = first(
-    lambda: throw(ValueError("no words")), ends=error("ValueError: no words" + PLACE)
-)
-returns_none = returning(lambda merges: None, error("it returned NoneType, not a list of merges"))
+raises_a_value_error = first(lambda: throw(ValueError("no words")))
+removes_its_folder = first(lambda: shutil.rmtree(JOB))
+takes_two = first()
+leaves_a_thread = first(lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start())
+closes_standard_output = first(lambda: sys.stdout.close())
+returns_none = returning(lambda merges: None)
 returns_one_too_few = returning(lambda merges: merges[:-1])
 returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
-removes_its_folder = first(lambda: shutil.rmtree(JOB), ends=error(WITHOUT_AN_ANSWER + "1"))
-takes_two = first(ends=ok(slow=True))
-leaves_a_thread = first(
-    lambda: threading.Thread(target=time.sleep, args=(A_LONG_TIME,)).start(), ends=ok()
-)
-closes_standard_output = first(lambda: sys.stdout.close(), ends=ok(slow=True))
+hands_over_too_much = first_with_meter(lambda meter: meter.add("update", 1000.0))
+invents_a_phase = first_with_meter(lambda meter: meter.lap("merge"))
+tallies_half_a_character = first_with_meter(lambda meter: meter.tally("\ud800", 3))
 
 
-@trick(rejected(r"its phases claim 16.7 min of the .*"))
-def hands_over_too_much(
-    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
-) -> list[Merge]:
-    meter.add("update", 1000.0)
-    return honest(word_counts, num_merges)
-
-
-@trick(
-    Outcome(
-        "error", r"LookupError: nothing here \(unruly\.py:\d+, in raises\)", printed="in raises"
-    )
-)
 def raises(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     raise LookupError("nothing here")
 
 
-@trick(ok(printed="and on standard error\n"))
 @first
 def prints() -> None:
     print('{"status": "ok"}\n' * 1000, flush=True)  # noqa: T201
@@ -234,47 +184,30 @@ def set_clock(rate: float, both: bool = True) -> None:
         call.clock = time.perf_counter
 
 
-REPLACED = "time.perf_counter was replaced while it ran, so its phases mean nothing"
-UNHEARD = "its parent has not heard when its call began and ended"
-IN_VAIN = r"its clock shows [\d.]+ [mµ]?s, its parent saw [\d.]+ m?s pass"
-speeds_the_clock_up = first(lambda: set_clock(1000, both=False), ends=rejected(REPLACED))
-closes_every_descriptor = first(lambda: os.closerange(3, 256), ends=rejected(UNHEARD, slow=True))
-shows_less_time = first(lambda: set_clock(0.01), lambda: time.sleep(0.4), ends=rejected(IN_VAIN))
-shows_more_time = first(
-    lambda: set_clock(100), lambda: time.sleep(0.1), ends=rejected(IN_VAIN, slow=True)
-)
-turns_both_clocks_back = first(lambda: set_clock(0.1), lambda: time.sleep(0.2), ends=ok(total=0.18))
-shows_less_cpu_time = first(
-    lambda: setattr(resource, "getrusage", lambda _: None),
-    lambda: work(0.25),
-    ends=ok(cpu_seconds=0.2),
-)
-halts_its_guard = first(
-    lambda: os.kill(os.getppid(), signal.SIGSTOP), lambda: time.sleep(0.06), ends=ok(total=0.05)
-)
-forges_its_answer = forging(lambda: time.sleep(0.5), ends=rejected(UNHEARD))
-ends_its_guard = forging(
-    lambda: os.kill(os.getppid(), signal.SIGKILL),
-    ends=rejected("its guard ended before it, so its time is not known"),
-)
+def signal_guard(number: signal.Signals) -> None:
+    os.kill(os.getppid(), number)
 
 
-def say(words: bytes) -> None:
-    """Write to whatever is open: the line to the harness is among it."""
+def say(words: bytes, then: float = 0.0) -> None:
+    """Write to whatever is open, the line to the harness among it, and wait."""
     for descriptor in range(3, 32):
         with contextlib.suppress(OSError):
             os.write(descriptor, words)
+    time.sleep(then)
 
 
-announces_its_end = first(
-    *(
-        lambda: say(b"end\n"),
-        lambda: time.sleep(0.1),
-        lambda: say(b"begin\n"),
-        lambda: time.sleep(0.1),
-    ),
-    ends=ok(total=0.15),
+speeds_the_clock_up = first(lambda: set_clock(1000, both=False))
+closes_every_descriptor = first(lambda: os.closerange(3, 256))
+shows_less_time = first(lambda: set_clock(0.01), lambda: time.sleep(0.4))
+shows_more_time = first(lambda: set_clock(100), lambda: time.sleep(0.1))
+turns_both_clocks_back = first(lambda: set_clock(0.1), lambda: time.sleep(0.2))
+shows_less_cpu_time = first(
+    lambda: setattr(resource, "getrusage", lambda _: None), lambda: work(0.25)
 )
+halts_its_guard = first(lambda: signal_guard(signal.SIGSTOP), lambda: time.sleep(0.06))
+forges_its_answer = forging(lambda: time.sleep(0.5))
+ends_its_guard = forging(lambda: signal_guard(signal.SIGKILL))
+announces_its_end = first(lambda: say(b"end\n", 0.1), lambda: say(b"begin\n", 0.1))
 """Reports that it started later and ended sooner than it did."""
 
 
@@ -293,20 +226,18 @@ def when(module: Any, name: str, *steps: Callable[[], Any]) -> None:
     setattr(module, name, replacement)
 
 
-@trick(ok(total=0.15))
 def works_when_its_merges_are_packed(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """Returns at once what is not yet learned, and works while it is packed."""
     merges: list[Merge] = [(b"", b"")] * num_merges
-    when(
-        marshal,
-        "dumps",
-        lambda: work(0.2),
-        lambda: merges.__setitem__(slice(None), honest(word_counts, num_merges)),
-    )
+
+    def learn() -> None:
+        work(0.2)
+        merges[:] = honest(word_counts, num_merges)
+
+    when(marshal, "dumps", learn)
     return merges
 
 
-@trick(rejected("its merges are not those that it had when its call returned"))
 def learns_while_its_answer_is_written(word_counts: WordCounts, num_merges: int) -> list[Merge]:
     """Returns nothing, and puts into the answer what it learned when the clock had been read."""
     dumps = json.dumps
@@ -319,10 +250,7 @@ def learns_while_its_answer_is_written(word_counts: WordCounts, num_merges: int)
     return []
 
 
-AFTER_ITS_CALL = r"[\d.]+ m?s of CPU time after its call; at most [\d.]+ m?s is allowed"
-works_behind_its_call = first(
-    lambda: when(json, "dumps", lambda: work(0.3)), ends=rejected(AFTER_ITS_CALL, slow=True)
-)
+works_behind_its_call = first(lambda: when(json, "dumps", lambda: work(0.3)))
 BUSY = "import time\nwhile time.process_time() < 0.25: pass\nprint(flush=True)"
 ORPHANING = """
 import subprocess, sys
@@ -340,10 +268,9 @@ def orphan(program: str, *arguments: str) -> str:
         return between.stdout.readline()
 
 
-lets_an_orphan_work = first(lambda: orphan(BUSY), ends=ok(cpu_seconds=0.2))
+lets_an_orphan_work = first(lambda: orphan(BUSY))
 
 
-@trick(ok(peak_rss_bytes=100 << 20, slow=True))
 @first
 def hides_its_memory() -> None:
     """Has the kernel forget the most that it held."""
@@ -357,17 +284,13 @@ def keeps_its_merges_on_disk(word_counts: WordCounts, num_merges: int) -> Any:
     """Answers from a file that an earlier process has left, if it finds one, where programs leave
     files.
     """
-    folders = [
-        ".",
-        str(Path.home()),
-        tempfile.gettempdir(),
-        os.environ["XDG_CACHE_HOME"],
-        os.environ["XDG_DATA_HOME"],
-    ]
-    places = [Path(folder) / "kept-merges" for folder in folders]
+    data = (os.environ["XDG_CACHE_HOME"], os.environ["XDG_DATA_HOME"])
+    folders = (".", Path.home(), tempfile.gettempdir(), *data)
+    places = [Path(folder, "kept-merges") for folder in folders]
     for place in places:
         if place.exists():
             return unpacked(place.read_bytes())
+
     work(0.3)
     merges = honest(word_counts, num_merges)
     for place in places:
@@ -383,14 +306,13 @@ def searches_for_merges(
     """
     merges = honest(word_counts, num_merges)
     wanted = packed(merges)[:40]
-    roots = [
-        *map(Path, os.environ["UNRULY_SEARCH"].split(os.pathsep)),
-        *Path("/tmp").glob("bpe-harness-*"),
-    ]
-    files = (
-        Path(folder, name) for root in roots for folder, _, names in os.walk(root) for name in names
-    )
-    for place in [*files, *Path("/proc").glob("[0-9]*/fd/*")]:
+    searched = map(Path, os.environ["UNRULY_SEARCH"].split(os.pathsep))
+
+    places = [*Path("/proc").glob("[0-9]*/fd/*")]
+    for root in (*searched, *Path("/tmp").glob("bpe-harness-*")):
+        for folder, _, names in os.walk(root):
+            places += [Path(folder, name) for name in names]
+    for place in places:
         with contextlib.suppress(OSError):
             if place.is_file() and place.stat().st_size < 10_000_000:
                 content = place.read_bytes()
@@ -417,13 +339,18 @@ def leave_number(process: int | None = None) -> None:
         file.write(f"{process or os.getpid()}\n")
 
 
+def python(program: str, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", program], **options)
+
+
 def start(**options: Any) -> None:
     """Start a child process that would outlive everybody."""
-    leave_number(
-        subprocess.Popen(
-            [sys.executable, "-c", f"import time; time.sleep({A_LONG_TIME})"], **options
-        ).pid
-    )
+    leave_number(python(f"import time; time.sleep({A_LONG_TIME})", **options).pid)
+
+
+def ignore_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 hangs = first(hangs_here)
@@ -431,23 +358,30 @@ hangs_with_every_descriptor_closed = first(lambda: os.closerange(3, 256), leave_
 holds_the_lock_beside_a_stranger = first(
     lambda: start(env={}, start_new_session=True), leave_number, hold_the_lock
 )
-hangs_and_will_not_be_ended = first(
-    lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()),
-    lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
-    hold_the_lock,
-)
+hangs_and_will_not_be_ended = first(ignore_signals, hold_the_lock)
+leaves_a_child_in_a_session_of_its_own = first(lambda: start(start_new_session=True))
+leaves_a_child_and_hangs = first(start, hangs_here)
 
 
-@first
-def talks_without_end() -> None:
-    while True:
-        say(b"12\nbegin\nend\n\xff" * 100)
+def without_end(step: Callable[[], Any], pause: float = 0.0) -> Trainer:
+    """A trainer that repeats a step for ever, and keeps what each returns."""
+
+    def repeat() -> None:
+        kept = []
+        while True:
+            kept.append(step())
+            time.sleep(pause)
+
+    return first(repeat)
 
 
-@first
-def prints_without_end() -> None:
-    while True:
-        os.write(1, b"there is more where this came from\n" * 10_000)
+HOLDS = f"kept = b'x' * (20 << 20); import time; time.sleep({A_LONG_TIME})"
+MORE = b"there is more where this came from\n" * 10_000
+talks_without_end = without_end(lambda: say(b"12\nbegin\nend\n\xff" * 100))
+prints_without_end = without_end(lambda: os.write(1, MORE))
+allocates_without_end = without_end(lambda: b"x" * (16 << 20), 0.01)
+lets_children_allocate = without_end(lambda: python(HOLDS), 0.05)
+allocates_at_once = returning(lambda merges: [(b"a" * (1 << 40), b"b")])
 
 
 @first
@@ -466,33 +400,11 @@ def multiplies() -> None:
         time.sleep(0.001)
 
 
-def grows(allocate: Callable[[], Any], pause: float = 0.01) -> Trainer:
-    """A trainer that takes memory without end."""
-
-    def do() -> None:
-        kept = []
-        while True:
-            kept.append(allocate())
-            time.sleep(pause)
-
-    return first(do)
-
-
-HOLDS = "kept = b'x' * ({} << 20); import time; time.sleep(600)"
-allocates_without_end = grows(lambda: b"x" * (16 << 20))
-lets_children_allocate = grows(
-    lambda: subprocess.Popen([sys.executable, "-c", HOLDS.format(20)]), 0.05
-)
-allocates_at_once = returning(lambda merges: [(b"a" * (1 << 40), b"b")])
-leaves_a_child_in_a_session_of_its_own = first(lambda: start(start_new_session=True))
-leaves_a_child_and_hangs = first(start, hangs_here)
-
-
 # Slow, stopped, or special in another way
-
 
 SPINS = "while True: pass"
 sleeps = first(lambda: time.sleep(0.5))
+starts_a_child = first(lambda: subprocess.run(["true"], check=True))
 
 
 def use_the_first_processor() -> None:
@@ -502,47 +414,25 @@ def use_the_first_processor() -> None:
 works_on_the_first_processor = first(use_the_first_processor, lambda: work(0.2))
 
 
-def works_in_a_thread(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+@first
+def works_in_a_thread() -> None:
     worker = threading.Thread(target=work, args=(0.1,))
     worker.start()
     worker.join()
-    return honest(word_counts, num_merges)
 
 
-starts_a_child = first(lambda: subprocess.run(["true"], check=True))
-
-
-def waits_beside_its_own_work(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+@first
+def waits_beside_its_own_work() -> None:
     use_the_first_processor()
-    with subprocess.Popen([sys.executable, "-c", SPINS]) as process:
+    with python(SPINS) as process:
         work(0.1)
         process.kill()
-    return honest(word_counts, num_merges)
 
 
-def works_and_reports(
-    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
-) -> list[Merge]:
+@first_with_meter
+def works_and_reports(meter: Meter) -> None:
     work(0.25)
     meter.lap("init")
-    return honest(word_counts, num_merges, meter)
-
-
-def tallies_half_a_character(
-    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
-) -> list[Merge]:
-    meter.tally("\ud800", 3)
-    return honest(word_counts, num_merges, meter)
-
-
-@trick(
-    error("it reports the phase 'merge'; phases are read, count, convert, init, copy, max, update")
-)
-def invents_a_phase(
-    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
-) -> list[Merge]:
-    meter.lap("merge")
-    return honest(word_counts, num_merges)
 
 
 def hangs_after_some_merges(
@@ -567,16 +457,14 @@ def merges_slowly(
     return merges
 
 
-def waits_to_be_ended(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+@first
+def waits_to_be_ended() -> None:
     """Goes on only while a run has few measurements on disk, so that the run cannot finish before
     it is ended.
     """
-    records = Path(os.environ["UNRULY_RECORDS"])
-    if records.exists() and records.read_text().count('"kind":"measurement"') >= int(
-        os.environ["UNRULY_ENOUGH"]
-    ):
+    records, enough = Path(os.environ["UNRULY_RECORDS"]), int(os.environ["UNRULY_ENOUGH"])
+    if records.exists() and records.read_text().count('"kind":"measurement"') >= enough:
         time.sleep(A_LONG_TIME)
-    return honest(word_counts, num_merges)
 
 
 def stops_on_request(
@@ -664,7 +552,6 @@ def counter_that_loses_a_word(corpus: Corpus, meter: Meter = NULL_METER) -> Word
     return WordCounts.from_items(list(serial(corpus, meter).items())[1:])
 
 
-@trick(error("it returned dict, not WordCounts"))
 def counter_without_words(corpus: Corpus) -> Any:
     return {b"a": 1}
 
@@ -682,7 +569,6 @@ def when_words_are_written(instead: Callable[[Callable[..., Any], Path, WordCoun
     setattr(exchange, "write_columns", lambda folder, words: instead(write, folder, words))  # noqa: B010
 
 
-@trick(rejected("its words are not those that it had when its call returned"))
 def counter_that_counts_when_its_words_are_written(corpus: Corpus) -> WordCounts:
     """Returns columns that hold nothing yet."""
     when_words_are_written(lambda write, folder, _: write(folder, serial(corpus)))
@@ -691,32 +577,16 @@ def counter_that_counts_when_its_words_are_written(corpus: Corpus) -> WordCounts
 
 def counter_that_forges_its_manifest(corpus: Corpus) -> WordCounts:
     """Claims in a manifest of its own that there are a million words."""
-    manifest = {
-        "format": exchange.FORMAT,
-        "words": 2,
-        "pre_tokens": 1_000_000,
-        "sha256": "0" * 64,
-        "sizes": {},
-    }
-    when_words_are_written(
-        lambda write, folder, words: (
-            write(folder, words),
-            (folder / "manifest.json").write_text(json.dumps(manifest)),
-        )
-    )
+    manifest = {"format": exchange.FORMAT, "words": 2, "pre_tokens": 1_000_000, "sizes": {}}
+
+    def forge(write: Callable[..., Any], folder: Path, words: WordCounts) -> None:
+        write(folder, words)
+        (folder / "manifest.json").write_text(json.dumps({**manifest, "sha256": "0" * 64}))
+
+    when_words_are_written(forge)
     return serial(corpus)
 
 
-@trick(error(NO_ANSWER + "its offsets fall"))
 def counter_whose_offsets_fall(corpus: Corpus) -> WordCounts:
-    return WordCounts(
-        memoryview(b"lower"), memoryview(array("q", [0, 9, 5])), memoryview(array("Q", [2, 1]))
-    )
-
-
-TRICKS = {
-    name: OUTCOMES[value]
-    for name, value in list(globals().items())
-    if callable(value) and value in OUTCOMES
-}
-"""The outcome of each trick, by its name."""
+    offsets, counts = array("q", [0, 9, 5]), array("Q", [2, 1])
+    return WordCounts(memoryview(b"lower"), memoryview(offsets), memoryview(counts))
