@@ -38,7 +38,7 @@ BLANK: dict[str, Any] = {
 
 def measured(variant: str, seconds: dict[str, float] | float, /, **changes: Any) -> Record:
     """A training record; seconds without phases are spent on updates. `size` and `data` say which
-    corpus it was.
+    corpus it was, `corpus` what else is known of it.
     """
     phases = seconds if isinstance(seconds, dict) else {"update": seconds}
     name, size = changes.pop("data", "stdlib"), changes.pop("size", 1_000_000)
@@ -47,6 +47,7 @@ def measured(variant: str, seconds: dict[str, float] | float, /, **changes: Any)
         "name": name,
         "bytes": size,
         "sha256": hashlib.sha256(f"{name} {size}".encode()).hexdigest(),
+        **changes.pop("corpus", {}),
     }
     if changes.get("status", "ok") in ("ok", "mismatch"):
         phases = {**phases, "total": sum(phases.values())}
@@ -125,13 +126,38 @@ def wrong(variant: str, **changes: Any) -> Record:
     )
 
 
+def records_of(described: Iterable[Mapping[str, Any]]) -> list[Record]:
+    """The records that the rows of a table describe, by the keys in which they differ from BLANK.
+
+    `blocks` has the seconds of one block each; `stopped` is the limit that ended a run; `wrong`
+    merges are not the reference's; `without` names missing keys. Two letters name a whole digest.
+    """
+    records = []
+    for row in described:
+        keys = {**row, **dict.fromkeys(row.get("without", ()))}
+        if keys.get("merges_sha256") is not None:
+            keys["merges_sha256"] *= 32
+        variant, seconds = keys.pop("variant"), keys.pop("seconds", {})
+
+        for block, of_block in enumerate(keys.pop("blocks", [seconds]), keys.pop("block", 0)):
+            if keys.get("wrong"):
+                records.append(wrong(variant, block=block, **keys))
+            elif "stopped" in keys:
+                records.append(stopped(variant, keys["stopped"], block=block, **keys))
+            else:
+                records.append(measured(variant, of_block, block=block, **keys))
+    return records
+
+
 def append(store: RecordFile, records: Iterable[Record]) -> None:
     """Append records as lines; lines that the file has already are not repeated."""
     lines = [line for _, line in read_lines(store.path) if not isinstance(line, str)]
     for record in records:
         log = RunLog(store, record.run.run, lines=lines)
         log.run, log.attempt = record.run, record.measurement.attempt
-        log.add(record.cell, record.measurement, record.proof)
+        block = record.measurement.block, record.measurement.warm_up
+        closes = block if record.block_whole else None
+        log.add(record.cell, record.measurement, record.proof, closes)
         lines += log.shared.values()
 
 
