@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomllib
 from fetched import PACK
+
+from variants.contract import Merge
 
 
 def rows_beside(test: str, name: str) -> list[Any]:
@@ -21,6 +23,15 @@ def rows_beside(test: str, name: str) -> list[Any]:
     return [
         pytest.param(row, id=row["title"], marks=slow if row.get("slow") else ()) for row in rows
     ]
+
+
+def merges_of(lines: Sequence[str]) -> list[Merge]:
+    """The merges that a row writes as merges.txt does: "th e"."""
+    merges = []
+    for line in lines:
+        left, right = line.encode().split(b" ")
+        merges.append((left, right))
+    return merges
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
