@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import functools
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,9 @@ import pytest
 import sabotaged
 import sabotaged_counters
 from checked import error_of
+from rows import merges_of, rows_beside
 from sabotaged import right_to_left
-from workbench import CHECKOUT
+from workbench import ran
 
 from harness.conformance import (
     check_conformance,
@@ -26,6 +25,7 @@ from harness.conformance import (
     parametrize_with_checks,
     trainer_checks,
 )
+from harness.proof import checks
 from harness.proof.checks import (
     CheckFailed,
     Outcome,
@@ -37,8 +37,7 @@ from harness.proof.checks import (
 from variants import heap, naive, naive_extending
 from variants.contract import Merge, Meter, TieBreak, WordCounts
 
-CHECKS = {check.name: check for check in trainer_checks()}
-FILE_CHECKS = {check.name: check for check in counter_checks()}
+CHECKS = {check.name: check for check in [*trainer_checks(), *counter_checks()]}
 
 
 def plain(word_counts: WordCounts, num_merges: int) -> list[Merge]:
@@ -55,27 +54,17 @@ def raising(word_counts: WordCounts, num_merges: int, *_: Meter, **options: Any)
     raise KeyError(f"{len(word_counts)} words, {num_merges} merges, {options}")
 
 
-def train(
-    word_counts: WordCounts, num_merges: int, *meter: Meter, right: bool = True
-) -> list[Merge]:
-    """A trainer with a parameter."""
-    return (sabotaged.honest if right else right_to_left)(word_counts, num_merges, *meter)
-
-
 @pytest.mark.parametrize(
     ("subject", "message"),
     [
-        (
-            functools.partial(train, right=False),
-            r"check_worked_example\[C01\]: first difference at merge 3",
-        ),
         (
             raising,
             r"raised KeyError(.|\n)*word counts: {b'aaa': 2.*\ncalled for 23 merges, tie_break=greatest_bytes",
         ),
         (
             right_to_left,
-            r"(?s)C01.*to keep it as a test:.*def test_these_words_give.*right_to_left\(",
+            r"(?s)check_worked_example\[C01\]: first difference at merge 3"
+            r".*to keep it as a test:.*def test_these_words_give.*right_to_left\(",
         ),
         (
             sabotaged_counters.counts_nothing,
@@ -89,52 +78,43 @@ def test_first_failure_is_raised(subject: Callable[..., Any], message: str) -> N
 
 
 @pytest.mark.slow
-def test_keywords_that_a_trainer_does_not_take_are_skipped() -> None:
+def test_keywords_that_a_trainer_does_not_take_are_skipped(tmp_path: Path) -> None:
     outcomes = check_conformance(plain)
     skipped = {outcome.message for outcome in outcomes if outcome.status == "skipped"}
     assert {"the trainer takes no tie_break", "the trainer takes no min_count"} <= skipped
     assert Outcome("check_worked_example[C02]", "worked examples", "passed") in outcomes
+
     check_conformance(passes_on)
 
-
-def test_import_needs_no_pytest() -> None:
     program = "import sys, harness.conformance; assert 'pytest' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=CHECKOUT)
+    assert ran(tmp_path, "-c", program).returncode == 0
 
 
 # From a test file
 
 
-def only(decorator: pytest.MarkDecorator, name: str) -> pytest.MarkDecorator:
-    """The decorator with the check of this name."""
-    parameters, cases = decorator.args
-    return pytest.mark.parametrize(
-        parameters, [case for case in cases if case.id.partition("-")[2] == name]
-    )
+PARAMETERS, CASES = parametrize_with_checks([right_to_left]).args
 
 
-@only(parametrize_with_checks([right_to_left]), "check_worked_example[C01]")
+@pytest.mark.parametrize(PARAMETERS, CASES[:1])
 @pytest.mark.xfail(strict=True, raises=CheckFailed)
 def test_wrong_trainer_fails(trainer: Callable[..., Any], check: Callable[..., None]) -> None:
     check(trainer)
 
 
-@only(parametrize_with_checks([sabotaged_counters.honest]), "check_worked_file[F01]")
-def test_word_counters_pass_their_checks(
-    counter: Callable[..., Any], check: Callable[..., None]
-) -> None:
-    check(counter)
-
-
 def test_ids_name_trainers_with_their_parameters_and_checks() -> None:
-    trainers: list[Any] = [functools.partial(train, right=True), naive_extending.train]
+    trainers: list[Any] = [functools.partial(heap.train, push="grown"), naive_extending.train]
     ids = [case.id for case in parametrize_with_checks(trainers).args[1]]
-    assert "train/right=True-check_equals_definition[20]" in ids
+    assert "train/push='grown'-check_equals_definition[20]" in ids
     assert len(set(ids)) == len(ids)
     assert "train-check_extends[kept_first]" in ids, "it takes inherited merges"
-    assert "train/right=True-check_extends[kept_first]" not in ids
+    assert "train/push='grown'-check_extends[kept_first]" not in ids
+
+    parameters, cases = parametrize_with_checks([sabotaged_counters.honest]).args
+    assert parameters == ("counter", "check")
+    assert cases[0].id == "honest-check_worked_file[F01]"
     with pytest.raises(ValueError, match="a test function each"):
-        parametrize_with_checks([train, sabotaged_counters.honest])
+        parametrize_with_checks([plain, sabotaged_counters.honest])
 
 
 # A test to paste
@@ -143,9 +123,8 @@ def test_ids_name_trainers_with_their_parameters_and_checks() -> None:
 @pytest.mark.parametrize("wrong", [right_to_left, sabotaged.leaves_out_pairs_that_occur_once])
 def test_wrong_trainer_gets_a_test_that_fails_for_it_alone(wrong: Callable[..., Any]) -> None:
     outcomes = (outcome_of(check, wrong) for check in CHECKS.values())
-    _, test = smallest_failure(
-        next(outcome for outcome in outcomes if outcome.counterexample), wrong
-    )
+    failed = next(outcome for outcome in outcomes if outcome.counterexample)
+    _, test = smallest_failure(failed, wrong)
     assert error_of(test) is AssertionError, test
     of_the_definition = re.sub(
         r"from sabotaged import (\w+)", r"from variants.naive import train as \1", test
@@ -170,35 +149,44 @@ def test_smallest_words_and_merges_that_show_the_failure() -> None:
     assert passes.smallest(naive.train) is passes
 
 
-def test_counts_become_smaller_in_small_steps() -> None:
-    def counts_to_255(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-        items = [(word, min(count, 255)) for word, count in word_counts.items()]
-        return naive.train(WordCounts.from_items(items), num_merges)
-
-    smallest = TrainerCall({b"ya": 400, b"cd": 900}, 1).smallest(counts_to_255)
-    assert 255 < max(smallest.words.values()) < 280
-
-
 def test_options_of_the_call_are_part_of_the_test() -> None:
-    wrong = TrainerCall({b"ab": 3, b"cd": 3}, 2, TieBreak.RAW_BYTES, min_count=2, threads=3)
-    test = wrong.as_test(*call_of(functools.partial(heap.train, push="grown")))
-    assert (
-        "    from variants.contract import TieBreak, WordCounts\n    from variants.heap import train\n"
-        in test
+    call = TrainerCall(
+        {b"ab": 3, b"cd": 3},
+        2,
+        TieBreak.RAW_BYTES,
+        min_count=2,
+        inherited=((b"a", b"b"),),
+        inheriting="met",
+        veto="bytes:3",
+        threads=3,
     )
-    assert (
-        "train(word_counts, 2, push='grown', tie_break=TieBreak.RAW_BYTES, min_count=2, threads=3)"
-        in test
+    test = call.as_test(*call_of(functools.partial(heap.train, push="grown")))
+    assert error_of(test) is TypeError, "it takes no inherited merges"
+    assert test == (
+        "def test_these_words_give_the_defined_merges():\n"
+        "    from variants import vetoes\n"
+        "    from variants.contract import TieBreak, WordCounts\n"
+        "    from variants.heap import train\n"
+        "\n"
+        "    word_counts = WordCounts.from_items([(b'ab', 3), (b'cd', 3)])\n"
+        "    inherited = [(b'a', b'b')]\n"
+        "    merges = train(word_counts, 2, push='grown', tie_break=TieBreak.RAW_BYTES, min_count=2,"
+        " inherited=inherited, inheriting='met', veto=vetoes.named('bytes:3'), threads=3)\n"
+        "    assert merges == [(b'a', b'b'), (b'c', b'd')]\n"
     )
-    test = TrainerCall(
-        {b"abc": 3}, 2, inherited=((b"a", b"b"),), inheriting="met", veto="bytes:3"
-    ).as_test(*call_of(naive.train))
-    assert error_of(test) is TypeError
-    assert "    inherited = [(b'a', b'b')]\n" in test
-    assert "inherited=inherited, inheriting='met', veto=vetoes.named('bytes:3')" in test
-    long = TrainerCall({bytes((65 + number,)) * 9: number + 1 for number in range(40)}, 1)
-    assert error_of(long.as_test(*call_of(naive.train))) is None
-    assert max(map(len, long.as_test(*call_of(naive.train)).splitlines())) <= 120
+
+
+def test_tests_of_many_words_and_merges_stay_narrow() -> None:
+    words = {bytes((65 + number,)) * 9: number + 1 for number in range(40)}
+    test = TrainerCall(words, 1).as_test(*call_of(naive.train))
+    assert error_of(test) is None
+    assert max(map(len, test.splitlines())) <= 120
+
+    call = TrainerCall({b"abcdefghijklmnop": 1}, 99)
+    right = call.defined()
+    got = [*right[:9], (b"q", b"q")]
+    test = call.as_test(["from variants.naive import train"], "train", [], got)
+    assert f"assert merges[9:10] == [{right[9]}]" in test
 
 
 @pytest.mark.parametrize(
@@ -212,7 +200,7 @@ def test_options_of_the_call_are_part_of_the_test() -> None:
 def test_wrong_counter_gets_a_test_that_fails_for_it(
     count: Callable[..., Any], case: str, tmp_path: Path
 ) -> None:
-    outcome = outcome_of(FILE_CHECKS[f"check_worked_file[{case}]"], count)
+    outcome = outcome_of(CHECKS[f"check_worked_file[{case}]"], count)
     assert error_of(smallest_failure(outcome, count)[1], tmp_path) is AssertionError
     assert len(outcome.counterexample.smallest(count).content) <= 8  # type: ignore[union-attr]
 
@@ -223,3 +211,44 @@ def test_failure_without_a_counterexample_has_no_test() -> None:
     # which passes, so it is not shrunk
     long = TrainerCall({b"%06d" % number: 1 for number in range(3000)}, 1)
     assert smallest_failure(Outcome("check_x", "g", "failed", "", long), naive.train)[1] == ""
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize("row", rows_beside(__file__, "faults.toml"))
+def test_wrong_merge_is_explained_by_the_counts_at_its_moment(row: dict[str, Any]) -> None:
+    words = {word.encode(): count for word, count in row["words"].items()}
+    assert TrainerCall(words, 9).fault(merges_of(row["merges"])) == row["fault"]
+
+
+def refuses_long_words(word_counts: WordCounts, num_merges: int) -> list[Merge]:
+    if max(map(len, word_counts), default=0) > 64:
+        raise ValueError("too long")
+    return naive.train(word_counts, num_merges)
+
+
+def returns_lists(word_counts: WordCounts, num_merges: int) -> Any:
+    return [list(merge) for merge in naive.train(word_counts, num_merges)]
+
+
+def returns_nothing(word_counts: WordCounts, num_merges: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("trainer", "fault"),
+    [
+        (returns_lists, "merge 1 is a list, [b"),
+        (returns_nothing, "it returned NoneType, not a list of merges"),
+        (refuses_long_words, "raised ValueError: too long (test_conformance_api.py:"),
+    ],
+)
+def test_fault_and_test_of_a_long_word_are_short(
+    monkeypatch: pytest.MonkeyPatch, trainer: Callable[..., Any], fault: str
+) -> None:
+    monkeypatch.setattr(checks, "SHRINKING_SECONDS", 5)
+    outcome = Outcome("check_x", "g", "failed", "", TrainerCall({b"a" * 300: 1}, 3))
+    named, test = smallest_failure(outcome, trainer)
+    assert fault in named
+    assert len(test.splitlines()) < 12
+    assert ("[(b'a' * 65, 1)]" in test) == (trainer is refuses_long_words)
