@@ -48,7 +48,7 @@ def test_failure_and_its_test_come_first_in_at_most_25_lines(
         ("MEMORY_BYTES", 1 << 28, "unruly:allocates_without_end", "its processes held over 0 GiB"),
     ],
 )
-def test_check_over_a_limit_fails(
+def test_breakdown_fails_the_check_that_was_being_made(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     limit: str,
@@ -71,7 +71,7 @@ def test_check_over_a_limit_fails(
         ("unruly:counter_that_loses_a_word", "check_worked_file[[]F12_empty]"),
     ],
 )
-def test_target_that_passes_its_checks_is_judged_on_fresh_inputs(
+def test_target_that_only_fresh_inputs_show_does_not_conform(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, target: str, only: str
 ) -> None:
     out = printed(capsys, monkeypatch, target, "--tie-break", "greatest_bytes", "--only", only)
