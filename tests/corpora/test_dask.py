@@ -23,12 +23,12 @@ from typing import Any
 from unittest import mock
 
 import psutil
-import pyarrow
 import pytest
 from exploring import examples
+from fetched import END
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from pyarrow import parquet
+from rows import rows_beside, write_files
 from scanned_texts import COMPILED, random_content
 from workbench import cells, wait_until
 
@@ -41,11 +41,11 @@ from variants.contract import GPT2_PATTERN, Corpus, InvalidText
 from variants.counting.native import native
 from variants.counting.pretokenize import serial
 
-END = "<|endoftext|>"
 OWN_PATTERN = r"\w+|\W"  # not compiled in
 ALONE = {"scheduler": None, "workers": 1, "part": "1MiB"}
-needs_fsspec = pytest.mark.skipif(
-    find_spec("fsspec") is None, reason="pip install -e '.[distributed]' has it"
+INSTALLED = find_spec("distributed") is not None
+pytestmark = pytest.mark.skipif(
+    not INSTALLED, reason="pip install -e '.[distributed]' has distributed and fsspec"
 )
 
 
@@ -56,9 +56,7 @@ def count_here(
     divided.
     """
 
-    def run_tasks(
-        _: Any, __: Any, parts: Sequence[Any], memory: int | None
-    ) -> Iterator[tuple[Any, bytes]]:
+    def run_tasks(_: Any, __: Any, parts: Sequence[Any], memory: int | None) -> Iterator[Any]:
         before()
         return ((part, dask.count_part(part, memory)) for part in parts)
 
@@ -71,7 +69,6 @@ def count_here(
     return words
 
 
-@needs_fsspec
 @given(
     seed=st.integers(0, 2**32),
     pattern=st.sampled_from([*COMPILED, OWN_PATTERN]),
@@ -85,14 +82,11 @@ def test_parts_of_a_text_have_its_words(
     content, special_tokens = random_content(chance)
     text = tmp_path / f"{time.monotonic_ns()}.txt"
     text.write_bytes(content)
-    how: dict[str, Any] = {
-        "special_tokens": special_tokens,
-        "pattern": pattern,
-        "errors": errors,
-        "partial": True,
-    }
-    least = 1 + len(content) // 30
-    params = {**ALONE, "part": chance.randint(least, least + 200)}
+    how: dict[str, Any] = {"special_tokens": special_tokens, "pattern": pattern, "errors": errors}
+    how["partial"] = True
+    smallest = 1 + len(content) // 30
+    params = {**ALONE, "part": chance.randint(smallest, smallest + 200)}
+
     try:
         want = dict(serial(Corpus(str(text), **how)))
     except InvalidText as error:
@@ -102,34 +96,37 @@ def test_parts_of_a_text_have_its_words(
         assert count_here(text, params, **how) == want
 
 
-def mixed_files(folder: Path) -> Path:
-    """Text, Parquet and JSON Lines, compressed or not."""
-    folder.mkdir()
-    rows = ["the cat sat", f"on the mat{END}", "", " low lower\n", "é日本 7 "] * 20
-    (folder / "a.txt").write_text("".join(f"one {row} two\n" for row in rows))
-    parquet.write_table(pyarrow.table({"text": rows}), folder / "b.parquet", row_group_size=7)
-    lines = "".join(json.dumps({"text": row, "more": 1}) + "\n" for row in reversed(rows))
-    (folder / "c.jsonl.zst").write_bytes(pyarrow.compress(lines.encode(), "zstd", asbytes=True))
-    (folder / "cc.jsonl").write_text(lines + "\n" + lines.rstrip())
-    (folder / "d.txt").write_text("no end of a line")
-    (folder / "e.csv").write_text('id,text\n1,"low, lower\nand ""new"""\n2,widest\n')
-    return folder
-
-
 @pytest.fixture
 def memory() -> Iterator[Any]:
     """A file system of fsspec's in this process."""
-    fsspec = pytest.importorskip("fsspec", reason="pip install -e '.[distributed]' has it")
+    import fsspec
+
     system = fsspec.filesystem("memory")
     yield system
     system.store.clear()
 
 
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """A folder of text, Parquet, JSON Lines and CSV, compressed or not."""
+    rows = ["the cat sat", f"on the mat{END}", "", " low lower\n", "é日本 7 "] * 20
+    lines = "".join(json.dumps({"text": row, "more": 1}) + "\n" for row in reversed(rows))
+    files = {
+        "a.txt": "".join(f"one {row} two\n" for row in rows),
+        "b.parquet": json.dumps({"text": rows}),
+        "c.jsonl.zst": lines,
+        "cc.jsonl": lines + "\n" + lines.rstrip(),
+        "d.txt": "no end of a line",
+        "e.csv": 'id,text\n1,"low, lower\nand ""new"""\n2,widest\n',
+    }
+    write_files(tmp_path / "texts", files)
+    return tmp_path / "texts"
+
+
 @pytest.mark.parametrize("size", [100, 1 << 20])
 def test_files_of_all_kinds_have_the_words_of_the_joined_text(
-    tmp_path: Path, memory: Any, size: int
+    texts: Path, memory: Any, size: int
 ) -> None:
-    texts = mixed_files(tmp_path / "texts")
     for path in texts.iterdir():
         memory.pipe_file(f"/texts/{path.name}", path.read_bytes())
     memory.pipe_file("/texts/.hidden", b"not this")
@@ -140,18 +137,14 @@ def test_files_of_all_kinds_have_the_words_of_the_joined_text(
 
 def test_listed_object_is_the_object_itself() -> None:
     """As S3 describes one in a listing, and alone."""
-    alone = {
-        "ETag": '"1"',
-        "LastModified": datetime.datetime(2026, 1, 1),
-        "size": 3,
-        "VersionId": None,
-    }
-    listed, changed = {**alone, "Key": "b/a", "Size": 3, "type": "file"}, {**alone, "ETag": '"2"'}
+    date = datetime.datetime(2026, 1, 1)
+    alone = {"ETag": '"1"', "LastModified": date, "size": 3, "VersionId": None}
+    listed = {**alone, "Key": "b/a", "Size": 3, "type": "file"}
     assert dask.member_at("s3://b/a", listed) == dask.member_at("s3://b/a", alone)
-    assert dask.member_at("s3://b/a", listed) != dask.member_at("s3://b/a", changed)
+    changed = dask.member_at("s3://b/a", {**alone, "ETag": '"2"'})
+    assert dask.member_at("s3://b/a", listed) != changed
 
 
-@needs_fsspec
 def test_words_of_a_part_are_kept_by_all_that_they_depend_on(
     tmp_path: Path, cache_folder: Path
 ) -> None:
@@ -167,130 +160,56 @@ def test_words_of_a_part_are_kept_by_all_that_they_depend_on(
 
 
 @pytest.mark.usefixtures("memory")
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("a.txt", b"low \xff low", "a.txt: invalid UTF-8 at byte 4"),
-        (
-            "a.jsonl",
-            b'{"text": "low"}\n{"text": 7}\n',
-            "a.jsonl, line 2: column 'text' holds int 7, which",
-        ),
-        ("a.txt.gz", b"no gzip", "a.txt.gz is damaged or not a gz file"),
-        ("a.txt", None, "cannot read .*a.txt \\(FileNotFoundError: .*; check its place"),
-        ("a.txt", b"changed", "a.txt was changed while it was counted"),
-        ("memory://texts/none.txt", b"", "cannot read memory://texts/none.txt"),
-        ("memory://texts/none*.txt", b"", r"memory://texts/none\*.txt not found"),
-        (
-            "nosuch://bucket/a.txt",
-            b"",
-            r"cannot read nosuch://bucket/a.txt \(ValueError: Protocol not known: nosuch\)",
-        ),
-    ],
-)
-def test_unreadable_file_is_named(
-    tmp_path: Path, name: str, content: bytes | None, sentence: str
-) -> None:
-    path = tmp_path / name.rpartition("/")[2]
-    path.write_bytes(content or b"low")
-    before: dict[bytes | None, Any] = {
-        None: path.unlink,
-        b"changed": lambda: os.utime(path, ns=(1, 1)),
+@pytest.mark.parametrize("row", rows_beside(__file__, "dask.toml"))
+def test_unreadable_file_is_named(tmp_path: Path, row: dict[str, Any]) -> None:
+    write_files(tmp_path, row.get("files", {}))
+    happens: dict[str, Callable[[], object]] = {
+        "changed": lambda: os.utime(tmp_path / "a.txt", ns=(1, 1)),
+        "removed": lambda: (tmp_path / "a.txt").unlink(),
     }
-    with pytest.raises(Refusal, match=sentence):
-        count_here(name if "://" in name else path, ALONE, before.get(content, bool))
+    with pytest.raises(Refusal) as refused:
+        count_here(row.get("source", tmp_path), ALONE, happens.get(row.get("happens", ""), bool))
+    assert row["refused"] in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("argument", "sentence"),
-    [
-        (
-            "counting.params.part=1kB",
-            "counting.params.part=1kB is too small; the minimum is 65.5 kB",
-        ),
-        (
-            "plan=true",
-            "the words of text.txt: 3 B in 1 part are not counted yet, and a plan counts nothing",
-        ),
-        (
-            "special_tokens=[ab,bc]",
-            "'ab' is between the files, and counting them separately needs a special token",
-        ),
-        (
-            "counting.params.workers=1",
-            r"counting=dask needs distributed, which is not.*bpe-harness\[distributed\]",
-        ),
-    ],
-)
-def test_bad_options_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, sentence: str
-) -> None:
+def test_dask_that_is_not_installed_is_named(book: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    text = mixed_files(tmp_path / "texts") if "special" in argument else tmp_path / "text.txt"
-    if not text.exists():
-        text.write_text("low")
-    with pytest.raises(Refusal, match=sentence):
-        cells("counting=dask", f"data.path={text}", "vocab_size=300", argument)
+    with pytest.raises(Refusal, match=r"counting=dask needs distributed, .*\[distributed\]"):
+        cells("counting=dask", book, "vocab_size=300")
+
+
+def workers_here() -> list[psutil.Process]:
+    """The workers that this process has started, alive or not yet reaped."""
+    children = psutil.Process().children()
+    return [child for child in children if "dask_worker" in " ".join(child.cmdline())]
+
+
+def test_a_lost_worker_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    with dask.processes("tcp://127.0.0.1:9", 1) as replace_dead:
+        wait_until(lambda: len(workers_here()) == 1, "a worker")
+        replace_dead()
+        assert capsys.readouterr().err == ""
+
+        workers_here()[0].kill()
+        while not (lost := capsys.readouterr().err):
+            replace_dead()
+            time.sleep(0.01)
+    assert lost == "1 worker lost; what was not sent is counted again\n"
 
 
 def with_dask(test: Any) -> Any:
     """Mark a test as slow; one after another, because several clusters at once are more than two
     cores bear.
     """
-    # Not importorskip: importing it takes a second, in every process that collects tests.
-    test = pytest.mark.skipif(
-        find_spec("distributed") is None, reason="pip install -e '.[distributed]' has it"
-    )(test)
     quiet = pytest.mark.filterwarnings("ignore")  # Dask's threads outlive what they had open
     return pytest.mark.slow(pytest.mark.xdist_group("dask")(quiet(test)))
 
 
-def write_text(path: Path, size: int) -> None:
+def write_text(path: Path, size: int) -> Path:
     """So many bytes of documents of 200 random words."""
-    how: Any = {
-        "alphabet": "etaoin",
-        "letter_weights": [],
-        "length_weights": [1, 2, 4, 4, 2, 1],
-        "document": 200,
-    }
-    path.write_bytes(b"".join(random_text(seed=1, bytes=size, **how)))
-
-
-@contextlib.contextmanager
-def killing() -> Iterator[list[int]]:
-    """Kill up to six workers of this process, one after 0.7 seconds on average; yields those killed
-    so far.
-    """
-    chance, killed, stop = random.Random(0), list[int](), threading.Event()
-
-    def kill() -> None:
-        while len(killed) < 6 and not stop.wait(chance.expovariate(1 / 0.7)):
-            child = chance.choice(psutil.Process().children() or [None])
-            with contextlib.suppress(psutil.Error):  # it has just ended
-                if child and "distributed.cli.dask_worker" in child.cmdline():
-                    child.kill()
-                    killed.append(child.pid)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
-        yield killed
-    finally:
-        stop.set()
-        killer.join()
-
-
-def test_a_lost_worker_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    before = {child.pid for child in psutil.Process().children()}
-    with dask.processes("tcp://127.0.0.1:9", 1) as replace_dead:
-        (worker,) = (child for child in psutil.Process().children() if child.pid not in before)
-        replace_dead()
-        assert capsys.readouterr().err == ""
-        os.kill(worker.pid, signal.SIGKILL)
-        while not (lost := capsys.readouterr().err):
-            replace_dead()
-            time.sleep(0.01)
-    assert lost == "1 worker lost; what was not sent is counted again\n"
+    how: Any = {"alphabet": "etaoin", "letter_weights": [], "length_weights": [1, 2, 4, 4, 2, 1]}
+    path.write_bytes(b"".join(random_text(seed=1, bytes=size, document=200, **how)))
+    return path
 
 
 def count(
@@ -301,7 +220,7 @@ def count(
     """
     corpus = Corpus("", (END,), pattern)
     params = {"scheduler": scheduler, "workers": 2, "part": part_bytes}
-    table = dask.counted_table({"path": path}, corpus, params, None, None, False)
+    table = dask.counted_table({"path": str(path)}, corpus, params, None, None, False)
     shutil.rmtree(table.path)  # or the next would take these words
     return table.sha256
 
@@ -325,10 +244,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     scheduler = started("dask_scheduler", "--port", "0", "--host", "127.0.0.1")
     workers = started("dask_worker", "--nworkers", "2", "--nthreads", "1")
     try:
-        wait_until(
-            lambda: file.exists() and file.read_text().strip().endswith("}"),
-            "the scheduler's address",
-        )
+        wait_until(lambda: file.exists() and file.read_text().strip()[-1:] == "}", "the address")
         yield json.loads(file.read_text())["address"], scheduler
     finally:
         # Dask's worker may wait for ever for a scheduler that was killed.
@@ -339,30 +255,38 @@ def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             process.wait(120)
 
 
-def listening(process: psutil.Process) -> set[str]:
-    """The addresses at which a process listens."""
-    connections = process.net_connections("inet")
-    return {each.laddr.ip for each in connections if each.status == psutil.CONN_LISTEN}
-
-
 @with_dask
 def test_scheduler_and_workers_listen_on_this_machine_only() -> None:
-    before = psutil.Process().children()
     with dask.workers({**ALONE, "workers": 2}) as (client, _):
         client.wait_for_workers(2, timeout=60)
-        workers = [child for child in psutil.Process().children() if child not in before]
-        assert len(workers) == 2
-        assert {*map(frozenset, map(listening, workers))} == {frozenset({"127.0.0.1"})}
-        assert listening(psutil.Process()) == {"127.0.0.1"}  # the scheduler
+        assert len(workers_here()) == 2
+        for process in (*workers_here(), psutil.Process()):  # this one is the scheduler
+            connections = process.net_connections("inet")
+            listening = [each for each in connections if each.status == psutil.CONN_LISTEN]
+            assert {each.laddr.ip for each in listening} == {"127.0.0.1"}
 
 
 @with_dask
-def test_killed_workers_change_no_count(tmp_path: Path) -> None:
-    texts = mixed_files(tmp_path / "texts")
+def test_killed_workers_change_no_count(texts: Path) -> None:
     write_text(texts / "e.txt", 40_000_000)
     want = digest_of(local.local_corpus({"path": str(texts)}, [END])[1])
-    with killing() as killed:
+    counted = threading.Event()
+    killed = list[int]()
+
+    def kill() -> None:
+        chance = random.Random(0)
+        while len(killed) < 6 and not counted.wait(chance.expovariate(1 / 0.7)):
+            for worker in workers_here()[:1]:
+                worker.kill()
+                killed.append(worker.pid)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
         assert count(f"file://{texts}", 300_000) == want
+    finally:
+        counted.set()
+        killer.join()
     assert killed
 
 
@@ -370,33 +294,29 @@ def test_killed_workers_change_no_count(tmp_path: Path) -> None:
 def test_after_a_lost_scheduler_the_same_command_resumes(
     tmp_path: Path, cache_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = tmp_path / "text.txt"
-    write_text(text, 6_000_000)
+    text = write_text(tmp_path / "text.txt", 6_000_000)
 
-    def counted() -> int:
+    def parts() -> int:
         return len(list((cache_folder / "parts").glob("*/[!.]*")))
 
     with cluster(tmp_path) as (address, scheduler):
+        whole = count(text, 5_000_000, address, pattern=OWN_PATTERN)
 
         def kill() -> None:
-            wait_until(lambda: counted() >= 3, "three counted parts")
+            wait_until(lambda: parts() >= 3, "three counted parts")
             scheduler.send_signal(signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
         killer.start()
-        with pytest.raises(
-            Refusal, match=r"was lost; the words of counted parts are kept, run the same"
-        ):
-            count(str(text), 150_000, address, pattern=OWN_PATTERN)
+        with pytest.raises(Refusal, match="was lost; the words of counted parts are kept, run the"):
+            count(text, 150_000, address, pattern=OWN_PATTERN)
         killer.join()
-    before = counted()
+
+    before = parts()
     capsys.readouterr()
-    resumed = count(str(text), 150_000, pattern=OWN_PATTERN)
+    assert count(text, 150_000, pattern=OWN_PATTERN) == whole
     assert f", {before} of them counted before\n" in capsys.readouterr().err
-    assert counted() == 0
-    (tmp_path / "again").mkdir()
-    with cluster(tmp_path / "again") as (address, _):
-        assert resumed == count(str(text), 5_000_000, address, pattern=OWN_PATTERN)
+    assert parts() == 0
 
 
 @with_dask
@@ -405,35 +325,28 @@ def test_full_disk_is_a_sentence_and_the_same_command_resumes(
 ) -> None:
     # what is imported in the meantime would be cut short
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    text = tmp_path / "text.txt"
-    write_text(text, 3_000_000)
+    text = write_text(tmp_path / "text.txt", 3_000_000)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, hard))  # workers inherit it
+    sentence = r"has no room for .*BPE_HARNESS_CACHE.*run the same command again"
     try:
-        with pytest.raises(
-            Refusal, match=r"has no room for .*BPE_HARNESS_CACHE.*run the same command again"
-        ):
-            count(str(text), 300_000)
+        with pytest.raises(Refusal, match=sentence):
+            count(text, 300_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert count(str(text), 300_000) == digest_of(text)
+    assert count(text, 300_000) == digest_of(text)
 
 
 @with_dask
 def test_each_failure_is_named(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    texts: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = mixed_files(tmp_path / "texts")
     (texts / "bad.txt").write_bytes(b"a good beginning \xff")
-    command = [
-        f"data.path={texts}",
-        "variant=flat",
-        "counting=dask",
-        "vocab_size=300",
-        f"results={tmp_path / 'r'}",
-    ]
+    command = ["variant=flat", "counting=dask", "vocab_size=300", f"results={texts.parent}/r"]
+    command.append(f"data.path={texts}")
     assert main(command) == UNMEASURED
     assert f"{texts}/bad.txt: invalid UTF-8 at byte 17" in capfd.readouterr().err
+
     monkeypatch.setattr(dask, "SECONDS_TO_CONNECT", 1)
     assert main([*command, "counting.params.scheduler=tcp://127.0.0.1:1"]) == UNMEASURED
     assert "no scheduler answers at tcp://127.0.0.1:1" in capfd.readouterr().err

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 import tomllib
 from fetched import PACK
@@ -34,15 +37,27 @@ def merges_of(lines: Sequence[str]) -> list[Merge]:
     return merges
 
 
+def parquet_of(columns: bytes) -> bytes:
+    """The Parquet file of a JSON object of columns."""
+    from pyarrow import parquet  # late, as few rows need it
+
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(json.loads(columns)), file, row_group_size=2)
+    return file.getvalue()
+
+
+FORMS = {**PACK, ".parquet": parquet_of}
+
+
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    r"""Write files given by name: the ending compresses the content, unless the name starts with
-    raw:, and \xNN is a byte.
+    r"""Write files given by name: the ending compresses the content, or makes Parquet of a JSON
+    object of columns, unless the name starts with raw:, and \xNN is a byte.
     """
     for name, content in files.items():
         raw = re.sub(rb"\\x(..)", lambda match: bytes.fromhex(match[1].decode()), content.encode())
         if not name.startswith("raw:"):
             for suffix in Path(name).suffixes:
-                raw = PACK.get(suffix, bytes)(raw)
+                raw = FORMS.get(suffix, bytes)(raw)
         path = folder / name.removeprefix("raw:")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(raw)
