@@ -1,23 +1,26 @@
 """Trainers that learn the wrong merges, each in one way: mistakes found in published code, and
 their nearest relatives.
 
-Most are the definition with one of its steps replaced, or a stage with one of its lines, so that
-what is wrong is all there is to read. A step that chooses takes the keys of greatest_bytes, which
-are the tokens. Trainers that break the contract around the merges are in ill_mannered.py.
+Most are the definition with one of its steps replaced, or a stage with one of its lines
+(sabotaged.toml), so that what is wrong is all there is to read. Trainers that break the contract
+around the merges are in ill_mannered.py.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
+import importlib
 import inspect
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType, ModuleType
+from pathlib import Path
+from types import FunctionType
 from typing import Any
 
+import tomllib
+
 from harness.proof.wrong_lists import count_without_overlap, merge_backwards
-from variants import extending, fine_grained, heap, naive, naive_extending, pair_queue
+from variants import heap, naive, naive_extending
 from variants.contract import (
     GREATEST_BYTES,
     NULL_METER,
@@ -32,148 +35,105 @@ from variants.contract import (
 from variants.words import PairCounts, Vocabulary, count_pairs, merge_pair, most_frequent_pair
 
 Train = Callable[..., list[Merge]]
-Words = Sequence[Sequence[int]]
 
 
 def replacing(train: Train, **steps: Any) -> Train:
     """A trainer of this module in which some of the functions that it calls are others."""
     functions = {**train.__globals__, **steps, "__name__": __name__}
     replaced = FunctionType(train.__code__, functions, train.__name__, train.__defaults__)
-    replaced.__kwdefaults__, replaced.__qualname__ = (
-        train.__kwdefaults__,
-        "replacing.<locals>.train",
-    )
+    replaced.__kwdefaults__ = train.__kwdefaults__
+    replaced.__qualname__ = "replacing.<locals>.train"
     return replaced
 
 
-def mutated(module: ModuleType, changes: Mapping[str, str]) -> dict[str, Any]:
-    """The names of a module in which some texts are others."""
-    source = inspect.getsource(module)
+def mutated(module: str, changes: Mapping[str, str]) -> Train:
+    """The trainer of a module in which some texts are others, or the one that takes its steps."""
+    source = inspect.getsource(importlib.import_module(f"variants.{module}"))
     for right, wrong in changes.items():
         assert source.count(right) == 1, right
         source = source.replace(right, wrong)
-    names: dict[str, Any] = {"__name__": module.__name__}
+    names: dict[str, Any] = {"__name__": f"variants.{module}"}
     exec(source, names)
-    return names
 
+    if module == "words":
+        return replacing(naive.train, **names)
+    if module == "extending":
+        return replacing(naive_extending.train, **names)
+    if module == "pair_queue":
+        return replacing(heap.train, learn=replacing(heap.learn, **names))
+    return replacing(names["train"])
+
+
+TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+for module, trainers in TEXTS.items():
+    for name, changes in trainers.items():
+        globals()[name] = mutated(module, changes)
 
 honest = replacing(naive.train)
+honest_extender = replacing(naive_extending.train)
 
 
-# Ties. A rank is made from a pair's count, its tokens' bytes and its tokens' ids.
+# Ties and counts
 
 
-def ranking(
-    rank: Callable[[int, bytes, bytes, Pair], Any], best: Callable[..., Pair] = max
-) -> Train:
+def ranking(rank: Callable[[int, bytes, bytes], Any], best: Callable[..., Pair] = max) -> Train:
+    """The definition, ranking pairs by their counts and the bytes of their tokens."""
+
     def choose(counts: PairCounts, tokens: Sequence[bytes], _: Meter) -> Pair:
-        return best(
-            counts, key=lambda pair: rank(counts[pair], tokens[pair[0]], tokens[pair[1]], pair)
-        )
+        return best(counts, key=lambda pair: rank(counts[pair], *(tokens[part] for part in pair)))
 
     return replacing(naive.train, most_frequent_pair=choose)
-
-
-ties_to_the_smallest = ranking(
-    lambda count, left, right, _: (count, inverted(left), inverted(right))
-)
-ties_by_id = ranking(lambda count, _left, _right, ids: (count, ids))
-ties_by_concatenation = ranking(lambda count, left, right, _: (count, left + right))
-ties_to_the_first_seen = ranking(lambda count, _left, _right, _: count)
 
 
 def remapped(token: bytes) -> list[int]:
     return [byte if 33 <= byte < 127 else 256 + byte for byte in token]
 
 
-ties_by_signed_bytes = ranking(
-    lambda count, left, right, _: (count, array("b", left), array("b", right))
-)
-ties_by_remapped_characters = ranking(
-    lambda count, left, right, _: (count, remapped(left), remapped(right))
-)
+ties_to_the_smallest = ranking(lambda count, *pair: (count, *map(inverted, pair)))
+ties_by_signed_bytes = ranking(lambda count, *pair: (count, *(array("b", half) for half in pair)))
+ties_by_remapped_characters = ranking(lambda count, *pair: (count, *map(remapped, pair)))
 inverted_key_without_terminator = ranking(
-    lambda count, left, right, _: (-count, inverted(left)[:-1], inverted(right)[:-1]), min
+    lambda count, left, right: (-count, inverted(left)[:-1], inverted(right)[:-1]), min
 )
+counts_in_int32 = ranking(lambda count, *pair: (ctypes.c_int32(count).value, *pair))
 
 
-def taking(used: Callable[[TieBreak], TieBreak]) -> Train:
+def taking(used: Mapping[TieBreak, TieBreak]) -> Train:
     """The definition, taking one tie-break for another."""
 
     def train(*arguments: Any, tie_break: TieBreak = GREATEST_BYTES, **options: Any) -> list[Merge]:
-        return honest(*arguments, tie_break=used(tie_break), **options)
+        return honest(*arguments, tie_break=used.get(tie_break, tie_break), **options)
 
     return train
 
 
-ignores_tie_break = taking(lambda _: GREATEST_BYTES)
-huggingface_with_raw_byte_ids = taking(
-    lambda each: TieBreak.RAW_BYTES if each is TieBreak.HUGGINGFACE else each
-)
-raw_ids_compared_as_bytes = taking(
-    lambda each: TieBreak.SMALLEST_BYTES if each is TieBreak.RAW_BYTES else each
-)
+ignores_tie_break = taking(dict.fromkeys(TieBreak, GREATEST_BYTES))
+huggingface_with_raw_byte_ids = taking({TieBreak.HUGGINGFACE: TieBreak.RAW_BYTES})
+raw_ids_compared_as_bytes = taking({TieBreak.RAW_BYTES: TieBreak.SMALLEST_BYTES})
 
 
-# Counts.
+def count_repeated_pairs(*words: Any) -> PairCounts:
+    return {pair: count for pair, count in count_pairs(*words).items() if count > 1}
 
 
+leaves_out_pairs_that_occur_once = replacing(naive.train, count_pairs=count_repeated_pairs)
 non_overlapping_count = replacing(naive.train, count_pairs=count_without_overlap)
-counts_in_int32 = ranking(lambda count, left, right, _: (ctypes.c_int32(count).value, left, right))
-counts_in_uint32 = ranking(
-    lambda count, left, right, _: (ctypes.c_uint32(count).value, left, right)
-)
-counts_in_float = ranking(lambda count, left, right, _: (float(count), left, right))
-leaves_out_pairs_that_occur_once = replacing(
-    naive.train,
-    count_pairs=lambda *words: {
-        pair: count for pair, count in count_pairs(*words).items() if count > 1
-    },
-)
-
-
-# The maximum.
+runs_counted_without_overlap = replacing(naive_extending.train, count_pairs=count_without_overlap)
+right_to_left = replacing(naive.train, merge_pair=merge_backwards)
 
 
 def choose_in_even_slices(counts: PairCounts, keys: Sequence[Any], meter: Meter) -> Pair:
-    pairs, workers = list(counts), 4
-    size = max(len(pairs) // workers, 1)
-    slices = [pairs[start : start + size] for start in range(0, size * workers, size)]
-    found = [
-        most_frequent_pair({pair: counts[pair] for pair in part}, keys, meter)
-        for part in slices
-        if part
-    ]
-    return most_frequent_pair({pair: counts[pair] for pair in found}, keys, meter)
+    """Four workers choose among as many pairs each, and nobody among the pairs that are left."""
+    pairs, found = list(counts), {}
+    size = max(len(pairs) // 4, 1)
+    for start in range(0, min(size * 4, len(pairs)), size):
+        part = {pair: counts[pair] for pair in pairs[start : start + size]}
+        best = most_frequent_pair(part, keys, meter)
+        found[best] = counts[best]
+    return most_frequent_pair(found, keys, meter)
 
 
 loses_pairs_in_parallel_maximum = replacing(naive.train, most_frequent_pair=choose_in_even_slices)
-
-
-def with_queue(right: str, wrong: str) -> Train:
-    """The stage `heap` with another queue."""
-    queue = mutated(pair_queue, {right: wrong})["PairQueue"]
-    return replacing(heap.train, learn=replacing(heap.learn, PairQueue=queue))
-
-
-heap_without_refresh = with_queue("if sign * claimed == count:", "if count:")
-heap_dropping_stale_entries = with_queue("elif count:", "elif False:")
-
-
-# Replacing.
-
-
-right_to_left = replacing(
-    naive.train,
-    merge_pair=merge_backwards,
-)
-nul_as_truth_value = replacing(
-    naive.train,
-    merge_pair=lambda word, pair, token: merge_pair(word, pair, token) if all(pair) else list(word),
-)
-token_length_in_one_byte = ranking(
-    lambda count, left, right, _: (len(left + right) < 256, count, left, right)
-)
 
 
 def dead_neighbour(
@@ -186,13 +146,15 @@ def dead_neighbour(
     words, weights = [list(word) for word in word_counts], list(word_counts.values())
     counts = count_pairs(words, weights, NULL_METER)
 
-    def change(pair: Pair, weight: int) -> None:
-        counts[pair] = counts.get(pair, 0) + weight
+    def replace(old: Pair, new: Pair, weight: int) -> None:
+        counts[old] = counts.get(old, 0) - weight
+        counts[new] = counts.get(new, 0) + weight
 
     while any(count > 0 for count in counts.values()) and len(learned.merges) < num_merges:
         left, right = pair = most_frequent_pair(counts, learned.keys, NULL_METER)
         token = learned.add(pair)
         del counts[pair]
+
         for number, (word, weight) in enumerate(zip(words, weights)):
             words[number], place = merge_pair(word, pair, token), 0
             while place < len(word) - 1:
@@ -200,37 +162,15 @@ def dead_neighbour(
                     place += 1
                     continue
                 if place:
-                    change((word[place - 1], left), -weight)
-                    change((word[place - 1], token), weight)
-                if place + 2 < len(word):
-                    change((right, word[place + 2]), -weight)
-                    change((token, word[place + 2]), weight)
+                    before = word[place - 1]
+                    replace((before, left), (before, token), weight)
                 place += 2
+                if place < len(word):
+                    replace((right, word[place]), (token, word[place]), weight)
     return learned.merges
 
 
-NEW_PAIRS = "self.index_pairs([pair for pair in come if new_token in pair], number)"
-window_dropped = mutated(
-    fine_grained, {" or pair in remaining:": ":", "self.index_pairs(come, number)": NEW_PAIRS}
-)
-index_dropped_too_early = replacing(window_dropped["train"])
-first_dropped = mutated(
-    fine_grained, {"if self.counts_occurrences and holders[number] > 1:": "if False:"}
-)
-index_dropped_at_the_first_of_two = functools.partial(
-    replacing(first_dropped["train"]), index="occurrences"
-)
-
-
-# Going on from inherited merges.
-
-extending_with = functools.partial(replacing, naive_extending.train)
-honest_extender = extending_with()
-
-
-def mutant(name: str, right: str, wrong: str) -> Train:
-    """The definition with a step of extending.py in which one text is another."""
-    return extending_with(**{name: mutated(extending, {right: wrong})[name]})
+# Going on from inherited merges
 
 
 def only_once(refused: Callable[..., bool]) -> Callable[..., bool]:
@@ -244,20 +184,7 @@ def only_once(refused: Callable[..., bool]) -> Callable[..., bool]:
     return refused_at_first
 
 
-veto_forgotten_for_the_second_occurrence = extending_with(cache=only_once)
-no_veto = mutant("Refused", "self.veto is not None and bool(self.veto(left, right))", "False")
-spells_a_token_twice = mutant("Refused", "{left + right for left, right in inherited}", "set()")
-dropped_merge_kept = extending_with(
-    inherit=lambda inherited, _, *how: extending.inherit(inherited, "kept", *how)
-)
-used_up_merge_dropped = mutant("inherit", "met.update(make(pair))", "met = {*make(pair)}")
-kept_merge_dropped = extending_with(
-    inherit=lambda inherited, _, *how: extending.inherit(inherited, "met", *how)
-)
-inherited_in_another_order = extending_with(
-    inherit=lambda inherited, *how: extending.inherit(inherited[::-1], *how)
-)
-runs_counted_without_overlap = extending_with(count_pairs=count_without_overlap)
+veto_forgotten_for_the_second_occurrence = replacing(naive_extending.train, cache=only_once)
 
 
 def veto_applied_to_inherited(
