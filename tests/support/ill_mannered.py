@@ -16,68 +16,45 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from sabotaged import Train, honest, ties_to_the_smallest
+from sabotaged import Train, honest
 
 from variants import heap
 from variants.contract import NULL_METER, Merge, Meter, WordCounts
 
+Words = list[tuple[bytes, int]]
 quick = heap.train
 calls = itertools.count()
 kept: list[Merge] = []
 
 
-def returning(change: Callable[[list[Merge]], Any], learn: Train = honest) -> Train:
-    """A trainer that returns something made of the right merges."""
-
-    def train(word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any) -> Any:
-        return change(learn(word_counts, num_merges, *meter, **options))
-
-    return train
-
-
-def learning(number: Callable[[int], int]) -> Train:
-    """A trainer that learns another number of merges."""
-
-    def train(
-        word_counts: WordCounts, num_merges: int, *meter: Meter, **options: Any
-    ) -> list[Merge]:
-        return honest(word_counts, number(num_merges), *meter, **options)
-
-    return train
-
-
-def reading(
-    keep: Callable[[list[tuple[bytes, int]], int, int], list[tuple[bytes, int]]], learn: Train
+def changing(
+    number: Callable[[int], int] = int,
+    words: Callable[[Words, int], Words] = lambda words, _: words,
+    merges: Callable[[list[Merge]], Any] = list,
+    learn: Train = honest,
 ) -> Train:
-    """A trainer that reads some of the words only, by the number of merges and the number of
-    threads.
+    """A trainer that learns another number of merges, reads other words (by the number of threads),
+    or returns something made of the right merges.
     """
 
     def train(
         word_counts: WordCounts, num_merges: int, *meter: Meter, threads: int = 1, **options: Any
-    ) -> list[Merge]:
-        words = WordCounts.from_items(keep(list(word_counts.items()), num_merges, threads))
-        return learn(words, num_merges, *meter, **options)
+    ) -> Any:
+        read = WordCounts.from_items(words(list(word_counts.items()), threads))
+        return merges(learn(read, number(num_merges), *meter, **options))
 
     return train
 
 
 # Where to stop
 
-
-one_merge_too_many = learning(lambda num_merges: num_merges and num_merges + 1)
-one_merge_too_few = learning(lambda num_merges: num_merges - 1)
-merges_before_it_asks_whether_to = learning(lambda num_merges: max(num_merges, 1))
-leaves_rare_words_out_when_few_merges_are_wanted = reading(
-    lambda words, num_merges, _: [
-        (word, count) for word, count in words if count > 2 or num_merges > 4
-    ],
-    honest,
+one_merge_too_many = changing(number=lambda number: number and number + 1)
+one_merge_too_few = changing(number=lambda number: number - 1)
+merges_before_it_asks_whether_to = changing(number=lambda number: max(number, 1))
+loses_words_when_threads_do_not_divide_them = changing(
+    words=lambda words, threads: words[: len(words) // threads * threads]
 )
-loses_words_when_threads_do_not_divide_them = reading(
-    lambda words, _, threads: words[: len(words) // threads * threads], honest
-)
-sees_65536_words = reading(lambda words, *_: words[: 1 << 16], quick)
+sees_65536_words = changing(words=lambda words, _: words[: 1 << 16], learn=quick)
 
 
 def raises_at_exhaustion(
@@ -99,19 +76,18 @@ def min_count_must_be_passed(*arguments: Any, min_count: int = 1, **options: Any
 
 # Manners
 
-
-every_997th_call_is_wrong = returning(
-    lambda merges: merges[::-1] if next(calls) % 997 == 996 else merges
+every_997th_call_is_wrong = changing(
+    merges=lambda merges: merges[::-1] if next(calls) % 997 == 996 else merges
 )
-breaks_ties_otherwise_after_1000_merges = returning(
-    lambda merges: merges[:1000] + merges[:999:-1], quick
+breaks_ties_otherwise_after_1000_merges = changing(
+    merges=lambda merges: merges[:1000] + merges[:999:-1], learn=quick
 )
-leaves_out_what_begins_with_c0 = returning(
-    lambda merges: [merge for merge in merges if merge[0] != b"\xc0"]
+leaves_out_what_begins_with_c0 = changing(
+    merges=lambda merges: [merge for merge in merges if merge[0] != b"\xc0"]
 )
-keeps_its_merges_from_call_to_call = returning(lambda merges: kept.extend(merges) or kept)  # type: ignore[func-returns-value]
-returns_bytearrays = returning(lambda merges: [tuple(map(bytearray, merge)) for merge in merges])
-returns_a_generator = returning(iter)
+keeps_its_merges_from_call_to_call = changing(merges=lambda merges: kept.extend(merges) or kept)  # type: ignore[func-returns-value]
+returns_bytearrays = changing(merges=lambda merges: [(bytearray(a), b) for a, b in merges])
+returns_a_generator = changing(merges=iter)
 
 
 def changes_its_input(word_counts: WordCounts, *arguments: Any, **options: Any) -> list[Merge]:
@@ -127,10 +103,6 @@ def replaces_a_column_of_its_input(
     merges = honest(word_counts, *arguments, **options)
     word_counts.counts = memoryview(array("Q", [1] * len(word_counts)))
     return merges
-
-
-def every_second_call_breaks_ties_otherwise(*arguments: Any, **options: Any) -> list[Merge]:
-    return (ties_to_the_smallest if next(calls) % 2 else honest)(*arguments, **options)
 
 
 # What a trainer reports to its meter
