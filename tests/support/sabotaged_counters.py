@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,27 +45,34 @@ def pre_tokens(document: str, pattern: str) -> Iterable[str]:
     return (match.group() for match in regex.finditer(pattern, document))
 
 
-def reading(
-    read: Callable[[Corpus], bytes] = read_bytes,
+def words_of(
+    content: bytes,
+    corpus: Corpus,
     decode: Callable[[bytes, Corpus], str] = decode,
     split: Callable[[str, Sequence[str]], list[str]] = split,
     pre_tokens: Callable[[str, str], Iterable[str]] = pre_tokens,
-) -> Count:
+) -> Counter[bytes]:
+    """The words of a text by the definition, with the steps that are given in place of its own."""
+    if corpus.pattern is None:
+        # Every byte as the character of that number, so that text and bytes are split by the same
+        # lines.
+        special_tokens = [token.encode().decode("latin-1") for token in corpus.special_tokens]
+        documents = split(content.decode("latin-1"), special_tokens)
+        return Counter(document.encode("latin-1") for document in documents if document)
+
+    words: Counter[bytes] = Counter()
+    for document in split(decode(content, corpus), corpus.special_tokens):
+        words.update(word.encode() for word in pre_tokens(document, corpus.pattern))
+    return words
+
+
+def reading(**steps: Any) -> Count:
     """The definition as a word counter, with the steps that are given in place of its own."""
 
     def count(corpus: Corpus, meter: Meter = NULL_METER) -> WordCounts:
-        content = read(corpus)
+        content = read_bytes(corpus)
         meter.lap("read")
-        words: Counter[bytes] = Counter()
-        if corpus.pattern is None:
-            # Every byte as the character of that number, so that text and bytes are split by the
-            # same lines.
-            special_tokens = [token.encode().decode("latin-1") for token in corpus.special_tokens]
-            documents = split(content.decode("latin-1"), special_tokens)
-            words.update(document.encode("latin-1") for document in documents if document)
-        else:
-            for document in split(decode(content, corpus), corpus.special_tokens):
-                words.update(word.encode() for word in pre_tokens(document, corpus.pattern))
+        words = words_of(content, corpus, **steps)
         meter.lap("count")
         return WordCounts.from_items(words.items())
 
@@ -76,25 +84,19 @@ honest = reading()
 
 # Reading and decoding.
 
-translates_line_ends = reading(read=lambda corpus: read_bytes(corpus).replace(b"\r\n", b"\n"))
-takes_a_byte_order_mark_off = reading(
-    decode=lambda content, corpus: decode(content, corpus).removeprefix("\ufeff")
-)
-normalises = reading(
-    decode=lambda content, corpus: unicodedata.normalize("NFC", decode(content, corpus))
-)
-drops_invalid_bytes = reading(decode=lambda content, _: content.decode("utf-8", "ignore"))
-names_the_offset_in_the_document = reading(
-    decode=lambda content, corpus: "<|e|>".join(
-        decode(part, corpus) for part in content.split(b"<|e|>")
-    )
-)
-names_the_offset_in_the_block = reading(
-    decode=lambda content, corpus: "".join(
-        decode(content[start : start + (1 << 20)], corpus)
-        for start in range(0, len(content), 1 << 20)
-    )
-)
+
+def decoding(change: Callable[[str], str]) -> Count:
+    """The definition with another text in place of the one that was read."""
+    return reading(decode=lambda content, corpus: change(decode(content, corpus)))
+
+
+def decode_documents(content: bytes, corpus: Corpus) -> str:
+    return "<|e|>".join(decode(part, corpus) for part in content.split(b"<|e|>"))
+
+
+def decode_megabytes(content: bytes, corpus: Corpus) -> str:
+    starts = range(0, len(content), 1 << 20)
+    return "".join(decode(content[start : start + (1 << 20)], corpus) for start in starts)
 
 
 def decode_replacing_bytes(content: bytes, corpus: Corpus) -> str:
@@ -104,6 +106,12 @@ def decode_replacing_bytes(content: bytes, corpus: Corpus) -> str:
     return re.sub("[\udc80-\udcff]", "\ufffd", content.decode("utf-8", "surrogateescape"))
 
 
+translates_line_ends = decoding(lambda text: text.replace("\r\n", "\n"))
+takes_a_byte_order_mark_off = decoding(lambda text: text.removeprefix("\ufeff"))
+normalises = decoding(lambda text: unicodedata.normalize("NFC", text))
+drops_invalid_bytes = reading(decode=lambda content, _: content.decode("utf-8", "ignore"))
+names_the_offset_in_the_document = reading(decode=decode_documents)
+names_the_offset_in_the_block = reading(decode=decode_megabytes)
 replaces_every_bad_byte = reading(decode=decode_replacing_bytes)
 
 
@@ -117,15 +125,11 @@ shortest_special_token_wins = reading(
     split=lambda text, tokens: split(text, tokens, longest_first=False)
 )
 special_tokens_are_patterns = reading(
-    split=lambda text, tokens: (
-        regex.split("|".join(sorted(tokens, key=len, reverse=True)), text) if tokens else [text]
-    )
+    split=lambda text, tokens: regex.split("|".join(tokens), text) if tokens else [text]
 )
 counts_special_tokens = reading(split=lambda text, tokens: [*split(text, tokens), *tokens])
 forgets_the_last_document = reading(split=lambda text, tokens: split(text, tokens)[:-1] or [text])
-strips_documents = reading(
-    split=lambda text, tokens: [document.strip() for document in split(text, tokens)]
-)
+strips_documents = reading(split=lambda text, tokens: list(map(str.strip, split(text, tokens))))
 joins_documents = reading(split=lambda text, tokens: ["".join(split(text, tokens))])
 
 
@@ -146,61 +150,44 @@ always_takes_the_same_pattern = splitting_by(lambda _: Corpus("").pattern or "")
 # Sharing a file out.
 
 
-def in_ranges(cut: Callable[[bytes, Sequence[str], int], list[int]]) -> Count:
-    """A counter that cuts a file where `cut` says, from its bytes, its special tokens and the
-    number of threads.
+def in_ranges(marks: Callable[[Sequence[str]], Iterable[str]]) -> Count:
+    """A counter that shares a file out evenly, and cuts behind the next of the marks that it makes
+    of the special tokens.
     """
 
     def count(corpus: Corpus, *_: Meter, threads: int = 1) -> WordCounts:
         content = read_bytes(corpus)
-        bounds = sorted({0, len(content), *cut(content, corpus.special_tokens, threads)})
+        bounds = {0, len(content)}
+        for part in range(1, threads):
+            found = []
+            for mark in map(str.encode, marks(corpus.special_tokens)):
+                place = content.find(mark, len(content) * part // threads)
+                if place >= 0:
+                    found.append((place, place + len(mark)))
+            if found:
+                bounds.add(min(found)[1])
+
         summed: Counter[bytes] = Counter()
-        for start, stop in zip(bounds, bounds[1:]):
-            summed.update(dict(reading(read=lambda _, part=content[start:stop]: part)(corpus)))  # type: ignore[misc]
+        for start, stop in pairwise(sorted(bounds)):
+            summed.update(dict(words_of(content[start:stop], corpus)))
         return WordCounts.from_items(summed.items())
 
     return count
 
 
-def next_places(
-    content: bytes, marks: Iterable[bytes], threads: int, behind: bool = False
-) -> list[int]:
-    """Where one of `marks` is next found from the places that would share the bytes out evenly."""
-    places = []
-    for part in range(1, threads):
-        guess = len(content) * part // threads
-        found = [(place, len(mark)) for mark in marks if (place := content.find(mark, guess)) >= 0]
-        if found:
-            place, length = min(found)
-            places.append(place + length * behind)
-    return places
-
-
-cuts_at_any_special_token = in_ranges(
-    lambda content, tokens, threads: next_places(
-        content, [token.encode() for token in tokens], threads
-    )
-)
-cuts_behind_newlines = in_ranges(
-    lambda content, _, threads: next_places(content, [b"\n"], threads, behind=True)
-)
-always_cuts_at_endoftext = in_ranges(
-    lambda content, _, threads: next_places(content, [b"<|endoftext|>"], threads, behind=True)
-)
-cuts_anywhere = in_ranges(
-    lambda content, _, threads: [len(content) * part // threads for part in range(1, threads)]
-)
+cuts_at_any_special_token = in_ranges(lambda tokens: tokens)
+cuts_behind_newlines = in_ranges(lambda _: ["\n"])
+always_cuts_at_endoftext = in_ranges(lambda _: ["<|endoftext|>"])
+cuts_anywhere = in_ranges(lambda _: [""])
 
 
 # Manners.
 
 
-def lists_words_once_for_each_document(corpus: Corpus) -> WordCounts:
+def lists_words_at_each_occurrence(corpus: Corpus) -> WordCounts:
     words: list[bytes] = []
-    for document in split(decode(read_bytes(corpus), corpus), corpus.special_tokens):
-        words += [
-            word.encode() for word in dict.fromkeys(pre_tokens(document, corpus.pattern or ""))
-        ]
+    for word, count in honest(corpus).items():
+        words += [word] * count
     return WordCounts.from_columns(words, [1] * len(words))
 
 
