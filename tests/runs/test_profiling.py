@@ -3,107 +3,68 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
+from workbench import first_fast
 
 from harness.__main__ import main
 from harness.measure import profilers
-from harness.measure.profilers import PY_SPY, program
 from harness.records.file import read_records
 
-RUN = ("data.path=text.txt", "vocab_size=400", "results=results")
+RUN = ("data.path=text.txt", "vocab_size=300")
+pytestmark = pytest.mark.usefixtures("measured_once")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "text.txt").write_text(Path(__file__).read_text())
-    return tmp_path
+    Path("text.txt").write_text(Path(__file__).read_text())
 
 
-def profile_of(output: str, variant: str) -> list[Path]:
-    """The files of a variant's profile that a command has named."""
-    (names,) = re.findall(rf"^profile of {variant} on text.txt: (.*)$", output, re.MULTILINE)
-    return [Path(name) for name in names.split(", ")]
+def profiles(output: str) -> dict[str, Path]:
+    """The first file of each profile that a command has named, by its variant."""
+    named = re.findall(r"^profile of (\S+) on text.txt: ([^,\n]*)", output, re.MULTILINE)
+    return {variant: Path(name) for variant, name in named}
 
 
 def test_cprofile_leaves_a_table_of_the_functions_of_each_trainer(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "mine.py").write_text("from variants.heap import train\nother = train\n")
-    variants = "variants=naive,mine:train,mine:other"
-    assert main([variants, "profile=cprofile", "repeat=2", *RUN]) == 0
-    printed = capsys.readouterr().out
-    table, raw = profile_of(printed, "naive")
-    assert re.search(r"\d+\.\d+ +\d+\.\d+ +naive\.py:\d+\(train\)$", table.read_text(), re.M)
-    assert str(folder) not in table.read_text()
-    assert raw.stat().st_size > 0
-    assert "heapq" in profile_of(printed, "mine:train")[0].read_text()
-    assert profile_of(printed, "mine:other")[0] not in profile_of(printed, "mine:train")
-
-    measured = [record for record in read_records([folder / "results"]) if record.trains]
-    assert len(measured) == 6
-
-
-def test_callgrind_leaves_a_table_of_compiled_functions(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    if shutil.which("valgrind") is None:
-        pytest.skip("needs valgrind")
-    assert main(["variant=flat", "profile=callgrind", *RUN]) == 0
-    table, _ = profile_of(capsys.readouterr().out, "flat")
-    assert "PROGRAM TOTALS" in table.read_text()
-
-
-def test_py_spy_leaves_a_flame_graph(capsys: pytest.CaptureFixture[str]) -> None:
-    if program(PY_SPY) is None:
-        pytest.skip("needs py-spy")
-    assert main(["variant=naive", "profile=py-spy", *RUN]) == 0
-    (graph,) = profile_of(capsys.readouterr().out, "naive")
-    assert "train (variants/naive.py" in graph.read_text()
-
-
-def test_a_trainer_that_failed_has_no_profile_and_a_profiler_may_fail(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "mine.py").write_text(
-        "import sys\n\n"
-        "def fails(word_counts, num_merges):\n    raise ValueError('no')\n\n"
-        "def dislikes_profiles(word_counts, num_merges):\n"
-        "    assert 'cProfile' not in sys.modules\n"
-        "    from variants.naive import train\n"
-        "    return train(word_counts, num_merges)\n"
-    )
-    targets = "variants=mine:fails,mine:dislikes_profiles"
-    assert main([targets, "profile=cprofile", *RUN]) == 22
-    printed = capsys.readouterr().out
-    assert "profile of mine:fails" not in printed
-    assert "no profile of mine:dislikes_profiles on text.txt: AssertionError" in printed
+    Path("mine.py").write_text("from variants.heap import train\nother = train\n")
+    assert main(["variants=naive,mine:train,mine:other", "profile=cprofile", "repeat=2", *RUN]) == 0
+    tables = profiles(capsys.readouterr().out)
+    assert len(set(tables.values())) == 3
+    assert re.search(r" \d+\.\d+ +naive\.py:\d+\(train\)$", tables["naive"].read_text(), re.M)
+    assert str(Path.cwd()) not in tables["naive"].read_text()
+    assert tables["naive"].with_suffix(".prof").stat().st_size > 0
+    assert "heapq" in tables["mine:train"].read_text()
+    assert sum(record.trains for record in read_records(["results/local"])) == 6
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "sentence"),
-    [
-        (
-            "py-spy",
-            22,
-            "profile=py-spy needs py-spy; install it with: python -m pip install py-spy",
-        ),
-        ("callgrind", 22, "profile=callgrind needs valgrind; install it with: apt-get install"),
-        ("perf", 2, "unknown profile 'perf'; there are: none, cprofile, py-spy, callgrind"),
-    ],
+    ("name", "variant", "text"),
+    first_fast(
+        [("py-spy", "naive", "train (variants/naive.py"), ("callgrind", "flat", "PROGRAM TOTALS")]
+    ),
 )
-def test_a_profiler_that_is_not_there_is_refused_before_anything_runs(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_profiler_leaves_its_file_and_a_missing_one_is_refused(
     name: str,
-    code: int,
-    sentence: str,
+    variant: str,
+    text: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(profilers, "program", lambda _: None)
-    assert main(["variant=heap", f"profile={name}", *RUN]) == code
-    assert sentence in capsys.readouterr().err
-    assert not (folder / "results").exists()
+    command = [f"variant={variant}", f"profile={name}", *RUN]
+    with monkeypatch.context() as patch:
+        patch.setattr(profilers, "program", lambda _: None)
+        assert main(command) == 22
+    needs, _, advice = capsys.readouterr().err.partition("; install it with: ")
+    assert needs.startswith(f"profile={name} needs ")
+    assert advice.split()[0] in ("python", "apt-get")
+    assert not Path("results").exists()
+
+    if profilers.program(name if name == "py-spy" else "valgrind") is None:
+        pytest.skip(needs)
+    assert main(command) == 0
+    assert text in profiles(capsys.readouterr().out)[variant].read_text()
