@@ -52,11 +52,15 @@ def expect_definition(
         assert got == want, (content, corpus, path, how)
 
 
+def random_text(chance: random.Random, special_tokens: tuple[str, ...] = ()) -> str:
+    pieces = [*chance.sample(PIECES, chance.randint(2, 14)), *special_tokens]
+    length = chance.randint(0, chance.choice((5, 30, 120, 600)))
+    return "".join(chance.choices(pieces, k=length))
+
+
 def random_content(chance: random.Random) -> tuple[bytes, tuple[str, ...]]:
     special_tokens = chance.choice(SPECIAL_TOKENS)
-    pieces = chance.sample(PIECES, chance.randint(2, 14)) + list(special_tokens)
-    length = chance.randint(0, chance.choice((5, 30, 120, 600)))
-    content = "".join(chance.choices(pieces, k=length)).encode()
+    content = random_text(chance, special_tokens).encode()
 
     if chance.random() < 0.1:
         place = chance.randrange(len(content) + 1)
