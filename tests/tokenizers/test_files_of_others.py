@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import regex
-from tokenizers_made import PATTERNS, SPECIALS, changed, isolated, learned, sequence
+from rows import rows_beside
+from tokenizers_made import PATTERNS, SPECIALS, changed, learned, sequence
 
 from harness.common.errors import Refusal
 from harness.tokenizer import load
 from harness.tokenizers.folder import save
 from harness.tokenizers.forms import ranks_text, read_merges_file
 from harness.tokenizers.learned import BYTES, spelled, trained
-from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, SPLIT, joined, pattern_of
-from variants.contract import GPT2_PATTERN
-from variants.counting.patterns import compiled
+from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, split_by
 
 # Tokenizers
 
@@ -29,7 +27,6 @@ BROKEN = json.loads(Path(__file__).with_name("broken_tokenizers.json").read_text
 """How a tokenizer is made, what of it is changed, the options of `load`, and what the answer is."""
 DEEP: dict[str, Any] = {"pattern": "(" * 4000 + ")" * 4000}
 BROKEN.append(["ranks", [], DEEP, r"^pattern '.{80}' is not a regular expression: .{0,90}$"])
-GPT2: dict[str, Any] = {"pattern": "gpt2", "special_tokens": ["<|endoftext|>"]}
 
 
 def ours(folder: Path, name: str, old: str | None, new: str | None) -> Path:
@@ -42,9 +39,8 @@ def gpt2(folder: Path, name: str = "merges.txt", old: str = "", new: str = "") -
     manifest.
     """
     tokens = [*sorted(map(spelled, BYTES)), "th", "the", "<|endoftext|>"]
-    (folder / "vocab.json").write_text(
-        json.dumps({token: number for number, token in enumerate(tokens)})
-    )
+    ids = {token: number for number, token in enumerate(tokens)}
+    (folder / "vocab.json").write_text(json.dumps(ids))
     (folder / "merges.txt").write_text("#version: 0.2\nt h\nth e\n")
     return with_file(folder, name, old, new)
 
@@ -61,7 +57,9 @@ def with_file(folder: Path, name: str, old: str | None, new: str | None) -> Path
 
 def steps(folder: Path, *written: Any) -> Path:
     """A tokenizer.json with the steps of a pre-tokenizer; a text is a Split by it."""
-    known = [split(PATTERNS.get(step, step)) if isinstance(step, str) else step for step in written]
+    known = []
+    for step in written:
+        known.append(split_by(PATTERNS.get(step, step)) if isinstance(step, str) else step)
     return changed(folder, pre_tokenizer=sequence(*known, BYTE_LEVEL))
 
 
@@ -79,11 +77,6 @@ MAKERS: dict[str, Any] = {
 }
 
 
-def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
-    ids = load(gpt2(tmp_path), **GPT2).encode("the !<|endoftext|>")
-    assert ids == [257, ord("Ġ") - 256 + 188, 0, 258]
-
-
 @pytest.mark.parametrize(("make", "change", "options", "answer"), BROKEN)
 def test_broken_files_are_refused_with_a_sentence(
     tmp_path: Path, make: str, change: list[Any], options: dict[str, Any], answer: str
@@ -92,6 +85,37 @@ def test_broken_files_are_refused_with_a_sentence(
     with pytest.raises(Refusal, match=answer) as refused:
         load(path, **options)
     assert "\n" not in str(refused.value)
+
+
+def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"pattern": "gpt2", "special_tokens": ["<|endoftext|>"]}
+    ids = load(gpt2(tmp_path), **options).encode("the !<|endoftext|>")
+    assert ids == [257, ord("Ġ") - 256 + 188, 0, 258]
+
+
+LETTERS = "aBqsS'123٣½²e\u0301\u200b\u200c\u212a\x00$x \n\r\u3000!?.中ア・イー\u3099\u309b\u3040"
+
+
+@pytest.mark.parametrize("row", rows_beside(__file__, "tokenizer_json.toml"))
+def test_a_tokenizer_json_means_here_what_hugging_face_means(
+    row: dict[str, Any], tmp_path: Path
+) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    path = changed(tmp_path, **row["changes"])
+    theirs = tokenizers.Tokenizer.from_file(str(path))
+    ours = load(path)
+    if "pattern" in row:
+        assert ours.pattern == PATTERNS[row["pattern"]]
+
+    chance = random.Random(7)
+    for _ in range(300):
+        text = "".join(chance.choices(chance.sample(LETTERS, 8), k=chance.randint(1, 30)))
+        pieces = [piece for piece, _ in theirs.pre_tokenizer.pre_tokenize_str(text)]
+        assert [spelled(piece.encode()) for piece in ours.pieces(text) if piece] == pieces
+        assert ours.encode(text) == theirs.encode(text).ids
+
+    ours.save(tmp_path / "again")
+    assert load(tmp_path / "again").learned == ours.learned
 
 
 # Merges
@@ -115,18 +139,6 @@ def written(folder: Path, content: str | bytes, name: str = "merges") -> Path:
 @pytest.mark.parametrize(("content", "form"), LISTS["read"])
 def test_the_content_decides_the_form(tmp_path: Path, content: str, form: str) -> None:
     assert read_merges_file(written(tmp_path, content)) == (MERGES, form)
-    assert read_merges_file(written(tmp_path, "{ x\n")).merges == [(b"{", b"x")]
-
-
-def test_a_folder_is_read_by_what_it_holds(tmp_path: Path) -> None:
-    with pytest.raises(
-        Refusal, match=r"holds none of merges.txt, tokenizer.json; pass a file of byte-level merges"
-    ):
-        read_merges_file(tmp_path)
-    written(tmp_path, json.dumps({"model": {"merges": ["a b"]}}), "tokenizer.json")
-    assert read_merges_file(tmp_path).merges == [(b"a", b"b")]
-    written(tmp_path, "#version: 0.2", "merges.txt")
-    assert read_merges_file(tmp_path).merges == []
 
 
 @pytest.mark.parametrize(("content", "why"), LISTS["refused"])
@@ -136,80 +148,3 @@ def test_broken_files_are_refused_with_the_line(tmp_path: Path, content: str, wh
         Refusal, match=rf"^{re.escape(str(path))}, read as .*: .*{re.escape(why)}.*; it can be"
     ):
         read_merges_file(path)
-
-
-# Pre-tokenizers become one expression that splits as their steps do
-
-SIGNS = (
-    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-CHAINS = {
-    "digits, then GPT-2's": [r"\p{N}", GPT2_PATTERN],
-    "digits together, then GPT-2's": [r"\p{N}+", GPT2_PATTERN],
-    "numbers in threes, then any": [r"\p{N}{1,3}", PATTERNS["llama3"].replace("{1,3}", "+")],
-    "numbers, then threes": [r"\p{N}+", PATTERNS["llama3"]],
-    "DeepSeek V3's": [r"\p{N}{1,3}", "[一-龥\u3040-\u309f\u30a0-\u30ff]+", SIGNS],
-}
-PIECES = (
-    *(
-        "ア・イ",
-        "中",
-        "a",
-        "B",
-        "'s",
-        "'S",
-        "'",
-        "12",
-        "3",
-        "٣٣٣٣",
-        "½",
-        "e\u0301",
-        "\u0301",
-        "\u200b",
-        "\x00",
-        "$x",
-    ),
-    *(" ", "  ", "\n", "\r\n", " \n ", "\u3000", "!", "?!", "...", " 1", "1 "),
-    *("・", "ー", "\u3099", "\u309b", "\u3040"),
-)
-
-
-def split(expression: str) -> dict[str, Any]:
-    return {**SPLIT, "pattern": {"Regex": expression}}
-
-
-@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
-def test_steps_joined_split_as_one_after_another(chain: list[str]) -> None:
-    expression, chance = regex.compile(joined(chain)), random.Random(7)
-    for _ in range(300):
-        text = "".join(chance.choices(chance.sample(PIECES, 6), k=chance.randint(0, 30)))
-        pieces = [text]
-        for step in chain:
-            pieces = [part for piece in pieces for part in isolated(step, piece)]
-        assert [found.group() for found in expression.finditer(text)] == pieces, text
-
-
-DIGITS = {"type": "Digits", "individual_digits": True}
-WHOLE = {**BYTE_LEVEL, "use_regex": True}
-READ: list[tuple[list[Any], str | None]] = [
-    (
-        [{**split(PATTERNS["gpt4"]), "behavior": "Removed", "invert": True}, BYTE_LEVEL],
-        PATTERNS["gpt4"],
-    ),
-    ([WHOLE], GPT2_PATTERN),
-    ([BYTE_LEVEL], None),
-    ([DIGITS, WHOLE], PATTERNS["starcoder2"]),
-    ([sequence(split(r"\p{N}")), split(GPT2_PATTERN), BYTE_LEVEL], PATTERNS["starcoder2"]),
-]
-
-
-@pytest.mark.parametrize(("steps", "pattern"), READ)
-def test_a_pre_tokenizer_is_read_as_its_pattern(steps: list[Any], pattern: str | None) -> None:
-    assert pattern_of(sequence(*steps)) == pattern
-    assert compiled(pattern)
-
-
-def test_sets_within_sets_mean_what_hugging_face_means_by_them() -> None:
-    expression = pattern_of(sequence(split(r"\p{Han}+|[\p{L}&&[^\p{Han}]]+|."), BYTE_LEVEL))
-    assert regex.findall(expression or "", "中文ABc1") == ["中文", "ABc", "1"]
