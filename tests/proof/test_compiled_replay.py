@@ -11,13 +11,14 @@ import itertools
 import random
 import shutil
 import subprocess
-from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from random_extensions import random_list, random_pieces, random_table, spoilt
+from rows import rows_beside
 from sanitizers import HEAVIEST, HERE, case_text, sanitized, veto_numbers
 from workbench import first_fast
 
@@ -30,7 +31,7 @@ from harness.proof.prove import (
     tokens_left,
 )
 from harness.proof.true_counts import TrueCounts, replay
-from variants import heap, naive, naive_extending, vetoes
+from variants import heap, naive_extending, vetoes
 from variants.contract import Merge, TieBreak, WordCounts
 from variants.vetoes import limits_of
 
@@ -55,7 +56,7 @@ VETOES = (
 )  # fmt: skip
 
 
-def expected(
+def by_all_counts(
     words: WordCounts,
     merges: Sequence[Merge],
     num_merges: int,
@@ -70,110 +71,94 @@ def expected(
     return right, right == len(merges) and replayed.stops_too_early(num_merges)
 
 
-def lists(seed: int) -> Iterator[Case]:
-    """Right and wrong lists of merges for a table, how many were requested, and under which
-    rules.
-    """
+def cases(seed: int) -> Iterator[Case]:
+    """Right and wrong lists of a trainer that goes on from inherited merges, or from none."""
     dice = random.Random(seed)
-    words = WordCounts.from_items(random_table(dice).items())
-    for tie_break in TieBreak:
-        min_count, num_merges = dice.choice((1, 1, 2, 5)), dice.choice((3, 10, 60))
-        rules: dict[str, Any] = {"tie_break": tie_break, "min_count": min_count}
-        merges = naive.train(words, num_merges, **rules)
-        yield words, merges, num_merges, rules
-        yield words, spoilt(merges, dice), num_merges, rules
-        others = {
-            "tie_break": dice.choice(list(TieBreak)),
-            "min_count": dice.choice((1, min_count)),
-        }
-        yield words, merges, num_merges, others
+    table = dice.choice((random_table, random_pieces))(dice)
+    inherited, inheriting = random_list(dice, table)
+    if dice.random() < 0.4 or not can_judge(inherited):
+        inherited = []
+
+    words = WordCounts.from_items(table.items())
+    num_merges = len(inherited) + dice.choice((0, 3, 10, 60))
+    rules: dict[str, Any] = {
+        "tie_break": dice.choice(list(TieBreak)),
+        "min_count": dice.choice((1, 1, 2, 5)),
+        "inherited": inherited,
+        "inheriting": inheriting,
+        "veto": vetoes.named(dice.choice(VETOES)),
+    }
+    others = {**rules, "tie_break": dice.choice(list(TieBreak)), "min_count": 1, "veto": None}
+    merges = naive_extending.train(words, num_merges, **rules)
+    other_merges = naive_extending.train(words, num_merges, **others)
+    for claimed in (merges, merges[:-1], other_merges, spoilt(merges, dice), spoilt(merges, dice)):
+        yield words, claimed, num_merges, rules
 
 
-@pytest.mark.parametrize("block", first_fast(range(8)))
+@pytest.mark.parametrize("block", first_fast(range(60)))
 def test_first_wrong_merge_is_the_one_that_all_counts_show(block: int) -> None:
-    wrong = 0
-    for seed in range(20 * block, 20 * block + 20):
-        for number, (words, merges, num_merges, rules) in enumerate(lists(seed)):
-            settings = SETTINGS[(seed + number) % len(SETTINGS)]
-            result = judge(words, merges, num_merges, **rules, **settings)
-            assert result == expected(words, merges, num_merges, **rules), (
-                seed,
-                number,
-                merges,
-                settings,
-            )
-            wrong += result != (len(merges), False)
-    assert wrong > 20
+    found: Counter[bool] = Counter()
+    for seed in range(40 * block, 40 * block + 40):
+        for number, case in enumerate(cases(seed)):
+            words, claimed, num_merges, rules = case
+            inherited = len(rules["inherited"])
+            right = naive_extending.train(words, num_merges, **rules)
+            want = by_all_counts(words, claimed, num_merges, **rules)
+
+            setting = SETTINGS[(seed + number) % len(SETTINGS)]
+            result = judge(words, claimed, num_merges, **rules, **setting)
+
+            is_right = result == (len(claimed), False)
+            assert is_right == (claimed == right), (seed, case)
+            if not inherited or inherited <= want[0] < min(len(claimed), num_merges):
+                assert result == want, (seed, case)
+            tokens = TrueCounts(words, inherited=claimed).text.tokens
+            assert tokens_left(words, claimed) == tokens, (seed, case)
+            found[is_right] += 1
+    assert min(found[True], found[False]) > 50
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize(
-    "items",
-    [
-        *(
-            [(word, 3)]
-            for word in (
-                b"a" * 999,
-                b"ab" * 700,
-                b"aab" * 400,
-                bytes(2000),
-                b"\xff\x00" * 600 + b"\xff",
-            )
-        ),
-        # Words of all bytes, with weights of all sizes.
-        [
-            (
-                dice.randbytes(dice.randint(1, 3)) + b"-" * dice.randint(0, 9),
-                1 + int(dice.paretovariate(0.3)) % 2**40,
-            )
-            for dice in [random.Random(0)]
-            for _ in range(10_000)
-        ],
-    ],
-    ids=["run", "pairs", "threes", "zeros", "two bytes", "many words"],
-)
-def test_long_words_and_large_tables(
-    items: list[tuple[bytes, int]], settings: dict[str, Any]
-) -> None:
-    words = WordCounts.from_items(items)
-    merges = heap.train(words, 150)
-    number = len(merges)
-    worse = [*merges[:-2], merges[-1], merges[-2]]
-    for claimed, result in (
-        (merges, (number, False)),
-        (merges[:-1], (number - 1, True)),
-        (worse, (number - 2, False)),
-    ):
-        assert judge(words, claimed, number, tie_break=GREATEST, **settings) == result
-        assert expected(words, claimed, number, tie_break=GREATEST) == result
+def large_tables() -> Iterator[WordCounts]:
+    """Long words, and many words of all bytes with weights of all sizes."""
+    long_words = b"a" * 999, b"ab" * 700, b"aab" * 400, bytes(2000), b"\xff\x00" * 600 + b"\xff"
+    for word in long_words:
+        yield WordCounts.from_items([(word, 3)])
+
+    dice = random.Random(0)
+    items = []
+    for _ in range(10_000):
+        word = dice.randbytes(dice.randint(1, 3)) + b"-" * dice.randint(0, 9)
+        items.append((word, 1 + int(dice.paretovariate(0.3)) % 2**40))
+    yield WordCounts.from_items(items)
 
 
-@pytest.mark.parametrize("items", [[], [(b"a", 5)], [(b"ab", 1)]])
-@pytest.mark.parametrize("merges", [[], [(b"a", b"a")]])
-@pytest.mark.parametrize("num_merges", [0, 1, 10])
-def test_lists_of_next_to_nothing(
-    items: list[tuple[bytes, int]], merges: list[Merge], num_merges: int
-) -> None:
-    words = WordCounts.from_items(items)
-    want = expected(words, merges, num_merges, tie_break=GREATEST)
-    assert judge(words, merges, num_merges, tie_break=GREATEST) == want
+def test_long_words_and_large_tables() -> None:
+    for words in large_tables():
+        merges = heap.train(words, 150)
+        number = len(merges)
+        worse = [*merges[:-2], merges[-1], merges[-2]]
+        results = [(merges, number, False), (merges[:-1], number - 1, True)]
+        for claimed, right, too_few in [*results, (worse, number - 2, False)]:
+            assert by_all_counts(words, claimed, number, tie_break=GREATEST) == (right, too_few)
+            for settings in SETTINGS:
+                judged = judge(words, claimed, number, tie_break=GREATEST, **settings)
+                assert judged == (right, too_few)
+
+
+def test_lists_of_next_to_nothing() -> None:
+    tables: list[list[tuple[bytes, int]]] = [[], [(b"a", 5)], [(b"ab", 1)]]
+    lists: list[list[Merge]] = [[], [(b"a", b"a")]]
+    for items, merges, num_merges in itertools.product(tables, lists, (0, 1, 10)):
+        words = WordCounts.from_items(items)
+        want = by_all_counts(words, merges, num_merges, tie_break=GREATEST)
+        assert judge(words, merges, num_merges, tie_break=GREATEST) == want
 
 
 def test_counts_that_may_overflow_are_refused() -> None:
     words = WordCounts.from_columns([b"abc", b"ab"], [2**62, 1])
-    with pytest.raises(
-        ValueError, match=r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"
-    ):
+    message = r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"
+    with pytest.raises(ValueError, match=message):
         judge(words, [(b"a", b"b")], 1, tie_break=GREATEST)
-
-
-def test_columns_of_unequal_length_are_refused() -> None:
-    words, claims = WordCounts.from_items([(b"ab", 2)]), array("I", [97])
-    rules: dict[str, Any] = {"num_merges": 1, "min_count": 1, "tie_break": 0, "on_progress": print}
-    with pytest.raises(ValueError, match="1 counts need 2 offsets, not 1"):
-        _replay.judge(words.data, words.offsets[:1], words.counts, claims, claims, **rules)
-    with pytest.raises(ValueError, match="each merge has a left and a right token"):
-        _replay.judge(words.data, words.offsets, words.counts, claims, claims * 2, **rules)
 
 
 def test_exception_of_on_progress_is_raised() -> None:
@@ -185,99 +170,41 @@ def test_exception_of_on_progress_is_raised() -> None:
         judge(words, [(b"A", b"C")], 2, tie_break=GREATEST, on_progress=interrupt)
 
 
-# Extending
-
-
-def extensions(seed: int) -> Iterator[Case]:
-    """Right and wrong lists of a trainer that goes on from inherited merges; the first is right."""
-    dice = random.Random(seed)
-    pieces = random_pieces(dice)
-    inherited, inheriting = random_list(dice, pieces)
-    veto = vetoes.named(dice.choice(VETOES))
-    if not can_judge(inherited, veto):
-        yield from extensions(seed + 1_000_000)
-        return
-    words = WordCounts.from_items(pieces.items())
-    num_merges = len(inherited) + dice.choice((0, 5, 60))
-    rules: dict[str, Any] = {
-        "tie_break": dice.choice(list(TieBreak)),
-        "min_count": dice.choice((1, 1, 2)),
-    }
-    options = {**rules, "inherited": inherited, "inheriting": inheriting, "veto": veto}
-    merges = naive_extending.train(words, num_merges, **options)
-    unvetoed = naive_extending.train(words, num_merges, **rules, inherited=inherited)
-    for claimed in (merges, spoilt(merges, dice), spoilt(merges, dice), merges[:-1], unvetoed):
-        yield words, claimed, num_merges, options
-
-
-@pytest.mark.parametrize("block", first_fast(range(50)))
-def test_extensions_are_judged_as_all_counts_judge_them(block: int) -> None:
-    proved = []
-    for seed in range(40 * block, 40 * block + 40):
-        cases = list(extensions(seed))
-        for number, (words, claimed, num_merges, options) in enumerate(cases):
-            want = expected(words, claimed, num_merges, **options)
-            result = judge(
-                words, claimed, num_merges, **options, **SETTINGS[(seed + number) % len(SETTINGS)]
-            )
-            if len(options["inherited"]) <= want[0] < min(len(claimed), num_merges):
-                assert result == want, (seed, claimed)
-            proved.append(result == (len(claimed), False))
-            assert proved[-1] == (claimed == cases[0][1]), (seed, claimed)
-            assert (
-                tokens_left(words, claimed) == TrueCounts(words, inherited=claimed).text.tokens
-            ), (seed, claimed)
-    assert proved.count(True) > 30
-    assert proved.count(False) > 30
-
-
-def test_own_vetoes_and_lists_that_spell_a_token_twice_cannot_be_judged() -> None:
-    assert not can_judge((), lambda left, right: left == right)
-    assert not can_judge([(b"a", b"b"), (b"a", b"b")])
-    assert not can_judge([(b"ab", b"c")])
-    assert can_judge([(b"a", b"b"), (b"ab", b"c")], vetoes.superbpe)
-
-
 # The same lists in a program, whole and broken
 
 
-def driver_cases(path: Path, cases: Iterable[Case]) -> list[str]:
+def driver_cases(path: Path, replayed: Iterable[Case]) -> list[str]:
     """Write cases for tests/support/replay_driver.cpp; returns the lines that it should print, as
     the module judges.
     """
     texts, want = [], []
-    for number, (words, merges, num_merges, options) in enumerate(cases):
-        tie_break, veto = list(TieBreak).index(options["tie_break"]), options.get("veto")
-        claimed, stays = inherited_first(
-            merges, options.get("inherited", ()), options.get("inheriting", "kept")
-        )
+    for number, (words, merges, num_merges, rules) in enumerate(replayed):
+        claimed, stays = inherited_first(merges, rules["inherited"], rules["inheriting"])
         lefts, rights = token_ids(claimed[: num_merges + stays.count(False)])
         if len(lefts) < len(stays):
             continue
+
+        options = {
+            "num_merges": num_merges,
+            "min_count": rules["min_count"],
+            "tie_break": list(TieBreak).index(rules["tie_break"]),
+        }
         right, too_few, _, _, _, met = _replay.judge(
             *columns_of(words),
             lefts,
             rights,
-            num_merges=num_merges,
-            min_count=options["min_count"],
-            tie_break=tie_break,
+            **options,
             on_progress=lambda _: None,
             stays=bytes(stays),
-            veto=limits_of(veto),
+            veto=limits_of(rules["veto"]),
         )
         want.append(" ".join(map(str, [right, int(too_few), *map(int, met)])))
-        settings = ((1, 0), (30, 0), (1e9, 1), (0, 2))[number % 4]
-        inherited = (*veto_numbers(veto), len(stays), *map(int, stays))
-        claims = [token for pair in zip(lefts, rights, strict=True) for token in pair]
-        numbers = (
-            num_merges,
-            options["min_count"],
-            tie_break,
-            *settings,
-            *inherited,
-            len(lefts),
-            *claims,
-        )
+
+        numbers: list[object] = [*options.values()]
+        numbers += ((1, 0), (30, 0), (1e9, 1), (0, 2))[number % 4]
+        numbers += [*veto_numbers(rules["veto"]), len(stays), *map(int, stays), len(lefts)]
+        for pair in zip(lefts, rights, strict=True):
+            numbers += pair
         texts.append(case_text(numbers, dict(words)))
     path.write_text("".join(texts))
     return want
@@ -286,77 +213,39 @@ def driver_cases(path: Path, cases: Iterable[Case]) -> list[str]:
 @pytest.mark.slow
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     program = sanitized("replay_driver.cpp", "address,undefined", tmp_path, f"-I{NATIVE}")
-    plain = (case for seed in range(2000, 2100) for case in lists(seed))
-    extending = (case for seed in range(3000, 3300) for case in extensions(seed))
-    heaviest = WordCounts.from_items(HEAVIEST.items())
-    rules = {"tie_break": GREATEST, "min_count": 1}
-    heavy: Case = heaviest, [(b"a", b"b")], 5, rules
-    want = driver_cases(tmp_path / "cases", itertools.chain([heavy], plain, extending))
+    heavy = WordCounts.from_items(HEAVIEST.items())
+    checked = [(heavy, merges, number, rules) for _, merges, number, rules in cases(2000)]
+    for seed in range(2000, 2400):
+        checked += cases(seed)
+
+    want = driver_cases(tmp_path / "cases", checked)
     ended = subprocess.run([program, tmp_path / "cases"], capture_output=True, text=True)
     assert (ended.stderr, ended.returncode, ended.stdout.splitlines()) == ("", 0, want)
-
-
-# The header, a line of it, and what breaks it
-BROKEN = (
-    (
-        "replay_order",
-        "last_taken_.empty() && !tokens_.before(pair",
-        "last_taken_.empty() && tokens_.before(pair",
-    ),
-    ("replay_order", "return found != last_taken_.end() && ", "return false && "),
-    (
-        "replay_order",
-        "starts_[one] > starts_[other] ? 1 : -1;",
-        "starts_[one] < starts_[other] ? 1 : -1;",
-    ),
-    ("replay_order", "huggingface_id(one) < huggingface_id(other)", "one < other"),
-    ("replay", "if (pair.key) examine(pair);", "(void)pair;"),
-    (
-        "replay",
-        "        examine(*pair);\n        pair->count -= weight;",
-        "        pair->count -= weight;",
-    ),
-    (
-        "replay",
-        "token == merged ? key_of(right, left) : key_of(token, left)",
-        "key_of(token, left)",
-    ),
-    ("replay", "after == step.merged ? static_cast<Symbol>(separator) : after;", "after;"),
-    ("replay", "symbols[position + left_length] = static_cast<Symbol>(hole);", ""),
-    ("replay", "if (left == right && (symbols[position]", "if (false && (symbols[position]"),
-    ("replay", "if (count != counts_.back()) tied_.clear();", ""),
-    ("replay", "highest_left_out_ = std::max(highest_left_out_, count);", ""),
-    (
-        "replay",
-        "*before.next = occurrence.position - before.offset;",
-        "*before.next = occurrence.position;",
-    ),
-    ("replay_text", "std::sort(heavy.rbegin(), heavy.rend());", ""),
-)
 
 
 @pytest.fixture(scope="module")
 def many_cases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     path = tmp_path_factory.mktemp("cases") / "cases"
-    return path, driver_cases(path, (case for seed in range(200) for case in lists(seed)))
+    return path, driver_cases(path, (case for seed in range(600) for case in cases(seed)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("header", "right", "wrong"), BROKEN)
+@pytest.mark.parametrize("fault", rows_beside(__file__, "broken_replay.toml"))
 def test_broken_replay_is_noticed(
-    tmp_path: Path, many_cases: tuple[Path, list[str]], header: str, right: str, wrong: str
+    tmp_path: Path, many_cases: tuple[Path, list[str]], fault: dict[str, str]
 ) -> None:
     headers = tmp_path / "native"
     shutil.copytree(NATIVE, headers, ignore=shutil.ignore_patterns("*.so", "_*"))
-    broken = headers / f"{header}.hpp"
-    assert broken.read_text().count(right) == 1
-    broken.write_text(broken.read_text().replace(right, wrong))
-    program = sanitized(
-        "replay_driver.cpp", "undefined", tmp_path, f"-I{headers}", "-O0", "-fno-sanitize=all"
-    )
-    cases, want = many_cases
+    broken = headers / f"{fault['header']}.hpp"
+    source = broken.read_text()
+    assert source.count(fault["right"]) == 1
+    broken.write_text(source.replace(fault["right"], fault["wrong"]))
+    flags = f"-I{headers}", "-O0", "-fno-sanitize=all"
+    program = sanitized("replay_driver.cpp", "undefined", tmp_path, *flags)
+
+    path, want = many_cases
     try:
-        ended = subprocess.run([program, cases], capture_output=True, text=True, timeout=60)
+        ended = subprocess.run([program, path], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
         return
     assert (ended.returncode, ended.stdout.splitlines()) != (0, want)

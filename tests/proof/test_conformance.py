@@ -42,33 +42,30 @@ TRAINERS = {
 }
 # Every hash map, hash, index, maximum, update and way of passing words once.
 FAST_PRESETS = {
-    *(
-        "cpp_updater",
-        "cpp_omp_v1_hash",
-        "cpp_omp_v3",
-        "cpp_omp_v4",
-        "cpp_omp_v8",
-        "cpp_omp_v2_hash2",
-        "cpp_step2",
-    ),
-    *(
-        "cpp_step2_v3",
-        "cpp_fine_grained_omp_v7_emhash8_set9",
-        "cpp_fine_grained_heap_emhash8_set9_opt",
-    ),
+    "cpp_updater",
+    "cpp_omp_v1_hash",
+    "cpp_omp_v3",
+    "cpp_omp_v4",
+    "cpp_omp_v8",
+    "cpp_omp_v2_hash2",
+    "cpp_step2",
+    "cpp_step2_v3",
+    "cpp_fine_grained_omp_v7_emhash8_set9",
+    "cpp_fine_grained_heap_emhash8_set9_opt",
     "cpp_fine_grained_heap_boost_set9_opt",
 }
 PRESETS = {name for name, card in TRAINERS.items() if "cpp" in card.tags}
 FAST = {"flat", "native"}
-CUTS = (
-    "F04",
-    "F06",
-    "F07",
-    "F14",
-    "self_overlap_repeated",
-    "first_of_two_invalid",
-    "special_across_4096",
-)
+PARTS: dict[str, Callable[..., Any]] = {
+    "check_worked_example[eleven_pairs]": functools.partial(multiprocess.train, parallel_max=4),
+    "check_worked_example[first_pair_greatest]": functools.partial(
+        multiprocess.train, parallel_max=3
+    ),
+    **dict.fromkeys(
+        (f"check_worked_file[{case}]" for case in ("F06", "F14", "self_overlap_repeated")),
+        functools.partial(processes, smallest_range=1),
+    ),
+}
 
 
 @functools.cache
@@ -103,20 +100,15 @@ def cases(names: list[str], checks: list[Check]) -> list[Any]:
     """The checks of a group are one test: thousands of tests that take a moment each take a minute
     to be reported.
     """
-    return [
-        pytest.param(
-            name,
-            group,
-            id=f"{name}-{title}".replace(" ", "-"),
-            marks=[pytest.mark.slow] * is_slow + together(group[0]),
-        )
-        for name in names
-        for title in dict.fromkeys(check.group for check in checks)
-        for group in [[check for check in checks if check.group == title]]
-        for is_slow in [
-            name in PRESETS - FAST_PRESETS or (title in TAKING_SECONDS and name not in FAST)
-        ]
-    ]
+    found = []
+    for name in names:
+        for title in dict.fromkeys(check.group for check in checks):
+            group = [check for check in checks if check.group == title]
+            takes_seconds = title in TAKING_SECONDS and name not in FAST
+            is_slow = takes_seconds or name in PRESETS - FAST_PRESETS
+            marks = [pytest.mark.slow] * is_slow + together(group[0])
+            found.append(pytest.param(name, group, id=f"{name}-{title}", marks=marks))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -191,26 +183,10 @@ def test_variant_has_its_properties_under_every_tie_break(name: str, tie_break: 
     passing(properties(tie_break), present(name))
 
 
-@pytest.mark.parametrize(
-    ("name", "subject"),
-    [
-        (
-            "check_worked_example[eleven_pairs]",
-            functools.partial(multiprocess.train, parallel_max=4),
-        ),
-        (
-            "check_worked_example[first_pair_greatest]",
-            functools.partial(multiprocess.train, parallel_max=3),
-        ),
-        *(
-            (f"check_worked_file[{case}]", functools.partial(processes, smallest_range=1))
-            for case in CUTS
-        ),
-    ],
-)
-def test_parts_of_any_size_change_no_result(name: str, subject: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_any_size_change_no_result(name: str) -> None:
     (check,) = [check for check in TRAINER_CHECKS + COUNTER_CHECKS if check.name == name]
-    check(subject)
+    check(PARTS[name])
 
 
 @pytest.mark.slow
