@@ -232,7 +232,7 @@ class Experiment(Strict, frozen=True):
     """
 
     defaults: list[dict[Annotated[str, Meta(pattern=rf"^override /({GROUP})\Z")], Name]] = []
-    hydra: Sweep | None = None
+    hydra: Sweep | msgspec.UnsetType = msgspec.UNSET
     variants: list[Name] = []
     variant: Params = Params()
     data: ExperimentData = ExperimentData()
