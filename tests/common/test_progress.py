@@ -5,19 +5,40 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from measured import measured, stored
 
+from harness import table
 from harness.common.printing import print_stdout
 from harness.common.progress import Display, bar
 from harness.common.units import BytesRead
 
+Clock = Callable[[list[int]], None]
 
-def test_logs_report_at_doubling_times(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Sets the seconds that a clock shows, one at each look."""
+    return lambda seconds: monkeypatch.setattr(time, "monotonic", lambda: seconds.pop(0))
+
+
+def test_a_log_gets_lines_at_doubling_times_and_a_terminal_a_bar(
+    capsys: pytest.CaptureFixture[str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seconds = iter([0, 1, 11, 12, 25, 39])
-    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    with monkeypatch.context() as patch:
+        drawn = io.StringIO()
+        patch.setattr(drawn, "isatty", lambda: True)
+        patch.setattr(sys, "stderr", drawn)
+        with bar("of [red]", 1000, "merges", 2_000_000) as on_progress:
+            for done in (BytesRead(1_000_000), 300, 500):
+                on_progress(done)
+    assert "of [red]" in drawn.getvalue()
+    assert "50%" in drawn.getvalue()
+
+    clock([0, 1, 11, 12, 25, 39])
     with bar("proof of x", 1000, "merges", 2_000_000) as on_progress:
         for done in (1, BytesRead(1_500_000), 20, 300, 999):
             on_progress(done)
@@ -27,22 +48,10 @@ def test_logs_report_at_doubling_times(
     ]
 
 
-def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = io.StringIO()
-    monkeypatch.setattr(drawn, "isatty", lambda: True)
-    monkeypatch.setattr(sys, "stderr", drawn)
-    with bar("of [red]", 1000, "merges", 2_000_000) as on_progress:
-        for done in (BytesRead(1_000_000), 300, 500):
-            on_progress(done)
-    assert "of [red]" in drawn.getvalue()
-    assert "50%" in drawn.getvalue()
-
-
 def test_a_run_tells_how_many_measurements_are_done(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
-    seconds = iter([0, 0, 11, 12, 45, 45])
-    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    clock([0, 0, 11, 12, 45, 45])
     display = Display()
     display.passed("heap", 11.0)
     display.expect(["heap"] * 3)
@@ -63,10 +72,23 @@ def test_a_terminal_breaks_lines_between_words_and_a_pipe_gets_them_whole(
     monkeypatch.setattr(sys, "stdout", shown)
     monkeypatch.setenv("COLUMNS", "40")
     print_stdout(line)
-    assert shown.getvalue() == f"{line}\n"
     monkeypatch.setattr(shown, "isatty", lambda: True)
     print_stdout(line)
-    assert shown.getvalue().splitlines()[1:] == [
+    assert shown.getvalue().splitlines() == [
+        line,
         "  ties        raw_bytes breaks 3 of 4",
         "              ties as these merges do",
     ]
+
+
+def test_no_columns_are_as_many_as_usual(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = stored(tmp_path / "records.jsonl", [measured("heap", 1.0)])
+    shown = []
+    for columns in ("0", "80"):
+        monkeypatch.setenv("COLUMNS", columns)
+        table.main([str(path)])
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert "heap" in shown[0]
