@@ -71,22 +71,18 @@ def test_package_is_committed_or_git_says_why_it_fails(repository: Path) -> None
         repository_of({"mine": repository / "mine.py"})
 
 
-@pytest.mark.parametrize(
-    ("target", "content", "there"),
-    [
-        ("mine:train", "def train(): ...", True),
-        ("mine:train", "from elsewhere import *", True),
-        ("mine:train", "def trained(): ...", False),
-        ("new:train", "", False),
-        ("mine.inner:train", "", False),
-    ],
-)
-def test_new_trainer_is_known_by_its_module_and_name(
-    tmp_path: Path, target: str, content: str, there: bool
-) -> None:
-    (tmp_path / "mine.py").write_text(content)
-    side = side_of("base", "", {"mine": tmp_path / "mine.py"}, tmp_path / "sides")
-    assert has_trainer(side, target) == there
+def test_trainer_is_new_without_its_module_or_its_name(tmp_path: Path) -> None:
+    module = tmp_path / "mine.py"
+    side = side_of("base", "", {"mine": module}, tmp_path / "sides")
+    for content, there in (
+        ("def train(): ...", True),
+        ("from elsewhere import *", True),
+        ("def trained(): ...", False),
+    ):
+        module.write_text(content)
+        assert has_trainer(side, "mine:train") == there
+    assert not has_trainer(side, "new:train")
+    assert not has_trainer(side, "mine.inner:train")
 
 
 @pytest.mark.slow
@@ -138,10 +134,8 @@ def test_next_gate_removes_the_worktree_of_a_killed_one(
         files.temporary_folder() as folder,
         base_side(["mine:train"], ("main",), "", folder, folder) as base,
     ):
-        assert (
-            Path(base.import_folders[0], "mine.py").read_text()
-            == "from variants.heap import train\n"
-        )
+        module = Path(base.import_folders[0], "mine.py")
+        assert module.read_text() == "from variants.heap import train\n"
         assert len(git(repository, "worktree", "list").splitlines()) == 2  # its own
     assert len(git(repository, "worktree", "list").splitlines()) == 1
     assert list(temporary.iterdir()) == []
@@ -211,35 +205,38 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
     assert gate.arms_of(new, head, base, None).base.variant == new
 
 
-@pytest.mark.parametrize(
-    ("name", "same"),
-    [
-        ("another_package/inner.py", False),
-        ("table.json", False),
-        ("new.txt", False),
-        ("mine.py", False),
-        ("README.md", True),
-        ("docs/page.rst", True),
-    ],
-)
 def test_code_is_the_same_only_if_nothing_but_documents_differs(
-    repository: Path, tmp_path: Path, name: str, same: bool
+    repository: Path, tmp_path: Path
 ) -> None:
-    changed = repository / name
-    changed.parent.mkdir(exist_ok=True)
-    if not name.startswith("new"):
-        changed.write_text("# as it was\n")
+    """Whatever the gate itself writes into the repository."""
+    for name in ("another_package/inner.py", "table.json", "README.md", "docs/page.rst"):
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_text("as it was\n")
+    commit_all(repository)
     (repository / "other.md").write_text("an honest commit")
     commit_all(repository)
     git(repository, "checkout", "-qb", "change")
-    changed.write_text("# a change\n")
     mine = VariantCard("mine", "mine:train")
     head = side_of("head", "", {"mine": repository / "mine.py"}, tmp_path)
     output = repository / "out"
     output.mkdir()
     (output / "records.jsonl").write_text("of the gate itself")
-    with base_side(["mine:train"], ("main",), "", tmp_path / "base", output) as base:
-        assert gate.arms_of(mine, head, base, None).same_code == same
+
+    same = {}
+    for name in (
+        "another_package/inner.py",
+        "table.json",
+        "new.txt",
+        "mine.py",
+        "README.md",
+        "docs/page.rst",
+    ):
+        (repository / name).write_text("# a change\n")
+        checkout = tmp_path / name.replace("/", "_")
+        with base_side(["mine:train"], ("main",), "", checkout, output) as base:
+            same[name] = gate.arms_of(mine, head, base, None).same_code
+        git(repository, "stash", "-u", "--", name)
+    assert [name for name in same if same[name]] == ["README.md", "docs/page.rst"]
 
 
 # What head and the checkout could do

@@ -1,16 +1,16 @@
-"""The gate as a command: its tiers on real trainers, what it refuses, and what it leaves behind."""
+"""The gate as a command in repositories, and what an interrupted one leaves behind; the rows of
+gate.toml have its tiers and what it refuses.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,7 +18,6 @@ from gating import CARD, commit_all, git, new_repository
 from workbench import (
     CHECKOUT,
     SUPPORT,
-    first_fast,
     heed_signals,
     processes_that_mention,
     wait_until,
@@ -31,93 +30,6 @@ from harness.records.file import read_records
 from harness.records.lines import RecordFile
 
 GATE = [sys.executable, "-m", "harness.gate"]
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder as the current one; the trainers of the tests can be imported."""
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.syspath_prepend(str(SUPPORT))
-    return folder
-
-
-def run(*arguments: str) -> int:
-    return gate.main([*arguments, "--card", str(CARD), "--output", "out"])
-
-
-def verdict() -> dict[str, Any]:
-    return dict(json.loads(Path("out", "verdict.json").read_text()))
-
-
-def messages() -> list[str]:
-    return [finding["message"] for finding in verdict()["findings"]]
-
-
-def headline(capsys: pytest.CaptureFixture[str]) -> str:
-    return capsys.readouterr().out.partition("\n")[0]
-
-
-def test_snapshot_is_accepted_and_any_difference_is_drift(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run("heap", "--accept") == 0
-    path = Path("results/counters.json")
-    assert set(json.loads(path.read_text())["counters"]["heap"]) == {"letters"}
-    path.write_text(re.sub(r'"pair_updates": \d+', '"pair_updates": 2', path.read_text()))
-    assert run("heap", "--tiers", "identity,work", "--no-base") == 21
-    assert "heap on letters, pair_updates: 2 -> " in capsys.readouterr().out
-    assert run("heap", "--accept") == 0
-    assert "heap on letters, pair_updates: 2 -> " in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_base_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("heap", "--accept") == 0
-    capsys.readouterr()
-    assert run("heap", "--tiers", "identity,work", "--no-base") == 0
-    assert "; nothing was compared: no base, because of --no-base" in headline(capsys)
-    assert run("heap", "--tiers", "identity,work", "--against", "unknown") == 22
-    text = headline(capsys)
-    assert text.startswith(
-        "gate: could not measure; 2 of 3 checks passed; nothing was compared: git has none of unknown; "
-    )
-
-
-@pytest.mark.parametrize(
-    ("trainer", "code", "message"),
-    first_fast(
-        [
-            ("sabotaged:ties_to_the_smallest", 21, "greatest_bytes takes b"),
-            ("unruly:segfaults", 22, "SIGSEGV"),
-        ]
-    ),
-)
-def test_any_trainer_is_judged_by_its_target(trainer: str, code: int, message: str) -> None:
-    assert run(trainer, "--tiers", "identity") == code
-    assert any(message in each for each in messages())
-
-
-def test_usual_card_finds_a_fault_after_merge_644(elsewhere: Path) -> None:
-    trainer = "from variants.heap import train as honest\n\ndef train(words, num_merges):\n"
-    trainer += "    merges = honest(words, num_merges)\n"
-    trainer += "    merges[644:646] = merges[644:646][::-1]\n    return merges\n"
-    (elsewhere / "late.py").write_text(trainer)
-    assert gate.main(["late:train", "--tiers", "identity", "--output", "out"]) == 21
-    assert messages()[0].startswith("late:train on many: merge 645: ")
-
-
-def test_trainer_is_to_be_named_outside_of_a_checkout(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gate.main([]) == 2
-    expected = "this folder is not a checkout of bpe-harness; name your trainer: python -m"
-    assert capsys.readouterr().err.startswith(expected)
-
-
-@pytest.mark.slow
-def test_wrong_merges_are_never_accepted() -> None:
-    assert run("sabotaged:ties_to_the_smallest", "--accept") == 21
-    assert json.loads(Path("results/counters.json").read_text())["counters"] == {}
 
 
 @pytest.mark.slow
@@ -153,28 +65,26 @@ def test_interruption_ends_every_process(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_variants_are_timed_against_each_other_and_judged_again(
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("heap", "--against-variant", "heap_python", "--tiers", "time") == 0
-    values = verdict()
-    assert values["base"] == "the variant heap_python"
+    monkeypatch.chdir(tmp_path)
+    line = ["heap", "--against-variant", "heap_python", "--tiers", "time"]
+    assert gate.main([*line, "--card", str(CARD), "--output", "out"]) == 0
     text = capsys.readouterr().out
+    verdict = json.loads(Path("out", "verdict.json").read_text())
+    assert verdict["base"] == "the variant heap_python"
+
     assert gate.main(["--replay", "out", "--output", "again"]) == 0
     assert capsys.readouterr().out == text
-    assert json.loads(Path("again", "verdict.json").read_text())["findings"] == values["findings"]
+    again = json.loads(Path("again", "verdict.json").read_text())
+    assert again["findings"] == verdict["findings"]
+
     records = read_records(["out"])
     sides = [record["gate"]["side"] for record in records if not record["warm_up"]]
     assert [sides.count(side) for side in ("base", "head", "again")] == [6, 6, 2]
     assert len({record["merges_sha256"] for record in records}) == 1
     assert table.main(["out"]) == 0
     assert {"side", "base", "head", "again"} <= set(capsys.readouterr().out.split())
-
-
-def test_unchanged_code_passes_and_is_not_timed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("heap", "--against-variant", "heap", "--tiers", "time") == 0
-    text = "gate: passed; 1 check\n  time     1 passed\n"
-    text += "pass         heap against heap: the same code in base and head\n"
-    assert capsys.readouterr().out == text
 
 
 def test_git_ignores_the_default_results(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from harness.records.file import Record
 from harness.records.schema import Cell, Data, Measurement, Run
 
-CARD = Path(__file__).resolve().parents[1] / "fixtures" / "tiny_gate.yaml"
+CARD = Path(__file__).resolve().parents[1] / "fixtures/command_rows/folder/tiny_gate.yaml"
 
 
 def git(folder: Path, *arguments: str) -> str:
