@@ -25,16 +25,9 @@ from harness.runs.session import session_of
 pytestmark = pytest.mark.xdist_group("one after the other")
 
 
-@pytest.fixture
-def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    found: list[str] = []
-    monkeypatch.setattr(lock, "print_stderr", found.append)
-    return found
-
-
 @pytest.mark.parametrize("concurrent", [[False], [True, True]])
 def test_a_timed_run_waits_for_one_like_it_and_until_no_concurrent_run_is_left(
-    messages: list[str], monkeypatch: pytest.MonkeyPatch, concurrent: list[bool]
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, concurrent: list[bool]
 ) -> None:
     with contextlib.ExitStack() as others:
         for each in concurrent:
@@ -43,7 +36,8 @@ def test_a_timed_run_waits_for_one_like_it_and_until_no_concurrent_run_is_left(
         monkeypatch.setattr(time, "sleep", lambda _: others.close())
         with lock.timing():
             assert not lock.is_concurrent()
-    assert messages == ["another benchmark is running here; waiting (concurrent=true runs anyway)"]
+    waiting = "another benchmark is running here; waiting (concurrent=true runs anyway)\n"
+    assert capfd.readouterr().err == waiting
 
 
 def test_waiting_ends_at_once_when_it_is_interrupted(tmp_path: Path) -> None:
@@ -74,15 +68,15 @@ def test_runs_beside_each_other_are_marked_and_untimed_ones_do_not_wait(tmp_path
     with lock.timing():
         run = recorded_run(tmp_path, cells, concurrent=True)
         untimed = recorded_run(tmp_path, cells, kind="proof")
-    assert {record["concurrent"] for record in run.records()} == {True}
-    assert {record["concurrent"] for record in untimed.records()} == {False}
     plan = Plan(make_tasks(cells), settings_for(tmp_path))
     with session_of(plan, tmp_path / "jobs") as session, lock.timing(concurrent=True):
         measure_task(plan.tasks[0], session)
-        assert [record["concurrent"] for record in session.log.records()] == [True, True]
-    assert {
-        record["concurrent"] for record in recorded_run(tmp_path, cells, rerun=True).records()
-    } == {False}
+    alone = recorded_run(tmp_path, cells, rerun=True)
+
+    marks = []
+    for log in (run, untimed, session.log, alone):
+        marks.append({record["concurrent"] for record in log.records()})
+    assert marks == [{True}, {False}, {True}, {False}]
 
 
 def test_locks_of_another_user_are_locks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,27 +86,21 @@ def test_locks_of_another_user_are_locks(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(os, "open", opened)
         assert lock.is_concurrent("timing")
     assert opened.call_args_list
-    assert not any(
-        call.args[1] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) for call in opened.call_args_list
-    )
+    for call in opened.call_args_list:
+        assert not call.args[1] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
 
 
-@pytest.mark.parametrize(
-    ("kind", "why"),
-    [
-        ("pipe", "it is not a file"),
-        ("link", "it is a link"),
-        ("no folder", "No such file or directory"),
-    ],
-)
 def test_lock_that_cannot_be_opened_is_refused(
-    kind: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(lock.VARIABLE, str(tmp_path / "none" if kind == "no folder" else tmp_path))
-    if kind == "pipe":
-        os.mkfifo(lock.lock_file("timing"))
-    elif kind == "link":
-        lock.lock_file("timing").symlink_to(tmp_path)
-    message = rf"^cannot lock .* \({why}\); set BPE_HARNESS_LOCKS to a folder"
-    with pytest.raises(Refusal, match=message), lock.timing():
-        pytest.fail("it was not refused")
+    for folder in ("pipe", "link"):
+        (tmp_path / folder).mkdir()
+    os.mkfifo(tmp_path / "pipe" / lock.lock_file("timing").name)
+    (tmp_path / "link" / lock.lock_file("timing").name).symlink_to(tmp_path)
+
+    reasons = {"pipe": "it is not a file", "link": "it is a link", "none": "No such file or direct"}
+    for folder, reason in reasons.items():
+        monkeypatch.setenv(lock.VARIABLE, str(tmp_path / folder))
+        message = rf"^cannot lock .* \({reason}.*\); set BPE_HARNESS_LOCKS to a folder"
+        with pytest.raises(Refusal, match=message):
+            lock.timing()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from rows import write_files
 from workbench import CHECKOUT, TEXT
 
 from harness import run
@@ -24,37 +24,28 @@ FILES = {
 }
 
 
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, content in {**FILES, "aside.py": ""}.items():
-        path = tmp_path / "mine" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
+def test_a_digest_is_that_of_a_module_and_its_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    return tmp_path / "mine"
-
-
-def test_a_digest_is_that_of_a_module_and_its_imports(package: Path) -> None:
+    package = tmp_path / "mine"
+    write_files(package, {**FILES, "aside.py": ""})
     found = closure("mine.deep.train", tuple(sys.path))
     assert {path.relative_to(package).as_posix() for path in found.values()} == set(FILES)
-    before = source_sha256("mine.deep.train:f")
+
+    seen = [source_sha256("mine.deep.train:f")]
     (package / "aside.py").write_text("# changed\n")
-    assert source_sha256("mine.deep.train:f") == before is not None
-    for name in FILES:
-        changed = before
+    assert source_sha256("mine.deep.train:f") == seen[0]
+    for name, source in FILES.items():
         # a file that does not parse counts by its bytes
-        (package / name).write_text(FILES[name] + "def (\n")
-        before = source_sha256("mine.deep.train:f")
-        assert before not in (changed, None)
-        (package / name).write_text(FILES[name] + "# changed\n")
-        before = source_sha256("mine.deep.train:f")
+        for change in ("def (\n", "# changed\n"):
+            (package / name).write_text(source + change)
+            seen.append(source_sha256("mine.deep.train:f"))
+    assert len(set(seen)) == 2 * len(FILES) + 1
+    assert None not in seen
 
-
-def test_a_missing_module_has_no_digest(package: Path) -> None:
-    assert package.is_dir()
-    assert [
-        source_sha256(target) for target in ("not_a_package.module:train", "mine.missing:train", "")
-    ] == [None] * 3
+    for missing in ("not_a_package.module:train", "mine.missing:train", ""):
+        assert source_sha256(missing) is None
 
 
 def test_every_variant_has_a_digest_and_compiled_ones_count_by_what_was_built() -> None:
@@ -72,22 +63,12 @@ def test_a_trainer_edited_between_two_runs_of_one_process_is_recorded_with_its_n
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "text.txt").write_text(TEXT)
-    recorded: list[Any] = []
-    for source in (
-        "from variants.heap import train\n",
-        "def train(*_, **__):\n    raise RuntimeError('edited')\n",
-    ):
-        (tmp_path / "edited.py").write_text(source)
-        recorded += run(
-            "data.path=text.txt",
-            "vocab_size=260",
-            "variant._target_=edited:train",
-            "results=results",
-        )
-    assert [record["status"] for record in recorded] == ["ok", "error"]
-    assert recorded[0]["source_sha256"] != recorded[1]["source_sha256"]
-    stored = [
-        record["source_sha256"] for record in read_records(["results"]) if record["cell"] == "train"
-    ]
-    assert stored == [record["source_sha256"] for record in recorded]
+    Path("text.txt").write_text(TEXT)
+    settings = "data.path=text.txt", "vocab_size=260", "variant._target_=edited:train"
+    for source in ("from variants.heap import train\n", "def train(*_, **__):\n    1 / 0\n"):
+        Path("edited.py").write_text(source)
+        run(*settings, "results=results")
+
+    trained = [record for record in read_records(["results"]) if record["cell"] == "train"]
+    assert [record["status"] for record in trained] == ["ok", "error"]
+    assert trained[0]["source_sha256"] != trained[1]["source_sha256"]
