@@ -19,8 +19,8 @@ relies on.
     process   the same in a process of its own
     slow      left to the slow tests
 
-Nothing of the product is imported but the function `main` of each command, so rows outlive every
-module behind it.
+A table `every` has what all rows of its file share. Nothing of the product is imported but the
+function `main` of each command, so rows outlive every module behind it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import importlib
-import importlib.util
 import json
 import os
 import re
@@ -48,10 +47,9 @@ import tomllib
 from rows import write_files
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
-TABLES = sorted((FIXTURES / "command_rows").glob("*.toml"))
 PACKAGES = ("harness", "harness.corpora", "harness.gate", "harness.records")
 TRAIN = (
-    "python -m harness variants=[heap,naive] data.path=text.txt vocab_size=270"
+    "-m harness variants=[heap,naive] data.path=text.txt vocab_size=270"
     " save=tokenizers measure=quick threads=1"
 )
 MADE = (".svg", ".png", ".html", ".md")
@@ -82,6 +80,16 @@ class Row:
         return shlex.split(self.run[-1])[2]
 
 
+def read_rows() -> Iterator[Row]:
+    for table in sorted((FIXTURES / "command_rows").glob("*.toml")):
+        content = tomllib.loads(table.read_text(encoding="utf-8"))
+        for written in content["row"]:
+            row = Row(**{**content.get("every", {}), **written})
+            lines = [row.run] if isinstance(row.run, str) else row.run
+            command = shlex.split(lines[-1])[2].rpartition(".")[2]
+            yield replace(row, run=lines, name=f"{command}: {row.name}")
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a command line did."""
@@ -91,17 +99,7 @@ class Outcome:
     err: str
 
 
-def row_of(written: dict[str, Any]) -> Row:
-    lines = written["run"] if isinstance(written["run"], list) else [written["run"]]
-    command = shlex.split(lines[-1])[2].rpartition(".")[2]
-    return Row(**{**written, "run": lines, "name": f"{command}: {written['name']}"})
-
-
-ROWS = [
-    row_of(row)
-    for table in TABLES
-    for row in tomllib.loads(table.read_text(encoding="utf-8"))["row"]
-]
+ROWS = list(read_rows())
 
 
 @pytest.mark.usefixtures("measured_once")
@@ -121,6 +119,7 @@ def test_command(
         assert prepared.code == 0, prepared.err
     files, records = snapshot(folder), stored_records(folder)
     outcome = call(last, row, capfd)
+
     after = stored_records(folder)
     assert after[: len(records)] == records
     assert complaints(row, outcome, measurements(after) - measurements(records)) == []
@@ -130,30 +129,17 @@ def test_command(
 def test_every_command_has_a_row_that_runs_its_module() -> None:
     commands = {row.command for row in ROWS}
     assert len(commands) >= 12
-    assert (
-        commands - {row.command for row in ROWS if row.module or row.process or row.given} == set()
-    )
+    assert commands == {row.command for row in ROWS if row.module or row.process or row.given}
     assert len({row.name for row in ROWS}) == len(ROWS)
 
 
 def test_a_row_that_is_not_as_expected_is_reported() -> None:
-    right = Row(
-        "",
-        ["python -m harness"],
-        out=["heap │ 0.12 s naive 3 ms", "right"],
-        rows=["heap", "naive"],
-        measured=2,
-    )
     outcome = Outcome(0, "│ heap │ 0.12 s\n naive 3 ms right\n", "")
+    texts = ["heap │ 0.12 s naive 3 ms", "right"]
+    right = Row("", ["python -m harness"], out=texts, rows=["heap", "naive"], measured=2)
     assert complaints(right, outcome, 2) == []
-    wrong: dict[str, Any] = {
-        "exit": 2,
-        "out": ["right", "heap"],
-        "rows": ["hea"],
-        "err": ["sentence"],
-        "measured": 3,
-    }
-    for name, value in wrong.items():
+    wrong: dict[str, Any] = {"exit": 2, "out": ["right", "heap"], "rows": ["hea"]}
+    for name, value in {**wrong, "err": ["sentence"], "measured": 3}.items():
         assert len(complaints(replace(right, **{name: value}), outcome, 2)) == 1, name
 
 
@@ -167,14 +153,10 @@ def folders_of_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]
     shutil.copytree(FIXTURES / "command_rows" / "folder", plain)
     shutil.copytree(FIXTURES / "records", plain / "records")
     shutil.copytree(plain, trained)
+
+    command = [sys.executable, *TRAIN.split()]
     own = {**environment(), "BPE_HARNESS_CACHE": str(cache), "BPE_HARNESS_LOCKS": str(above)}
-    subprocess.run(
-        [sys.executable, *shlex.split(TRAIN)[1:]],
-        cwd=trained,
-        env=own,
-        check=True,
-        capture_output=True,
-    )
+    subprocess.run(command, cwd=trained, env=own, check=True, capture_output=True)
     return {"plain": plain, "trained": trained, "cache": cache}
 
 
@@ -209,9 +191,8 @@ def call(line: str, row: Row, capfd: pytest.CaptureFixture[str]) -> Outcome:
         try:
             if row.module:
                 runpy.run_module(module, run_name="__main__", alter_sys=True)
-            code = importlib.import_module(
-                f"{module}.__main__" if module in PACKAGES else module
-            ).main(arguments)
+            entry = f"{module}.__main__" if module in PACKAGES else module
+            code = importlib.import_module(entry).main(arguments)
         except SystemExit as ended:  # modules end so, and argparse
             code = ended.code
     return Outcome(code, *capfd.readouterr())
@@ -237,28 +218,23 @@ def in_this_process(argv: list[str]) -> Iterator[None]:
 def complaints(row: Row, outcome: Outcome, measured: int) -> list[str]:
     """What of an outcome is not as the row expects."""
     out, err = outcome.out, without_progress(outcome.err)
-    found = (
-        []
-        if outcome.code == row.exit
-        else [f"exit code {outcome.code}, not {row.exit}: {err or out}"]
-    )
+    found = [f"{text!r} is missing from {err!r}" for text in row.err if text not in err]
+    if outcome.code != row.exit:
+        found.append(f"exit code {outcome.code}, not {row.exit}: {err or out}")
     if measured != row.measured:
         found.append(f"{measured} measurements were recorded, not {row.measured}")
-    found += [f"{text!r} is missing from {err!r}" for text in row.err if text not in err]
-    if (
-        row.err
-        and not row.out
-        and row.exit
-        and not err.startswith("usage:")
-        and (out or len(err.splitlines()) != 1)
-    ):
+
+    is_refused = row.err and row.exit and not row.out and not err.startswith("usage:")
+    if is_refused and (out or len(err.splitlines()) != 1):
         found.append(f"not one sentence: {out}{err}")
     if not row.err and err:
         found.append(f"standard error has {err}")
     if "Traceback" in out + err:
         found.append(f"a traceback: {out}{err}")
-    absent = missing(row.out, " ".join(out.split())), missing_row(row.rows, out)
-    return [*found, *(f"{text!r} is missing from {out}" for text in absent if text is not None)]
+    for absent in (missing(row.out, " ".join(out.split())), missing_row(row.rows, out)):
+        if absent is not None:
+            found.append(f"{absent!r} is missing from {out}")
+    return found
 
 
 def missing(texts: list[str], out: str) -> str | None:
@@ -295,17 +271,15 @@ def stored_records(folder: Path) -> list[dict[str, Any]]:
 
 def measurements(records: list[dict[str, Any]]) -> int:
     """How many trainings have a time. The only place that knows how records are written."""
-    trainers = {
-        (line["run"], line["cell"])
-        for line in records
-        if line["kind"] == "cell" and line["role"] == "train"
-    }
-    timed = [
-        line
-        for line in records
-        if line["kind"] == "measurement" and "total" in line.get("seconds", {})
-    ]
-    return sum((line["run"], line["cell"]) in trainers for line in timed)
+    trainers = set()
+    count = 0
+    for line in records:
+        cell = line.get("run"), line.get("cell")
+        if line["kind"] == "cell" and line["role"] == "train":
+            trainers.add(cell)
+        if line["kind"] == "measurement" and "total" in line.get("seconds", {}):
+            count += cell in trainers
+    return count
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -321,30 +295,22 @@ def file_complaints(row: Row, folder: Path, before: dict[str, bytes]) -> list[st
     measurements.
     """
     after = snapshot(folder)
-    changed = [name for name, content in after.items() if before.get(name) != content]
     recorded = "results/local" if row.measured or row.exit not in (0, 2) else "nothing is recorded"
-    written = [
-        name
-        for name in changed
-        if not fnmatch.fnmatch(name, f"{recorded}/*") or name.endswith(MADE)
-    ]
+    written = []
+    for name, content in after.items():
+        is_record = fnmatch.fnmatch(name, f"{recorded}/*") and not name.endswith(MADE)
+        if before.get(name) != content and not is_record:
+            written.append(name)
 
-    found = []
+    found = [f"{name} is gone" for name in before.keys() - after.keys()]
     expected = set[str]()
     for pattern in row.files:
         matching = fnmatch.filter(written, pattern)
         expected.update(matching)
         if not matching:
             found.append(f"{pattern} was not written")
-    for name in written:
-        if name not in expected:
-            found.append(f"{name} was written")
-    for name in before.keys() - after.keys():
-        found.append(f"{name} is gone")
-
+    found += [f"{name} was written" for name in written if name not in expected]
     for name, texts in row.holds.items():
-        content = after.get(name, b"").decode(errors="replace")
-        for text in texts:
-            if text not in content:
-                found.append(f"{name} does not hold {text!r}")
+        text_of_file = after.get(name, b"").decode(errors="replace")
+        found += [f"{name} does not hold {text!r}" for text in texts if text not in text_of_file]
     return found
