@@ -9,7 +9,6 @@ import graphlib
 import re
 import sys
 import tokenize
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,17 +18,8 @@ from harness.common import registry
 pytestmark = pytest.mark.xdist_group("sources")  # all of them are parsed once
 REPOSITORY = Path(__file__).parent.parent
 STANDARD = set(sys.stdlib_module_names)
-LONGEST_FILE = 500
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-LAYOUT = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENCODING,
-    tokenize.ENDMARKER,
-}
+LAYOUT = ["COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENCODING", "ENDMARKER"]
 ROOMS = (
     "worker",
     "common",
@@ -66,8 +56,7 @@ UNBROKEN, PACKED, TYPES_TWICE = 0.08, 0.05, 2
 """Maximum shares of long bodies without a paragraph and of functions with three comprehensions
 or more, and how many names of types may be defined in more than one module.
 """
-LONG_BODY = 15
-LONGEST_STAGE = 150
+LONG_BODY, LONGEST_FILE, LONGEST_STAGE = 15, 500, 150
 PARTS = ("variants.counting.parts", "variants.counting.patterns", "variants.encoding")
 """No variants and no counters: where a text may be cut, the words between two cuts, what a pattern
 consists of, and the compiled encoder.
@@ -90,124 +79,108 @@ def parsed(path: Path) -> list[ast.AST]:
 
 
 @functools.cache
-def imported(path: Path) -> list[str]:
+def imported(path: Path) -> set[str]:
     """Every module that a file imports anywhere in it; `from a import b` is `a.b`, which may be a
     module or a name.
     """
-    modules: list[str] = []
+    modules = set()
     for node in parsed(path):
         if isinstance(node, ast.Import):
-            modules += [alias.name for alias in node.names]
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{named(path)} imports relatively"
-            modules += [f"{node.module}.{alias.name}" for alias in node.names]
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
     return modules
+
+
+def imported_from(package: str, path: Path) -> set[str]:
+    """What a file imports from a package, without the name of that."""
+    names = {
+        name.partition(f"{package}.")[2] for name in imported(path) if name.startswith(package)
+    }
+    return {name.partition(".")[0] for name in names}
 
 
 def packages(path: Path) -> set[str]:
     return {module.partition(".")[0] for module in imported(path)}
 
 
+def imported_modules(path: Path) -> set[Path]:
+    """The files of `harness` that a file imports: `harness.runs.cells.TrainCell` is in one."""
+    found = set()
+    for module in imported(path):
+        while module:
+            file = REPOSITORY.joinpath(*module.split(".")).with_suffix(".py")
+            if file.is_file() and file != path and module.startswith("harness"):
+                found.add(file)
+                break
+            module = module.rpartition(".")[0]
+    return found
+
+
 def worker_modules() -> list[Path]:
     """The measured process's own half of `harness`: the worker and all that it imports there."""
     reached = [REPOSITORY / "harness" / "worker" / "__main__.py"]
     for path in reached:  # grows while it is read
-        for module in imported(path):
-            parts = module.split(".")
-            if parts[0] != "harness":
-                continue
-            candidates = [
-                REPOSITORY.joinpath(*parts[:length]).with_suffix(".py") for length in (2, 3, 4)
-            ]
-            reached += [
-                candidate
-                for candidate in candidates
-                if candidate.is_file() and candidate not in reached
-            ]
+        reached += sorted(imported_modules(path) - set(reached))
     return reached
 
 
-def test_the_rooms_are_those_that_have_a_floor_and_few() -> None:
-    found = {path.parent.name for path in sources("harness/*/__init__.py")}
-    assert found == set(ROOMS)
-    assert len(ROOMS) <= 10
+def test_the_rooms_are_those_that_have_a_floor_and_say_what_they_are_for() -> None:
+    found = {path.parent.name: path for path in sources("harness/*/__init__.py")}
+    assert found.keys() == set(ROOMS)
     page = (REPOSITORY / "CONTRIBUTING.md").read_text()
     assert re.findall(r"^\| \[`(\w+)/`\]", page, re.MULTILINE) == list(reversed(ROOMS))
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_says_what_it_is_for(room: str) -> None:
-    doc = (
-        ast.get_docstring(ast.parse((REPOSITORY / "harness" / room / "__init__.py").read_text()))
-        or ""
-    )
-    assert re.search(r"^In: .*Out: ", doc, re.MULTILINE | re.DOTALL), (
-        f"{room} does not say what comes in and goes out"
-    )
-
-
-def python_of(room: str) -> list[Path]:
-    """The Python files of a room, of the commands, or of the tests."""
-    pattern = {"commands": "harness/*.py", "tests": "tests/**/*.py"}.get(
-        room, f"harness/{room}/**/*.py"
-    )
-    return sources(pattern)
+    for room, path in found.items():
+        doc = ast.get_docstring(ast.parse(path.read_text())) or ""
+        assert re.search(r"(?ms)^In: .*Out: ", doc), f"{room} does not say what comes in and out"
 
 
 def code_tokens(path: Path) -> int:
     """The tokens of a file without comments, docstrings and ends of lines."""
-    docstrings = {
-        node.value.lineno
-        for node in parsed(path)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
+    docstrings = set()
+    for node in parsed(path):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            docstrings.add(node.value.lineno)
 
     count = 0
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):
             is_docstring = token.type == tokenize.STRING and token.start[0] in docstrings
-            if token.type not in LAYOUT and not is_docstring:
+            if tokenize.tok_name[token.type] not in LAYOUT and not is_docstring:
                 count += 1
     return count
 
 
-def functions(path: Path) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, list[str]]]:
-    """The functions of a file, each with the lines of its body without the docstring."""
-    lines = path.read_text().splitlines()
-    found = []
-    for node in parsed(path):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        body = node.body[1:] if ast.get_docstring(node) else node.body
-        if body:
-            found.append((node, lines[body[0].lineno - 1 : node.end_lineno]))
-    return found
-
-
-@pytest.mark.parametrize("room", [*ROOMS, "commands", "tests"])
+@pytest.mark.parametrize("room", TOKENS)
 def test_a_room_keeps_to_its_tokens(room: str) -> None:
-    count = sum(code_tokens(path) for path in python_of(room))
+    folders = {"commands": "harness/*.py", "tests": "tests/**/*.py"}
+    paths = sources(folders.get(room, f"harness/{room}/**/*.py"))
+    count = sum(map(code_tokens, paths))
     advice = "take some away, or say in the commit why the room may grow"
     assert count <= TOKENS[room] * SLACK, f"{room} has {count:,} code tokens; {advice}"
 
 
-def test_long_bodies_have_paragraphs() -> None:
-    bodies = [body for path in sources("harness/**/*.py") for _, body in functions(path)]
-    long = [body for body in bodies if len(body) >= LONG_BODY]
-    unbroken = [
-        body for body in long if all(line.strip() and line.lstrip()[0] != "#" for line in body)
-    ]
-    assert len(unbroken) <= UNBROKEN * len(long), f"{len(unbroken)} of {len(long)}"
+def test_functions_have_paragraphs_and_few_comprehensions() -> None:
+    functions, long, unbroken, packed = [], [], [], []
+    for path in sources("harness/**/*.py"):
+        lines = path.read_text().splitlines()
+        for node in parsed(path):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            name = f"{named(path)}: {node.name}"
+            functions.append(name)
+            statements = node.body[1:] if ast.get_docstring(node) else node.body
+            body = lines[statements[0].lineno - 1 : node.end_lineno] if statements else []
+            if len(body) >= LONG_BODY:
+                long.append(name)
+                if all(line.strip() and line.lstrip()[0] != "#" for line in body):
+                    unbroken.append(name)
+            if sum(isinstance(part, COMPREHENSIONS) for part in ast.walk(node)) >= 3:
+                packed.append(name)
 
-
-def test_few_functions_are_packed_with_comprehensions() -> None:
-    found = [node for path in sources("harness/**/*.py") for node, _ in functions(path)]
-    packed = []
-    for function in found:
-        comprehensions = [node for node in ast.walk(function) if isinstance(node, COMPREHENSIONS)]
-        if len(comprehensions) >= 3:
-            packed.append(function.name)
-    assert len(packed) <= PACKED * len(found), f"{len(packed)} of {len(found)}: {packed}"
+    assert len(unbroken) <= UNBROKEN * len(long), unbroken
+    assert len(packed) <= PACKED * len(functions), packed
 
 
 def test_few_types_share_a_name() -> None:
@@ -222,80 +195,42 @@ def test_few_types_share_a_name() -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_from_lower_floors_only(room: str) -> None:
-    lower = ROOMS[: ROOMS.index(room) + 1]
+    higher = {path.stem for path in sources("harness/*.py")} | {*ROOMS[ROOMS.index(room) + 1 :]}
     for path in sources(f"harness/{room}/**/*.py"):
         if path.name != "__main__.py" or room == "worker":  # a command may have a room's name
-            ours = {module for module in imported(path) if module.partition(".")[0] == "harness"}
-            higher = {module for module in ours if module.split(".")[1] not in lower}
-            assert higher == set(), f"{named(path)} imports from a higher floor, or a command"
+            assert imported_from("harness", path) & higher == set(), named(path)
 
 
 def test_no_module_of_the_harness_imports_itself_in_a_circle() -> None:
     """Imports inside functions and for type checkers count."""
-    paths = {
-        path: ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
-        for path in sources("harness/**/*.py")
-    }
-    modules = {name.removesuffix(".__init__"): path for path, name in paths.items()}
-    graph = {
-        name: {target for module in imported(path) if (target := longest_module(module, modules))}
-        - {name}
-        for name, path in modules.items()
-    }
+    graph = {path: imported_modules(path) for path in sources("harness/**/*.py")}
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
-        pytest.fail(" imports ".join(reversed(error.args[1])))
-
-
-def longest_module(name: str, modules: Mapping[str, Path]) -> str | None:
-    """The module that an imported name lies in: `harness.runs.cells.TrainCell` in
-    `harness.runs.cells`.
-    """
-    while name and name not in modules:
-        name = name.rpartition(".")[0]
-    return name or None
+        pytest.fail(" imports ".join(map(named, reversed(error.args[1]))))
 
 
 def test_the_algorithms_do_not_know_who_measures_them() -> None:
-    assert [
-        named(path) for path in sources("variants/**/*.py") if "harness" in packages(path)
-    ] == []
+    for path in sources("variants/**/*.py"):
+        assert "harness" not in packages(path), named(path)
+        if path.parent.name == "variants":
+            assert packages(path) <= STANDARD | {"variants"}, named(path)
 
 
 def test_the_contract_imports_nothing_of_ours_but_what_it_shows() -> None:
-    shown = ("merges", "tie_breaks", "word_counts")
-    ours = {
-        name
-        for name in imported(REPOSITORY / "variants" / "contract.py")
-        if name.startswith("variants")
-    }
-    assert {".".join(name.split(".")[:2]) for name in ours} == {
-        f"variants.{each}" for each in shown
-    }
+    shown = {"merges", "tie_breaks", "word_counts"}
+    assert imported_from("variants", REPOSITORY / "variants" / "contract.py") == shown
     for name in shown:
         assert packages(REPOSITORY / "variants" / f"{name}.py") <= STANDARD
 
 
-@pytest.mark.parametrize("path", sources("variants/*.py"), ids=named)
-def test_a_stage_imports_the_standard_library_and_other_stages_only(path: Path) -> None:
-    assert packages(path) <= STANDARD | {"variants"}
-
-
-@pytest.mark.parametrize("path", worker_modules(), ids=named)
-def test_the_measured_process_imports_the_standard_library_and_the_contract_only(
-    path: Path,
-) -> None:
-    assert packages(path) <= STANDARD | {"variants", "harness"}
-    ours = {module for module in imported(path) if module.startswith("variants")}
-    plain = ("variants.contract.", "variants.vetoes")
-    assert {module for module in ours if not module.startswith(plain)} == set()
-
-
-def test_the_measured_process_is_checked_for_an_old_python() -> None:
-    checked = (REPOSITORY / ".ci" / "run").read_text()
-    assert {path.parent for path in worker_modules()} == {REPOSITORY / "harness" / "worker"}
-    assert "--target=3.9- variants/*.py harness/worker/*.py" in checked
+def test_the_measured_process_imports_the_standard_library_and_the_contract_only() -> None:
+    for path in worker_modules():
+        assert path.parent == REPOSITORY / "harness" / "worker"
+        assert packages(path) <= STANDARD | {"variants", "harness"}, named(path)
+        assert imported_from("variants", path) <= {"contract", "vetoes"}, named(path)
+    checked_for_an_old_python = "--target=3.9- variants/*.py harness/worker/*.py"
+    assert checked_for_an_old_python in (REPOSITORY / ".ci" / "run").read_text()
 
 
 def test_the_harness_names_no_variant() -> None:
@@ -303,38 +238,27 @@ def test_the_harness_names_no_variant() -> None:
     variants = set(registry.cards("variant"))
     for path in sources("harness/**/*.py"):
         allowed = {"flat"} if path.parent.name == "tokenizers" else set()
-        names = variants - allowed
-        assert (
-            names & {node.value for node in parsed(path) if isinstance(node, ast.Constant)} == set()
-        ), path
+        texts = {node.value for node in parsed(path) if isinstance(node, ast.Constant)}
+        assert texts & (variants - allowed) == set(), named(path)
+
         modules = {module for module in imported(path) if not module.startswith(PARTS)}
         stages = {module.split(".")[1] for module in modules if module.startswith("variants")}
         if path == REPOSITORY / "harness" / "parity.py":  # the command of that program
-            stages -= {"parity"}
-        assert stages <= {"contract", "words", "vetoes", "extending", "seeds", *allowed}, path
+            allowed.add("parity")
+        allowed |= {"contract", "words", "vetoes", "extending", "seeds"}
+        assert stages <= allowed, named(path)
 
 
 def test_a_file_is_no_longer_than_a_reader_bears() -> None:
-    written = {".py", ".pyx", ".pxd", ".pyi", ".hpp", ".h"}  # by people, and not by Cython
-    paths = [
-        path
-        for part in ("variants", "harness")
-        for path in sources(f"{part}/**/*")
-        if path.suffix in written
-    ]
-    assert [path for path in paths if path.read_text().count("\n") > LONGEST_FILE] == []
+    stages = set()
+    for card in registry.variants().values():
+        if card.part and "series" in card.tags:
+            module = card.target.partition(":")[0]
+            stages.add(REPOSITORY.joinpath(*module.split(".")).with_suffix(".py"))
+    assert stages
 
-
-@pytest.mark.parametrize(
-    "target",
-    sorted(
-        {
-            card.target
-            for card in registry.variants().values()
-            if card.part and "series" in card.tags
-        }
-    ),
-)
-def test_a_stage_of_the_series_stays_short(target: str) -> None:
-    path = REPOSITORY.joinpath(*target.partition(":")[0].split(".")).with_suffix(".py")
-    assert path.read_text().count("\n") <= LONGEST_STAGE
+    for path in [*sources("variants/**/*"), *sources("harness/**/*")]:
+        # by people, and not by Cython
+        if path.suffix in (".py", ".pyx", ".pxd", ".pyi", ".hpp", ".h"):
+            longest = LONGEST_STAGE if path in stages else LONGEST_FILE
+            assert path.read_text().count("\n") <= longest, named(path)
