@@ -1,0 +1,45 @@
+"""A variant says in one sentence what it cannot do, and what to do instead: rows of refusals.toml."""
+
+from __future__ import annotations
+
+import heapq
+import importlib
+import re
+import sys
+from typing import Any
+
+import pytest
+from rows import rows_beside
+
+from harness.common import registry
+from variants.contract import Corpus, TieBreak, Unavailable, WordCounts
+
+
+@pytest.mark.parametrize("row", rows_beside(__file__, "refusals.toml"))
+def test_variant_says_what_it_cannot_do(
+    row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(heapq, "heappush_max", raising=False)  # as before Python 3.14
+    if "interpreter" in row:
+        monkeypatch.setattr(sys.implementation, "cache_tag", row["interpreter"])
+    for module in row.get("absent", []):
+        monkeypatch.setitem(sys.modules, module, None)
+
+    words = row.get("words", {"abc": 2})
+    given: Any = WordCounts.from_columns(list(map(str.encode, words)), list(words.values()))
+    if "text" in row:
+        text = {"pattern": "gpt2", **row["text"]}
+        text["pattern"] = registry.cards("pattern")[text["pattern"]]["regex"]
+        given = Corpus(__file__, **text)
+    if "peers" in row["train"]:
+        adapter = importlib.import_module(row["train"].partition(":")[0])
+        monkeypatch.setattr(adapter.PEER, "package", object())
+
+    params = dict(row.get("params", {}))
+    if "tie_break" in params:
+        params["tie_break"] = TieBreak(params["tie_break"])
+
+    expected = Unavailable if "unavailable" in row else ValueError
+    sentence = row.get("unavailable") or row["refused"]
+    with pytest.raises(expected, match=re.escape(sentence)):
+        registry.resolve(row["train"])(given, 5, **params)
