@@ -194,10 +194,14 @@ from harness.proof.prove import judge
 work = lambda: judge(words, claims, 100_000, tie_break=GREATEST_BYTES)
 """,
     "flat_file": r"""
+import random
 from variants import flat_file
 from variants.contract import Corpus
 from variants.counting import native
 native.PART_BYTES, native.PARTS, native.SMALLEST_RANGE = 1 << 14, 1 << 10, 1000
+dice = random.Random(0)
+lines = ("".join(dice.choices("ab: c", k=60)) + "\n" for _ in range(20_000))
+open("text", "w").writelines(lines)
 corpus = Corpus("text", (), "[^\n]*\n|[^\n]+")
 flat_file.before_the_clock()
 def work():
@@ -225,9 +229,6 @@ def test_daemon_threads_let_the_interpreter_end(work: str, tmp_path: Path) -> No
     """They would ask for the GIL of an interpreter that is ending, whose end is held up for
     that.
     """
-    dice = random.Random(0)
-    lines = ["".join(dice.choices("ab: c", k=60)) for _ in range(20_000)]
-    (tmp_path / "text").write_text("\n".join([*lines, ""]))
     for _ in range(3):
         ended = ran(tmp_path, "-c", WORKS[work] + ENDS_BEFORE_ITS_THREADS)
         assert (ended.returncode, ended.stderr) == (0, "")

@@ -13,7 +13,6 @@ import functools
 import importlib
 import itertools
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +45,9 @@ THREADED = [point for point in POINTS if point[3] in cpp.OPENMP]
 every_point = pytest.mark.parametrize("point", POINTS, ids="-".join)
 
 
-def learn(point: Point, *arguments: Any, **rest: Any) -> Sequence[Merge]:
-    chosen: dict[str, Any] = dict(zip(cpp.CHOICES, point, strict=True))
-    return cpp.train(*arguments, **chosen, **rest)
+def trainer(point: Point) -> Any:
+    choices: dict[str, Any] = dict(zip(cpp.CHOICES, point, strict=True))
+    return functools.partial(cpp.train, **choices)
 
 
 @functools.cache
@@ -71,7 +70,7 @@ def test_point_learns_what_the_definition_learns(point: Point) -> None:
     for seed, (reuse_returned, push, words) in enumerate(settings):
         how: dict[str, Any] = {"reuse_returned": reuse_returned, "push": push, "words": words}
         rules: dict[str, Any] = {"tie_break": RULES[seed % 4], "min_count": 1 + seed % 3}
-        learned = learn(point, random_words(seed), 60, **rules, **how)
+        learned = trainer(point)(random_words(seed), 60, **rules, **how)
         assert learned == naive.train(random_words(seed), 60, **rules)
 
 
@@ -81,7 +80,7 @@ def test_every_width_and_schedule_learns_the_same_and_counts_the_same_work(point
     for threads, schedule in itertools.product((1, 2, 3, 8), cpp.SCHEDULES):
         meter = Meter()
         how: dict[str, Any] = {"threads": threads, "schedule": schedule, "chunk": threads * 7}
-        assert learn(point, many_words(), 30, meter, **how) == expected
+        assert trainer(point)(many_words(), 30, meter, **how) == expected
         tallies.append(meter.tallies)
     assert all(each == tallies[0] for each in tallies)
 
@@ -105,7 +104,7 @@ def test_work_is_that_of_the_stage_in_python(point: Point, push: str) -> None:
     meter = Meter()
     merges, tallies = work_in_python("heap" if maximum == "heap" else update, push)
 
-    assert learn(point, many_words(), 100, meter, push=push) == merges
+    assert trainer(point)(many_words(), 100, meter, push=push) == merges
     if (maximum, update) == ("heap", "coarse"):  # no stage in Python does both
         return
     copied = tallies["pairs_scanned"] if maximum == "copied_scan" else 0

@@ -4,16 +4,18 @@ these lists.
 
 from __future__ import annotations
 
-import json
+import functools
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rows import rows_beside
+from workbench import corpus_of
 
 from harness.common import registry
 from harness.tokenizers.learned import read_spelling
-from variants import flat, naive_extending, parity, seg_status, vetoes
-from variants.contract import Corpus, Merge, TieBreak, WordCounts
+from variants import parity, vetoes
+from variants.contract import Merge, TieBreak, WordCounts
 from variants.counting import native
 
 SHARED = next(
@@ -24,69 +26,46 @@ SHARED = next(
 pytestmark = pytest.mark.slow
 
 
-def merges_in(file: Path) -> list[Merge]:
-    """The merges of a list; skips the test if it is missing."""
+def merges_in(name: str) -> list[Merge]:
+    """The merges of a list; skips the test without it."""
+    file = SHARED / name
     if not file.is_file():
         pytest.skip(f"needs {file}")
-    lines = file.read_text(encoding="utf-8").splitlines()
-    pairs = [line.split(" ") for line in lines if not line.startswith("#")]
-    return [(read_spelling(left), read_spelling(right)) for left, right in pairs]
-
-
-def head_of(name: str) -> tuple[list[Merge], dict[str, Any]]:
-    """The merges of a list of the family, and what its first line says of them."""
-    file = SHARED / "family" / f"{name}.txt"
-    return merges_in(file), json.loads(
-        file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
-    )
+    merges = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            left, right = map(read_spelling, line.split(" "))
+            merges.append((left, right))
+    return merges
 
 
 def words_of(folder: Path, pattern: str, text: dict[str, Any]) -> WordCounts:
     content = (SHARED / "corpora" / text["file"]).read_bytes()
-    (folder / "text").write_bytes(content[text["offset"] :][: text["bytes"]])
-    return native.native(
-        Corpus(str(folder / "text"), (), registry.cards("pattern")[pattern]["regex"])
-    )
+    part = content[text.get("offset", 0) :][: text["bytes"]]
+    regex = registry.cards("pattern")[pattern]["regex"]
+    return native.native(corpus_of(folder, part, (), regex))
 
 
-@pytest.mark.parametrize(
-    ("name", "file", "size"),
-    [("udhr", "multi_udhr.txt", 999_788), ("novels", "en_novels.txt", 999_555)],
-)
-def test_superwords(name: str, file: str, size: int, tmp_path: Path) -> None:
-    first, both = (
-        merges_in(SHARED / "superwords" / f"{name}{stage}.txt") for stage in (".stage1", "")
-    )
-    text, rule = {"file": file, "offset": 0, "bytes": size}, TieBreak.HUGGINGFACE
-    words, pieces = (
-        words_of(tmp_path, pattern, text) for pattern in ("superbpe_words", "superbpe")
-    )
-    assert flat.train(words, len(first), tie_break=rule) == first
-    extending: dict[str, Any] = {"inherited": first, "inheriting": "met", "veto": vetoes.superbpe}
-    assert flat.train(pieces, len(both), tie_break=rule, **extending) == both
+@pytest.mark.parametrize("row", rows_beside(__file__, "original_lists.toml"))
+def test_list_of_an_original_program_is_reached(row: dict[str, Any], tmp_path: Path) -> None:
+    merges = merges_in(row["list"])
+    words = functools.partial(words_of, tmp_path, row["pattern"])
+    rules: dict[str, Any] = {}
+    if "languages" in row:
+        rules["tie_break"] = parity.TIE_BREAKS[row["tie_break"]]
+        rules["dev"] = list(map(words, row.get("dev", [])))
+        rules["ratio"] = row.get("ratio", [])
+        tables = list(map(words, row["languages"]))
+        served = parity.train(tables, len(merges), **rules)
+        assert [merge for merge, _ in served] == merges
+        assert parity.naive(tables, 30, **rules) == served[:30]
+        return
 
-
-@pytest.mark.parametrize("name", ["whole.ja", "whole.emoji"])
-def test_whole_characters(name: str, tmp_path: Path) -> None:
-    merges, head = head_of(name)
-    words = words_of(tmp_path, head["pattern"], head["text"])
-    rules: dict[str, Any] = {
-        "tie_break": TieBreak(head["tie_break"]),
-        "veto": vetoes.named(head["veto"]),
-    }
-    for module in (naive_extending, seg_status, flat):
-        assert module.train(words, len(merges), **rules) == merges
-
-
-@pytest.mark.parametrize("name", ["parity.dev", "parity.ratio"])
-def test_parity(name: str, tmp_path: Path) -> None:
-    merges, head = head_of(name)
-    tables, dev = (
-        [words_of(tmp_path, head["pattern"], text) for text in head[key] or ()]
-        for key in ("train", "dev")
-    )
-    rules: dict[str, Any] = {"dev": dev, "ratio": head.get("ratio") or ()}
-    rules["tie_break"] = parity.TIE_BREAKS[head["tie_break"]]
-    served = parity.train(tables, len(merges), **rules)
-    assert [merge for merge, _ in served] == merges
-    assert parity.naive(tables, 30, **rules) == served[:30]
+    rules["tie_break"] = TieBreak(row["tie_break"])
+    rules["veto"] = vetoes.named(row.get("veto", "none"))
+    if "extends" in row:
+        rules["inherited"] = merges_in(row["extends"])
+        rules["inheriting"] = "met"
+    counted = words(row["text"])
+    for trainer in row["trainers"]:
+        assert registry.resolve(trainer)(counted, len(merges), **rules) == merges

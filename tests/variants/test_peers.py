@@ -1,5 +1,6 @@
-"""Outside trainers: identical merges wherever they answer, a sentence wherever they have no answer,
-known defects.
+"""Trainers that read a text, most of them of others: they make our merges wherever they can
+(peers.toml), and have the defects that results/peers/README.md describes (peer_cases.toml).
+Refusals are rows of refusals.toml.
 """
 
 from __future__ import annotations
@@ -8,9 +9,13 @@ import contextlib
 import functools
 import hashlib
 import importlib
+import json
 import os
+import re
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +23,17 @@ import pytest
 from exploring import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from workbench import corpus_of, wait_until
+from rows import rows_beside
+from workbench import corpus_of, first_fast, wait_until
 
 from harness.common import registry
-from harness.proof import IDENTICAL, UP_TO_TIES
+from harness.proof import IDENTICAL, UP_TO_TIES, WRONG
+from harness.proof.cases import merges_from
 from harness.proof.counter_checks import FILE_CASES
 from harness.proof.prove import identity_of
 from harness.proof.true_counts import replay
-from variants import heap, minbpe, naive_extending
+from harness.tokenizers.learned import read_spelling
+from variants import heap, minbpe, naive_extending, peers
 from variants.contract import (
     GPT2_LINES_PATTERN,
     GPT2_PATTERN,
@@ -36,235 +44,197 @@ from variants.contract import (
     WordCounts,
 )
 from variants.counting.pretokenize import serial
-from variants.peers import any_other_computes, merges_of, wait_for_other_threads
+from variants.peers import flashbpe, huggingface, rustbpe
 
+Row = dict[str, Any]
 REQUIRED = set(os.environ.get("BPE_HARNESS_REQUIRE", "").split(","))
 PATTERNS = {name: fields["regex"] for name, fields in registry.cards("pattern").items()}
-RULES = {
-    "flat_file": list(TieBreak),
-    "minbpe": list(TieBreak),
-    "peer_huggingface": [TieBreak.HUGGINGFACE],
-    "peer_gigatoken": [TieBreak.HUGGINGFACE, TieBreak.RAW_BYTES, TieBreak.SMALLEST_BYTES],
-    "peer_rustbpe": [TieBreak.RAW_BYTES],
-    "peer_bpeasy": [TieBreak.RAW_BYTES],
-    "peer_ffbpe": [TieBreak.RAW_BYTES, TieBreak.HUGGINGFACE, TieBreak.GREATEST_BYTES],
-    "peer_flashbpe": [TieBreak.HUGGINGFACE],
-    "peer_bpe_continue": [TieBreak.RAW_BYTES, TieBreak.HUGGINGFACE],
-}
-FIRST_MET: dict[str, dict[str, Any]] = {
-    "minbpe": {},
-    "peer_tiktoken": {},
-    "peer_minibperust": {},
-    "peer_tinybpe": {},
-    "peer_turbobpe": {"batch_size": 1},
-}
-"""Those that take the first of several equally frequent pairs, with the parameters under which they
-do.
-"""
-PEERS = {
-    card.name: importlib.import_module(card.target.partition(":")[0])
-    for card in registry.select(["peer"])
-}
-TAKING_TEXT = [
-    "minbpe",
-    "peer_huggingface",
-    "peer_rustbpe",
-    "peer_bpeasy",
-    "peer_ffbpe",
-    "peer_flashbpe",
-    "peer_bpe_continue",
-]
-some_documents = st.lists(st.text("ab 1\n'st\u00e9\u4e00\u3000\x00", max_size=12), max_size=8)
-few = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-UNDER_EACH = [
-    *(
-        pytest.param(name, rule, id=f"{name}-{rule.value}")
-        for name, rules in RULES.items()
-        for rule in rules
-    ),
-    *(pytest.param(name, None, id=f"{name}-first") for name in FIRST_MET),
-]
+CARDS = registry.variants()
+PEERS = [card.name for card in registry.select(["peer"])]
+ROWS = rows_beside(__file__, "peers.toml")
+LISTED: list[Row] = [row.values[0] for row in ROWS]
 
 
 def trainer(name: str) -> Callable[..., list[Merge]]:
     """The variant, if it is here; whoever sets up a machine may say that it must be."""
-    if reason := why_not_here(name):
-        if {name, *registry.variants()[name].tags} & REQUIRED:
+    if reason := why_missing(name):
+        if {name, *CARDS[name].tags} & REQUIRED:
             pytest.fail(f"{name} must run here (BPE_HARNESS_REQUIRE) and does not: {reason}")
         pytest.skip(reason)
-    return registry.resolve(registry.variants()[name].target)
+    return registry.resolve(CARDS[name].target)
 
 
 @functools.cache
-def why_not_here(name: str) -> str:
+def why_missing(name: str) -> str:
     try:
-        registry.resolve(registry.variants()[name].target)(Corpus(str(Path(__file__))), 100)
+        registry.resolve(CARDS[name].target)(Corpus(__file__), 100)
     except Unavailable as reason:
         return str(reason)
     return ""
 
 
-def expected(corpus: Corpus, num_merges: int, rule: TieBreak) -> list[Merge]:
-    return heap.train(serial(corpus), num_merges, tie_break=rule)
-
-
-def agree(name: str, corpus: Corpus, rule: TieBreak | None, num_merges: int = 30) -> None:
-    """Compare a trainer with ours, for as many merges as there are: what a peer does beyond is
-    another test's.
-
-    Without a rule the trainer takes the first of equals: every choice is compared with the true
-    counts.
+def agree(row: Row, corpus: Corpus) -> None:
+    """Compare a trainer's merges with ours; without a rule for ties each choice is compared with
+    the true counts.
     """
-    if rule is not None:
-        want = expected(corpus, num_merges, rule)
-        assert trainer(name)(corpus, len(want), tie_break=rule) == want
+    words, rule = serial(corpus), TieBreak(row.get("ties", "greatest_bytes"))
+    params = dict(row.get("params", {}))
+    rules: Row = {"tie_break": rule, "min_count": params.get("min_count", 1)}
+    if "tie_break" in params:
+        params["tie_break"] = rule
+    if "inherited" in row:
+        params["inherited"] = rules["inherited"] = merges_from(row["inherited"])
+    want = (naive_extending if "inherited" in row else heap).train(words, 30, **rules)
+    num_merges = len(want) if "never_ends" in row else 30
+
+    merges = trainer(row["name"])(corpus, num_merges, **params) if num_merges else []
+    if "ties" in row:
+        assert merges == want
     else:
-        words = serial(corpus)
-        most = len(heap.train(words, num_merges))
-        merges = trainer(name)(corpus, most, **FIRST_MET[name]) if most else []
-        assert identity_of(replay(words, merges), most).kind in (IDENTICAL, UP_TO_TIES)
+        assert identity_of(replay(words, merges), num_merges).kind in (IDENTICAL, UP_TO_TIES)
 
 
-@pytest.mark.parametrize(
-    ("name", "rule"),
-    [
-        UNDER_EACH[0],
-        *(
-            pytest.param(*each.values, id=each.id, marks=pytest.mark.slow)
-            for each in UNDER_EACH[1:]
-        ),
-    ],
-)
-def test_merges_of_the_worked_files_are_right(
-    name: str, rule: TieBreak | None, tmp_path: Path
-) -> None:
-    trainer(name)
+@pytest.mark.parametrize("row", first_fast(row for row in LISTED if "pattern" not in row))
+def test_merges_of_the_worked_files_are_right(row: Row, tmp_path: Path) -> None:
     checked = 0
-    for case in (case for case in FILE_CASES if not isinstance(case.want, int)):
-        call = case.call
-        corpus = corpus_of(
-            tmp_path, call.content, call.special_tokens, call.pattern, call.errors, partial=True
-        )
+    for call in (case.call for case in FILE_CASES if not isinstance(case.want, int)):
+        how = call.special_tokens, call.pattern, call.errors
+        corpus = corpus_of(tmp_path, call.content, *how, partial=True)
         with contextlib.suppress(Unavailable):  # it knows no such pattern, or no special tokens
-            agree(name, corpus, rule)
+            agree(row, corpus)
             checked += 1
     assert checked > 5
 
 
-@pytest.mark.parametrize(("name", "rule"), UNDER_EACH)
-@few
+some_documents = st.lists(st.text("ab 1\n\r'st\u00e9\u4e00\u3000\x00", max_size=12), max_size=8)
+
+
+@pytest.mark.parametrize("row", ROWS)
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(some_documents)
-def test_random_documents_merge_right(
-    name: str, rule: TieBreak | None, tmp_path: Path, documents: list[str]
-) -> None:
-    agree(name, corpus_of(tmp_path, "<|e|>".join(documents), ("<|e|>",)), rule)
+def test_random_documents_merge_right(row: Row, tmp_path: Path, documents: list[str]) -> None:
+    pattern = PATTERNS[row.get("pattern", "gpt2")]
+    tokens = row.get("special_tokens", ["<|e|>"])
+    agree(row, corpus_of(tmp_path, "".join(tokens).join(documents), tuple(tokens), pattern))
 
 
-@pytest.mark.parametrize("name", ["flat_file", *TAKING_TEXT])
+@pytest.mark.parametrize("row", [row for row in LISTED if "any_pattern" in row])
 def test_text_is_split_by_the_pattern_and_replaced_where_it_cannot_be_decoded(
-    name: str, tmp_path: Path
+    row: Row, tmp_path: Path
 ) -> None:
     text = (
         "I'LL don't 12345  \u4e00\u4e00 the\tthe\r\n\n the The the<|e|> \u00e9t\u00e9 the!!\n" * 2
     )
     for pattern in ("gpt4", "o200k", "line", "document"):
-        agree(name, corpus_of(tmp_path, text, ("<|e|>",), PATTERNS[pattern]), RULES[name][0])
-    agree(
-        name,
-        corpus_of(tmp_path, b"bad \xff bad \xe4\xb8 bad", (), errors="replace"),
-        RULES[name][0],
+        agree(row, corpus_of(tmp_path, text, ("<|e|>",), PATTERNS[pattern]))
+    agree(row, corpus_of(tmp_path, b"bad \xff bad \xe4\xb8 bad", (), errors="replace"))
+
+
+@pytest.mark.parametrize("row", rows_beside(__file__, "peer_cases.toml"))
+def test_case_shows_what_a_trainer_does(row: Row, tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, row["text"])
+    train = trainer(row["name"])
+    if "error" in row:
+        with pytest.raises(ValueError, match=row["error"]):
+            train(corpus, row["num_merges"])
+        return
+
+    merges = train(corpus, row["num_merges"])
+    expected = [*merges_from(row["merges"])]
+    assert merges[: len(expected)] == expected
+    if "wrong_at" in row:
+        found = identity_of(replay(serial(corpus), merges), row["num_merges"])
+        assert (found.kind, found.merge) == (WRONG, row["wrong_at"])
+        assert row["reason"] in str(found.reason)
+
+
+# Packages called otherwise than here
+
+
+def merges_otherwise(way: str, given: Iterable[str], num_merges: int, *special: str) -> list[Merge]:
+    """The merges of a tokenizer of Hugging Face that is trained in another way."""
+    pytest.importorskip(
+        "tokenizers.trainers", reason="it needs trainers; pip install 'tokenizers<1'"
+    )
+    tokenizers = huggingface.PEER.package
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.add_special_tokens([*special])
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=256 + len(special) + num_merges,
+        show_progress=False,
+        special_tokens=[*special],
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
     )
 
-
-def test_a_least_count_ends_hugging_faces_merges_where_it_ends_ours(tmp_path: Path) -> None:
-    corpus = corpus_of(tmp_path, "low lower lowest low low newest newest widest")
-    want = heap.train(serial(corpus), 30, tie_break=TieBreak.HUGGINGFACE, min_count=3)
-    assert 0 < len(want) < len(expected(corpus, 30, TieBreak.HUGGINGFACE))
-    assert trainer("peer_huggingface")(corpus, 30, min_count=3) == want
+    getattr(tokenizer, way)(given, trainer)
+    merges = json.loads(tokenizer.to_str())["model"]["merges"]
+    return [(read_spelling(left), read_spelling(right)) for left, right in merges]
 
 
-# Ties broken by no rule of ours.
+def test_hugging_face_counts_special_tokens_as_text_unless_they_are_cut_out_before() -> None:
+    special = "<|endoftext|>"
+    text = f"ab{special}ab{special}"
+    assert (b"<", b"|") in merges_otherwise("train_from_iterator", [text], 3, special)
 
 
-def test_ties_go_to_the_pair_that_comes_first_in_the_text(tmp_path: Path) -> None:
-    corpus = corpus_of(tmp_path, "zbacab")
-    assert minbpe.train(corpus, 2) == [(b"z", b"b"), (b"zb", b"a")]
-    assert minbpe.train(corpus, 2, tie_break=TieBreak.RAW_BYTES) == [(b"a", b"b"), (b"a", b"c")]
+def test_hugging_face_cuts_files_into_lines_before_it_looks_for_pre_tokens(tmp_path: Path) -> None:
+    lines = corpus_of(tmp_path, "a  \n  b\n" * 3, (), GPT2_LINES_PATTERN)
+    want = heap.train(serial(lines), 4, tie_break=TieBreak.HUGGINGFACE)
+    assert merges_otherwise("train", [lines.path], 4) == want
 
 
-def test_sentencepiece_merges_characters(tmp_path: Path) -> None:
-    merges = trainer("peer_sentencepiece")(
-        corpus_of(tmp_path, "\u4e00\u4e8c \u4e00\u4e8c \u4e00\u4e8c\nlow low lower\n" * 5), 100
-    )
-    assert ("\u4e00".encode(), "\u4e8c".encode()) in merges
-    assert merges[0] in [(b"l", b"o"), (b"o", b"w"), (b" ", b"l")]
+def test_sentencepiece_leaves_out_lines_of_over_4192_bytes_by_default(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, "xy" * 3000 + "\n" + "ab ab \u4e00\u4e8c cd ce cf\n" * 9)
+    merges = trainer("peer_sentencepiece")(corpus, 40)
+    assert (b"x", b"y") in merges
+    assert ("\u4e00".encode(), "\u4e8c".encode()) in merges  # characters, and no bytes
+
+    sentencepiece, model = sys.modules["sentencepiece"], tmp_path / "model"
+    sentencepiece.SentencePieceTrainer.train(
+        input=corpus.path, model_prefix=model, model_type="bpe", vocab_size=40, hard_vocab_limit=False, minloglevel=2
+    )  # fmt: skip
+    pieces = model.with_suffix(".vocab").read_text()
+    assert "ab" in pieces
+    assert "x" not in pieces
 
 
-def test_bpe_continue_extends_as_defined(tmp_path: Path) -> None:
-    train = trainer("peer_bpe_continue")
-    for other in ("new lowlands", "bbc wide est est", "low lower lowest newest"):
-        learned = heap.train(serial(corpus_of(tmp_path, other)), 6)
-        corpus = corpus_of(tmp_path, "low lower lowest newest newest widest: low")
-        want = naive_extending.train(
-            serial(corpus), len(learned) + 9, tie_break=TieBreak.RAW_BYTES, inherited=learned
-        )
-        assert train(corpus, len(want), inherited=learned) == want
-        with pytest.raises(Unavailable, match="set inherited=kept"):
-            train(corpus, len(want), inherited=learned, inheriting="met")
+@pytest.mark.slow
+def test_no_merge_is_made_of_a_pair_that_occurs_two_thousand_million_times() -> None:
+    forks = [learner for learner in (rustbpe, flashbpe) if learner.PEER.package is not None]
+    if not forks:
+        pytest.skip("rustbpe and flashbpe are not installed")
+    piece = "a" * 2**16
+    for pieces, merges in ((2, [b"aa"]), (2**31 // (len(piece) - 1) + 1, [])):
+        learned = merges_otherwise("train_from_iterator", repeat(piece, pieces), 1)
+        assert [left + right for left, right in learned] == merges
+        for learner in forks:
+            tokenizer = learner.PEER.package.Tokenizer()
+            tokenizer.train_from_iterator(repeat(piece, pieces), 257, pattern="(?s:.+)")
+            ranks = tokenizer.get_mergeable_ranks()
+            assert [bytes(token) for token, rank in ranks if rank >= 256] == merges
 
 
-@few
-@given(st.text("ab 1\n\r'st\u00e9\u4e00\u3000\x00", max_size=60))
-def test_gigabpe_makes_the_merges_of_its_lines(tmp_path: Path, text: str) -> None:
-    corpus = corpus_of(tmp_path, text, (), PATTERNS["gpt2_lines"])
-    want = expected(corpus, 30, TieBreak.HUGGINGFACE)
-    assert trainer("peer_gigabpe")(corpus, len(want)) == want
+# What adapters share
 
 
-# What has no answer.
-
-
-@pytest.mark.parametrize(
-    ("peer", "corpus", "options", "message"),
-    [
-        ("huggingface", {}, {"tie_break": TieBreak.GREATEST_BYTES}, "set tie_break=huggingface"),
-        (
-            "gigatoken",
-            {},
-            {"tie_break": TieBreak.GREATEST_BYTES},
-            "=huggingface or raw_bytes or smallest_bytes",
-        ),
-        ("tiktoken", {}, {"tie_break": TieBreak.RAW_BYTES}, "set tie_break=own"),
-        ("rustbpe", {}, {"min_count": 2}, "leave out min_count=2"),
-        ("huggingface", {"pattern": None}, {}, "choose another pattern than bytes"),
-        ("gigatoken", {"pattern": r"\S+"}, {}, "GPT-2's pattern only"),
-        ("gigatoken", {"errors": "replace"}, {}, "leave out errors=replace"),
-        ("gigatoken", {"special_tokens": ("<a>", "<b>")}, {}, "not 2"),
-        ("gigabpe", {"pattern": None}, {}, "set pattern=gpt2 or pattern=gpt2_lines"),
-    ],
-)
-def test_unsupported_settings_of_a_peer_are_refused(
-    peer: str,
-    corpus: dict[str, Any],
-    options: dict[str, Any],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("name", PEERS)
+def test_peer_says_how_it_is_fed_or_how_it_is_installed(
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = PEERS[f"peer_{peer}"]
-    monkeypatch.setattr(module.PEER, "package", object())  # refused before the package is looked at
-    with pytest.raises(Unavailable, match=message):
-        module.train(Corpus(__file__, **corpus), 5, **options)
+    card, adapter = CARDS[name], importlib.import_module(name.replace("peer_", "variants.peers."))
+    assert all(adapter.feeding(Corpus(__file__), **card.params))
+    monkeypatch.setattr(adapter.PEER, "package", None)
+    installs = "is not installed; python -m pip install -e '.[peers]' installs it"
+    with pytest.raises(Unavailable, match=re.escape(installs)):
+        registry.resolve(card.target)(Corpus(__file__), 5)
 
 
-@pytest.mark.parametrize("module", PEERS.values(), ids=PEERS)
-def test_an_absent_package_is_named_with_what_installs_it(
-    module: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module.PEER, "package", None)
-    with pytest.raises(
-        Unavailable, match=r"is not installed; python -m pip install -e '\.\[peers\]' installs it"
-    ):
-        module.train(Corpus(__file__), 5)
+def test_each_adapter_has_a_card() -> None:
+    files = Path(peers.__file__).parent.glob("[!_]*.py")
+    assert sorted(f"peer_{file.stem}" for file in files) == sorted(PEERS)
+    assert all(minbpe.feeding(Corpus(__file__)))
+    assert (PATTERNS["gpt2"], PATTERNS["gpt2_lines"]) == (GPT2_PATTERN, GPT2_LINES_PATTERN)
 
 
 @pytest.mark.skipif(
@@ -280,40 +250,18 @@ def test_threads_that_a_package_leaves_computing_are_waited_for() -> None:
     thread = threading.Thread(target=compute)
     thread.start()
     try:
-        wait_until(any_other_computes, "the thread that computes")
+        wait_until(peers.any_other_computes, "the thread that computes")
         threading.Timer(0.1, stop.set).start()
-        wait_for_other_threads()
+        peers.wait_for_other_threads()
         assert stop.is_set()
     finally:
         stop.set()
         thread.join()
 
 
-# Its own words for its merges.
-
-
 @examples(50)
-@given(
-    st.lists(
-        st.tuples(st.binary(min_size=1, max_size=12), st.integers(1, 9)), min_size=1, max_size=8
-    )
-)
-def test_merges_are_found_again_in_tokens(words: list[tuple[bytes, int]]) -> None:
-    merges = heap.train(WordCounts.from_items(words), 40, tie_break=TieBreak.RAW_BYTES)
-    tokens = [bytes((byte,)) for byte in range(256)] + [left + right for left, right in merges]
-    assert merges_of(tokens) == merges
-
-
-def test_each_peer_has_a_card_and_says_how_it_is_fed() -> None:
-    files = Path(next(iter(PEERS.values())).__file__ or "").parent.glob("[!_]*.py")
-    assert sorted(f"peer_{file.stem}" for file in files) == sorted(PEERS)
-    for card in [*registry.select(["peer"]), registry.variants()["minbpe"]]:
-        feeding = importlib.import_module(card.target.partition(":")[0]).feeding(
-            Corpus(__file__), **card.params
-        )
-        assert all(feeding)
-
-
-def test_the_patterns_that_adapters_know_are_those_of_the_cards() -> None:
-    assert PATTERNS["gpt2_lines"] == GPT2_LINES_PATTERN
-    assert PATTERNS["gpt2"] == GPT2_PATTERN
+@given(st.dictionaries(st.binary(min_size=1, max_size=12), st.integers(1, 9), max_size=8))
+def test_merges_are_found_again_in_tokens(words: dict[bytes, int]) -> None:
+    merges = heap.train(WordCounts.from_items(words.items()), 40, tie_break=TieBreak.RAW_BYTES)
+    tokens = [*peers.BYTES, *(left + right for left, right in merges)]
+    assert peers.merges_of(tokens) == merges
