@@ -1,5 +1,5 @@
 """Files of every form are read, whoever wrote them; whatever is wrong with one, one sentence says
-it.
+it. What a tokenizer.json does around a text is carried through every door, with the ids of a cut.
 """
 
 from __future__ import annotations
@@ -12,85 +12,61 @@ from typing import Any
 
 import pytest
 from rows import rows_beside
-from tokenizers_made import PATTERNS, SPECIALS, changed, learned, sequence
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned
 
 from harness.common.errors import Refusal
-from harness.tokenizer import load
+from harness.tokenizer import Tokenizer, load
 from harness.tokenizers.folder import save
 from harness.tokenizers.forms import ranks_text, read_merges_file
-from harness.tokenizers.learned import BYTES, spelled, trained
-from harness.tokenizers.pre_tokenizer import BYTE_LEVEL, split_by
+from harness.tokenizers.learned import spelled, trained
+
+HERE = Path(__file__).parent
+
+
+def table(name: str) -> Any:
+    return json.loads((HERE / name).read_text(encoding="utf-8"))
+
 
 # Tokenizers
 
-BROKEN = json.loads(Path(__file__).with_name("broken_tokenizers.json").read_text(encoding="utf-8"))
-"""How a tokenizer is made, what of it is changed, the options of `load`, and what the answer is."""
-DEEP: dict[str, Any] = {"pattern": "(" * 4000 + ")" * 4000}
-BROKEN.append(["ranks", [], DEEP, r"^pattern '.{80}' is not a regular expression: .{0,90}$"])
+BROKEN = table("broken_tokenizers.json")
+"""The file that is loaded, what of a good tokenizer is changed (a whole file, or one text for
+another), the options of `load`, and the answer."""
+DEEP = {"pattern": "(" * 4000 + ")" * 4000}
+BROKEN.append(
+    ["ranks.tiktoken", {}, DEEP, "^pattern '.{80}' is not a regular expression: .{0,90}$"]
+)
 
 
-def ours(folder: Path, name: str, old: str | None, new: str | None) -> Path:
+def broken(folder: Path, name: str, changes: dict[str, Any]) -> Path:
+    if name == "tokenizer.json":
+        return changed(folder, **changes)
     save(folder, learned("gpt2", SPECIALS), {})
-    return with_file(folder, name, old, new)
+    for file, change in changes.items():
+        path = folder / file
+        text = path.read_text(encoding="utf-8")
+        path.unlink()
+        if isinstance(change, list):
+            old, new = change
+            change = text.replace(old, new, 1)
+        if change is not None:
+            path.write_text(change, encoding="utf-8", newline="")
+    return folder / name
 
 
-def gpt2(folder: Path, name: str = "merges.txt", old: str = "", new: str = "") -> Path:
-    """GPT-2's own order of ids: bytes by their characters, merges, the special token last; and no
-    manifest.
-    """
-    tokens = [*sorted(map(spelled, BYTES)), "th", "the", "<|endoftext|>"]
-    ids = {token: number for number, token in enumerate(tokens)}
-    (folder / "vocab.json").write_text(json.dumps(ids))
-    (folder / "merges.txt").write_text("#version: 0.2\nt h\nth e\n")
-    return with_file(folder, name, old, new)
-
-
-def with_file(folder: Path, name: str, old: str | None, new: str | None) -> Path:
-    """The folder with one text of a file replaced, or all of it; or without the file."""
-    content = (folder / name).read_text(encoding="utf-8")
-    (folder / name).unlink()
-    if new is not None:
-        text = new if old is None else content.replace(old, new, 1)
-        (folder / name).write_text(text, encoding="utf-8", newline="")
-    return folder
-
-
-def steps(folder: Path, *written: Any) -> Path:
-    """A tokenizer.json with the steps of a pre-tokenizer; a text is a Split by it."""
-    known = []
-    for step in written:
-        known.append(split_by(PATTERNS.get(step, step)) if isinstance(step, str) else step)
-    return changed(folder, pre_tokenizer=sequence(*known, BYTE_LEVEL))
-
-
-def ranks(folder: Path, where: str = "append", content: str = "") -> Path:
-    before = ranks_text(learned()) if where == "append" else b""
-    return written(folder, before + content.encode(), "some.tiktoken")
-
-
-MAKERS: dict[str, Any] = {
-    "ours": ours,
-    "gpt2": gpt2,
-    "tokenizer_json": lambda folder, changes: changed(folder, **changes),
-    "steps": steps,
-    "ranks": ranks,
-}
-
-
-@pytest.mark.parametrize(("make", "change", "options", "answer"), BROKEN)
+@pytest.mark.parametrize(("name", "changes", "options", "answer"), BROKEN)
 def test_broken_files_are_refused_with_a_sentence(
-    tmp_path: Path, make: str, change: list[Any], options: dict[str, Any], answer: str
+    tmp_path: Path, name: str, changes: dict[str, Any], options: dict[str, Any], answer: str
 ) -> None:
-    path = MAKERS[make](tmp_path, *change)
+    path = broken(tmp_path, name, changes)
     with pytest.raises(Refusal, match=answer) as refused:
         load(path, **options)
     assert "\n" not in str(refused.value)
 
 
-def test_files_of_gpt2_are_read_with_their_own_ids(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"pattern": "gpt2", "special_tokens": ["<|endoftext|>"]}
-    ids = load(gpt2(tmp_path), **options).encode("the !<|endoftext|>")
-    assert ids == [257, ord("Ġ") - 256 + 188, 0, 258]
+def test_files_of_gpt2_are_read_with_their_own_ids() -> None:
+    one = load(HERE / "gpt2", pattern="gpt2", special_tokens=["<|endoftext|>"])
+    assert one.encode("the !<|endoftext|>") == [257, 220, 0, 258]
 
 
 LETTERS = "aBqsS'123٣½²e\u0301\u200b\u200c\u212a\x00$x \n\r\u3000!?.中ア・イー\u3099\u309b\u3040"
@@ -121,18 +97,16 @@ def test_a_tokenizer_json_means_here_what_hugging_face_means(
 # Merges
 
 MERGES = [(b"t", b"h"), (b"th", b"e")]
-LISTS = json.loads(Path(__file__).with_name("merges.json").read_text(encoding="utf-8"))
+LISTS = table("merges.json")
 """Contents with their form, or with what is wrong with them."""
 
 
-def written(folder: Path, content: str | bytes, name: str = "merges") -> Path:
+def written(folder: Path, content: str) -> Path:
     """A file with a content, in which RANKS are those of MERGES and DEEP is a deep list."""
-    if isinstance(content, str):
-        ranks = ranks_text(trained(MERGES, [], None)).decode()
-        content = content.replace("RANKS", ranks).replace("DEEP", "[" * 50_000)
-        content = content.encode(errors="surrogateescape")
-    path = folder / name
-    path.write_bytes(content)
+    ranks = ranks_text(trained(MERGES, [], None)).decode()
+    content = content.replace("RANKS", ranks).replace("DEEP", "[" * 50_000)
+    path = folder / "merges"
+    path.write_bytes(content.encode(errors="surrogateescape"))
     return path
 
 
@@ -144,7 +118,70 @@ def test_the_content_decides_the_form(tmp_path: Path, content: str, form: str) -
 @pytest.mark.parametrize(("content", "why"), LISTS["refused"])
 def test_broken_files_are_refused_with_the_line(tmp_path: Path, content: str, why: str) -> None:
     path = written(tmp_path, content)
-    with pytest.raises(
-        Refusal, match=rf"^{re.escape(str(path))}, read as .*: .*{re.escape(why)}.*; it can be"
-    ):
+    refused = rf"^{re.escape(str(path))}, read as .*: .*{re.escape(why)}.*; it can be"
+    with pytest.raises(Refusal, match=refused):
         read_merges_file(path)
+
+
+# What a tokenizer.json does around a text
+
+AROUND = table("around.json")
+PARTS: dict[str, dict[str, Any]] = AROUND["carried"]
+"""Parts of a tokenizer.json by what they are."""
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_is_around_a_text_is_carried(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("tokenizers.processors")
+    path = changed(tmp_path, **PARTS[name])
+    original = json.loads(path.read_text())
+    tokenizer = load(path)
+    tokenizer.save(tmp_path / "saved")
+    tokenizer.huggingface().save(str(tmp_path / "opened.json"))
+    for saved in ("saved/tokenizer.json", "opened.json"):
+        assert json.loads((tmp_path / saved).read_text()) == original
+
+    assert load(tmp_path / "saved").learned == tokenizer.learned  # from the manifest
+    assert tokenizer.encode(TEXT) == Tokenizer(learned("gpt2", SPECIALS)).encode(TEXT)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_cut_moves_the_ids_around_a_text(tmp_path: Path, name: str) -> None:
+    """Special tokens with the last ids get others by a cut, unlike those before the merges."""
+    pytest.importorskip("tokenizers.processors")
+    plain = load(changed(tmp_path, **PARTS[name])).learned
+    far = {number: number for number in plain.vocab}
+    for number in plain.special_tokens.values():
+        far[number] += 5000
+    moved = plain._replace(
+        vocab={far[number]: token for number, token in plain.vocab.items()},
+        special_tokens={text: far[number] for text, number in plain.special_tokens.items()},
+        around=plain.around.moved(far),
+    )
+
+    cut = Tokenizer(moved).cut(359).huggingface()
+    expected = Tokenizer(plain).cut(359).huggingface()
+    for texts in ((TEXT,), ("the cat", "a mat"), ("",)):
+        assert cut.encode(*texts).tokens == expected.encode(*texts).tokens
+
+
+@pytest.mark.parametrize(("changes", "answer"), AROUND["refused"])
+def test_what_cannot_be_carried_is_refused(
+    tmp_path: Path, changes: dict[str, Any], answer: str
+) -> None:
+    with pytest.raises(Refusal, match=answer):
+        load(changed(tmp_path, **{**PARTS["all"], **changes}))
+
+
+def test_a_cut_that_leaves_out_what_is_added_is_refused(tmp_path: Path) -> None:
+    tokenizer = load(changed(tmp_path, **PARTS["padding"], padding__pad_id=300))
+    assert tokenizer.cut(302).learned.around.padding is not None
+    with pytest.raises(Refusal, match="padding adds the token of id 300, which the cut leaves out"):
+        tokenizer.cut(280)
+
+
+@pytest.mark.parametrize("form", ["ours", "gpt2", "tiktoken"])
+def test_a_note_says_which_files_lack_it(tmp_path: Path, form: str) -> None:
+    one = load(changed(tmp_path, **PARTS["all"])).learned
+    note = save(tmp_path / "saved", one, {}, form=form)[0]
+    assert note.startswith("only tokenizer.json applies its post_processor, truncation, padding;")

@@ -1,4 +1,6 @@
-"""Encoding is as defined, however a text comes and however long it is; any bytes come back."""
+"""Encoding is as defined, however a text comes and however long it is, in bounded memory; any bytes
+come back.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ import json
 import os
 import random
 import resource
+import subprocess
+import sys
 from itertools import chain, count, islice, pairwise
 from pathlib import Path
 
@@ -37,11 +41,6 @@ ENCODERS = [(PlainEncoder, name) for name in [*PATTERNS, *STRANGE]]
 COMPILED = [(CompiledEncoder, name) for name in PATTERNS]
 SOME = [*SPECIALS, *"aA1é一.!/ \n\t\u00a0", "<|e|", "<|", "the", " the", "\r\n", "'ll", "123", " !"]
 texts = st.lists(st.sampled_from(SOME) | st.text(max_size=3)).map("".join)
-
-
-def tokenizer_by(pattern: str) -> Tokenizer:
-    one = learned(pattern if pattern in PATTERNS else "gpt2", SPECIALS)
-    return Tokenizer(one._replace(pattern=STRANGE.get(pattern, one.pattern)))
 
 
 def defined_ids(one: Learned, text: str) -> list[int]:
@@ -78,12 +77,13 @@ def test_any_text_in_any_parts_has_defined_ids(
     whole: bool,
     window: int,
 ) -> None:
-    tokenizer = tokenizer_by(pattern)
-    encoder = kind(tokenizer.learned)
+    one = learned(pattern if pattern in PATTERNS else "gpt2", SPECIALS)
+    one = one._replace(pattern=STRANGE.get(pattern, one.pattern))
+    encoder = kind(one)
     text = os.fsdecode(content)
-    expected = defined_ids(tokenizer.learned, text)
+    expected = defined_ids(one, text)
     assert encoder.encode(content) == encoder.encode(text) == expected
-    assert tokenizer.decode(expected) == content
+    assert Tokenizer(one).decode(expected) == content
 
     source = text.encode(errors="surrogateescape") if whole else content
     places = [0, *sorted(place for place in cut_at if place < len(source)), len(source)]
@@ -95,18 +95,11 @@ def test_any_text_in_any_parts_has_defined_ids(
     ids, ends = encoder.together([text, content], 2)
     assert ([*memoryview(ids)], ends) == (expected * 2, [len(expected), 2 * len(expected)])
     for threads in (1, 2):
-        assert tokenizer.encode_to_numpy(source, threads=threads).tolist() == expected
+        assert Tokenizer(one).encode_to_numpy(source, threads=threads).tolist() == expected
 
-
-@given(texts)
-@example("x <|e|>x y<|endoftext|>")
-@pytest.mark.parametrize("pattern", ["gpt2", "bytes", "leaves letters out"])
-def test_special_tokens_of_strangers_can_be_ordinary_text(pattern: str, text: str) -> None:
-    tokenizer = tokenizer_by(pattern)
-    without = Tokenizer(tokenizer.learned._replace(special_tokens={}))
-    ids = tokenizer.encode(text, special_tokens=False)
-    assert ids == without.encode(text)
-    assert list(tokenizer.encode_iterable(text, special_tokens=False)) == ids
+    # Special tokens of strangers can be ordinary text.
+    without = kind(one._replace(special_tokens={}))
+    assert kind(one, False).encode(text) == without.encode(text)
 
 
 def test_invalid_texts_and_ids_are_refused() -> None:
@@ -133,6 +126,49 @@ def test_parts_are_read_only_as_they_are_needed(
     ids = chain.from_iterable(encoder.batches(b"the cat's mat\n" for _ in parts))
     assert list(islice(ids, 50)) == encoder.encode("the cat's mat\n" * 50)[:50]
     assert next(parts) < 200
+
+
+# Cost
+
+ENCODE_FILE = """
+import sys
+from harness.tokenizer import main, train
+
+main(["encode", "saved", "--data", "text.txt", "--output", "ids.npy"])
+print({"hydra", "omegaconf", "pandas"} & {*sys.modules})
+"""
+ENCODE_LINES = """
+import resource
+from itertools import chain, repeat
+from harness.tokenizers.model import load
+
+lines = [f"the cat {number} sat on the mat\\n" for number in range(3000)]
+tokenizer = load("saved")
+for times in (10, 160):
+    parts = chain.from_iterable(repeat(lines, times))
+    count = sum(1 for _ in tokenizer.encode_iterable(parts))
+    print(count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def printed(folder: Path, code: str) -> list[str]:
+    """The lines that a process prints in a folder with a tokenizer and a text."""
+    Tokenizer(learned("gpt2", SPECIALS)).save(folder / "saved")
+    (folder / "text.txt").write_text(TEXT)
+    command = [sys.executable, "-c", code]
+    return subprocess.check_output(command, cwd=folder, text=True).splitlines()
+
+
+def test_encoding_a_file_composes_no_configuration(tmp_path: Path) -> None:
+    assert printed(tmp_path, ENCODE_FILE)[-1] == "set()"
+    assert (tmp_path / "ids.npy").exists()
+
+
+def test_an_iterable_is_encoded_in_bounded_memory(tmp_path: Path) -> None:
+    """As the test of CS336's `encode_iterable`, with a text that is sixteen times as long."""
+    short, long = (line.split() for line in printed(tmp_path, ENCODE_LINES))
+    assert int(long[0]) == 16 * int(short[0])
+    assert int(long[1]) - int(short[1]) < 3 * 1024
 
 
 # Files

@@ -19,7 +19,7 @@ import pytest
 from exploring import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tokenizers_made import PATTERNS, SPECIALS, TEXT, learned
+from tokenizers_made import PATTERNS, TEXT, learned
 
 from harness.common.errors import Refusal
 from harness.common.registry import definition
@@ -101,7 +101,7 @@ def test_a_tokenizer_is_made_of_a_vocabulary_and_merges() -> None:
     too.
     """
     vocab = {**dict(enumerate(BYTES)), 300: b"th", 7000: b"<|e|>"}
-    merges = [(b"t", b"h")]
+    merges: list[Any] = [(b"t", b"h")]
     tokenizer = Tokenizer.from_vocab(vocab, merges, ["<|endoftext|>", "<|e|>"])
     assert tokenizer.encode("the<|e|><|endoftext|>") == [300, 101, 7000, 7001]
     plain = Tokenizer.from_vocab(vocab, merges)
@@ -112,12 +112,11 @@ def test_a_tokenizer_is_made_of_a_vocabulary_and_merges() -> None:
         Tokenizer.from_vocab(vocab, [*merges, (b"th", b"e")])
     with pytest.raises(Refusal, match="it gives two ids to one token"):
         Tokenizer.from_vocab({**vocab, 301: b"th"}, merges)
-    wrong: Any = {"th": 256}
-    with pytest.raises(TypeError, match=r"vocab maps 'th' to 256, not an id .int. to a token"):
-        Tokenizer.from_vocab(wrong, merges)
-    wrong = [("t", "h")]
-    with pytest.raises(TypeError, match=r"merge 1 is .'t', 'h'., not a pair of tokens"):
-        Tokenizer.from_vocab(vocab, wrong)
+    with pytest.raises(TypeError, match=r"vocab maps 'th' to 301, not an id .int. to a token"):
+        Tokenizer.from_vocab(cast(Any, {**vocab, "th": 301}), merges)
+    merges.append(("t", "h"))
+    with pytest.raises(TypeError, match=r"merge 2 is .'t', 'h'., not a pair of tokens"):
+        Tokenizer.from_vocab(vocab, merges)
 
 
 def test_two_merges_cannot_make_one_token() -> None:
@@ -331,14 +330,13 @@ def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(
 
 
 def test_the_most_complete_form_of_a_folder_is_read(tmp_path: Path) -> None:
-    one = learned("gpt2", SPECIALS)
-    save(tmp_path, one, {"variant": "mine"})
-    assert load(tmp_path).origin == {"variant": "mine"}
+    save(tmp_path, MINE, {"variant": "mine"})
     (tmp_path / "manifest.json").unlink()
-    assert load(tmp_path).origin == {}
-    (tmp_path / "tokenizer.json").unlink()
-    assert load(tmp_path, pattern=GPT2_PATTERN, special_tokens=SPECIALS).learned == one
+    alone = load(tmp_path)
+    assert (alone.learned, alone.origin) == (MINE, {})
 
-    special_ids = {text: np.int64(number) for text, number in one.special_tokens.items()}
+    (tmp_path / "tokenizer.json").unlink()
+    assert load(tmp_path, pattern=GPT2_PATTERN, special_tokens=["<|e|>"]).learned == MINE
+    special_ids: Any = {"<|e|>": np.int64(256)}
     ranks = tmp_path / "ranks.tiktoken"
-    assert load(ranks, pattern="gpt2", special_tokens=cast(Any, special_ids)).learned == one
+    assert load(ranks, pattern="gpt2", special_tokens=special_ids).learned == MINE
