@@ -11,7 +11,6 @@ import os
 import random
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -25,17 +24,16 @@ from unittest import mock
 import psutil
 import pytest
 from exploring import examples
-from fetched import END
+from fetched import END, prepared
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from rows import rows_beside, write_files
 from scanned_texts import COMPILED, random_content
 from workbench import cells, wait_until
 
-from harness.__main__ import main
-from harness.common.errors import UNMEASURED, Refusal
+from harness.common.errors import Refusal
 from harness.corpora import dask, local
-from harness.corpora.generators import random_text
+from harness.corpora.cards import card_of
 from harness.worker import exchange
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText
 from variants.counting.native import native
@@ -163,12 +161,15 @@ def test_words_of_a_part_are_kept_by_all_that_they_depend_on(
 @pytest.mark.parametrize("row", rows_beside(__file__, "dask.toml"))
 def test_unreadable_file_is_named(tmp_path: Path, row: dict[str, Any]) -> None:
     write_files(tmp_path, row.get("files", {}))
-    happens: dict[str, Callable[[], object]] = {
-        "changed": lambda: os.utime(tmp_path / "a.txt", ns=(1, 1)),
-        "removed": lambda: (tmp_path / "a.txt").unlink(),
-    }
+
+    def happens() -> None:
+        if row.get("happens") == "changed":
+            os.utime(tmp_path / "a.txt", ns=(1, 1))
+        elif row.get("happens") == "removed":
+            (tmp_path / "a.txt").unlink()
+
     with pytest.raises(Refusal) as refused:
-        count_here(row.get("source", tmp_path), ALONE, happens.get(row.get("happens", ""), bool))
+        count_here(row.get("source", tmp_path), ALONE, happens)
     assert row["refused"] in str(refused.value)
 
 
@@ -184,7 +185,9 @@ def workers_here() -> list[psutil.Process]:
     return [child for child in children if "dask_worker" in " ".join(child.cmdline())]
 
 
-def test_a_lost_worker_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lost_worker_is_reported_and_one_that_never_starts_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with dask.processes("tcp://127.0.0.1:9", 1) as replace_dead:
         wait_until(lambda: len(workers_here()) == 1, "a worker")
         replace_dead()
@@ -193,8 +196,15 @@ def test_a_lost_worker_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
         workers_here()[0].kill()
         while not (lost := capsys.readouterr().err):
             replace_dead()
-            time.sleep(0.01)
     assert lost == "1 worker lost; what was not sent is counted again\n"
+
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    sentence = "workers cannot be started on this machine"
+    with (
+        pytest.raises(Refusal, match=sentence),
+        dask.processes("tcp://127.0.0.1:9", 1) as replace_dead,
+    ):
+        wait_until(replace_dead, "a refusal")
 
 
 def with_dask(test: Any) -> Any:
@@ -205,11 +215,10 @@ def with_dask(test: Any) -> Any:
     return pytest.mark.slow(pytest.mark.xdist_group("dask")(quiet(test)))
 
 
-def write_text(path: Path, size: int) -> Path:
-    """So many bytes of documents of 200 random words."""
-    how: Any = {"alphabet": "etaoin", "letter_weights": [], "length_weights": [1, 2, 4, 4, 2, 1]}
-    path.write_bytes(b"".join(random_text(seed=1, bytes=size, document=200, **how)))
-    return path
+def random_text(size: int) -> Path:
+    """A text of so many bytes, of many documents."""
+    source = {**card_of("random_text")["source"], "bytes": size}
+    return prepared(None, of="random_text", source=source).path
 
 
 def count(
@@ -229,30 +238,22 @@ def digest_of(path: Path) -> str:
     return exchange.digest(native(Corpus(str(path), (END,))))
 
 
-@contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The address and the process of a scheduler with two workers."""
-    file = folder / "scheduler.json"
+CLUSTER = """
+import distributed, sys
+cluster = distributed.LocalCluster(n_workers=2, host="127.0.0.1", dashboard_address=None)
+print(cluster.scheduler_address, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def cluster() -> Iterator[subprocess.Popen[str]]:
+    """A scheduler with two workers, which prints its address."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-    def started(program: str, *options: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"distributed.cli.{program}", *options, "--no-dashboard"]
-        command += ["--scheduler-file", str(file)]
-        null = subprocess.DEVNULL
-        return subprocess.Popen(command, stdout=null, stderr=null, cwd=folder, env=environment)
-
-    scheduler = started("dask_scheduler", "--port", "0", "--host", "127.0.0.1")
-    workers = started("dask_worker", "--nworkers", "2", "--nthreads", "1")
-    try:
-        wait_until(lambda: file.exists() and file.read_text().strip()[-1:] == "}", "the address")
-        yield json.loads(file.read_text())["address"], scheduler
-    finally:
-        # Dask's worker may wait for ever for a scheduler that was killed.
-        for process in (workers, scheduler):
-            for child in psutil.Process(process.pid).children(recursive=True):
-                child.kill()
-            process.kill()
-            process.wait(120)
+    command = [sys.executable, "-c", CLUSTER]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
+        yield process
 
 
 @with_dask
@@ -268,7 +269,7 @@ def test_scheduler_and_workers_listen_on_this_machine_only() -> None:
 
 @with_dask
 def test_killed_workers_change_no_count(texts: Path) -> None:
-    write_text(texts / "e.txt", 40_000_000)
+    shutil.copy(random_text(40_000_000), texts / "e.txt")
     want = digest_of(local.local_corpus({"path": str(texts)}, [END])[1])
     counted = threading.Event()
     killed = list[int]()
@@ -292,25 +293,25 @@ def test_killed_workers_change_no_count(texts: Path) -> None:
 
 @with_dask
 def test_after_a_lost_scheduler_the_same_command_resumes(
-    tmp_path: Path, cache_folder: Path, capsys: pytest.CaptureFixture[str]
+    cluster: subprocess.Popen[str], cache_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = write_text(tmp_path / "text.txt", 6_000_000)
+    assert cluster.stdout is not None
+    address = cluster.stdout.readline().strip()
+    text = random_text(6_000_000)
+    whole = count(text, 5_000_000, address, pattern=OWN_PATTERN)
 
     def parts() -> int:
         return len(list((cache_folder / "parts").glob("*/[!.]*")))
 
-    with cluster(tmp_path) as (address, scheduler):
-        whole = count(text, 5_000_000, address, pattern=OWN_PATTERN)
+    def kill() -> None:
+        wait_until(lambda: parts() >= 3, "three counted parts")
+        cluster.kill()
 
-        def kill() -> None:
-            wait_until(lambda: parts() >= 3, "three counted parts")
-            scheduler.send_signal(signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        with pytest.raises(Refusal, match="was lost; the words of counted parts are kept, run the"):
-            count(text, 150_000, address, pattern=OWN_PATTERN)
-        killer.join()
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(Refusal, match="was lost; the words of counted parts are kept, run the"):
+        count(text, 150_000, address, pattern=OWN_PATTERN)
+    killer.join()
 
     before = parts()
     capsys.readouterr()
@@ -321,11 +322,11 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
 
 @with_dask
 def test_full_disk_is_a_sentence_and_the_same_command_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # what is imported in the meantime would be cut short
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    text = write_text(tmp_path / "text.txt", 3_000_000)
+    text = random_text(3_000_000)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, hard))  # workers inherit it
     sentence = r"has no room for .*BPE_HARNESS_CACHE.*run the same command again"
@@ -335,21 +336,3 @@ def test_full_disk_is_a_sentence_and_the_same_command_resumes(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert count(text, 300_000) == digest_of(text)
-
-
-@with_dask
-def test_each_failure_is_named(
-    texts: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (texts / "bad.txt").write_bytes(b"a good beginning \xff")
-    command = ["variant=flat", "counting=dask", "vocab_size=300", f"results={texts.parent}/r"]
-    command.append(f"data.path={texts}")
-    assert main(command) == UNMEASURED
-    assert f"{texts}/bad.txt: invalid UTF-8 at byte 17" in capfd.readouterr().err
-
-    monkeypatch.setattr(dask, "SECONDS_TO_CONNECT", 1)
-    assert main([*command, "counting.params.scheduler=tcp://127.0.0.1:1"]) == UNMEASURED
-    assert "no scheduler answers at tcp://127.0.0.1:1" in capfd.readouterr().err
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert main(command) == UNMEASURED
-    assert "workers cannot be started on this machine" in capfd.readouterr().err

@@ -17,29 +17,31 @@ import sys
 import tarfile
 import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from resource import RLIMIT_FSIZE, setrlimit
 from typing import Any
 from unittest import mock
 
+import local_server
+import msgspec
 import pytest
 from fetched import CONTENT, END, card, facts, get, impatient, left, refusal_of, url
 from local_server import (
     Behaviour,
     Server,
-    another_range,
     cut_after,
-    no_ranges,
     now_another_version,
+    redirect,
     refuse,
     stall_after,
 )
 from packaging.licenses import canonicalize_license_expression
-from rows import parquet_of, rows_beside
+from rows import parquet_of, rows_beside, write_files
 from workbench import CHECKOUT, first_fast, heed_signals, wait_until
 
 from harness.common import registry
-from harness.common.cards import Debian, Npm, Packaged, PackageIndex
+from harness.common.cards import Debian, Npm, PackageIndex
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.corpora import fetch, files, packages
 from harness.corpora.__main__ import main
@@ -69,17 +71,22 @@ def test_cards_are_complete() -> None:
 # One file
 
 
-def test_corpus_is_fetched_verified_and_found(
-    capsys: pytest.CaptureFixture[str], server: Server, tmp_path: Path, cache_folder: Path
-) -> None:
+@pytest.fixture
+def known(server: Server, tmp_path: Path) -> list[str]:
+    """The arguments of a command for a card of what the server has."""
     source = {"kind": "url", "url": f"{server.address}/known.txt", "file": "known.txt"}
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "known.yaml").write_text(json.dumps({"source": source, "facts": facts()}))
+    card = {"source": source, "facts": facts()}
+    write_files(tmp_path, {"data/known.yaml": json.dumps(card)})
+    return ["known", "--config-dir", str(tmp_path)]
+
+
+def test_corpus_is_fetched_verified_and_found(
+    capsys: pytest.CaptureFixture[str], server: Server, known: list[str], cache_folder: Path
+) -> None:
     place = cache_folder / "corpora" / "yours" / "known.txt"
 
     def ran(command: str) -> tuple[int, str, str]:
-        code = main([command, "known", "--config-dir", str(tmp_path)])
-        return code, *capsys.readouterr()
+        return main([command, *known]), *capsys.readouterr()
 
     server.script[:] = [refuse(404)]
     assert ran("fetch")[0] == UNMEASURED
@@ -124,54 +131,48 @@ def test_hugging_face_parquet_becomes_text(
     server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.content = parquet_of('{"text": ["one", "", "二"], "id": [1, 2, 3]}'.encode())
+    digest = hashlib.sha256(server.content).hexdigest()
     monkeypatch.setenv("HF_ENDPOINT", f"{server.address}/")
     monkeypatch.setenv("HF_TOKEN", "secret")
-    files = {"revision": "main", "paths": ["c/1.parquet", "2.parquet"]}
-    form = {"column": "text", "separator": END}
-    data = card({"kind": "hugging_face", "repository": "a/b", **files, **form}, facts={})
-    digest = hashlib.sha256(server.content).hexdigest()
+    source: dict[str, Any] = {"kind": "hugging_face", "repository": "a/b", "revision": "main"}
+    source |= {"paths": ["c/1.parquet", "2.parquet"], "column": "text", "separator": END}
 
-    data["source"]["sha256"] = [digest, "0" * 64]
-    assert f"has sha256 {digest}, not 000" in refusal_of(data, cache_folder)
-    data["source"]["sha256"] = [digest, None]
-    place, messages = get(data)
+    wrong = card({**source, "sha256": [digest, "0" * 64]}, facts={})
+    assert f"has sha256 {digest}, not 000" in refusal_of(wrong, cache_folder)
+    place, messages = get(card({**source, "sha256": [digest, None]}, facts={}))
     assert place.read_text() == f"one{END}{END}二{END}" * 2
     # the first file was kept
     assert messages[0] == f"fetching {server.address}/datasets/a/b/resolve/main/2.parquet"
     assert [headers["Authorization"] for headers in server.requests] == ["Bearer secret"] * 3
 
 
-def in_another_process(data: dict[str, Any], before: str = "") -> list[str]:
-    code = f"""import sys; {before}
-from harness.common.ending import exit_code_of
-from harness.corpora.fetch import fetch
-sys.exit(exit_code_of(lambda: bool(fetch({data!r}) and 0)))"""
-    return [sys.executable, "-c", code]
+def fetching(known: list[str], before: Callable[[], object]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "harness.corpora", "fetch", *known]
+    return subprocess.Popen(
+        command, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True, preexec_fn=before
+    )
 
 
 @pytest.mark.parametrize("number", first_fast([signal.SIGINT, signal.SIGKILL]))
 def test_interrupted_fetch_resumes(
-    server: Server, cache_folder: Path, number: signal.Signals
+    server: Server, known: list[str], cache_folder: Path, number: signal.Signals
 ) -> None:
     server.script[:] = [stall_after(20_000)]
-    command = in_another_process(url(server))
     part = cache_folder / "downloads" / "known" / "000-known.txt.part"
-    with subprocess.Popen(
-        command, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals
-    ) as process:
+    with fetching(known, heed_signals) as process:
         wait_until(lambda: part.exists() and part.stat().st_size == 20_000, "20,000 bytes")
         process.send_signal(number)
         _, stderr = process.communicate(timeout=60)
 
     assert process.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
     assert "Traceback" not in stderr
-    assert not any((cache_folder / "corpora").glob("*"))
-    assert get(url(server))[0].read_bytes() == CONTENT
+    assert not any((cache_folder / "corpora" / "yours").glob("*"))
+    assert main(["fetch", *known]) == OK
     assert server.ranges() == [None, "bytes=20000-"]
 
 
 def test_full_disk_is_reported_and_the_part_stays(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: Server, known: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = shutil.disk_usage(CHECKOUT)._replace(free=len(CONTENT) - 1)
     with monkeypatch.context() as patch:
@@ -180,14 +181,14 @@ def test_full_disk_is_reported_and_the_part_stays(
             get(url(server))
     assert server.requests == []
 
-    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); "
     # what it imports would be kept cut short, for whoever comes next
-    limited += "sys.dont_write_bytecode = True"
-    command = in_another_process(url(server), limited)
-    done = subprocess.run(command, cwd=CHECKOUT, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == UNMEASURED
-    assert "(File too large); set BPE_HARNESS_CACHE to a folder" in done.stderr.splitlines()[-1]
-    assert get(url(server))[0].read_bytes() == CONTENT
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    size = 50_000
+    with fetching(known, lambda: setrlimit(RLIMIT_FSIZE, (size, size))) as process:
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == UNMEASURED
+    assert "(File too large); set BPE_HARNESS_CACHE to a folder" in stderr.splitlines()[-1]
+    assert main(["fetch", *known]) == OK
     assert server.ranges() == [None, "bytes=50000-"]
 
 
@@ -216,25 +217,26 @@ def downloaded(server: Server, folder: Path, *script: Behaviour, **headers: str)
     return place.read_bytes()
 
 
-def redirect(request: Any) -> None:
-    other_host = request.server.address.replace("127.0.0.1", "localhost")
-    refuse(302, Location=f"{other_host}/elsewhere")(request)
-
-
-@pytest.mark.parametrize(
-    ("script", "ranges"),
-    [
-        ([redirect, cut_after(500), redirect], [None, None, *["bytes=500-"] * 2]),
-        ([cut_after(5000), no_ranges], [None, "bytes=5000-"]),
-        ([cut_after(5000), another_range], [None, "bytes=5000-", None]),
-        ([refuse(503), refuse(429)], [None] * 3),
-    ],
-)
-def test_downloads_resume(
-    server: Server, tmp_path: Path, script: list[Behaviour], ranges: list[str | None]
+@pytest.mark.parametrize("row", rows_beside(__file__, "downloads.toml"))
+def test_a_download_arrives_whole_or_fails_in_a_sentence(
+    server: Server, tmp_path: Path, row: dict[str, Any]
 ) -> None:
-    assert downloaded(server, tmp_path, *script) == CONTENT
-    assert server.ranges() == ranges
+    script = []
+    for step in row.get("script", []):
+        ((name, argument),) = step.items()
+        behaviour = getattr(local_server, name)
+        script.append(behaviour if argument is True else behaviour(argument))
+    if "ranges" in row:
+        assert downloaded(server, tmp_path, *script) == CONTENT
+        assert [sent or "" for sent in server.ranges()] == row["ranges"]
+        return
+
+    server.script[:] = script
+    address = row.get("address", f"{server.address}/corpus.txt")
+    expected = re.escape(f"{address} cannot be fetched {row['refused']}")
+    with pytest.raises(Refusal, match=expected), impatient():
+        Download(address, tmp_path / "corpus.txt", lambda _, __: None, {}).run()
+    assert not (tmp_path / "corpus.txt").exists()
 
 
 def test_versions_are_never_joined(server: Server, tmp_path: Path) -> None:
@@ -247,31 +249,6 @@ def test_versions_are_never_joined(server: Server, tmp_path: Path) -> None:
         server.content, server.tag = CONTENT, '"first"'
         assert downloaded(server, tmp_path, cut_after(5000), change) == OTHER
     assert server.requests[5]["If-Range"] == '"first"'
-
-
-@pytest.mark.parametrize(
-    ("script", "address", "sentence"),
-    [
-        (
-            [stall_after(1000), *[stall_after(0)] * 3],
-            "",
-            "(timed out); run the same command again to resume",
-        ),
-        ([refuse(401)], "", "(401 Unauthorized); it needs a login; for Hugging Face set HF_TOKEN"),
-        ([refuse(404)], "", "(404 Not Found); put its new address on the card"),
-        ([], "file:///etc/hostname", "(an address starts with https://)"),
-        ([], "http://127.0.0.1:9/x", "(Connection refused); run the same command again"),
-    ],
-)
-def test_failed_download_is_a_sentence(
-    server: Server, tmp_path: Path, script: list[Behaviour], address: str, sentence: str
-) -> None:
-    server.script[:] = script
-    address = address or f"{server.address}/corpus.txt"
-    expected = re.escape(f"{address} cannot be fetched {sentence}")
-    with pytest.raises(Refusal, match=expected), impatient():
-        Download(address, tmp_path / "corpus.txt", lambda _, __: None, {}).run()
-    assert not (tmp_path / "corpus.txt").exists()
 
 
 def test_secret_is_not_sent_to_a_redirect(server: Server, tmp_path: Path) -> None:
@@ -354,44 +331,22 @@ def test_files_of_packages_are_joined_and_nothing_is_built(
 COMMON: Any = {"version": "1", "files": ["*"], "file": "known.txt"}
 
 
-@pytest.mark.parametrize(
-    ("source", "command", "sentence"),
-    [
-        (
-            PackageIndex(package="known", **COMMON),
-            [packages.__name__, "--only-binary=:all:", "--", "known==1"],
-            r"known==1 .*E: b\); check",
-        ),
-        (
-            Debian(packages=["a", "b"], **COMMON),
-            ["apt-get", "--", "b=1"],
-            r"a=1 b=1 .*\(E: b\); it needs Debian",
-        ),
-        (
-            Npm(package="known", **COMMON),
-            ["npm", "--ignore-scripts", "--", "known@1"],
-            r"\(E: b\); .*npm view",
-        ),
-    ],
-)
+@pytest.mark.parametrize("row", rows_beside(__file__, "clients.toml"))
 def test_failure_of_a_client_is_quoted(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    source: Packaged,
-    command: list[str],
-    sentence: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
 ) -> None:
+    source: Any = msgspec.convert({**COMMON, **row["source"]}, PackageIndex | Debian | Npm)
+
     def run(arguments: list[str], **_: Any) -> Any:
-        assert set(command) <= set(arguments)
+        assert set(row["command"]) <= set(arguments)
         return subprocess.CompletedProcess(arguments, 1, "", "E:\n b\n")
 
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(shutil, "which", str)
-    with pytest.raises(Refusal, match=sentence):
-        packages.download(source, tmp_path)
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(Refusal, match="is not installed; fetch this where it is"):
-        packages.download(source, tmp_path)
+    installed = {str: row["refused"], lambda _: None: "is not installed; fetch this where it is"}
+    for which, sentence in installed.items():
+        monkeypatch.setattr(shutil, "which", which)
+        with pytest.raises(Refusal, match=re.escape(sentence)):
+            packages.download(source, tmp_path)
 
 
 def joined(folder: Path, archive: str, content: bytes, **rule: Any) -> str:
@@ -413,25 +368,21 @@ def test_files_are_joined_by_the_card(tmp_path: Path, row: dict[str, Any]) -> No
         joined(*package, **row["rule"])
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.tar", tar(CONTENTS, "w")[:700]), ("a.whl", wheel(CONTENTS)[:-9]), ("a.tgz", b"no")],
-    ids=["tar", "wheel", "text"],
-)
-def test_damaged_archive_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+@pytest.mark.parametrize("name", ["a.tar", "a.whl", "a.tgz"])
+def test_damaged_archive_is_refused(tmp_path: Path, name: str) -> None:
+    damaged = {"a.tar": tar(CONTENTS, "w")[:700], "a.whl": wheel(CONTENTS)[:-9], "a.tgz": b"no"}
     with pytest.raises(Refusal, match=r" is damaged \(.*; fetch it again"):
-        joined(tmp_path, name, content)
+        joined(tmp_path, name, damaged[name])
     assert not (tmp_path / "text").exists()
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb here")
 def test_debian_package_is_read(tmp_path: Path) -> None:
-    control = b"Package: known\nVersion: 1.0\nArchitecture: all\nMaintainer: n <n@b.org>\nDescription: d\n"
+    control = (
+        "Package: known\nVersion: 1.0\nArchitecture: all\nMaintainer: n <n@b.org>\nDescription: d\n"
+    )
     root, package = tmp_path / "root", tmp_path / "known.deb"
-    for name, content in {"DEBIAN/control": control, **CONTENTS}.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(content)
+    write_files(root, {"DEBIAN/control": control, "usr/b.c": "b", "usr/README": "no"})
     command = ["dpkg-deb", "--build", "--root-owner-group", str(root), str(package)]
     subprocess.run(command, check=True, capture_output=True)
-    rule = {"files": ["*.c", "*.h"], "inside": "usr/src/linux.tar.xz"}
-    assert joined(tmp_path, "known.deb", package.read_bytes(), **rule) == "ba"
+    assert joined(tmp_path, "known.deb", package.read_bytes(), files=["*.c"]) == "b"

@@ -124,6 +124,12 @@ def refuse(code: int, **headers: str) -> Behaviour:
     return lambda request: request.answer(code, b"no", headers)
 
 
+def redirect(request: Request) -> None:
+    """Send the client to the same server under another name."""
+    other_host = request.server.address.replace("127.0.0.1", "localhost")
+    refuse(302, Location=f"{other_host}/elsewhere")(request)
+
+
 def another_range(request: Request) -> None:
     """Answer with the beginning, whatever was requested."""
     content = request.server.content
