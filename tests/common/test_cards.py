@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,23 +63,19 @@ def test_hostile_card_is_refused_in_one_sentence(
     assert row["refused"] in sentence
 
 
-def test_file_of_your_card_replaces_no_other(folder: Path, cache_folder: Path) -> None:
-    source = {"kind": "url", "url": "https://moon.invalid/x", "file": "big.txt"}
-    write(folder, "data", "mine", {"source": source})
-    registry.use_folder(folder)
-    places = [fetched_place(name, "big.txt") for name in ("big_txt", "mine")]
-    corpora = cache_folder / "corpora"
-    assert places == [corpora / "big.txt", corpora / "yours" / "big.txt"]
-
-
-def test_card_of_yours_takes_the_place_of_none(folder: Path) -> None:
+def test_card_of_yours_takes_the_place_of_none(folder: Path, cache_folder: Path) -> None:
     tags = ["definition", "compiled", "extends", "frontier", "native"]
     for group in ("variant", "counting"):
         write(folder, group, "aaa", {"_target_": "evil:train", "tags": tags, "name": "aaa"})
+    write(folder, "data", "mine", {"source": {**INDEX, "file": "big.txt"}})
     registry.use_folder(folder)
+
     assert registry.definition().__module__ == "variants.naive"
     assert registry.default_counter().name == "native"
     assert list(registry.variants())[-1] == "aaa"
+    places = [fetched_place(name, "big.txt") for name in ("big_txt", "mine")]
+    corpora = cache_folder / "corpora"
+    assert places == [corpora / "big.txt", corpora / "yours" / "big.txt"]
 
 
 @pytest.mark.usefixtures("measured_once")
@@ -110,26 +107,15 @@ def test_data_set_that_is_missing_is_not_fetched_by_a_run(folder: Path, capsys: 
     assert "get it with python -m harness.corpora fetch mine" in capsys.readouterr().err
 
 
-ODD: list[Any] = [
-    *(None, True, -1, 0, 3.5, float("nan"), 10**30, "", " ", "a b", "../x", "/x", "--log=/x"),
-    *("${oc.env:HOME}", "evil:train", "é\u202e", "\x00", "???", "null", "2023-11-01", "~", "*x"),
-    *([], {}, [[]], {"": 1}, {"name": "x"}, ["a", 1], [None], "x" * 10_000),
-]
+ODD = Path(__file__).with_name("odd_values.txt").read_text().splitlines()
 
 
-def mutated(chance: random.Random, content: dict[str, Any]) -> str:
-    """A card with a fault in its values, and perhaps one in its text."""
-    nested = [value for value in content.values() if isinstance(value, dict) and value]
-    mapping = chance.choice([content, *nested])
-    key = chance.choice(list(mapping))
-    unknown = chance.choice(["defaults", "variant", "hydra", f"{key}s", "_target_"])
-    mapping[chance.choice([key, key, unknown])] = chance.choice(ODD)
-
-    text = json.dumps(content, indent=chance.choice([None, 1]))
-    if chance.random() < 0.3:
-        fault = chance.choice(["", "{", "\t", "&a ", "*a", ": ", "\n", "[" * 500])
-        text = text[: chance.randrange(len(text))] + fault
-    return text
+def mutated(chance: random.Random, card: object) -> str:
+    """A card with something odd in the place of a key or a value, and perhaps nothing after it."""
+    text = json.dumps(card)
+    place = chance.choice(list(re.finditer(r'"[^"]*"|[\w.]+', text)))
+    rest = text[place.end() :] if chance.random() < 0.9 else ""
+    return text[: place.start()] + chance.choice(ODD) + rest
 
 
 @pytest.mark.parametrize("seed", first_fast(range(6)))
@@ -144,13 +130,12 @@ def test_mutated_card_is_answered_in_one_sentence(
     ]
     answers = []
     for _ in range(25):
-        group, content = chance.choice(cards)
-        path = write(folder, group, "mine", mutated(chance, json.loads(json.dumps(content))))
+        group, card = chance.choice(cards)
+        path = write(folder, group, "mine", mutated(chance, card))
         code = run_command.main(["--config-dir", str(folder), "--cfg", "job", f"{group}=mine"])
         sentence = capsys.readouterr().err
-        path.unlink()
-
-        assert (code, sentence.count("\n")) in ((OK, 0), (USAGE, 1)), (content, sentence)
+        assert (code, sentence.count("\n")) in ((OK, 0), (USAGE, 1)), (path, sentence)
         assert code == OK or f"{path}" in sentence or "In 'experiment/mine'" in sentence, sentence
+        path.unlink()
         answers.append(code)
     assert answers.count(USAGE) > 12

@@ -35,36 +35,39 @@ from harness.common.errors import Refusal
 from harness.corpora import dask, local
 from harness.corpora.cards import card_of
 from harness.worker import exchange
-from variants.contract import GPT2_PATTERN, Corpus, InvalidText
+from variants.contract import Corpus, InvalidText
 from variants.counting.native import native
 from variants.counting.pretokenize import serial
 
 OWN_PATTERN = r"\w+|\W"  # not compiled in
-ALONE = {"scheduler": None, "workers": 1, "part": "1MiB"}
 INSTALLED = find_spec("distributed") is not None
 pytestmark = pytest.mark.skipif(
     not INSTALLED, reason="pip install -e '.[distributed]' has distributed and fsspec"
 )
 
 
+def count(path: Any, part: object = "1MiB", scheduler: str = "", **how: Any) -> dict[bytes, int]:
+    """The words of what data.path names, counted anew by two workers, or those of a scheduler."""
+    corpus = Corpus("", **{"special_tokens": (END,), **how})
+    params = {"scheduler": scheduler or None, "workers": 2, "part": part}
+    table = dask.counted_table({"path": str(path)}, corpus, params, None, None, False)
+    words = dict(exchange.read_words(table.path)[0])
+    shutil.rmtree(table.path)  # or the next would take these words
+    return words
+
+
 def count_here(
-    path: Any, params: dict[str, Any], before: Callable[[], object] = bool, **how: Any
+    path: Any, part: object = "1MiB", before: Callable[[], object] = bool, **how: Any
 ) -> dict[bytes, int]:
-    """The words that tasks in this process return; `before` is called when the text has been
-    divided.
-    """
+    """The same by tasks in this process; `before` is called when the text has been divided."""
 
     def run_tasks(_: Any, __: Any, parts: Sequence[Any], memory: int | None) -> Iterator[Any]:
         before()
         return ((part, dask.count_part(part, memory)) for part in parts)
 
-    corpus = Corpus("", **{"special_tokens": (END,), "pattern": GPT2_PATTERN, **how})
     nobody = contextlib.nullcontext((None, None))
     with mock.patch.multiple(dask, workers=lambda _: nobody, run_tasks=run_tasks, SMALLEST_PART=1):
-        table = dask.counted_table({"path": str(path)}, corpus, params, None, None, False)
-    words = dict(exchange.read_words(table.path)[0])
-    shutil.rmtree(table.path)  # or the next would take these words
-    return words
+        return count(path, part, **how)
 
 
 @given(
@@ -82,16 +85,15 @@ def test_parts_of_a_text_have_its_words(
     text.write_bytes(content)
     how: dict[str, Any] = {"special_tokens": special_tokens, "pattern": pattern, "errors": errors}
     how["partial"] = True
-    smallest = 1 + len(content) // 30
-    params = {**ALONE, "part": chance.randint(smallest, smallest + 200)}
+    part = chance.randint(0, 200) + 1 + len(content) // 30
 
     try:
         want = dict(serial(Corpus(str(text), **how)))
     except InvalidText as error:
         with pytest.raises(Refusal, match=f"{text}: invalid UTF-8 at byte {error.offset}"):
-            count_here(text, params, **how)
+            count_here(text, part, **how)
     else:
-        assert count_here(text, params, **how) == want
+        assert count_here(text, part, **how) == want
 
 
 @pytest.fixture
@@ -130,7 +132,7 @@ def test_files_of_all_kinds_have_the_words_of_the_joined_text(
     memory.pipe_file("/texts/.hidden", b"not this")
     want = dict(serial(Corpus(str(local.local_corpus({"path": str(texts)}, [END])[1]))))
     for place in (texts, "memory://texts/", f"[{texts}/[ad].txt,memory://texts/[bce]*]"):
-        assert count_here(place, {**ALONE, "part": size}) == want
+        assert count_here(place, size) == want
 
 
 def test_listed_object_is_the_object_itself() -> None:
@@ -152,7 +154,7 @@ def test_words_of_a_part_are_kept_by_all_that_they_depend_on(
     with mock.patch.object(dask, "merge", side_effect=Refusal("no room")):
         for number, how in enumerate(changes, 1):
             with pytest.raises(Refusal, match="no room"):
-                count_here(text, ALONE, **how)
+                count_here(text, **how)
             assert len(list((cache_folder / "parts").glob("*/*"))) == number
             os.utime(text, ns=(number // 3, number // 3))
 
@@ -169,7 +171,7 @@ def test_unreadable_file_is_named(tmp_path: Path, row: dict[str, Any]) -> None:
             (tmp_path / "a.txt").unlink()
 
     with pytest.raises(Refusal) as refused:
-        count_here(row.get("source", tmp_path), ALONE, happens)
+        count_here(row.get("source", tmp_path), before=happens)
     assert row["refused"] in str(refused.value)
 
 
@@ -199,12 +201,15 @@ def test_a_lost_worker_is_reported_and_one_that_never_starts_is_refused(
     assert lost == "1 worker lost; what was not sent is counted again\n"
 
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    sentence = "workers cannot be started on this machine"
-    with (
-        pytest.raises(Refusal, match=sentence),
-        dask.processes("tcp://127.0.0.1:9", 1) as replace_dead,
-    ):
-        wait_until(replace_dead, "a refusal")
+    with pytest.raises(Refusal, match="workers cannot be started on this machine"):
+        replace_for_ever()
+
+
+def replace_for_ever() -> None:
+    with dask.processes("tcp://127.0.0.1:9", 1) as replace_dead:
+        while True:
+            replace_dead()
+            time.sleep(0.01)
 
 
 def with_dask(test: Any) -> Any:
@@ -221,21 +226,8 @@ def random_text(size: int) -> Path:
     return prepared(None, of="random_text", source=source).path
 
 
-def count(
-    path: Any, part_bytes: int, scheduler: str | None = None, pattern: str = GPT2_PATTERN
-) -> str:
-    """Count what data.path names again by two workers, or those of a scheduler; returns the digest
-    of the words.
-    """
-    corpus = Corpus("", (END,), pattern)
-    params = {"scheduler": scheduler, "workers": 2, "part": part_bytes}
-    table = dask.counted_table({"path": str(path)}, corpus, params, None, None, False)
-    shutil.rmtree(table.path)  # or the next would take these words
-    return table.sha256
-
-
-def digest_of(path: Path) -> str:
-    return exchange.digest(native(Corpus(str(path), (END,))))
+def native_words(path: Path) -> dict[bytes, int]:
+    return dict(native(Corpus(str(path), (END,))))
 
 
 CLUSTER = """
@@ -257,8 +249,10 @@ def cluster() -> Iterator[subprocess.Popen[str]]:
 
 
 @with_dask
-def test_scheduler_and_workers_listen_on_this_machine_only() -> None:
-    with dask.workers({**ALONE, "workers": 2}) as (client, _):
+def test_scheduler_and_workers_listen_on_this_machine_only(
+    book: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with dask.workers({"scheduler": None, "workers": 2}) as (client, _):
         client.wait_for_workers(2, timeout=60)
         assert len(workers_here()) == 2
         for process in (*workers_here(), psutil.Process()):  # this one is the scheduler
@@ -266,11 +260,15 @@ def test_scheduler_and_workers_listen_on_this_machine_only() -> None:
             listening = [each for each in connections if each.status == psutil.CONN_LISTEN]
             assert {each.laddr.ip for each in listening} == {"127.0.0.1"}
 
+    monkeypatch.setattr(dask, "SECONDS_TO_CONNECT", 1)
+    with pytest.raises(Refusal, match=r"no scheduler answers at tcp://127\.0\.0\.1:1"):
+        count(book.removeprefix("data.path="), scheduler="tcp://127.0.0.1:1")
+
 
 @with_dask
 def test_killed_workers_change_no_count(texts: Path) -> None:
     shutil.copy(random_text(40_000_000), texts / "e.txt")
-    want = digest_of(local.local_corpus({"path": str(texts)}, [END])[1])
+    want = native_words(local.local_corpus({"path": str(texts)}, [END])[1])
     counted = threading.Event()
     killed = list[int]()
 
@@ -335,4 +333,4 @@ def test_full_disk_is_a_sentence_and_the_same_command_resumes(
             count(text, 300_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert count(text, 300_000) == digest_of(text)
+    assert count(text, 300_000) == native_words(text)

@@ -342,11 +342,9 @@ def test_failure_of_a_client_is_quoted(
         return subprocess.CompletedProcess(arguments, 1, "", "E:\n b\n")
 
     monkeypatch.setattr(subprocess, "run", run)
-    installed = {str: row["refused"], lambda _: None: "is not installed; fetch this where it is"}
-    for which, sentence in installed.items():
-        monkeypatch.setattr(shutil, "which", which)
-        with pytest.raises(Refusal, match=re.escape(sentence)):
-            packages.download(source, tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda name: name if row.get("installed", True) else None)
+    with pytest.raises(Refusal, match=re.escape(row["refused"])):
+        packages.download(source, tmp_path)
 
 
 def joined(folder: Path, archive: str, content: bytes, **rule: Any) -> str:

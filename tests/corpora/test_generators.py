@@ -41,13 +41,11 @@ def generated(name: str, **source: Any) -> CorpusFile:
     sorted(CARDS.keys() - {*SLOW}) + [pytest.param(name, marks=pytest.mark.slow) for name in SLOW],
 )
 def test_generator_makes_what_its_card_describes(name: str) -> None:
-    made = prepared(None, of=name)
-    facts, source = CARDS[name]["facts"], CARDS[name]["source"]
+    facts = CARDS[name]["facts"]
+    made = prepared(None, of=name)  # which is refused if its bytes are not the card's
     assert (made.sha256, made.bytes) == (facts["sha256"], facts["bytes"])
-    assert {"kind": "generator", **(made.parameters or {})} == source
-    if not made.table:  # of a table these facts have been compared
-        counts = serial(Corpus(str(made.path)))
-        assert (len(counts), sum(counts.values())) == (facts["words"], facts["pre_tokens"])
+    words = exchange.read_words(made.path)[0] if made.table else serial(Corpus(str(made.path)))
+    assert (len(words), sum(words.values())) == (facts["words"], facts["pre_tokens"])
 
 
 @given(st.integers(1, 400), st.sampled_from([1, 2, 4, 16]), st.integers(1, 48), st.integers(0, 20))
@@ -98,21 +96,14 @@ def test_set_is_made_once_and_again_if_damaged(name: str, monkeypatch: pytest.Mo
     assert file.read_bytes() == content
 
 
-@given(
-    st.lists(st.tuples(words, st.integers(0, 9)), max_size=12),
-    st.sampled_from([pa.binary(), pa.large_binary()]),
-)
-@example([(b"\x00\x00", 0), (b"\x00", 1), (b"\x00\x00", 1)], pa.binary())
-@example([(b"ab", LARGEST - 4), (b"cde", 2), (b"x", LARGEST)], pa.large_binary())
+@given(st.lists(st.tuples(words, st.integers(0, 9)), max_size=12))
+@example([(b"\x00\x00", 0), (b"\x00", 1), (b"\x00\x00", 1)])
+@example([(b"ab", LARGEST - 4), (b"cde", 2), (b"x", LARGEST)])
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_table_is_the_sum_of_its_rows(
-    tmp_path: Path, items: list[tuple[bytes, int]], form: pa.DataType
-) -> None:
-    columns = {
-        "count": pa.array([count for _, count in items], pa.uint64()),
-        "word": pa.array([word for word, _ in items], form),
-    }
-    parquet.write_table(pa.table(columns), tmp_path / "table", row_group_size=3)
+def test_table_is_the_sum_of_its_rows(tmp_path: Path, items: list[tuple[bytes, int]]) -> None:
+    column, counts = zip(*items, strict=True) if items else ((), ())
+    table = {"count": pa.array(counts, pa.uint64()), "word": pa.array(column, pa.binary())}
+    parquet.write_table(pa.table(table), tmp_path / "table", row_group_size=3)
     found, manifest = exchange.read_words(prepared(tmp_path / "table", (), "words").path)
     expected = WordCounts.from_items(items)
     assert list(found.items()) == list(expected.items())
