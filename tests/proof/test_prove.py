@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from measured import record_of
 from rows import merges_of, rows_beside
-from workbench import cell_of, first_fast, reading_of, run_of, unruly
+from workbench import cell_of, first_fast, limits_wait, reading_of, run_of, unruly
 
 from harness.common import registry
 from harness.common.errors import UNMEASURED
@@ -103,7 +103,10 @@ def test_run_judges_each_trainer_under_its_rules(tmp_path: Path, row: dict[str, 
 
 
 @pytest.mark.parametrize("trainer", first_fast(["stops_on_request", "hangs_after_some_merges"]))
-def test_merges_of_a_stopped_run_are_proved(tmp_path: Path, trainer: str) -> None:
+def test_merges_of_a_stopped_run_are_proved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainer: str
+) -> None:
+    limits_wait(monkeypatch, lambda done: done > 0)
     cell = cell_of(reading_of(tmp_path), unruly(trainer), limits=WorkerLimits(wall_seconds=0.6))
     code, record = proved(tmp_path, cell)
     assert (code, record["identity"]["kind"]) == (UNMEASURED, IDENTICAL)
