@@ -15,9 +15,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from measured import measured, records_of, stopped
+from measured import RECORDS, measured, records_of, stopped
 from rows import rows_beside
-from shown import RECORDS
 
 from harness.common import registry
 from harness.common.errors import Refusal

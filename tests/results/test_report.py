@@ -12,9 +12,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from measured import measured, records_of
+from measured import RECORDS, measured, records_of
 from rows import rows_beside
-from shown import FORMS, RECORDS
 
 import harness
 from harness.records.file import read_records
@@ -95,7 +94,7 @@ def test_table_sorts_and_filters_in_a_browser(tmp_path: Path) -> None:
 
 
 def test_notebook_shows_what_the_terminal_shows_and_can_be_read_without_seeing_it() -> None:
-    (sheet,) = tables(rows(FORMS))
+    (sheet,) = tables(rows(read_records([RECORDS / "forms.jsonl"])))
     shown = harness.read(str(RECORDS / "forms.jsonl"))._repr_html_()
     part = ElementTree.fromstring(f"<div>{shown}</div>")
     lines = [["".join(cell.itertext()) for cell in line] for line in part.iter("tr")]

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measured import records_of, stored
+from measured import RECORDS, records_of, stored
 from rich.cells import cell_len
 from rows import rows_beside
-from shown import RECORDS
 
 import harness
 from harness.common.errors import MISMATCH, OK

@@ -14,6 +14,8 @@ from harness.records.lines import RecordFile, read_lines
 from harness.records.log import RunLog
 from harness.records.schema import SCHEMA, Cell, End, Line, Measurement, Proof, Run
 
+RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
+"""The folder of stored records."""
 BLANK: dict[str, Any] = {
     "cell": "train",
     "status": "ok",
