@@ -15,10 +15,8 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -220,35 +218,12 @@ def test_meter_can_stop_a_scan_that_waits_for_more(tmp_path: Path) -> None:
             native.native(Corpus(str(pipe)), Impatient())
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-def test_receiver_of_parts_may_raise_and_meter_stop(
-    tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in (("BUFFER_BYTES", 64), ("SMALLEST_RANGE", 1), ("PART_BYTES", 1)):
-        monkeypatch.setattr(native, name, value)
-    corpus = corpus_of(tmp_path, "low lower " * 400)
-    raising = Mock(take=Mock(side_effect=LookupError("no more")))
-    with pytest.raises(LookupError, match="no more"):
-        native.in_parts(corpus, raising, threads=threads)
-    waiting = Mock(take=lambda *_: time.sleep(0.15))
-    with pytest.raises(RuntimeError, match="stopped"):
-        native.in_parts(corpus, waiting, Impatient(), threads=threads)
-
-
-def test_file_that_changes_while_it_is_counted_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, "low low" * 100)
-    scan = _scanner.scan
 
-    def scan_and_change(*arguments: Any, **_: Any) -> Any:
-        answer = scan(*arguments)
-        Path(corpus.path).write_bytes(b"low")
-        return answer
-
-    monkeypatch.setattr(_scanner, "scan", scan_and_change)
+    meter = Mock(wraps=Meter(), lap=lambda _: corpus_of(tmp_path, "low"))
     with pytest.raises(OSError, match="changed while it was being counted"):
-        native.native(corpus)
+        native.native(corpus, meter)
 
 
 def test_columns_are_read_only_and_outlive_the_words(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from workbench import CHECKOUT, corpus_of, ran, wait_until
 
-from variants.contract import GPT2_PATTERN, Corpus, InvalidText, LeftOut, Meter, WordCounts
+from variants.contract import GPT2_PATTERN, InvalidText, LeftOut, Meter, WordCounts
 from variants.counting.native import native
 from variants.counting.pretokenize import serial
 from variants.counting.processes import processes
@@ -164,27 +164,32 @@ print(len(os.listdir("/dev/fd")) - len(before))
 """
 
 
-def sentence_of_a_full_disk(corpus: Corpus, **values: Any) -> str:
-    """What a counter says when a file may have no more than `most` bytes; no file is left open."""
-    ended = ran(Path(corpus.path).parent, "-c", LIMITED.format(**values), corpus.path)
-    sentence, left_open = ended.stdout.splitlines()
-    assert left_open == "0"
-    return sentence
-
-
-def test_full_disk_is_a_sentence_and_leaves_no_file_open(tmp_path: Path) -> None:
-    room = "has no room for the words that counting.memory keeps out of memory"
-    full = functools.partial(sentence_of_a_full_disk, module="pretokenize", counter="serial")
-    corpus = corpus_of(tmp_path, " ".join(map(str, range(5000))))
-    sentence = full(corpus, most=3000, how={"memory": 1})
-    assert f"{room} ({os.strerror(errno.EFBIG)})" in sentence
-
-    # Here the first range has spilled runs already, and the last run of the second is too long.
+@pytest.mark.parametrize(
+    ("module", "counter", "how"),
+    [
+        ("pretokenize", "serial", {"memory": 1}),
+        # The first range has spilled runs already, and the last run of the second is too long.
+        (
+            "native",
+            "native",
+            {"threads": 2, "smallest_range": 1000, "memory": 5_000_000, "buffer": 10_000},
+        ),
+    ],
+)
+def test_full_disk_is_a_sentence_and_leaves_no_file_open(
+    tmp_path: Path, module: str, counter: str, how: dict[str, int]
+) -> None:
     letters = [*map("".join, itertools.product("abcdefghij", repeat=5))]
     many, few = " ".join(letters[:50_000]), " ".join(2000 * "x" + word for word in letters[:155])
     corpus = corpus_of(tmp_path, f"{many} {END} {few}")
-    how = {"threads": 2, "smallest_range": 1000, "memory": 5_000_000, "buffer": 10_000}
-    assert room in full(corpus, module="native", counter="native", most=280_000, how=how)
+
+    script = LIMITED.format(module=module, counter=counter, most=280_000, how=how)
+    sentence, left_open = ran(tmp_path, "-c", script, corpus.path).stdout.splitlines()
+    reason = os.strerror(errno.EFBIG)
+    assert (
+        f"has no room for the words that counting.memory keeps out of memory ({reason})" in sentence
+    )
+    assert left_open == "0"
 
 
 def test_killed_counter_leaves_no_files(tmp_path: Path, cache_folder: Path) -> None:
