@@ -22,6 +22,7 @@ import pytest
 from rows import rows_beside
 from workbench import CHECKOUT, corpus_of, first_fast, ran
 
+from harness.common import registry
 from variants import cpp, cython_stages, flat, flat_file, heap, naive, vetoes
 from variants.contract import LARGEST_COUNT, Merge, Meter, TieBreak, Unavailable, WordCounts
 
@@ -29,7 +30,6 @@ pytest.importorskip("variants.native._flat", reason="the compiled part is not bu
 
 Train = Callable[..., Sequence[Merge]]
 COMPILED: list[Train] = [flat.train, cpp.train, cython_stages.typed]
-STAGES = ("fine_grained", "no_copy", "opt", "loop", "typed")
 each_compiled = pytest.mark.parametrize("train", COMPILED, ids=lambda train: train.__module__)
 
 
@@ -74,26 +74,20 @@ class Stopping(Meter):
         return bool(self.answers())
 
 
-@pytest.mark.parametrize(
-    ("train", "length"),
-    [
-        (flat.train, 2_000_000),
-        (functools.partial(flat.train, veto=vetoes.superbpe), 700_000),
-        (cython_stages.typed, 50_000),
-        (functools.partial(cpp.train, words="columns"), 150_000),
-        (functools.partial(cpp.train, words="objects"), 150_000),
-        (functools.partial(cpp.train, maximum="openmp_region", threads=2), 100_000),
-    ],
-)
-def test_meter_stops_training_and_its_exceptions_come_through(train: Train, length: int) -> None:
-    words, meter = one_word(length), Stopping()
+@pytest.mark.parametrize("row", rows_beside(__file__, "stopping.toml"))
+def test_meter_stops_training_and_its_exceptions_come_through(row: dict[str, Any]) -> None:
+    params = row.get("params", {})
+    if "veto" in row:
+        params = {"veto": vetoes.named(row["veto"])}
+    train = functools.partial(registry.resolve(row["train"]), **params)
+    words, meter = one_word(row["length"]), Stopping()
     try:
         merges = train(words, 10**6, meter)
     except Unavailable as reason:
         pytest.skip(str(reason))
 
     assert meter.answers.call_count == 2
-    assert len(merges) < length
+    assert len(merges) < row["length"]
     assert merges == train(words, len(merges))
     with pytest.raises(KeyboardInterrupt):
         train(words, 10**6, Stopping(KeyboardInterrupt))
@@ -235,7 +229,7 @@ def test_daemon_threads_let_the_interpreter_end(work: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("tie_break", first_fast(TieBreak))
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", ["fine_grained", "no_copy", "opt", "loop", "typed"])
 def test_work_of_a_cython_stage_is_that_of_heap(stage: str, tie_break: TieBreak) -> None:
     """Words over few symbols, NUL among them, so that pairs repeat, adjoin and tie."""
     dice = random.Random(len(stage))

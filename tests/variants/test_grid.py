@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
+import importlib.util
 import itertools
 import random
 from pathlib import Path
@@ -30,17 +30,12 @@ Point = tuple[str, ...]
 RULES = list(TieBreak)
 
 
-def compiled_points() -> list[Point]:
-    points = []
-    for module in cpp.MODULES.values():
-        try:
-            points += grid.points(importlib.import_module(module).members)
-        except ImportError:
-            continue
-    return points
-
-
-POINTS = compiled_points()
+POINTS: list[Point] = [
+    point
+    for module in cpp.MODULES.values()
+    if importlib.util.find_spec(module)
+    for point in grid.points(importlib.import_module(module).members)
+]
 THREADED = [point for point in POINTS if point[3] in cpp.OPENMP]
 every_point = pytest.mark.parametrize("point", POINTS, ids="-".join)
 
