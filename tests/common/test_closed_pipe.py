@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -53,16 +54,11 @@ def test_a_reader_that_has_gone_changes_no_verdict(folder: Path, command: str, c
         assert len(read_records([folder / "results" / "local"])) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "mode", "why"),
-    first_fast([("/dev/full", "wb", "No space"), (os.devnull, "rb", "Bad file descriptor")]),
-)
-def test_output_that_cannot_be_written_is_no_success(
-    tmp_path: Path, name: str, mode: str, why: str
-) -> None:
-    with Path(name).open(mode) as stream:
+def test_output_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as stream:
         done = ran(tmp_path, "-m", "harness", "--help", stdout=stream)
-    assert (done.returncode, done.stderr.count("\n"), why in done.stderr) == (22, 1, True)
+    assert done.returncode == 22
+    assert re.fullmatch(r".*No space.*\n", done.stderr)
 
 
 @pytest.mark.parametrize("closed", first_fast(["2", "1", "0 1 2"]))

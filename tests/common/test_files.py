@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -133,14 +134,12 @@ def test_variables_move_the_cache(
     for name, place in {**places, files.CACHE_VARIABLE: ""}.items():  # each before those above
         monkeypatch.setenv(name, str(tmp_path / name))
         assert files.cache_folder("a") == tmp_path / name / place / "a"
-        assert (tmp_path / name / place / "a").is_dir()
 
     (tmp_path / "file").touch()
     monkeypatch.setenv(files.CACHE_VARIABLE, str(tmp_path / "file"))
     assert main(["path", "ties"]) == UNMEASURED
-    sentence = capsys.readouterr().err
-    assert sentence.startswith("cannot use the cache ")
-    assert f"set {files.CACHE_VARIABLE} to a folder" in sentence
+    sentence = rf"cannot use the cache .*; set {files.CACHE_VARIABLE} to a folder"
+    assert re.match(sentence, capsys.readouterr().err)
 
 
 # Temporary folders
@@ -213,18 +212,16 @@ def test_a_lock_is_a_plain_file_of_ones_own(
 
 
 @pytest.mark.parametrize("depth", [1, pytest.param(1100, marks=pytest.mark.slow)])
-def test_folders_in_folders_without_end_are_removed(tmp_path: Path, depth: int) -> None:
-    top = tmp_path / "top"
-    top.mkdir()
-    here = os.open(top, os.O_RDONLY)
+def test_folders_in_folders_without_end_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    (tmp_path / "top" / "locked").mkdir(mode=0, parents=True)
+    (tmp_path / "top" / "link").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path / "top")
     for _ in range(depth):  # deeper than a function can call itself, and than a path can be long
-        os.mkdir("deeper", dir_fd=here)
-        below = os.open("deeper", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
-    (top / "locked").mkdir(mode=0)
-    (top / "link").symlink_to(tmp_path)
+        Path("deeper").mkdir()
+        os.chdir("deeper")
 
-    files.remove_tree(top)
+    monkeypatch.undo()
+    files.remove_tree(tmp_path / "top")
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import os
 import random
 import resource
@@ -23,6 +22,7 @@ from unittest import mock
 
 import psutil
 import pytest
+import tomllib
 from exploring import examples
 from fetched import END, prepared
 from hypothesis import HealthCheck, given
@@ -83,7 +83,7 @@ def test_parts_of_a_text_have_its_words(
     content, special_tokens = random_content(chance)
     text = tmp_path / f"{time.monotonic_ns()}.txt"
     text.write_bytes(content)
-    how: dict[str, Any] = {"special_tokens": special_tokens, "pattern": pattern, "errors": errors}
+    how: Any = {"special_tokens": special_tokens, "pattern": pattern, "errors": errors}
     how["partial"] = True
     part = chance.randint(0, 200) + 1 + len(content) // 30
 
@@ -109,17 +109,8 @@ def memory() -> Iterator[Any]:
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
     """A folder of text, Parquet, JSON Lines and CSV, compressed or not."""
-    rows = ["the cat sat", f"on the mat{END}", "", " low lower\n", "é日本 7 "] * 20
-    lines = "".join(json.dumps({"text": row, "more": 1}) + "\n" for row in reversed(rows))
-    files = {
-        "a.txt": "".join(f"one {row} two\n" for row in rows),
-        "b.parquet": json.dumps({"text": rows}),
-        "c.jsonl.zst": lines,
-        "cc.jsonl": lines + "\n" + lines.rstrip(),
-        "d.txt": "no end of a line",
-        "e.csv": 'id,text\n1,"low, lower\nand ""new"""\n2,widest\n',
-    }
-    write_files(tmp_path / "texts", files)
+    table = tomllib.loads(Path(__file__).with_name("dask.toml").read_text())
+    write_files(tmp_path / "texts", table["texts"])
     return tmp_path / "texts"
 
 
@@ -273,8 +264,7 @@ def test_killed_workers_change_no_count(texts: Path) -> None:
     killed = list[int]()
 
     def kill() -> None:
-        chance = random.Random(0)
-        while len(killed) < 6 and not counted.wait(chance.expovariate(1 / 0.7)):
+        while len(killed) < 6 and not counted.wait(0.7):
             for worker in workers_here()[:1]:
                 worker.kill()
                 killed.append(worker.pid)

@@ -15,9 +15,9 @@ import signal
 import subprocess
 import sys
 import tarfile
-import threading
 import zipfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from resource import RLIMIT_FSIZE, setrlimit
 from typing import Any
@@ -194,13 +194,13 @@ def test_full_disk_is_reported_and_the_part_stays(
 
 def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
     messages: list[str] = []
-    threads = [threading.Thread(target=fetch.fetch, args=(url(server),)) for _ in range(4)]
     server.script[:] = [cut_after(1000), stall_after(1000)]
-    with impatient(), mock.patch.object(fetch, "print_stderr", messages.append):
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with (
+        impatient(),
+        mock.patch.object(fetch, "print_stderr", messages.append),
+        ThreadPoolExecutor() as pool,
+    ):
+        list(pool.map(fetch.fetch, [url(server)] * 4))
     assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
     assert sum(line.startswith("known is at") for line in messages) == 4
 

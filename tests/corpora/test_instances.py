@@ -91,13 +91,13 @@ def test_slices_and_shuffles_are_of_the_documents_or_the_lines_of_the_text(
     corpora = drawn(f"seed={DATE}", "data.bytes=4kB")
     assert [str(corpus.name).split("-")[1][:-1] for corpus in corpora] == kinds.split()
 
-    for corpus, kind in zip(corpora, kinds.split(), strict=True):
+    for corpus in corpora:
         text = "" if corpus.table else corpus.path.read_text()
-        if kind == "slice" and len(documents) > 1:
+        if "slice" in corpus.name and len(documents) > 1:
             assert text in whole
-            assert 3600 - len(END) <= len(text) <= 4000
             assert text.startswith("low")
-        elif kind == "shuffle":
+            assert 3600 - len(END) <= len(text) <= 4000
+        elif "shuffle" in corpus.name:
             *shuffled, last = text.split(end)
             assert last == ""
             assert set(shuffled) <= set(documents)
