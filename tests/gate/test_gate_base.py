@@ -194,6 +194,7 @@ def test_variant_of_base_has_the_parameters_of_its_own_card(tmp_path: Path) -> N
         folder.mkdir(parents=True)
     card = {"name": "heap", "_target_": "variants.heap:train", "params": {"push": "grown"}}
     (cards / "heap.yaml").write_text(yaml.safe_dump(card))
+
     base = side_of("base", "", {"variants": package}, tmp_path)
     head = side_of("head", "", {}, tmp_path)
     heap = registry.variants()["heap"]

@@ -35,6 +35,7 @@ LONG = "a name of two hundred letters " * 7
 def facts_of(figure: Figure) -> str:
     """What a reader sees, one fact a line: words, names, each mark with its place, and keys."""
     facts = ["\n".join(text.get_text() for text in figure.texts)]
+
     for axes in figure.axes:
         facts.append(f"-- {axes.get_title(loc='left')}")
         facts.append(f"x {axes.get_xscale()}: {axes.get_xlabel()}")

@@ -45,7 +45,7 @@ def new_repository(folder: Path) -> Path:
 # Records of a gate
 
 STARTED = "2026-01-01T00:00:00+00:00"
-DIGEST, OTHER = "0" * 64, "1" * 64
+DIGEST = "0" * 64
 RUN = Run(run=STARTED, schema=2)
 
 

@@ -51,6 +51,7 @@ def measured(variant: str, seconds: dict[str, float] | float, /, **changes: Any)
         "sha256": hashlib.sha256(f"{name} {size}".encode()).hexdigest(),
         **changes.pop("corpus", {}),
     }
+
     if changes.get("status", "ok") in ("ok", "mismatch"):
         phases = {**phases, "total": sum(phases.values())}
     keys = {
@@ -97,6 +98,7 @@ def changed(record: Record, **keys: Any) -> Record:
 def stopped(variant: str, limit: float, **changes: Any) -> Record:
     """A record of a run that a limit ended: extrapolated if `extrapolated` says to what."""
     status = "extrapolated" if "extrapolated" in changes else "timeout"
+
     return measured(
         variant,
         {},
