@@ -62,8 +62,6 @@ OWN = [r"a$|\Ab|\Z|[$^\]]\$|(?i:x)|(?s:.)", "[^]$]|[]^]"]
     specials=st.lists(st.text(min_size=1, max_size=3), unique=True, max_size=3),
     forms=st.lists(st.sampled_from([*FILES_OF]), min_size=2, max_size=4),
 )
-@example(word_counts={b" the": 2}, specials=["<|e|>"], forms=["huggingface", "tiktoken", "gpt2"])
-@example(word_counts={b" the": 2}, specials=[], forms=["tiktoken", "huggingface", "ours", "gpt2"])
 @example(word_counts={b" the": 2}, specials=["\u0120the"], forms=["ours", "huggingface", "gpt2"])
 @examples(20)
 @pytest.mark.parametrize("pattern", [*PATTERNS, *OWN])
@@ -181,7 +179,7 @@ def test_a_file_of_another_tokenizer_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("survivors", range(len(FILES)))
-def test_an_interrupted_save_is_never_loaded(
+def test_a_save_that_a_full_disk_cuts_short_is_never_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int
 ) -> None:
     """Where the files are replaced one by one, because others are in their folder and stay."""
@@ -192,11 +190,12 @@ def test_an_interrupted_save_is_never_loaded(
 
     def cut_short(source: Any, target: Any) -> None:
         if next(left, None) is None:
-            raise KeyboardInterrupt
+            raise OSError(errno.ENOSPC, "No space left on device")
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", cut_short)
-    with pytest.raises(KeyboardInterrupt):
+    refused = r"cannot write a tokenizer to .* \(No space left on device\); choose another folder"
+    with pytest.raises(Refusal, match=refused):
         save(tmp_path, OTHER, {}, overwrite=True)
     monkeypatch.undo()
     if survivors == 0:
@@ -217,21 +216,6 @@ def test_a_folder_that_cannot_be_exchanged_is_saved_into(
     save(Path(), MINE, {})
     save(Path(), OTHER, {}, overwrite=True, form="gpt2")
     assert {*os.listdir()} == {*FILES_OF["gpt2"]}  # noqa: PTH208 - of the current folder, by no path
-
-
-def test_a_full_disk_leaves_the_old_tokenizer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(_descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    save(tmp_path, MINE, {})
-    monkeypatch.setattr(os, "fsync", full)
-    refused = r"cannot write a tokenizer to .* \(No space left on device\); choose another folder"
-    with pytest.raises(Refusal, match=refused):
-        save(tmp_path, OTHER, {}, overwrite=True)
-    assert load(tmp_path).learned == MINE
-    assert {*contents(tmp_path)} == {*FILES}
 
 
 # What tiktoken gives
