@@ -229,7 +229,7 @@ def checkout_state() -> dict[str, Any]:
 def git(folder: Path, *arguments: str) -> str:
     """Return the output of git. Raises Refusal with all that git says if it fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "-C", str(folder), *arguments]
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     try:
         return subprocess.run(
             command, capture_output=True, check=True, text=True, env=environment

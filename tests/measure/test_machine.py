@@ -98,3 +98,16 @@ def test_python_stages_are_proved_under_pypy_and_compiled_ones_are_skipped(
         runs = record["variant"] in python
         assert record["status"] == ("ok" if runs else "skipped")
         assert not runs or record["identity"]["kind"] in ("identical", "unproved")
+
+
+def test_asking_git_leaves_its_index_alone(tmp_path: Path) -> None:
+    """On a full disk a lock of the index was left behind, and no later git would write."""
+    file = tmp_path / "file"
+    file.touch()
+    machine.git(tmp_path, "init")
+    machine.git(tmp_path, "add", "file")
+    index = (tmp_path / ".git/index").read_bytes()
+
+    os.utime(file, (1, 1))
+    assert machine.git(tmp_path, "status", "--porcelain") == "A  file"
+    assert (tmp_path / ".git/index").read_bytes() == index
