@@ -14,49 +14,50 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from rows import write_files
 
 REPOSITORY = Path(__file__).parent.parent
-PAGES = [
-    REPOSITORY / "README.md",
-    REPOSITORY / "CONTRIBUTING.md",
-    *sorted((REPOSITORY / "docs").rglob("*.md")),
-    *sorted((REPOSITORY / "results").rglob("*.md")),
-]
-BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = sorted(
+    path
+    for pattern in ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "results/**/*.md")
+    for path in REPOSITORY.glob(pattern)
+)
+BLOCK = re.compile(r"^```sh\n(?!#!)(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:python -m |bpe-harness )[^`\n]+)`")
 PROGRAMS = (
-    *("python", "python3", "bpe-harness", "pip", "make", "git", "g++", "apt-get"),
-    *("gzip", "zcat", "sbatch", "sed", "taskset", "valgrind", "source", "pre-commit"),
+    "python python3 bpe-harness pip make git g++ apt-get gzip zcat sbatch sed taskset valgrind"
+    " source pre-commit"
 )
-SHOW = "\n".join(f"{name}() {{ printf '<%s>' {name} \"$@\"; echo; }}" for name in PROGRAMS)
+SHOW = f"""
+for program in {PROGRAMS}; do
+    eval "$program() {{ printf '<%s>' $program \\"\\$@\\"; echo; }}"
+done
+"""
 """Functions in place of the programs: each prints the words that it was given."""
-FILES = ("a.gz", "texts/a.txt.gz", "results/sweep/x/records.jsonl")
+FILES = ("raw:a.gz", "raw:texts/a.txt.gz", "results/sweep/x/records.jsonl")
 """What the patterns of the commands match."""
 
 
 def commands(page: Path) -> list[str]:
-    """Return the commands that a page shows, in blocks and within sentences.
+    """The commands that a page shows, in blocks and within sentences.
 
     A script for a scheduler is a file, which nobody types.
     """
-    text = page.read_text()
-    blocks = [code for code in BLOCK.findall(text) if not code.startswith("#!")]
-    inline = [code.replace("\\|", "|") for code in INLINE.findall(text)]
-    return [code.replace(".venv/bin/", "") for code in [*blocks, *inline]]
+    text = page.read_text().replace(".venv/bin/", "")
+    return BLOCK.findall(text) + [code.replace("\\|", "|") for code in INLINE.findall(text)]
 
 
-def words_in(shell: list[str], command: str, folder: Path) -> str:
-    """Return what the programs of a command are given by a shell, and what the shell complains."""
+def words_in(shell: str, command: str, folder: Path) -> str:
+    """What a shell gives to the programs of a command, and what patterns match no file."""
     done = subprocess.run(
-        [*shell, "-c", f"{SHOW}\n{command}"],
+        [*shell.split(), "-c", f"{SHOW}\n{command}"],
         cwd=folder,
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
         timeout=20,
     )
-    complaints = [line for line in done.stderr.splitlines() if "no matches" in line]
-    return done.stdout + "\n".join(complaints)
+    return done.stdout + "\n".join(re.findall(".*no matches.*", done.stderr))
 
 
 @pytest.mark.parametrize(
@@ -67,12 +68,10 @@ def words_in(shell: list[str], command: str, folder: Path) -> str:
 def test_commands_of_a_page_mean_the_same_in_zsh(page: Path, tmp_path: Path) -> None:
     if shutil.which("zsh") is None and "CI" not in os.environ:
         pytest.skip("zsh is not installed: apt-get install zsh")
-    for name in FILES:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+    write_files(tmp_path, dict.fromkeys(FILES, ""))
     for command in commands(page):
-        in_bash = words_in(["bash", "--norc"], command, tmp_path)
-        assert words_in(["zsh", "-f", "-i"], command, tmp_path) == in_bash, command
+        in_bash = words_in("bash --norc", command, tmp_path)
+        assert words_in("zsh -f -i", command, tmp_path) == in_bash, command
         assert re.search(r"(^|\s)#", re.sub(r"'[^']*'", "", command)) is None, command
 
 
