@@ -8,70 +8,76 @@ from pathlib import Path
 
 import pytest
 from stored_tables import charts, main
+from workbench import first_fast
 
 from harness.records.file import read_records
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGES = [CHECKOUT / "README.md", *CHECKOUT.glob("docs/*/*.md"), *CHECKOUT.glob("results/*/*.md")]
-WITH_PARTS = sorted(page for page in PAGES if "<!-- BEGIN " in page.read_text())
+WITH_PARTS = {page for page in PAGES if "<!-- BEGIN " in page.read_text()}
+LONG = {CHECKOUT / f"results/{study}/README.md" for study in ("frontier", "sweep")}
+"""Pages whose tables and charts take seconds."""
+QUICK = sorted(WITH_PARTS - LONG)
 NUMBERS = {
-    "README.md": (1, 1),
-    "docs/explanation/algorithms.md": (3, 1),
-    "docs/reference/configuration.md": (8, 0),
+    f"{CHECKOUT.name}/README.md": (1, 1),
+    "explanation/algorithms.md": (3, 1),
+    "reference/configuration.md": (8, 0),
 }
 """How many tables and charts some pages show, so that none is lost."""
+STALE = """before
+<!-- BEGIN one: python -m harness.table {0} --format markdown -->
+old
+<!-- END one -->
+after ![the ladder](one.svg)
+
+`python -m harness.plot {0} --kind race --output one.svg`, `python -m harness.plot --output not_shown.svg`
+"""
 
 
-@pytest.fixture(autouse=True)
-def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of a page name files from the top of the checkout."""
+@pytest.mark.parametrize(
+    "page",
+    first_fast([*QUICK, *LONG], len(QUICK)),
+    ids=lambda page: f"{page.parent.name}/{page.stem}",
+)
+def test_a_page_shows_what_its_commands_print_and_draw(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(CHECKOUT)
-
-
-@pytest.mark.parametrize("page", WITH_PARTS, ids=lambda page: f"{page.parent.name}/{page.stem}")
-def test_a_page_shows_what_its_commands_print_and_draw(page: Path) -> None:
     assert main([str(page), "--check"]) == 0
     content = page.read_text()
     shown = content.count("<!-- BEGIN "), len(list(charts(page, content)))
-    assert shown == NUMBERS.get(page.relative_to(CHECKOUT).as_posix(), shown)
+    assert shown == NUMBERS.get(f"{page.parent.name}/{page.name}", shown)
 
 
 def test_stored_records_are_proved_and_name_no_path_of_a_machine() -> None:
     packed = sorted(CHECKOUT.glob("results/sweep/*/records.jsonl.gz"))
     assert all(path.stat().st_size < 400_000 for path in packed)
-    for path in [*packed, *CHECKOUT.glob("results/readme/*/records.jsonl")]:
-        for record in read_records([path]):
-            assert not re.search(r'"[^"]*(/home/|/root|/tmp|/usr)', json.dumps(dict(record)))
-            assert record["status"] in ("ok", "extrapolated", "timeout", "skipped")
-            if record["status"] == "ok" and record["cell"] != "count":
-                assert record["identity"]["kind"] == "identical"
+    for record in read_records([*packed, *CHECKOUT.glob("results/readme/*/records.jsonl")]):
+        assert not re.search(r'"[^"]*(/home/|/root|/tmp|/usr)', json.dumps(dict(record)))
+        assert record["status"] in ("ok", "extrapolated", "timeout", "skipped")
+        if record["status"] == "ok" and record["cell"] != "count":
+            assert record["identity"]["kind"] == "identical"
 
 
 def test_a_stale_table_and_a_stale_chart_are_reported_and_rewritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    records = CHECKOUT / "tests/fixtures/records/sweep.jsonl"
-    page, picture = tmp_path / "page.md", tmp_path / "one.svg"
+    page, chart = tmp_path / "page.md", tmp_path / "one.svg"
     monkeypatch.chdir(tmp_path)
-    page.write_text(
-        f"before\n<!-- BEGIN one: python -m harness.table {records} --format markdown -->\nold\n"
-        "<!-- END one -->\nafter ![the ladder](one.svg)\n\n"
-        f"`python -m harness.plot {records} --kind race --output one.svg`, "
-        "`python -m harness.plot --output not_shown.svg`\n"
-    )
+    page.write_text(STALE.format(CHECKOUT / "tests/fixtures/records/sweep.jsonl"))
     assert main([str(page), "--check"]) == 1
     assert capsys.readouterr().err == f"stale: {page}, one.svg\n"
     assert main([str(page)]) == 0
     assert re.search(r"^before\n.*-->\n[^o].*\| variant \|.*\nafter", page.read_text(), re.S)
     assert main([str(page), "--check"]) == 0
 
-    drawn = picture.read_text()
+    drawn = chart.read_text()
     moved = re.sub(r'( d="M )(\d)', r"\g<1>9\2", drawn, count=1)
     for changed in (drawn.replace(">heap<", ">hexp<"), moved, "no picture"):
         assert changed != drawn
-        picture.write_text(changed)
+        chart.write_text(changed)
         assert main([str(page), "--check"]) == 1
     # Another release of matplotlib may write it so.
-    picture.write_text(drawn.replace("stroke-width", "stroke-width "))
+    chart.write_text(drawn.replace("stroke-width", "stroke-width "))
     assert main([str(page), "--check"]) == 0
     assert [path.name for path in tmp_path.glob("*.svg")] == ["one.svg"]
