@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 import time
-from collections.abc import Callable
 
 import pytest
 from workbench import CHECKOUT
@@ -15,17 +14,9 @@ from harness.common.printing import print_stdout
 from harness.common.progress import Display, bar
 from harness.common.units import BytesRead
 
-Clock = Callable[[list[int]], None]
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Sets the seconds that a clock shows, one at each look."""
-    return lambda seconds: monkeypatch.setattr(time, "monotonic", lambda: seconds.pop(0))
-
 
 def test_a_log_gets_lines_at_doubling_times_and_a_terminal_a_bar(
-    capsys: pytest.CaptureFixture[str], clock: Clock, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         drawn = io.StringIO()
@@ -37,7 +28,7 @@ def test_a_log_gets_lines_at_doubling_times_and_a_terminal_a_bar(
     assert "of [red]" in drawn.getvalue()
     assert "50%" in drawn.getvalue()
 
-    clock([0, 1, 11, 12, 25, 39])
+    monkeypatch.setattr(time, "monotonic", iter([0, 1, 11, 12, 25, 39]).__next__)
     with bar("proof of x", 1000, "merges", 2_000_000) as on_progress:
         for done in (1, BytesRead(1_500_000), 20, 300, 999):
             on_progress(done)
@@ -48,9 +39,9 @@ def test_a_log_gets_lines_at_doubling_times_and_a_terminal_a_bar(
 
 
 def test_a_run_tells_how_many_measurements_are_done(
-    capsys: pytest.CaptureFixture[str], clock: Clock
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock([0, 0, 11, 12, 45, 45])
+    monkeypatch.setattr(time, "monotonic", iter([0, 0, 11, 12, 45, 45]).__next__)
     display = Display()
     display.passed("heap", 11.0)
     display.expect(["heap"] * 3)

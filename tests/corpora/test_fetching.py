@@ -106,6 +106,7 @@ def test_corpus_is_fetched_verified_and_found(
         assert code == UNMEASURED
         assert f"its card says {facts()['sha256']}; it is another file or damaged" in sentence
     assert place.read_bytes() == OTHER
+
     files.remember(place, facts()["sha256"])  # as if the disk had changed it
     code, _, sentence = ran("verify")
     assert code == UNMEASURED
@@ -183,8 +184,7 @@ def test_full_disk_is_reported_and_the_part_stays(
 
     # what it imports would be kept cut short, for whoever comes next
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    size = 50_000
-    with fetching(known, lambda: setrlimit(RLIMIT_FSIZE, (size, size))) as process:
+    with fetching(known, lambda: setrlimit(RLIMIT_FSIZE, (50_000, 50_000))) as process:
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == UNMEASURED
     assert "(File too large); set BPE_HARNESS_CACHE to a folder" in stderr.splitlines()[-1]

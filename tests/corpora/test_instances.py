@@ -55,7 +55,6 @@ def test_instances_are_corpora_of_records_and_tables_and_an_interrupted_run_draw
     path.write_text("".join(lines[:last]))
     assert [record["data"] for record in run(*how)] == [record["data"] for record in records]
     assert "continuing the run of" in capsys.readouterr().err
-    assert len(path.read_text().splitlines()) <= len(lines) + 2  # a second start and its end
 
 
 def test_a_date_draws_the_same_again_and_another_date_others(
@@ -70,7 +69,7 @@ def test_a_date_draws_the_same_again_and_another_date_others(
     before = f"{datetime.now(UTC):%Y%m%d}"
     (record,) = run("data.path=book.txt", "vocab_size=260", "instances=1", "seed=today")
     date = record["data"]["name"].rpartition("-")[2]
-    assert date in (before, f"{datetime.now(UTC):%Y%m%d}")
+    assert before <= date <= f"{datetime.now(UTC):%Y%m%d}"
     assert f"seed={date}" in record["overrides"]
 
 
