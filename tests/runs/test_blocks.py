@@ -229,7 +229,9 @@ def test_damaged_words_in_the_cache_are_removed(tmp_path: Path, name: str, conte
     assert not reading.folder.exists()
 
 
-def test_words_in_the_cache_are_enough_without_times_and_reject_no_counter(tmp_path: Path) -> None:
+def test_wrong_words_in_the_cache_do_not_reject_an_honest_counter(
+    tmp_path: Path,
+) -> None:
     reading = reading_of(tmp_path)
     _, right = records_of(tmp_path, cell_of(reading))
     (proved,) = records_of(tmp_path, cell_of(reading), kind="proof")

@@ -104,7 +104,7 @@ def test_a_full_disk_costs_the_records_but_not_the_table(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_file_of_the_folder_replaces_the_standard_library_of_a_script(folder: Path) -> None:
+def test_no_file_of_the_folder_replaces_the_standard_library(folder: Path) -> None:
     for name in ("queue.py", "heapq.py", "colorsys.py"):
         (folder / name).write_text("raise RuntimeError('replaced')\n")
     (folder / "mine.py").write_text("import colorsys\nfrom variants.heap import train\n")
