@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from gating import RUN, STARTED, gate_cell, timed
+from gating import STARTED, gate_cell, timed
 from msgspec import structs
 from rows import rows_beside
 from workbench import CHECKOUT
@@ -18,12 +18,10 @@ from harness.common.errors import Refusal
 from harness.common.registry import VariantCard
 from harness.gate import __main__ as gate
 from harness.gate.card import GateCard, Stage, TimeRule, read_gate_card
-from harness.gate.evidence import accept, accepted_changes, evidence_of, new_log, read_snapshot
-from harness.gate.judge import judge
+from harness.gate.evidence import accepted_changes, new_log, read_snapshot
 from harness.gate.observe import Arm, Arms, Sampler, observe_instructions
 from harness.measure import callgrind
 from harness.measure.process import Answer, ProcessOptions
-from harness.records.file import Record
 from harness.records.log import RunLog
 from harness.records.schema import GateQuestion, Note, Proof, StoredIdentity
 from harness.runs.cells import Side
@@ -141,19 +139,13 @@ def test_line_accepts_a_change_against_one_base_or_is_refused(tmp_path: Path) ->
             accepted_changes(path, "0" * 40)
 
 
-def test_new_gate_removes_an_older_one_and_no_other_records(tmp_path: Path) -> None:
+def test_new_gate_removes_an_older_one(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     store_gate(tmp_path, {})
     for name in ("verdict.json", "summary.md"):
         path.with_name(name).write_text("of this gate")
     store_gate(tmp_path, {})
     assert [*tmp_path.iterdir()] == [path]
-
-    content = path.read_text() + f'{{"kind":"run","run":"{STARTED}","schema":2}}\n'
-    path.write_text(content)
-    with pytest.raises(Refusal, match=r"records\.jsonl has records of other measurements; choose"):
-        store_gate(tmp_path, {})
-    assert path.read_text() == content
 
 
 # The snapshot of counts of work
@@ -165,38 +157,17 @@ def test_stored_snapshot_is_of_variants_of_this_project() -> None:
     assert snapshot.counters.keys() <= registry.variants().keys()
 
 
-def test_accepting_rewrites_only_what_was_measured(tmp_path: Path) -> None:
-    path = tmp_path / "counters.json"
-    counters = {name: {"letters": {"n": 1}} for name in ("wrong", "absent", "silent")}
-    path.write_text(json.dumps({"schema": 1, "counters": counters}))
-    records = []
-    for variant, status, counted in (
-        ("wrong", "mismatch", {"n": 2}),
-        ("new", "ok", {"k": 3}),
-        ("silent", "ok", {}),
-    ):
-        measurement = timed(0, 1.0, status=status, reason=status, tallies=counted).measurement
-        records.append(Record(RUN, gate_cell("identity", variant=variant), measurement))
-
-    accept(path, records)
-    snapshot = read_snapshot(path)
-    assert snapshot is not None
-    changed = {"silent": {"letters": {}}, "new": {"letters": {"k": 3}}}
-    assert snapshot.counters == {**counters, **changed}
-
-
 # Instructions
 
 
 def test_only_what_takes_more_is_counted_in_other_layouts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts: dict[str, list[int | str]] = {
+    counts: dict[str, list[int]] = {
         "base": [1000] * 5,
         "same": [1005],
         "once": [1020, 1000],
         "often": [1020, 1016, 1030, 1020, 1020],
-        "late": [1020, "timeout"],
     }
     layouts: dict[str, int] = {}
 
@@ -205,10 +176,8 @@ def test_only_what_takes_more_is_counted_in_other_layouts(
         layout = options.layout
         layouts[name] = layout + 1
         output.mkdir(parents=True)
-        count = counts[name][layout]
-        if isinstance(count, str):
-            return Answer(count, "because")
-        return Answer("ok", instructions={"count": count, "path": "", "tool": "callgrind"})
+        instructions = {"count": counts[name][layout], "path": "", "tool": "callgrind"}
+        return Answer("ok", instructions=instructions)
 
     def arm(name: str) -> Arm:
         return Arm(Side(name, "", (name,)), VariantCard(name, f"{name}:train"))
@@ -220,13 +189,3 @@ def test_only_what_takes_more_is_counted_in_other_layouts(
     observe_instructions(sampler, [Arms(name, arm("base"), arm(name)) for name in [*counts][1:]])
 
     assert layouts == {name: len(values) for name, values in counts.items()}
-    evidence = evidence_of(log)
-    assert evidence is not None
-    findings = judge(evidence).findings
-    assert {finding.variant: finding.state for finding in findings} == {
-        "same": "pass",
-        "once": "pass",
-        "often": "regression",
-        "late": "unmeasured",
-    }
-    assert findings[1].message == "late, instructions: head was timeout: because"
