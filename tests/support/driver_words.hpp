@@ -13,15 +13,20 @@ struct CaseWords {
     std::vector<std::int64_t> offsets{0};
     std::vector<std::uint64_t> counts;
 
+    void add(const std::string& word, std::uint64_t weight) {
+        bytes.insert(bytes.end(), word.begin(), word.end());
+        offsets.push_back(static_cast<std::int64_t>(bytes.size()));
+        counts.push_back(weight);
+    }
+
     void read(std::istream& file, std::size_t words) {
         for (; words; --words) {
             std::uint64_t weight = 0;
-            std::string digits;
+            std::string digits, word;
             file >> weight >> digits;
             for (std::size_t at = 0; at < digits.size(); at += 2)
-                bytes.push_back(static_cast<std::uint8_t>(std::stoi(digits.substr(at, 2), nullptr, 16)));
-            offsets.push_back(static_cast<std::int64_t>(bytes.size()));
-            counts.push_back(weight);
+                word += static_cast<char>(std::stoi(digits.substr(at, 2), nullptr, 16));
+            add(word, weight);
         }
     }
 

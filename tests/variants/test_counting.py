@@ -5,6 +5,7 @@ fail, tallies.
 from __future__ import annotations
 
 import functools
+import random
 import tracemalloc
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +16,9 @@ from typing import Any
 import psutil
 import pytest
 import regex
-from exploring import examples
-from hypothesis import HealthCheck, example, given
-from hypothesis import strategies as st
 from rows import rows_beside
-from scanned_texts import BAD, PIECES, SPECIAL_TOKENS, counted
-from workbench import corpus_of, ran, wait_until
+from scanned_texts import counted, random_content
+from workbench import corpus_of, first_fast, ran, wait_until
 
 from harness.proof.cases import words_from
 from variants.contract import GPT2_PATTERN, Corpus, LeftOut, Meter, Unavailable
@@ -28,8 +26,6 @@ from variants.counting import pretokenize, processes
 from variants.counting.native import native
 from variants.counting.pretokenize import serial, split_documents
 
-any_files = st.lists(st.sampled_from([*map(str.encode, PIECES), *BAD]), max_size=40).map(b"".join)
-quick = examples(200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 END = ("<|e|>",)
 
 
@@ -63,33 +59,20 @@ def one_process(*pool: Any, initializer: Any, initargs: Any) -> ThreadPoolExecut
     return ThreadPoolExecutor(pool[0], initializer=initializer, initargs=initargs)
 
 
-@given(
-    any_files,
-    st.sampled_from(SPECIAL_TOKENS),
-    st.sampled_from(["strict", "replace"]),
-    st.sampled_from([GPT2_PATTERN, None]),
-    st.integers(1, 9),
-    st.integers(1, 9),
-)
-@example(b"a\xff<|e|>\xfe\xfe" * 3, END, "replace", None, 1, 3)  # raw bytes are never replaced
-@example(b"a\xff<|e|>b\xe4\xb8", END, "replace", GPT2_PATTERN, 1, 1)
-@example(b"<|e|> \n <|e|>a", END, "strict", GPT2_PATTERN, 1, 2)
-@quick
+@pytest.mark.parametrize("block", first_fast(range(20)))
 def test_counters_are_the_definition_at_any_chunk_size_and_width(
-    tmp_path: Path,
-    content: bytes,
-    special_tokens: tuple[str, ...],
-    errors: str,
-    pattern: str | None,
-    chunk_bytes: int,
-    threads: int,
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = words_by_definition(content, special_tokens, errors, pattern)
-    corpus = corpus_of(tmp_path, content, special_tokens, pattern, errors)
-    narrow = {"threads": threads, "smallest_range": 1}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pretokenize, "CHUNK_BYTES", chunk_bytes)
-        patch.setattr(processes, "ProcessPoolExecutor", one_process)
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", one_process)
+    chance = random.Random(block)
+    for _ in range(80):
+        content, special_tokens = random_content(chance)
+        errors, pattern = chance.choice(("strict", "replace")), chance.choice((GPT2_PATTERN, None))
+        monkeypatch.setattr(pretokenize, "CHUNK_BYTES", chance.randint(1, 9))
+        narrow = {"threads": chance.randint(1, 9), "smallest_range": 1}
+
+        expected = words_by_definition(content, special_tokens, errors, pattern)
+        corpus = corpus_of(tmp_path, content, special_tokens, pattern, errors)
         assert counted(serial, corpus) == expected
         assert counted(processes.processes, corpus, **narrow) == expected
         assert counted(native, corpus, **narrow) == expected
@@ -153,25 +136,21 @@ def first_left_out(
     return None
 
 
-@given(
-    any_files.map(lambda content: content.decode(errors="replace")),
-    st.sampled_from(SPECIAL_TOKENS),
-    st.sampled_from([r"\w+", r"[^\s]+", r"\p{L}+|\s+", r"(?r)[^ab]+", r"x|\b"]),
-)
-@quick
-def test_first_text_that_a_pattern_leaves_out_is_named(
-    tmp_path: Path, text: str, special_tokens: tuple[str, ...], pattern: str
-) -> None:
-    corpus = corpus_of(tmp_path, text, special_tokens, pattern)
-    words = words_by_definition(text.encode(), special_tokens, "strict", pattern)
-    assert counted(serial, replace(corpus, partial=True)) == words
+@pytest.mark.parametrize("pattern", [r"\w+", r"[^\s]+", r"\p{L}+|\s+", r"(?r)[^ab]+", r"x|\b"])
+def test_first_text_that_a_pattern_leaves_out_is_named(tmp_path: Path, pattern: str) -> None:
+    for seed in range(20):
+        content, special_tokens = random_content(random.Random(seed))
+        text = content.decode(errors="replace")
+        corpus = corpus_of(tmp_path, text, special_tokens, pattern)
+        words = words_by_definition(text.encode(), special_tokens, "strict", pattern)
+        assert counted(serial, replace(corpus, partial=True)) == words
 
-    left_out = None
-    try:
-        assert counted(serial, corpus) == words
-    except LeftOut as error:
-        left_out = error.offset, error.text
-    assert left_out == first_left_out(text, special_tokens, pattern)
+        left_out = None
+        try:
+            assert counted(serial, corpus) == words
+        except LeftOut as error:
+            left_out = error.offset, error.text
+        assert left_out == first_left_out(text, special_tokens, pattern)
 
 
 def test_text_left_out_late_is_found_when_all_is_counted(tmp_path: Path) -> None:

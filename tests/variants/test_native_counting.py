@@ -17,10 +17,12 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from sanitizers import compiled, sanitized
+from rows import rows_beside
+from sanitizers import compiled
 from workbench import corpus_of, ran
 
 from variants.contract import GPT2_PATTERN, Corpus, InvalidText, Meter
@@ -165,16 +167,6 @@ def test_many_and_long_words_keep_the_order_of_the_definition_at_every_width(fil
         expect_definition(file, content, (), pattern, **how)
 
 
-def test_special_tokens_that_begin_alike_are_found_the_longest_first(file: Path) -> None:
-    """A token that is the beginning of another, in a chain, and others between them."""
-    chance = random.Random(0)
-    specials = {"<", "<a", "<ab", "<abc", "<b", "<a>", ">", "é", "éé", "<abé"}
-    for _ in range(60):
-        specials.add("".join(chance.choices("<ab>é", k=chance.randint(1, 6))))
-    content = "".join(chance.choices("<abc>é x", k=9000)).encode()
-    expect_definition(file, content, tuple(specials), GPT2_PATTERN)
-
-
 # Streams, meters, receivers
 
 TEXT = "It's the tale's  end\r\n\t一二\uff0c三 \u2028 don't<|e|> 12345 ½ <|e|>\n\n<|e|>naïve 😀😀 "
@@ -276,53 +268,39 @@ def test_thread_that_cannot_be_started_is_done_without_or_named(tmp_path: Path) 
 
 
 @pytest.fixture(scope="module")
-def contents() -> list[bytes]:
-    """What is scanned on every path with every pattern, buffer and width."""
-    random_ones = [random_content(random.Random(seed))[0] for seed in range(60)]
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The tables of classes, and what is scanned on every path with every pattern and buffer."""
+    contents = [random_content(random.Random(seed))[0] for seed in range(60)]
     # words enough that an index grows
     growing = b" ".join(b"%x" % number for number in range(15_000))
-    return [*random_ones, b"", b"x" * 100_000, b"a b" * 1000, growing]
+    contents += [b"", b"x" * 100_000, b"a b" * 1000, growing]
 
-
-def scanned(program: Path, texts: Sequence[bytes], *before: str, path: str = "") -> list[str]:
-    """The digests that the driver prints, one for each text; `before` emulates another machine."""
-    if before and shutil.which(before[0]) is None:
-        pytest.skip(f"there is no {before[0]}: apt-get install qemu-user")
-    tables, listed = program.parent / "classes", program.parent / "contents"
+    folder = tmp_path_factory.mktemp("scanned")
+    tables, listed = folder / "classes", folder / "contents"
     tables.write_bytes(b"".join(character_classes.character_classes()))
-    listed.write_bytes(b"".join(struct.pack("<Q", len(text)) + text for text in texts))
-
-    paths = [str(("portable", "avx2", "avx512", "neon").index(path))] if path else []
-    command = [*before, str(program), str(tables), str(listed), *paths]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    assert (ended.stderr, ended.returncode) == ("", 0), ended.stderr
-    return ended.stdout.splitlines()
+    listed.write_bytes(b"".join(struct.pack("<Q", len(text)) + text for text in contents))
+    return [tables, listed]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
-def test_sanitizers_report_nothing(tmp_path: Path, sanitizers: str, contents: list[bytes]) -> None:
-    program = sanitized("scanner_driver.cpp", sanitizers, tmp_path)
-    assert len(scanned(program, contents)) == len(contents)
+@pytest.fixture(scope="module")
+def digests(files: list[Path]) -> str:
+    plain = compiled("scanner_driver.cpp", files[0].parent, "-O2")
+    return subprocess.run([plain, *files], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("compiler", "flag", "emulator"),
-    [("g++", "-DSCANNER_PORTABLE", ()), ("aarch64-linux-gnu-g++", "-static", ("qemu-aarch64",))],
-)
-def test_builds_without_vectors_and_for_arm64_count_the_same(
-    tmp_path: Path, compiler: str, flag: str, emulator: Sequence[str], contents: list[bytes]
+@pytest.mark.parametrize("row", rows_beside(__file__, "scanner_builds.toml"))
+def test_every_build_counts_the_same(
+    row: dict[str, Any], tmp_path: Path, files: list[Path], digests: str
 ) -> None:
-    other = compiled("scanner_driver.cpp", tmp_path, "-O2", flag, compiler=compiler)
-    here = scanned(compiled("scanner_driver.cpp", tmp_path, "-O2"), contents)
-    assert scanned(other, contents, *emulator) == here
+    compiler, emulator = row.get("compiler", "g++"), row.get("emulator", [])
+    program = compiled("scanner_driver.cpp", tmp_path, *row["flags"], compiler=compiler)
+    if emulator and shutil.which(emulator[0]) is None:
+        pytest.skip(f"there is no {emulator[0]}: apt-get install qemu-user")
 
-
-@pytest.mark.slow
-@pytest.mark.skipif("avx2" not in PATHS, reason="this CPU is not x86-64 with AVX2")
-def test_processor_that_lacks_one_instruction_set_does_not_take_avx2(tmp_path: Path) -> None:
-    program = compiled("scanner_driver.cpp", tmp_path, "-O1", "-static")
-    for lacking in ("abm", "bmi2", "popcnt", "aes"):
-        with pytest.raises(AssertionError, match="no such path"):
-            scanned(program, [CONTENT], "qemu-x86_64", "-cpu", f"Haswell,-{lacking}", path="avx2")
+    command = [*emulator, program, *files, *row.get("arguments", [])]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    if "refused" in row:
+        assert (ended.stdout, ended.stderr.strip()) == ("", row["refused"])
+    else:
+        assert (ended.stdout, ended.stderr) == (digests, "")

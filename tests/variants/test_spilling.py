@@ -9,6 +9,7 @@ import functools
 import itertools
 import mmap
 import os
+import random
 import subprocess
 import sys
 from array import array
@@ -17,10 +18,8 @@ from typing import Any
 
 import psutil
 import pytest
-from exploring import examples
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
-from workbench import CHECKOUT, corpus_of, ran, wait_until
+from scanned_texts import random_content
+from workbench import CHECKOUT, corpus_of, first_fast, ran, wait_until
 
 from variants.contract import GPT2_PATTERN, InvalidText, LeftOut, Meter, WordCounts
 from variants.counting.native import native
@@ -31,33 +30,30 @@ from variants.native import built
 
 pytest.importorskip("variants.native._word_runs", reason="the compiled part is not built")
 
-END, LINE = "<|endoftext|>", r"[^\n]*\n|[^\n]+"
-# Runs are sorted by the first eight bytes of a word, then by all.
-PIECES = ["a", "b", " ", "\n", "'s", "é", "日本", "7", "\0", "abcdefg", END, "<|end", "zz" * 20]
-texts = st.lists(st.sampled_from(PIECES), max_size=200).map("".join)
-quick = examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+END = "<|endoftext|>"
 
 
-@given(texts, st.integers(1, 400), st.integers(1, 7), st.sampled_from([GPT2_PATTERN, LINE, None]))
-@quick
-def test_counters_spill_exactly(
-    tmp_path: Path, text: str, buffer: int, threads: int, pattern: str | None
-) -> None:
-    corpus, whole = corpus_of(tmp_path, text, pattern=pattern), Meter()
-    expected = list(serial(corpus, whole).items())
-    native_how = {"threads": threads, "smallest_range": 40, "buffer": buffer, "memory": 1}
-    calls: list[tuple[Any, dict[str, int]]] = [
-        (native, native_how),
-        (serial, {"memory": 8 * buffer}),
-    ]
+@pytest.mark.parametrize("block", first_fast(range(10)))
+def test_counters_spill_exactly(tmp_path: Path, block: int) -> None:
+    chance = random.Random(block)
+    for _ in range(40):
+        content, special_tokens = random_content(chance)
+        pattern = chance.choice((GPT2_PATTERN, r"[^\n]*\n|[^\n]+", None))
+        corpus, whole = corpus_of(tmp_path, content, special_tokens, pattern, "replace"), Meter()
+        expected = list(serial(corpus, whole).items())
+        small = {"memory": 1, "smallest_range": 40, "threads": chance.randint(1, 7)}
+        calls: list[tuple[Any, dict[str, int]]] = [
+            (native, {"buffer": chance.randint(1, 400), **small}),
+            (serial, {"memory": chance.randint(8, 3200)}),
+        ]
 
-    for count, how in calls:
-        meter = Meter()
-        found = list(count(corpus, meter, **how).items())
-        is_spilled = meter.tallies.pop("runs_spilled", 0) > 0
-        assert found == (sorted(expected) if is_spilled else expected)
-        assert meter.tallies == whole.tallies
-        assert is_spilled or count is serial or not text.replace(END, "")
+        for count, how in calls:
+            meter = Meter()
+            found = list(count(corpus, meter, **how).items())
+            is_spilled = meter.tallies.pop("runs_spilled", 0) > 0
+            assert found == (sorted(expected) if is_spilled else expected)
+            assert meter.tallies == whole.tallies
+            assert is_spilled or count is serial or not expected
 
 
 @pytest.mark.parametrize(
