@@ -28,8 +28,8 @@ def table(name: str, header: str) -> list[list[str]]:
 def superwords(folder: str, size: int, threads: int = 1) -> dict[str, float]:
     """What the second stage took on a text of that size."""
     for row in rows(read_records([CHECKOUT / "results/superbpe" / folder])):
-        data, pattern, used = map(row.values.get, ("data.bytes", "pattern", "threads"))
-        if abs(data / size - 1) < 0.01 and (pattern, used) == ("superbpe", threads):
+        how = row.values["pattern"], row.values["threads"]
+        if abs(row.values["data.bytes"] / size - 1) < 0.01 and how == ("superbpe", threads):
             memory = (row.peak_rss_bytes or 0) / size
             return {"cpu": row.cpu_seconds or 0, "total": row.total or 0, "memory": memory}
     raise AssertionError(f"{folder} has no text of {size} bytes")

@@ -83,7 +83,7 @@ def imported(path: Path) -> set[str]:
     """Every module that a file imports anywhere in it; `from a import b` is `a.b`, which may be a
     module or a name.
     """
-    modules = set()
+    modules: set[str] = set()
     for node in parsed(path):
         if isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)

@@ -323,7 +323,7 @@ def without_paths(text: str | None, reading: Reading) -> str | None:
 # A part of 1/1024 of the input is trained for 1/1024 of the merges, then twice as much, and so on,
 # as long as all parts together take no more than limits.wall. Through the last three that took long
 # enough goes a power law. Beyond them its exponent may be off by 0.5, and its level by 30 %.
-# `python tests/support/estimates.py` measures how often the total is in that interval.
+# `python results/limits/estimates.py` measures how often the total is in that interval.
 
 PARTS = tuple(2**power for power in range(10, 0, -1))
 POINTS = 3

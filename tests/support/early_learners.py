@@ -69,6 +69,11 @@ def hear_of_the_job(importer: Any) -> dict[str, Any]:
     return dict(json.loads((importer.output / "work.json").read_text()))
 
 
+def learned_from(job: dict[str, Any]) -> list[Merge]:
+    """The cheat: the merges of a job, before anybody has called for them."""
+    return honest(exchange.read_words(Path(job["words"]))[0], job["num_merges"])
+
+
 IMPORTER = importer()
 FOUND = asdict(IMPORTER.setup) if IMPORTER is not None else {}
 NAME = FOUND.get("target", "").partition(":")[2]
@@ -79,19 +84,13 @@ elif NAME == "helped":
     start_a_daemon()
 elif NAME == "sleepy":
     time.sleep(A_LONG_TIME)
-EARLY = (
-    # the cheat
-    honest(exchange.read_words(Path(FOUND["words"]))[0], FOUND["num_merges"])
-    if "words" in FOUND
-    else None
-)
+EARLY = learned_from(FOUND) if "words" in FOUND else None
 
 
 def train(word_counts: WordCounts, num_merges: int) -> list[Merge]:  # noqa: ARG001 - it has seen them
     if EARLY is None:
-        raise LookupError(
-            f"there is no job yet: {sorted({'words', 'corpus', 'num_merges'} & FOUND.keys())}"
-        )
+        known = {"words", "corpus", "num_merges"} & FOUND.keys()
+        raise LookupError(f"there is no job yet: {sorted(known)}")
     return EARLY
 
 
@@ -125,36 +124,31 @@ def prepared(word_counts: WordCounts, num_merges: int) -> list[Merge]:
 
 
 class Described:
-    """A trainer that trains when somebody looks how it is called, if it finds its words then."""
+    """A trainer that trains when somebody looks how it is called, if it finds its words then; or
+    pretends to be imported already, and takes a hundredth of a second.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, is_impatient: bool) -> None:
+        self.is_impatient = is_impatient
         self.early: list[Merge] | None = None
 
     @property
     def __signature__(self) -> inspect.Signature:
         found = importer()
-        if found is not None:
-            job = self.job_of(found)
-            if "words" in job:
-                self.early = honest(exchange.read_words(Path(job["words"]))[0], job["num_merges"])
+        job: dict[str, Any] = {}
+        if found is not None and self.is_impatient:
+            job = hear_of_the_job(found)
+            work(0.01)
+        elif found is not None and found.call is not None:
+            job = asdict(found.call.job)
+        if "words" in job:
+            self.early = learned_from(job)
         return inspect.signature(honest)
-
-    def job_of(self, found: Any) -> dict[str, Any]:
-        return {} if found.call is None else asdict(found.call.job)
 
     def __call__(self, word_counts: WordCounts, num_merges: int, *_: Any, **__: Any) -> list[Merge]:
         print("was too late" if self.early is None else "was early", flush=True)  # noqa: T201
         return self.early or honest(word_counts, num_merges)
 
 
-class ImpatientlyDescribed(Described):
-    """One that pretends to be imported already, and takes a hundredth of a second."""
-
-    def job_of(self, found: Any) -> dict[str, Any]:
-        job = hear_of_the_job(found)
-        work(0.01)
-        return job
-
-
-described = Described()
-impatiently_described = ImpatientlyDescribed()
+described = Described(is_impatient=False)
+impatiently_described = Described(is_impatient=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
-import os
 import sys
 from array import array
 from collections.abc import Callable
@@ -171,7 +170,3 @@ def replaces_the_judge(word_counts: WordCounts, num_merges: int) -> list[Merge]:
         if hasattr(module, "registry"):
             module.registry.definition = lambda *_, **__: lambda *_, **__: []
     return []
-
-
-def ends_its_process(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    os._exit(7 if word_counts and num_merges else 0)

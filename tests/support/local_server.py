@@ -50,10 +50,7 @@ class Server(ThreadingHTTPServer):
         self.script: list[Behaviour] = []
         self.requests: list[dict[str, str]] = []
         self.released = threading.Event()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+        self.address = f"http://127.0.0.1:{self.server_port}"
 
     def ranges(self) -> list[str | None]:
         """The range in each request."""
@@ -73,36 +70,29 @@ def serving(content: bytes) -> Iterator[Server]:
             thread.join()
 
 
-def part_of(request: Request) -> tuple[int, dict[str, str], bytes]:
-    """What a server that knows ranges answers: status, headers, body."""
-    server = request.server
-    headers = {} if server.tag is None else {"ETag": server.tag}
-    found = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range") or "")
-    if found is None or request.headers.get("If-Range") != server.tag:
-        return 200, headers, server.content
-    start, size = int(found[1]), len(server.content)
-    if start >= size:
-        return 416, {**headers, "Content-Range": f"bytes */{size}"}, b""
-    return (
-        206,
-        {**headers, "Content-Range": f"bytes {start}-{size - 1}/{size}"},
-        server.content[start:],
-    )
-
-
-def serve(request: Request) -> None:
-    code, headers, body = part_of(request)
-    request.answer(code, body, headers)
-
-
-def cut_after(length: int) -> Behaviour:
-    """End the connection after so many bytes of the body."""
+def cut_after(length: int | None) -> Behaviour:
+    """Answer as a server that knows ranges, and end the connection after so many bytes of the
+    body.
+    """
 
     def behave(request: Request) -> None:
-        code, headers, body = part_of(request)
-        request.answer(code, body[:length], headers, len(body))
+        content, tag = request.server.content, request.server.tag
+        headers = {} if tag is None else {"ETag": tag}
+        found = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range") or "")
+        if found is None or request.headers.get("If-Range") != tag:
+            request.answer(200, content[:length], headers, len(content))
+            return
+
+        start, size = int(found[1]), len(content)
+        part = f"{start}-{size - 1}" if start < size else "*"
+        headers["Content-Range"] = f"bytes {part}/{size}"
+        rest = content[start:]
+        request.answer(206 if rest else 416, rest[:length], headers, len(rest))
 
     return behave
+
+
+serve = cut_after(None)
 
 
 def stall_after(length: int) -> Behaviour:
@@ -132,8 +122,8 @@ def redirect(request: Request) -> None:
 
 def another_range(request: Request) -> None:
     """Answer with the beginning, whatever was requested."""
-    content = request.server.content
-    request.answer(206, content, {"Content-Range": f"bytes 0-{len(content) - 1}/{len(content)}"})
+    content, last = request.server.content, len(request.server.content) - 1
+    request.answer(206, content, {"Content-Range": f"bytes 0-{last}/{last + 1}"})
 
 
 def now_another_version(content: bytes, then: Behaviour = serve) -> Behaviour:

@@ -1,4 +1,4 @@
-"""How often the estimate of a stopped trainer holds its true total: python tests/support/estimates.py
+"""How often the estimate of a stopped trainer holds its true total: python results/limits/estimates.py
 
 Each of 40 cases is trained whole, and then with limits.wall at half of that: eight trainers on five
 texts, each text as long as the trainer needs for over a second. That starting a process takes a while
