@@ -150,7 +150,6 @@ returns_one_too_few = returning(lambda merges: merges[:-1])
 returns_the_last_twice = returning(lambda merges: [*merges[:-1], (b"\x00", b"\xff")])
 hands_over_too_much = first_with_meter(lambda meter: meter.add("update", 1000.0))
 invents_a_phase = first_with_meter(lambda meter: meter.lap("merge"))
-tallies_half_a_character = first_with_meter(lambda meter: meter.tally("\ud800", 3))
 
 
 def raises(word_counts: WordCounts, num_merges: int) -> list[Merge]:
@@ -554,11 +553,6 @@ def counter_that_loses_a_word(corpus: Corpus, meter: Meter = NULL_METER) -> Word
 
 def counter_without_words(corpus: Corpus) -> Any:
     return {b"a": 1}
-
-
-def counter_that_dies(corpus: Corpus) -> WordCounts:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return serial(corpus)
 
 
 def when_words_are_written(instead: Callable[[Callable[..., Any], Path, WordCounts], Any]) -> None:
