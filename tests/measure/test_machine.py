@@ -1,5 +1,5 @@
-"""Facts of the machine and software in a record are those of the system; interpreters that cannot
-run are named.
+"""What a record says of the machine and of the code that ran, which interpreters can run it, and what
+the doctor says of what disturbs timing.
 """
 
 from __future__ import annotations
@@ -10,18 +10,26 @@ import platform
 import re
 import shutil
 import sys
+import time
+from collections import namedtuple
+from collections.abc import Callable
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+import tomllib
 from rows import rows_beside, write_files
 from workbench import CHECKOUT, TEXT
 
-from harness import run
+from harness import doctor, run
 from harness.common import registry
-from harness.common.errors import Refusal
-from harness.measure import machine
+from harness.common.errors import OK, UNMEASURED, Refusal
+from harness.measure import machine, quiet
+from harness.measure.machine import closure, source_sha256
+from harness.measure.quiet import Condition, conditions
+from harness.records.file import read_records
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "machine.toml"))
@@ -31,10 +39,9 @@ def test_facts_are_those_of_the_kernel(
     monkeypatch.setattr(machine, "ROOT", tmp_path)
     write_files(tmp_path, row.get("files", {}))
     facts = {**machine.machine(), **machine.interference(), "available": machine.available_memory()}
-    limits = {"cpu_quota_cores": None, "memory_bytes": None}
+    for name, limit in facts["container"].items():
+        facts[f"container {name}"] = limit
     expected = {**dict.fromkeys(row.get("unknown", ())), **row["facts"]}
-    if "container" in expected:
-        expected["container"] = {**limits, **expected["container"]}
     assert {name: facts[name] for name in expected} == expected
     assert facts["memory_bytes"] > 1 << 20
 
@@ -57,31 +64,37 @@ def test_an_environment_has_versions_and_compilers_but_no_place_and_no_host(
     assert machine.compilers(tmp_path) == ["GCC: (Debian 12.2.0-14) 12.2.0"]
 
 
+def test_asking_git_leaves_its_index_alone(tmp_path: Path) -> None:
+    """On a full disk a lock of the index was left behind, and no later git would write."""
+    file = tmp_path / "file"
+    file.touch()
+    machine.git(tmp_path, "init")
+    machine.git(tmp_path, "add", "file")
+    index = (tmp_path / ".git/index").read_bytes()
+
+    os.utime(file, (1, 1))
+    assert machine.git(tmp_path, "status", "--porcelain") == "A  file"
+    assert (tmp_path / ".git/index").read_bytes() == index
+
+
 # Interpreters
 
 
-def test_another_interpreter_runs_a_trainer_and_one_that_cannot_is_refused(
+def test_another_interpreter_runs_a_trainer_and_an_old_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path, {"text": TEXT, "old": "#!/bin/sh\necho CPython 3.7.16\n"})
-    (tmp_path / "old").chmod(0o755)
+    Path("old").chmod(0o755)
     settings = "variant=heap", "data.path=text", "vocab_size=270"
-    interpreters = f"interpreter={sys.executable},no-such-python,./none/python"
-    first, *others = run("-m", *settings, interpreters)
 
+    [record] = run(*settings, f"interpreter={sys.executable}")
+    assert (record["status"], record["identity"]["kind"]) == ("ok", "identical")
     python = f"{platform.python_implementation()} {platform.python_version()} ("
-    assert (first["status"], first["identity"]["kind"]) == ("ok", "identical")
-    assert first["interpreter"].startswith(python)
-    missing = "interpreter 'no-such-python' not found; apt-get install no-such-python, or set interpreter=PATH"
-    assert [(other["status"], other["interpreter"], other["reason"]) for other in others] == [
-        ("skipped", "no-such-python", missing),
-        ("skipped", "none/python", "interpreter 'none/python' not found; give another path"),
-    ]
-    old = "CPython 3.7.16; trainers run under 3.9 or later"
-    for path, reason in (("./old", old), ("/bin/true", "not a Python")):
-        with pytest.raises(Refusal, match=reason):
-            run(*settings, f"interpreter={path}")
+    assert record["interpreter"].startswith(python)
+
+    with pytest.raises(Refusal, match=r"CPython 3.7.16; trainers run under 3.9 or later"):
+        run(*settings, "interpreter=./old")
 
 
 @pytest.mark.slow
@@ -100,14 +113,147 @@ def test_python_stages_are_proved_under_pypy_and_compiled_ones_are_skipped(
         assert not runs or record["identity"]["kind"] in ("identical", "unproved")
 
 
-def test_asking_git_leaves_its_index_alone(tmp_path: Path) -> None:
-    """On a full disk a lock of the index was left behind, and no later git would write."""
-    file = tmp_path / "file"
-    file.touch()
-    machine.git(tmp_path, "init")
-    machine.git(tmp_path, "add", "file")
-    index = (tmp_path / ".git/index").read_bytes()
+# The digest of the code behind a target
 
-    os.utime(file, (1, 1))
-    assert machine.git(tmp_path, "status", "--porcelain") == "A  file"
-    assert (tmp_path / ".git/index").read_bytes() == index
+
+FILES = {
+    "__init__.py": "raise RuntimeError('it was run')\n",
+    "deep/__init__.py": "",
+    "deep/train.py": "from .. import words\nfrom . import near\nimport json\n",
+    "deep/near.py": "def f():\n    from mine.late import g\n",
+    "late.py": "",
+    "words.py": "",
+}
+
+
+def test_a_digest_is_that_of_a_module_and_its_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "mine"
+    write_files(package, {**FILES, "aside.py": ""})
+    found = closure("mine.deep.train", tuple(sys.path))
+    assert {path.relative_to(package).as_posix() for path in found.values()} == set(FILES)
+
+    seen = [source_sha256("mine.deep.train:f")]
+    (package / "aside.py").write_text("# changed\n")
+    assert source_sha256("mine.deep.train:f") == seen[0]
+    for name, source in FILES.items():
+        # a file that does not parse counts by its bytes
+        for change in ("def (\n", "# changed\n"):
+            (package / name).write_text(source + change)
+            seen.append(source_sha256("mine.deep.train:f"))
+    assert len(set(seen)) == 2 * len(FILES) + 1
+    assert None not in seen
+
+    for missing in ("not_a_package.module:train", "mine.missing:train", ""):
+        assert source_sha256(missing) is None
+
+
+def test_every_variant_has_a_digest_and_compiled_ones_count_by_what_was_built() -> None:
+    for card in registry.variants().values():
+        assert source_sha256(card.target) is not None, card.name
+    flat = closure("variants.flat", (str(CHECKOUT),))
+    assert flat["variants.native._flat"].suffix == ".so"
+    assert "variants.contract" in flat
+    assert "variants.heap" not in flat
+
+
+def test_a_trainer_edited_between_two_runs_of_one_process_is_recorded_with_its_new_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text(TEXT)
+    settings = "data.path=text.txt", "vocab_size=260", "variant._target_=edited:train"
+    for source in ("from variants.heap import train\n", "def train(*_, **__):\n    1 / 0\n"):
+        Path("edited.py").write_text(source)
+        run(*settings, "results=results")
+
+    trained = [record for record in read_records(["results"]) if record["cell"] == "train"]
+    assert [record["status"] for record in trained] == ["ok", "error"]
+    assert trained[0]["source_sha256"] != trained[1]["source_sha256"]
+
+
+# What disturbs timing
+
+
+CALM: dict[str, str] = tomllib.loads(Path(__file__).with_name("disturbances.toml").read_text())[
+    "calm"
+]
+OF_THIS_MACHINE = {"free memory", "other runs", "load", "steal"}
+Examine = Callable[[dict[str, str]], dict[str, Condition]]
+Ticks = namedtuple("Ticks", "user nice system idle iowait irq softirq steal")
+"""What psutil returns about the CPUs on Linux."""
+
+
+@pytest.fixture
+def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
+    """Finds what disturbs timing on a machine of these files."""
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    monkeypatch.setattr(quiet, "SECONDS_OF_STEAL", 0)
+    monkeypatch.setattr(quiet, "BYTES_TO_TOUCH", 1 << 20)
+
+    def examine(files: dict[str, str]) -> dict[str, Condition]:
+        write_files(tmp_path, files)
+        return {found.name: found for found in conditions()}
+
+    return examine
+
+
+def test_a_calm_machine_has_no_disturbance_and_an_empty_one_is_unknown(examined: Examine) -> None:
+    empty, calm = examined({}), examined(CALM)
+    for name in calm.keys() - OF_THIS_MACHINE:
+        assert empty[name].disturbs is None or name == "container's limits"
+        assert (calm[name].disturbs, calm[name].advice) == (False, "")
+
+
+@pytest.mark.parametrize("row", rows_beside(__file__, "disturbances.toml"))
+def test_a_disturbance_has_advice(examined: Examine, row: dict[str, Any]) -> None:
+    found = examined({**CALM, **row["files"]})[row["title"]]
+    assert found.disturbs
+    assert row["what"] in found.what
+    assert row["advice"] in found.advice
+
+
+def test_what_the_system_reports_elsewhere_disturbs_too(
+    examined: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(psutil, "getloadavg", lambda: (900.5, 1, 1))
+    monkeypatch.setattr(psutil, "cpu_times", lambda: Ticks(100, 0, 100, 9300, 0, 0, 0, 500))
+    monkeypatch.setattr(psutil, "cpu_times_percent", lambda _: Ticks(*[0] * 8))
+    times = iter([0.0, 0.002, 0.1, 0.1001])  # of a megabyte
+    monkeypatch.setattr(time, "perf_counter", lambda: next(times))
+    with quiet.timing():
+        found = examined(CALM)
+
+    expected = {
+        "load": "900.50 processes",
+        "steal": "5 % since the start",
+        "other runs": "another run is being timed",
+        "free memory": "1.91 s to touch a gigabyte, 95.4 ms when it has just been freed",
+    }
+    for name, what in expected.items():
+        assert found[name].disturbs
+        assert what in found[name].what
+
+
+@pytest.mark.slow
+def test_an_aa_run_reports_its_resolution_beside_another_run_or_why_it_has_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = "data=stdlib", "data.bytes=50kB", "vocab_size=300", "concurrent=true"
+    monkeypatch.setattr(doctor, "USUAL", usual)
+    with quiet.timing():
+        assert doctor.main(["--repeat", "12"]) == OK
+    out = capsys.readouterr().out
+    assert re.search(
+        r"against itself on stdlib, 12 pairs of \d+ ms: [\d.]+ \([\d.]+ to [\d.]+\) by net time",
+        out,
+    )
+    assert re.search(r"Do not rank what is within [\d.]+ % of each other", out)
+
+    monkeypatch.setattr(doctor, "USUAL", (*usual, "variant._target_=json:dumps"))
+    assert doctor.main(["--repeat", "6"]) == UNMEASURED
+    assert "be compared with itself (error" in capsys.readouterr().err

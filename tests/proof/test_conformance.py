@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from checked import TAKING_SECONDS, passing, quick_ones, together
+from workbench import first_fast
 
 from harness.common import registry
 from harness.common.errors import Refusal
@@ -137,35 +138,26 @@ def test_variant_extends_if_its_card_says_so(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("quick", first_fast([True, False]))
 @pytest.mark.parametrize(
-    "checks",
+    "train",
     [
-        [
-            check
-            for check in quick_ones(TRAINER_CHECKS)
-            if check.group in ("worked examples", "random words")
-        ],
-        pytest.param(TRAINER_CHECKS, marks=pytest.mark.slow),
+        functools.partial(fine_grained.train, index="occurrences"),
+        functools.partial(fine_grained.train, coarse_on_repeat=True),
+        functools.partial(fine_grained.train, index="occurrences", coarse_on_repeat=True),
+        functools.partial(heap.train, heap="python", push="grown"),
+        *(
+            functools.partial(registry.resolve("variants.flat:train"), **{idea: False})
+            for idea in flat.IDEAS
+        ),
+        functools.partial(seg_status.train, compress_threshold=0.3),
+        functools.partial(seg_status.train, compress_threshold=1.0),
     ],
-    ids=["quick", "all"],
 )
-@pytest.mark.parametrize(
-    ("train", "parameters"),
-    [
-        (fine_grained.train, {"index": "occurrences"}),
-        (fine_grained.train, {"coarse_on_repeat": True}),
-        (fine_grained.train, {"index": "occurrences", "coarse_on_repeat": True}),
-        (heap.train, {"heap": "python", "push": "grown"}),
-        *((flat.train, {idea: False}) for idea in flat.IDEAS),
-        (seg_status.train, {"compress_threshold": 0.3}),
-        (seg_status.train, {"compress_threshold": 1.0}),
-    ],
-    ids=lambda value: value.__module__ if callable(value) else "-".join(map(str, value.values())),
-)
-def test_parameters_leave_merges(
-    train: Callable[..., Any], parameters: dict[str, Any], checks: list[Check]
-) -> None:
-    passing(checks, functools.partial(train, **parameters))
+def test_parameters_leave_merges(train: Callable[..., Any], quick: bool) -> None:
+    groups = ("worked examples", "random words")
+    few = [check for check in quick_ones(TRAINER_CHECKS) if check.group in groups]
+    passing(few if quick else TRAINER_CHECKS, train)
 
 
 @pytest.mark.parametrize(
