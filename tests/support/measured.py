@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import tomllib
 
 from harness.records.file import Record
 from harness.records.lines import RecordFile, read_lines
@@ -16,26 +17,7 @@ from harness.records.schema import SCHEMA, Cell, End, Line, Measurement, Proof, 
 
 RECORDS = Path(__file__).parents[1] / "fixtures" / "records"
 """The folder of stored records."""
-BLANK: dict[str, Any] = {
-    "cell": "train",
-    "status": "ok",
-    "counting": "serial",
-    "threads": 1,
-    "pattern": "gpt2",
-    "errors": "strict",
-    "tie_break": "greatest_bytes",
-    "min_count": 1,
-    "merges_sha256": "ab" * 32,
-    "identity": {"kind": "identical", "tie_break": "greatest_bytes"},
-    "interpreter": "CPython 3.11.7",
-    "host": "0123abcd",
-    "environment": {"cpu": "AMD EPYC", "cores": 2, "cores_usable": 2},
-    "started": "2026-11-21T11:20:00+00:00",
-    "run_id": "2026-11-21T11:20:00+00:00",
-    "peak_rss_bytes": 20_000_000,
-    "tallies": {},
-    "cpu_wait_seconds": 0.0,
-}
+FILLED: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 
 
 def measured(variant: str, seconds: dict[str, float] | float, /, **changes: Any) -> Record:
@@ -55,7 +37,7 @@ def measured(variant: str, seconds: dict[str, float] | float, /, **changes: Any)
     if changes.get("status", "ok") in ("ok", "mismatch"):
         phases = {**phases, "total": sum(phases.values())}
     keys = {
-        **BLANK,
+        **FILLED["record"],
         "variant": variant,
         "family": variant,
         "run_key": f"{variant} {corpus['sha256'][:8]} {vocab_size} {changes.get('threads', 1)}",
@@ -97,41 +79,22 @@ def changed(record: Record, **keys: Any) -> Record:
 
 def stopped(variant: str, limit: float, **changes: Any) -> Record:
     """A record of a run that a limit ended: extrapolated if `extrapolated` says to what."""
-    status = "extrapolated" if "extrapolated" in changes else "timeout"
-
-    return measured(
-        variant,
-        {},
-        **{
-            "status": status,
-            "reason": f"over limits.wall={limit:g} s",
-            "limits": {"wall_seconds": limit, "memory_bytes": None},
-            "seconds": {"count": 0.5},
-            "merges": None,
-            "merges_done": 100,
-            "merges_sha256": None,
-            "peak_rss_bytes": None,
-            **changes,
-        },
-    )
+    keys = dict.fromkeys(("merges", "merges_sha256", "peak_rss_bytes"))
+    keys |= {**FILLED["stopped"], "reason": f"over limits.wall={limit:g} s"}
+    keys |= {"limits": {"wall_seconds": limit, "memory_bytes": None}}
+    if "extrapolated" in changes:
+        keys["status"] = "extrapolated"
+    return measured(variant, {}, **{**keys, **changes})
 
 
 def wrong(variant: str, **changes: Any) -> Record:
     """A record of merges that are not the reference's."""
-    identity = {
-        "kind": "wrong",
-        "reason": "differs",
-        "merge": 12,
-        "got": ["61", "62"],
-        "want": ["61", "63"],
-    }
-    return measured(
-        variant, 0.1, **{"status": "mismatch", "reason": "differs", "identity": identity} | changes
-    )
+    return measured(variant, 0.1, **{**FILLED["wrong"], **changes})
 
 
 def records_of(described: Iterable[Mapping[str, Any]]) -> list[Record]:
-    """The records that the rows of a table describe, by the keys in which they differ from BLANK.
+    """The records that the rows of a table describe, by the keys in which they differ from
+    measured.toml.
 
     `blocks` has the seconds of one block each; `stopped` is the limit that ended a run; `wrong`
     merges are not the reference's; `without` names missing keys. Two letters name a whole digest.
@@ -145,11 +108,12 @@ def records_of(described: Iterable[Mapping[str, Any]]) -> list[Record]:
 
         for block, of_block in enumerate(keys.pop("blocks", [seconds]), keys.pop("block", 0)):
             if keys.get("wrong"):
-                records.append(wrong(variant, block=block, **keys))
+                record = wrong(variant, block=block, **keys)
             elif "stopped" in keys:
-                records.append(stopped(variant, keys["stopped"], block=block, **keys))
+                record = stopped(variant, keys["stopped"], block=block, **keys)
             else:
-                records.append(measured(variant, of_block, block=block, **keys))
+                record = measured(variant, of_block, block=block, **keys)
+            records.append(record)
     return records
 
 
@@ -170,7 +134,6 @@ def stored(path: Path, records: Iterable[Record]) -> Path:
     path.unlink(missing_ok=True)
     store, records = RecordFile(path.parent, path.name), list(records)
     append(store, records)
-    store.append_lines(
-        [End(run=run) for run in dict.fromkeys(record["run_id"] for record in records)]
-    )
+    runs = dict.fromkeys(record["run_id"] for record in records)
+    store.append_lines([End(run=run) for run in runs])
     return path
