@@ -144,6 +144,7 @@ def test_tokens_are_classed_the_worst_first() -> None:
         ("b", "c"),
         ("a", "bc"),
     )
+
     certain = [(b"abc", "dead"), (b"a ", "cut"), (b"\xe4\xb8", "part")]
     assert [finding[1:] for finding in unused(one)] == certain
     unmet = [(token, "unused") for token in (b"th", b"xy", b"bc")]
