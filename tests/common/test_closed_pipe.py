@@ -32,8 +32,8 @@ def folder(tmp_path: Path) -> Path:
         [
             ("harness.gate --replay gate_wrong --output again", 21),
             ("harness.records check broken.jsonl", 22),
-            ("harness variants=trainers:one_too_few data.path=text.txt vocab_size=270", 21),
             ("harness.table records/forms.jsonl", 21),
+            ("harness variants=trainers:one_too_few data.path=text.txt vocab_size=270", 21),
             ("harness.table records/forms.jsonl --format csv", 21),
             ("harness --help", 0),
             ("harness data.path=text.txt plan=true", 0),
