@@ -23,6 +23,7 @@ from harness.__main__ import main as harness
 from harness.common.errors import Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load, main, train, train_new_from_iterator
+from harness.tokenizers import training
 from variants.contract import Merge, TieBreak, WordCounts
 from variants.counting import parts
 from variants.counting.parts import DIVIDERS
@@ -61,6 +62,13 @@ def test_no_word_spans_two_documents(
     options: dict[str, Any] = {"special_tokens": SPECIALS, "pattern": expression}
     tokenizer = train(batches, 600, threads=threads, **options)
     assert tokenizer.merges == merges_of(words_of(texts, expression), 600 - 259)
+
+
+def test_tables_spill_and_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"w{number % 997} x{number}" for number in range(20_000)]
+    expected = train(words_of(texts, PATTERNS["gpt2"]), 600).merges
+    monkeypatch.setattr(training, "TABLE_MEMORY", 100_000)
+    assert train(texts, 600, threads=2).merges == expected
 
 
 @pytest.mark.parametrize("tie_break", ["huggingface", TieBreak.RAW_BYTES])
