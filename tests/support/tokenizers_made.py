@@ -8,8 +8,7 @@ import copy
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,20 +76,6 @@ def changed(folder: Path, **changes: Any) -> Path:
 
 def split(word: bytes) -> list[bytes]:
     return [bytes((byte,)) for byte in word]
-
-
-def merged(tokens: Sequence[Any], rank_of: Callable[[Any], int | None], made: Any) -> list[Any]:
-    """One merge at a time: the lowest rank, and of equals the leftmost, found by looking at every
-    pair.
-    """
-    tokens = list(tokens)
-    while True:
-        ranks = [(rank_of(pair), place) for place, pair in enumerate(pairwise(tokens))]
-        found = [(rank, place) for rank, place in ranks if rank is not None]
-        if not found:
-            return tokens
-        rank, place = min(found)
-        tokens[place : place + 2] = [made[rank]]
 
 
 def replayed(word: bytes, merges: Sequence[Merge]) -> list[bytes]:

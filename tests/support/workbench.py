@@ -53,13 +53,12 @@ def cells(*arguments: str) -> list[TrainCell]:
 
 def first_fast(cases: Iterable[Any], fast: int = 1) -> list[Any]:
     """The cases of a test: the first of them run always, the others with the slow tests."""
-    return [
-        pytest.param(
-            *(case if isinstance(case, tuple) else (case,)),
-            marks=pytest.mark.slow if number >= fast else (),
-        )
-        for number, case in enumerate(cases)
-    ]
+    parameters = []
+    for number, case in enumerate(cases):
+        values = case if isinstance(case, tuple) else (case,)
+        marks = pytest.mark.slow if number >= fast else ()
+        parameters.append(pytest.param(*values, marks=marks))
+    return parameters
 
 
 def ran(
@@ -69,25 +68,26 @@ def ran(
     and of the tests.
     """
     environment = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{SUPPORT}", **variables}
-    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **process}
-    return subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, text=True, check=False, **streams
-    )
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **process}
+    return subprocess.run([sys.executable, *command], cwd=folder, env=environment, **options)
 
 
 def cases_beside(test: str, name: str) -> list[tuple[str, str]]:
     """The pairs of lines of a file beside a test: a command, and below it what is expected."""
     lines = Path(test).with_name(name).read_text(encoding="utf-8").splitlines()
-    return [
-        (line, lines[number + 1].strip()) for number, line in enumerate(lines) if line[0] != " "
-    ]
+    pairs = zip(lines, lines[1:])
+    return [(line, below.strip()) for line, below in pairs if not line.startswith(" ")]
 
 
 def corpus_of(folder: Path, text: str | bytes, *how: Any, **named: Any) -> Corpus:
     """The corpus of a file with this text."""
-    path = folder / "text.txt"
+    return Corpus(str(written(folder, text)), *how, **named)
+
+
+def written(folder: Path, text: str | bytes, name: str = "text.txt") -> Path:
+    path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return Corpus(str(path), *how, **named)
+    return path
 
 
 def unruly(name: str, family: str = "") -> VariantCard:
@@ -100,9 +100,8 @@ def unruly_counter(name: str) -> CounterCard:
 
 
 def reading_of(folder: Path, text: str | bytes = TEXT, name: str = "text.txt") -> Reading:
-    content = text if isinstance(text, bytes) else text.encode()
-    path = folder / name
-    path.write_bytes(content)
+    path = written(folder, text, name)
+    content = path.read_bytes()
     file = CorpusFile(name, path, len(content), hashlib.sha256(content).hexdigest())
     return Reading(file, "gpt2", Corpus(str(path)))
 
@@ -128,11 +127,9 @@ def settings_for(folder: Path, **others: Any) -> Settings:
 
 def run_of(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> RunLog:
     """One task, measured and proved, and nowhere recorded."""
-    session = Session(
-        settings_for(folder, **settings), RunLog(None, now()), Path(tempfile.mkdtemp(dir=folder))
-    )
-    measure_task(make_tasks(cells)[0], session)
-    return session.log
+    log, place = RunLog(None, now()), Path(tempfile.mkdtemp(dir=folder))
+    measure_task(make_tasks(cells)[0], Session(settings_for(folder, **settings), log, place))
+    return log
 
 
 def recorded_run(folder: Path, cells: Sequence[TrainCell], **settings: Any) -> RunLog:
@@ -169,17 +166,16 @@ def limits_wait(monkeypatch: pytest.MonkeyPatch, until: Callable[[int], bool]) -
     hear = Supervision.hear
 
     def patiently(supervision: Supervision, block: bytes, on_progress: OnProgress) -> None:
-        waiting = vars(supervision).setdefault("waiting", {"limits": supervision.limits, "done": 0})
+        state = vars(supervision).setdefault("state", {"limits": supervision.limits, "done": 0})
 
         def seen(done: int) -> None:
-            waiting["done"] = done
+            state["done"] = done
             on_progress(done)
 
         hear(supervision, block, seen)
-        limits: WorkerLimits = waiting["limits"]
-        supervision.limits = (
-            limits if until(waiting["done"]) else limits._replace(wall_seconds=None)
-        )
+        supervision.limits = state["limits"]
+        if not until(state["done"]):
+            supervision.limits = supervision.limits._replace(wall_seconds=None)
 
     monkeypatch.setattr(Supervision, "hear", patiently)
 
@@ -213,9 +209,9 @@ def processes_that_mention(text: str) -> list[int]:
     """The running processes that have `text` in their environment: a folder that only one test
     uses, for instance.
     """
-    others = [process for process in psutil.process_iter(["environ"]) if process.pid != os.getpid()]
-    return [
-        other.pid
-        for other in others
-        if text in str(other.info["environ"]) and is_running(other.pid)
-    ]
+    found = []
+    for process in psutil.process_iter(["environ"]):
+        is_other = process.pid != os.getpid()
+        if is_other and text in str(process.info["environ"]) and is_running(process.pid):
+            found.append(process.pid)
+    return found
