@@ -28,8 +28,6 @@ grid = pytest.importorskip("variants.native._grid", reason="the compiled part is
 
 Point = tuple[str, ...]
 RULES = list(TieBreak)
-
-
 POINTS: list[Point] = [
     point
     for module in cpp.MODULES.values()

@@ -52,20 +52,18 @@ def test_list_of_an_original_program_is_reached(row: dict[str, Any], tmp_path: P
     words = functools.partial(words_of, tmp_path, row["pattern"])
     rules: dict[str, Any] = {}
     if "languages" in row:
-        rules["tie_break"] = parity.TIE_BREAKS[row["tie_break"]]
-        rules["dev"] = list(map(words, row.get("dev", [])))
-        rules["ratio"] = row.get("ratio", [])
-        tables = list(map(words, row["languages"]))
-        served = parity.train(tables, len(merges), **rules)
+        tables, dev = (list(map(words, row[part])) for part in ("languages", "dev"))
+        rule = parity.TIE_BREAKS[row["tie_break"]]
+        learn = functools.partial(parity.train, tables, dev=dev, ratio=row["ratio"], tie_break=rule)
+        served = learn(len(merges))
         assert [merge for merge, _ in served] == merges
-        assert parity.naive(tables, 30, **rules) == served[:30]
+        assert learn(30, recounting=True) == served[:30]
         return
 
-    rules["tie_break"] = TieBreak(row["tie_break"])
-    rules["veto"] = vetoes.named(row.get("veto", "none"))
     if "extends" in row:
-        rules["inherited"] = merges_in(row["extends"])
-        rules["inheriting"] = "met"
+        rules = {"inherited": merges_in(row["extends"]), "inheriting": "met"}
+    rules["tie_break"] = TieBreak(row["tie_break"])
+    rules["veto"] = vetoes.named(row["veto"])
     counted = words(row["text"])
     for trainer in row["trainers"]:
         assert registry.resolve(trainer)(counted, len(merges), **rules) == merges
