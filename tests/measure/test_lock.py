@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from unittest import mock
 
 import pytest
-from workbench import CHECKOUT, cell_of, heed_signals, reading_of, recorded_run, settings_for
+from workbench import cell_of, reading_of, recorded_run, settings_for
 
+from harness.__main__ import main
 from harness.common.errors import Refusal
 from harness.measure import quiet as lock
 from harness.runs.blocks import measure_task
@@ -40,27 +38,14 @@ def test_a_timed_run_waits_for_one_like_it_and_until_no_concurrent_run_is_left(
     assert capfd.readouterr().err == waiting
 
 
-def test_waiting_ends_at_once_when_it_is_interrupted(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("low lower lowest")
-    command = [sys.executable, "-m", "harness", "data.path=text.txt", "vocab_size=260"]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    with (
-        lock.timing(),
-        subprocess.Popen(
-            command,
-            cwd=tmp_path,
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=heed_signals,
-        ) as waiting,
-    ):
-        assert waiting.stderr is not None
-        assert "waiting" in waiting.stderr.readline()
-        waiting.send_signal(signal.SIGINT)
-        waiting.communicate(timeout=5)
-    assert waiting.returncode == 130
-    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+def test_waiting_ends_at_once_when_it_is_interrupted(
+    book: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(time, "sleep", mock.Mock(side_effect=KeyboardInterrupt))
+    with lock.timing():
+        assert main([book, "vocab_size=260"]) == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["book.txt"]
 
 
 def test_runs_beside_each_other_are_marked_and_untimed_ones_do_not_wait(tmp_path: Path) -> None:

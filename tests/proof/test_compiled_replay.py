@@ -65,6 +65,8 @@ def cases(seed: int) -> Iterator[Case]:
     """Right and wrong lists of a trainer that goes on from inherited merges, or from none."""
     dice = random.Random(seed)
     table = dice.choice((random_table, random_pieces))(dice)
+    if seed % 10 == 0:  # next to nothing
+        table = dice.choice(({}, {b"a": 5}, {b"ab": 1}))
     inherited, inheriting = random_list(dice, table)
     if dice.random() < 0.4 or not can_judge(inherited):
         inherited = []
@@ -129,19 +131,9 @@ def test_long_words_and_large_tables() -> None:
         worse = [*merges[:-2], merges[-1], merges[-2]]
         results = [(merges, number, False), (merges[:-1], number - 1, True)]
         for claimed, right, too_few in [*results, (worse, number - 2, False)]:
-            assert by_all_counts(words, claimed, number, tie_break=GREATEST) == (right, too_few)
             for settings in SETTINGS:
                 judged = judge(words, claimed, number, tie_break=GREATEST, **settings)
                 assert judged == (right, too_few)
-
-
-def test_lists_of_next_to_nothing() -> None:
-    tables: list[list[tuple[bytes, int]]] = [[], [(b"a", 5)], [(b"ab", 1)]]
-    lists: list[list[Merge]] = [[], [(b"a", b"a")]]
-    for items, merges, num_merges in itertools.product(tables, lists, (0, 1, 10)):
-        words = WordCounts.from_items(items)
-        want = by_all_counts(words, merges, num_merges, tie_break=GREATEST)
-        assert judge(words, merges, num_merges, tie_break=GREATEST) == want
 
 
 def test_counts_that_may_overflow_are_refused() -> None:

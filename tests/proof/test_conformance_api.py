@@ -1,5 +1,7 @@
-"""The conformance suite from Python and from a test file; a failure is made small and becomes a
-test to paste.
+"""The conformance suite from Python, from a test file and from a shell; a failure is made small and
+becomes a test to paste.
+
+tests/fixtures/command_rows/proof.toml has most of what the command prints.
 """
 
 from __future__ import annotations
@@ -17,15 +19,17 @@ import sabotaged_counters
 from checked import error_of
 from rows import merges_of, rows_beside
 from sabotaged import right_to_left
-from workbench import ran
+from workbench import SUPPORT, ran
 
+from harness import conformance
+from harness.common.errors import MISMATCH
 from harness.conformance import (
     check_conformance,
     counter_checks,
     parametrize_with_checks,
     trainer_checks,
 )
-from harness.proof import checks
+from harness.proof import checks, suite
 from harness.proof.checks import (
     CheckFailed,
     Outcome,
@@ -252,3 +256,73 @@ def test_fault_and_test_of_a_long_word_are_short(
     assert fault in named
     assert len(test.splitlines()) < 12
     assert ("[(b'a' * 65, 1)]" in test) == (trainer is refuses_long_words)
+
+
+# From a shell, where the parent finds out a crash, a hang or a lie of the target
+
+
+def printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str
+) -> str:
+    """What the command prints about a target of the folder of support that does not conform."""
+    monkeypatch.syspath_prepend(SUPPORT)
+    assert conformance.main(arguments) == MISMATCH
+    return capsys.readouterr().out
+
+
+def test_failure_and_its_test_come_first_in_at_most_25_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = printed(capsys, monkeypatch, "sabotaged:right_to_left", "--only", "check_worked_*")
+
+    fault = "merge 2 does not occur: (b'a', b'aa'); (b'aa', b'a') has count 1"
+    assert out.startswith(f"FAILED check_worked_example[C01]: {fault}\n")
+    assert "failed: check_worked_example[C01], check_worked_example[C03], check_" in out
+    assert "sabotaged:right_to_left does not conform: " in out.splitlines()[-1]
+    assert len(out.splitlines()) <= 25
+    assert error_of(out[out.index("def test_") : out.index("\nworked examples ")]) is AssertionError
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "target", "message"),
+    [
+        (
+            "SECONDS_FOR_A_CHECK",
+            0.3,
+            "unruly:hangs_and_will_not_be_ended",
+            "it took over 0.3 s; 8 checks more were not made",
+        ),
+        ("MEMORY_BYTES", 1 << 28, "unruly:allocates_without_end", "its processes held over 0 GiB"),
+    ],
+)
+def test_breakdown_fails_the_check_that_was_being_made(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    value: float,
+    target: str,
+    message: str,
+) -> None:
+    monkeypatch.setattr(suite, limit, value)
+    out = printed(capsys, monkeypatch, target, "--only", "check_worked_example[[]C0*")
+    assert out.startswith(f"FAILED check_worked_example[C01]: {message}")
+    assert "to repeat it: --only 'check_worked_example[C01]'" in out
+    assert "does not conform: 1 failed" in out
+
+
+@pytest.mark.parametrize(
+    ("target", "only"),
+    [
+        ("ill_mannered:replaces_the_judge", "check_worked_example[[]C0*"),
+        ("sabotaged:ties_to_the_smallest", "check_worked_example[[]C17]"),
+        ("unruly:counter_that_loses_a_word", "check_worked_file[[]F12_empty]"),
+    ],
+)
+def test_target_that_only_fresh_inputs_show_does_not_conform(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, target: str, only: str
+) -> None:
+    out = printed(capsys, monkeypatch, target, "--tie-break", "greatest_bytes", "--only", only)
+    assert out.startswith("FAILED check_fresh_inputs: returned ")
+    assert f"{target.partition(':')[2]}(" in out
+    assert "judged outside   1 failed: check_fresh_inputs\n" in out
+    assert " passed, 1 failed" in out.splitlines()[-1]
