@@ -29,7 +29,7 @@ def learned_or_refused(
 
 def random_pieces(dice: random.Random) -> dict[bytes, int]:
     """Some pieces over few letters; some are long runs, and some characters have three bytes."""
-    letters = dice.sample(["a", "b", " ", ":", "\n", "é", "法", "律"], dice.randint(1, 5))
+    letters = dice.sample("ab :\né法律", dice.randint(1, 5))
     pieces = {}
     for _ in range(dice.randint(1, 25)):
         piece = "".join(dice.choices(letters, k=dice.choice((3, 12, 12, 90))))
@@ -44,51 +44,51 @@ def random_list(dice: random.Random, pieces: dict[bytes, int]) -> tuple[list[Mer
     there twice.
     """
     learned_from = pieces if dice.random() < 0.7 else random_pieces(dice)
-    inherited = naive_extending.train(
-        WordCounts.from_items(learned_from.items()), dice.choice((0, 3, 15, 40))
-    )
-    if dice.random() < 0.1:  # no order in which all halves are made
-        return dice.sample(inherited, len(inherited)), dice.choice(("kept", "met"))
-    if dice.random() < 0.5:
-        return inherited, "kept"
-    inherited = [merge for merge in inherited if dice.random() < 0.9]
-    if dice.random() < 0.3:
-        inherited = dice.sample(inherited, len(inherited)) + inherited[:2]
-    return inherited, "met"
+    words = WordCounts.from_items(learned_from.items())
+    inherited = naive_extending.train(words, dice.choice((0, 3, 15, 40)))
+
+    inheriting = dice.choice(("kept", "met"))
+    if inheriting == "met":
+        inherited = [merge for merge in inherited if dice.random() < 0.9]
+        if dice.random() < 0.3:
+            inherited = dice.sample(inherited, len(inherited)) + inherited[:2]
+    elif dice.random() < 0.1:  # no order in which all halves are made
+        dice.shuffle(inherited)
+    return inherited, inheriting
 
 
 def random_table(dice: random.Random) -> dict[bytes, int]:
     """Up to thirty words over one to four symbols, short or long, a few with weights beyond 16 and
     32 bits.
     """
-    alphabet = dice.sample((0x00, 0x01, ord("a"), ord("b"), 0xFF), dice.randint(1, 4))
+    alphabet = dice.sample(b"\x00\x01ab\xff", dice.randint(1, 4))
     longest = dice.choice((4, 16, 60))
     heavy = (2**16 - 1, 2**16, 2**16 + 1, 2**31, 2**32 + 1, 2**55)
-    return {
-        bytes(dice.choices(alphabet, k=dice.randint(1, longest))): (
-            dice.randint(1, 6) if dice.random() < 0.95 else dice.choice(heavy)
-        )
-        for _ in range(dice.randint(1, 30))
-    }
+    table = {}
+    for _ in range(dice.randint(1, 30)):
+        word = bytes(dice.choices(alphabet, k=dice.randint(1, longest)))
+        table[word] = dice.randint(1, 6) if dice.random() < 0.95 else dice.choice(heavy)
+    return table
 
 
 def spoilt(merges: Sequence[Merge], dice: random.Random) -> list[Merge]:
     """The list with one thing wrong, or perhaps not wrong."""
     spoilt = list(merges)
-    at, way = dice.randrange(len(spoilt)) if spoilt else 0, dice.randrange(7)
-    if way == 0:
+    at = dice.randint(0, len(spoilt))
+    tokens = [bytes((byte,)) for byte in b"\x00\x01ab\xff"] + [a + b for a, b in spoilt[:at]]
+    other = (dice.choice(tokens), dice.choice(tokens))
+
+    way = dice.choice(("cut", "leave out", "swap", "repeat", "insert", "replace the rest", "none"))
+    if way == "cut":
         del spoilt[at:]
-    elif way == 1:
+    elif way == "leave out":
         del spoilt[at : at + 1]
-    elif way == 2:
-        spoilt[at : at + 2] = reversed(spoilt[at : at + 2])
-    elif way == 3:
-        spoilt.insert(at, dice.choice(spoilt or [(b"a", b"b")]))
-    elif way == 4:
-        tokens = [bytes((byte,)) for byte in (0, 1, ord("a"), ord("b"), 255)] + [
-            a + b for a, b in spoilt[:at]
-        ]
-        spoilt.insert(at, (dice.choice(tokens), dice.choice(tokens)))
-    elif way == 5:
-        spoilt[at:] = [dice.choice(merges or [(b"a", b"b")])]
+    elif way == "swap":
+        spoilt[at : at + 2] = spoilt[at : at + 2][::-1]
+    elif way == "repeat":
+        spoilt[at:at] = spoilt[:1]
+    elif way == "insert":
+        spoilt.insert(at, other)
+    elif way == "replace the rest":
+        spoilt[at:] = spoilt[:1]
     return spoilt
