@@ -126,21 +126,24 @@ def test_two_merges_cannot_make_one_token() -> None:
 # Whole or not at all
 
 
-def save_in_turns(folder: Path) -> None:
+def save_in_turns(folder: Path, saved: Any) -> None:
     for one in itertools.cycle([OTHER, MINE]):
         save(folder, one, {}, overwrite=True)
+        saved.set()
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_killed_save_leaves_one_tokenizer_whole(tmp_path: Path, kills: int) -> None:
     chance = random.Random(kills)
     folder = tmp_path / "tokenizer"
-    save(folder, MINE, {})
+    processes = multiprocessing.get_context("fork")
 
     for _ in range(kills):
-        saving = multiprocessing.get_context("fork").Process(target=save_in_turns, args=[folder])
+        saved = processes.Event()
+        saving = processes.Process(target=save_in_turns, args=[folder, saved])
         saving.start()
-        time.sleep(0.02 + chance.random() * 0.05)
+        assert saved.wait(60)
+        time.sleep(chance.random() * 0.03)
         saving.kill()
         saving.join()
         assert load(folder).learned in (MINE, OTHER)
