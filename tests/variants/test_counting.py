@@ -1,12 +1,19 @@
 """The word counters where the conformance suite does not reach: streaming, cutting, processes that
-fail, tallies.
+fail, tables bigger than memory.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
+import itertools
+import mmap
+import os
 import random
+import subprocess
+import sys
 import tracemalloc
+from array import array
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,13 +25,23 @@ import pytest
 import regex
 from rows import rows_beside
 from scanned_texts import counted, random_content
-from workbench import corpus_of, first_fast, ran, wait_until
+from workbench import CHECKOUT, corpus_of, first_fast, ran, wait_until
 
 from harness.proof.cases import words_from
-from variants.contract import GPT2_PATTERN, Corpus, LeftOut, Meter, Unavailable
+from variants.contract import (
+    GPT2_PATTERN,
+    Corpus,
+    InvalidText,
+    LeftOut,
+    Meter,
+    Unavailable,
+    WordCounts,
+)
 from variants.counting import pretokenize, processes
 from variants.counting.native import native
 from variants.counting.pretokenize import serial, split_documents
+from variants.counting.spilling import Spill
+from variants.native import built
 
 END = ("<|e|>",)
 
@@ -59,29 +76,45 @@ def one_process(*pool: Any, initializer: Any, initargs: Any) -> ThreadPoolExecut
     return ThreadPoolExecutor(pool[0], initializer=initializer, initargs=initargs)
 
 
+def by_bytes(found: tuple[list[tuple[bytes, int]], dict[str, int]] | int) -> Any:
+    """The words in the order of their bytes, spilled or not; an offset as it is."""
+    if isinstance(found, int):
+        return found
+    words, tallies = found
+    return sorted(words), {**tallies, "runs_spilled": 0}
+
+
 @pytest.mark.parametrize("block", first_fast(range(20)))
-def test_counters_are_the_definition_at_any_chunk_size_and_width(
+def test_counters_are_the_definition_in_any_parts(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "ProcessPoolExecutor", one_process)
     chance = random.Random(block)
-    for _ in range(80):
+    for _ in range(40):
         content, special_tokens = random_content(chance)
-        errors, pattern = chance.choice(("strict", "replace")), chance.choice((GPT2_PATTERN, None))
+        errors = chance.choice(("strict", "replace"))
+        pattern = chance.choice((GPT2_PATTERN, r"[^\n]*\n|[^\n]+", None))
+        corpus = corpus_of(tmp_path, content, special_tokens, pattern, errors)
+        expected = words_by_definition(content, special_tokens, errors, pattern)
+
         monkeypatch.setattr(pretokenize, "CHUNK_BYTES", chance.randint(1, 9))
         narrow = {"threads": chance.randint(1, 9), "smallest_range": 1}
-
-        expected = words_by_definition(content, special_tokens, errors, pattern)
-        corpus = corpus_of(tmp_path, content, special_tokens, pattern, errors)
-        assert counted(serial, corpus) == expected
-        assert counted(processes.processes, corpus, **narrow) == expected
-        assert counted(native, corpus, **narrow) == expected
+        small = {**narrow, "buffer": chance.randint(1, 400)}
+        calls: list[tuple[Any, dict[str, int]]] = [
+            (serial, {}),
+            (processes.processes, narrow),
+            (native, small),
+        ]
+        for count, how in calls:
+            assert counted(count, corpus, **how) == expected
+            assert by_bytes(counted(count, corpus, memory=100, **how)) == by_bytes(expected)
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "counting.toml"))
 def test_whole_matches_are_the_words_and_what_cannot_be_counted_is_refused(
     row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delattr(processes, "ProcessPoolExecutor")  # a small file needs none
     monkeypatch.chdir(tmp_path)
     Path("text").write_text("ab ab c")
     tokens = tuple(row.get("special_tokens", ()))
@@ -170,12 +203,6 @@ def test_text_left_out_late_is_found_when_all_is_counted(tmp_path: Path) -> None
 # Processes
 
 
-def test_small_file_stays_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(processes, "ProcessPoolExecutor")
-    corpus = corpus_of(tmp_path, b"ab<|e|>" * 40, END)
-    assert processes.processes(corpus, threads=16) == serial(corpus)
-
-
 def workers_at_work() -> list[psutil.Process]:
     """Those that have used some time: the first range is then done, and they are in the rest."""
     children = psutil.Process().children()
@@ -220,3 +247,152 @@ processes({corpus!r}, threads=2, smallest_range=1)
         f"RuntimeError: counting in processes starts {script} again in each of them; put what it does under "
         'if __name__ == "__main__":'
     )
+
+
+# Tables bigger than memory
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        serial,
+        native,
+        functools.partial(native, threads=2, smallest_range=5000, buffer=4096),
+        functools.partial(processes.processes, threads=2, smallest_range=5000),
+    ],
+)
+def test_table_is_spilled_only_if_it_does_not_fit(tmp_path: Path, count: Any) -> None:
+    words = (f"word{number} {number % 97}\n<|endoftext|>" for number in range(4000))
+    corpus, meter = corpus_of(tmp_path, "".join(words)), Meter()
+    expected = list(serial(corpus).items())
+    assert list(count(corpus, meter, memory=50_000_000).items()) == expected
+    assert "runs_spilled" not in meter.tallies
+    assert list(count(corpus, meter, memory=200_000).items()) == sorted(expected)
+    assert meter.tallies["runs_spilled"] >= 1
+
+
+def test_errors_are_found_after_spilling(tmp_path: Path) -> None:
+    bad = corpus_of(tmp_path, b"word one\n" * 500 + b"\xff")
+    for counter, memory in ((serial, 300), (native, 1)):
+        with pytest.raises(InvalidText, match="at byte 4500"):
+            counter(bad, memory=memory)
+
+    left_out = "".join(f"a{number}b" for number in range(9000)) + "?"
+    corpus = corpus_of(tmp_path, left_out, pattern="[a-z]+|[0-9]+")
+    for counter in (serial, native):
+        with pytest.raises(LeftOut, match=f"first '\\?' at byte {len(left_out) - 1}"):
+            counter(corpus, memory=300)
+
+
+# Runs and their sum
+
+
+def test_damaged_runs_are_refused(tmp_path: Path) -> None:
+    word_runs = built("_word_runs")
+    with (tmp_path / "run").open("wb") as file:
+        number = file.fileno()
+        for offsets in ([0, 2**44], [-1, 2], [2, 1]):
+            run = memoryview(b"ab"), memoryview(array("q", offsets)), memoryview(array("Q", [1]))
+            for write in (
+                functools.partial(word_runs.write_run, *run),
+                functools.partial(word_runs.merge, [run], number, number),
+            ):
+                with pytest.raises(ValueError, match="offsets do not rise"):
+                    write(number)
+
+
+def test_merging_leaves_the_memory_of_its_caller_as_it_was(tmp_path: Path) -> None:
+    words = WordCounts.from_items([(b"%08d" % number, number) for number in range(50_000)])
+    private = mmap.mmap(-1, len(words.data), flags=mmap.MAP_PRIVATE)
+    private[:] = words.data
+    for data in (words.data, memoryview(private)):
+        columns = data, words.offsets, words.counts
+        before = [column.tobytes() for column in columns]
+        with (tmp_path / "sum").open("wb") as file:
+            built("_word_runs").merge([columns], *[file.fileno()] * 3)
+        assert [column.tobytes() for column in columns] == before
+
+
+def resident_bytes_of_runs(process: int | None = None) -> int:
+    """What a process, by default this one, has in memory of the files that hold its runs."""
+    maps = psutil.Process(process).memory_maps()
+    return sum(each.rss for each in maps if "/spilled/" in each.path)
+
+
+@pytest.mark.skipif(
+    not hasattr(psutil.Process, "memory_maps"), reason="the system does not tell what is resident"
+)
+def test_pages_of_runs_that_have_been_read_are_given_back() -> None:
+    spill = Spill()
+    for first in (0, 1):
+        words = ((b"%08d" % number, 1) for number in range(first, 200_000, 2))
+        spill.add(WordCounts.from_items(words))
+    runs = list(spill.runs)
+    written = 200_000 * (8 + 8 + 8)
+
+    before = resident_bytes_of_runs()
+    assert len(spill.merged()) == 200_000
+    assert before <= resident_bytes_of_runs() < before + written / 4
+    assert bytes(runs[1].data[:8]) == b"00000001"
+
+
+# A full disk, an interruption
+
+LIMITED = """
+import os, resource, signal, sys
+from variants.contract import Corpus
+from variants.counting.{module} import {counter}
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
+sys.dont_write_bytecode = True  # what it imports would be kept cut short
+before = os.listdir("/dev/fd")
+try:
+    {counter}(Corpus(sys.argv[1]), **{how})
+except OSError as error:
+    print(error)
+print(len(os.listdir("/dev/fd")) - len(before))
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "counter", "how"),
+    [
+        ("pretokenize", "serial", {"memory": 1}),
+        # The first range has spilled runs already, and the last run of the second is too long.
+        (
+            "native",
+            "native",
+            {"threads": 2, "smallest_range": 1000, "memory": 5_000_000, "buffer": 10_000},
+        ),
+    ],
+)
+def test_full_disk_is_a_sentence_and_leaves_no_file_open(
+    tmp_path: Path, module: str, counter: str, how: dict[str, int]
+) -> None:
+    letters = [*map("".join, itertools.product("abcdefghij", repeat=5))]
+    many, few = " ".join(letters[:50_000]), " ".join(2000 * "x" + word for word in letters[:155])
+    corpus = corpus_of(tmp_path, f"{many} <|endoftext|> {few}")
+
+    script = LIMITED.format(module=module, counter=counter, most=280_000, how=how)
+    sentence, left_open = ran(tmp_path, "-c", script, corpus.path).stdout.splitlines()
+    reason = os.strerror(errno.EFBIG)
+    assert (
+        f"has no room for the words that counting.memory keeps out of memory ({reason})" in sentence
+    )
+    assert left_open == "0"
+
+
+def test_killed_counter_leaves_no_files(tmp_path: Path, cache_folder: Path) -> None:
+    corpus = corpus_of(tmp_path, " ".join(map(str, range(400_000))))
+    source = f"""
+from variants.contract import Corpus
+from variants.counting.pretokenize import serial
+serial(Corpus({corpus.path!r}), memory=1)
+"""
+    counting = subprocess.Popen([sys.executable, "-c", source], cwd=CHECKOUT)
+    try:
+        wait_until(lambda: resident_bytes_of_runs(counting.pid) > 0, "a counter that has spilled")
+    finally:
+        counting.kill()
+        counting.wait()
+    assert list((cache_folder / "spilled").iterdir()) == []

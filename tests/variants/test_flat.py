@@ -1,5 +1,5 @@
-"""flat learns and extends as the definition does in every setting, and behaves: it stops, refuses
-and reports.
+"""flat learns and extends as the definition does in every setting, from words and from files, and
+behaves: it stops, refuses and reports.
 
 The conformance suite runs over it too, as over every variant. Here are the settings that suite does
 not know: ideas switched off, guesses so high that the text must be counted again, wide ids, and
@@ -12,8 +12,10 @@ import functools
 import itertools
 import mmap
 import random
+import re
 import signal
 import subprocess
+import time
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,16 +29,20 @@ from random_extensions import (
     random_pieces,
     random_table,
 )
-from rows import rows_beside
+from rows import rows_beside, write_files
 from sanitizers import HEAVIEST, compiled
-from tokenizers_made import split
-from workbench import first_fast
+from scanned_texts import random_content
+from tokenizers_made import PATTERNS, split
+from workbench import corpus_of, first_fast
 
 from harness.proof.cases import merges_from, words_from
 from harness.proof.true_counts import TrueCounts
-from variants import flat, heap, naive, naive_extending, seg_status, vetoes
-from variants.contract import Merge, Merges, Meter, TieBreak, WordCounts
+from variants import flat, flat_file, heap, naive, naive_extending, seg_status, vetoes
+from variants.contract import Corpus, Merge, Merges, Meter, TieBreak, WordCounts, vocab_of
+from variants.counting import native
+from variants.counting.pretokenize import serial
 from variants.extending import check_inherited
+from variants.flat_file import train_bpe
 
 flat_native = pytest.importorskip("variants.native._flat", reason="the compiled part is not built")
 
@@ -176,34 +182,33 @@ def test_token_that_grows_to_the_end_of_a_long_word_needs_little_memory(
     assert sum(map(len, merges[len(merges) - 1])) == 300_000
 
 
-def random_lines(alphabet: bytes, length: int, number: int) -> WordCounts:
+def random_lines(alphabet: bytes, length: int, number: int, weight: int = 3) -> WordCounts:
     dice = random.Random(0)
-    return WordCounts.from_items(
-        (bytes(dice.choices(alphabet, k=length)), dice.randint(1, 3)) for _ in range(number)
-    )
+    lines = (bytes(dice.choices(alphabet, k=length)) for _ in range(number))
+    return WordCounts.from_items((line, dice.randint(1, weight)) for line in lines)
 
 
 def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
     """Of `letters` most pairs get their lists later, from what is left of the text, by all
     threads.
     """
-    dice = random.Random(0)
-    many = WordCounts.from_items(
-        (dice.randbytes(1) + b"-" * dice.randint(0, 40), seed) for seed in range(1, 5000)
-    )
+    many = random_lines(b"ab----", 20, 5000, weight=5000)
     letters = random_lines(bytes(range(30)), 12, 1500)
     lines = random_lines(b"abcdefghij :", 60, 400)
-    extending: dict[str, Any] = {"inherited": flat.train(lines, 100), "veto": vetoes.superbpe}
-    plain: dict[str, Any] = {}
-
-    for words, part, how in ((many, 1000, plain), (letters, 64, plain), (lines, 1000, extending)):
+    extending = {"inherited": flat.train(lines, 100), "veto": vetoes.superbpe}
+    cases: list[tuple[WordCounts, int, dict[str, Any]]] = [
+        (many, 1000, {}),
+        (letters, 64, {}),
+        (lines, 1000, extending),
+    ]
+    for words, part, how in cases:
         expected = seg_status.train(words, 400, **how)
         tallies = []
         for threads in (1, 2, 3, 16):
             meter = Meter()
             assert learn(words, 400, meter, threads=threads, part=part, **how) == expected
             tallies.append({**meter.tallies, "pairs_kept": 0, "probes": 0})
-        assert words is many or tallies == [tallies[0]] * 4
+        assert tallies == [tallies[0]] * 4
 
 
 def test_tallies_tell_what_was_spared_and_what_was_repeated() -> None:
@@ -331,3 +336,77 @@ def test_program_finds_all_as_it_should_be(row: dict[str, Any], tmp_path: Path) 
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.stderr, ended.returncode) == ("", 0), ended.stdout
     assert ended.stdout == row.get("out", ended.stdout)
+
+
+# From a file, the shortest way
+
+TEXT = "It's a test, isn't it?  A test of tests.<|e|>Ein Test, größer als 一二一二.\n\n" * 3
+
+
+@pytest.mark.parametrize("row", rows_beside(__file__, "flat_file.toml"))
+def test_file_becomes_the_vocabulary_of_the_definition_or_is_refused(
+    row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path, {"text": row.get("text", TEXT)})
+    how = {"input_path": "text", "vocab_size": 280, **row.get("how", {})}
+    if "refused" in row:
+        with pytest.raises((ValueError, OSError), match=re.escape(row["refused"])):
+            train_bpe(**how)
+        return
+
+    vocabulary, merges = train_bpe(**how)
+    tokens = row["tokens"]
+    words = serial(Corpus("text", tuple(tokens), errors=how.get("errors", "strict")))
+    assert merges == naive.train(words, how["vocab_size"] - 256 - len(tokens))
+    assert vocabulary == vocab_of(merges, tokens)
+    assert len(vocabulary) == row.get("size", 280)
+    assert tokens or train_bpe("text", 280, None) == (vocabulary, merges)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_words_that_cannot_be_numbered_are_refused_while_they_are_counted(
+    tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flat_file, "MOST_CELLS", 100_000)
+    corpus, meter = corpus_of(tmp_path, " ".join(f"{each:x}" for each in range(400_000))), Meter()
+    with pytest.raises(ValueError, match=r"2\*\*32 positions or more.* train on a sample"):
+        flat_file.train(corpus, 43, meter, threads=threads)
+    assert meter.done < Path(corpus.path).stat().st_size / 2
+
+    few = corpus_of(tmp_path, "ab cd " * 200_000)
+    assert len(flat_file.train(few, 43, threads=threads)) == 4
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("BUFFER_BYTES", 64), ("SMALLEST_RANGE", 1), ("PART_BYTES", 1)):
+        monkeypatch.setattr(native, name, value)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("pattern", [PATTERNS["superbpe"], PATTERNS["line"], r"\S+|\s+"])
+def test_file_is_extended_by_parts(tmp_path: Path, pattern: str) -> None:
+    for seed in range(10):
+        content, special_tokens = random_content(random.Random(seed))
+        corpus = corpus_of(tmp_path, content * 3, special_tokens, pattern, "replace", partial=True)
+        counted = Meter()
+        words = serial(corpus, counted)
+        inherited = naive_extending.train(words, 40)
+        how: dict[str, Any] = {"inherited": inherited[::2], "inheriting": "met"}
+        expected = naive_extending.train(words, 120, **how)
+
+        for threads in (1, 3):
+            meter = Meter()
+            assert flat_file.train(corpus, 120, meter, threads=threads, **how) == expected
+            assert meter.tallies["documents"] == counted.tallies["documents"]
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("threads", [1, 4])
+def test_meter_can_stop_what_takes_the_parts(tmp_path: Path, threads: int) -> None:
+    corpus = corpus_of(tmp_path, "low lower " * 400)
+    impatient = Mock(wraps=Meter(), progress=lambda _: False)
+    waiting = Mock(take=lambda *_: time.sleep(0.15))
+    with pytest.raises(RuntimeError, match="stopped"):
+        native.in_parts(corpus, waiting, impatient, threads=threads)

@@ -65,14 +65,10 @@ def test_random_texts_are_counted_as_the_definition_counts_them(
         chance = random.Random(seed)
         content, special_tokens = random_content(chance)
         errors = chance.choice(("strict", "strict", "strict", "replace"))
+        small = {"buffer": chance.choice((8, 16, 64, 65, 100, 300))}
+        ranges = {**small, "threads": chance.choice(WIDTHS), "smallest_range": 1}
         for pattern in COMPILED:
             how = {"errors": errors, "instructions": chance.choice(PATHS)}
-            small = {"buffer": chance.choice((8, 16, 64, 65, 100, 256))}
-            ranges = {
-                "buffer": chance.choice((8, 64, 300)),
-                "threads": chance.choice(WIDTHS),
-                "smallest_range": 1,
-            }
             for way in ({}, small, ranges):
                 expect_definition(file, content, special_tokens, pattern, **how, **way)
         seed += 1
@@ -152,9 +148,8 @@ def test_damaged_or_missing_class_cache_is_rebuilt(
 @pytest.mark.slow
 def test_many_and_long_words_keep_the_order_of_the_definition_at_every_width(file: Path) -> None:
     chance = random.Random(0)
-    words = [f" {chance.getrandbits(24):x}" for _ in range(40_000)]
-    words += [f" {chance.getrandbits(90):030x}" for _ in range(9_000)]
-    content = "<|e|>".join(" ".join(chance.choices(words, k=500)) for _ in range(120)).encode()
+    words = [f"{chance.getrandbits(chance.choice((24, 24, 24, 90))):x}" for _ in range(50_000)]
+    content = "  ".join(chance.choices([*words, "<|e|>"], k=60_000)).encode()
     for threads, pattern in itertools.product(WIDTHS, (r"[^\n]*\n|[^\n]+", GPT2_PATTERN)):
         how = {"threads": threads, "smallest_range": 1 << 10}
         expect_definition(file, content, END, pattern, **how)
@@ -177,10 +172,10 @@ def test_stream_of_many_buffers_is_counted_as_the_file_is(tmp_path: Path) -> Non
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     expected = counted(serial, corpus_of(tmp_path, CONTENT * 10, END))
-    for path, errors, threads in itertools.product(PATHS, ("strict", "replace"), (1, 2)):
+    for path, errors in itertools.product(PATHS, ("strict", "replace")):
         writer = threading.Thread(target=pipe.write_bytes, args=(CONTENT * 10,))
         writer.start()
-        how = {"buffer": 999, "instructions": path, "threads": threads, "smallest_range": 1}
+        how = {"buffer": 999, "instructions": path, "threads": 2, "smallest_range": 1}
         corpus = Corpus(str(pipe), END, errors=errors)
         assert counted(native.native, corpus, **how) == expected
         writer.join()
@@ -196,18 +191,14 @@ def test_every_scan_hashes_with_a_seed_of_its_own(
     assert [each.args for each in drawn.call_args_list] == [(32,), (32,)]
 
 
-class Impatient(Meter):
-    def progress(self, done: int) -> bool:
-        return done < 0
-
-
 def test_meter_can_stop_a_scan_that_waits_for_more(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
+    impatient = Mock(wraps=Meter(), progress=lambda _: False)
     with pipe.open("rb+", buffering=0) as keep_open:
         keep_open.write(b"low low")
         with pytest.raises(RuntimeError, match="stopped"):
-            native.native(Corpus(str(pipe)), Impatient())
+            native.native(Corpus(str(pipe)), impatient)
 
 
 def test_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path) -> None:
@@ -220,11 +211,10 @@ def test_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path) -> Non
 
 def test_columns_are_read_only_and_outlive_the_words(tmp_path: Path) -> None:
     words = native.native(corpus_of(tmp_path, "<|e|>low low er<|e|>", END))
-    data, offsets, counts = words.data, words.offsets, words.counts
+    columns = words.data, words.offsets, words.counts
     del words
-    assert (bytes(data), list(offsets), list(counts)) == (b"low low er", [0, 3, 7, 10], [1, 1, 1])
-    with pytest.raises(TypeError, match="read-only"):
-        data[0] = 0
+    assert [column.tolist() for column in columns] == [list(b"low low er"), [0, 3, 7, 10], [1] * 3]
+    assert all(column.readonly for column in columns)
 
 
 NO_THREADS = """
