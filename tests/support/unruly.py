@@ -63,6 +63,15 @@ def returning(answer: Callable[[list[Merge]], Any]) -> Trainer:
     return lambda word_counts, num_merges: answer(honest(word_counts, num_merges))
 
 
+def reporting(answer: Callable[[list[Merge], Meter], Any]) -> Trainer:
+    """The same, with a meter that is told of them."""
+
+    def train(word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER) -> Any:
+        return answer(honest(word_counts, num_merges), meter)
+
+    return train
+
+
 def forging(*steps: Callable[[], Any]) -> Trainer:
     """A trainer that leaves the right merges and an answer of its own, does something, and ends its
     process.
@@ -434,22 +443,18 @@ def works_and_reports(meter: Meter) -> None:
     meter.lap("init")
 
 
-def hangs_after_some_merges(
-    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
-) -> list[Merge]:
-    merges = honest(word_counts, min(num_merges, 5))
-    meter.follow(merges)
+@reporting
+def hangs_after_some_merges(right: list[Merge], meter: Meter) -> None:
+    meter.follow(right[:5])
     time.sleep(A_LONG_TIME)
-    return merges
 
 
-def merges_slowly(
-    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
-) -> list[Merge]:
-    """Right, and at least 0.02 s a merge."""
+@reporting
+def merges_slowly(right: list[Merge], meter: Meter) -> list[Merge]:
+    """At least 0.02 s a merge."""
     merges: list[Merge] = []
     meter.follow(merges)
-    for merge in honest(word_counts, num_merges):
+    for merge in right:
         time.sleep(0.02)
         merges.append(merge)
         meter.lap("update")
@@ -466,25 +471,22 @@ def waits_to_be_ended() -> None:
         time.sleep(A_LONG_TIME)
 
 
-def stops_on_request(
-    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
-) -> list[Merge]:
+@reporting
+def stops_on_request(right: list[Merge], meter: Meter) -> list[Merge]:
     """Asks whether to go on, as native code does, and returns what it has made when it is not
     to.
     """
-    made = min(num_merges, 3)
-    while meter.progress(made):
+    while meter.progress(3):
         time.sleep(0.02)
-    return honest(word_counts, made)
+    return right[:3]
 
 
-def shows_progress(
-    word_counts: WordCounts, num_merges: int, meter: Meter = NULL_METER
-) -> list[Merge]:
-    for done in range(num_merges):
+@reporting
+def shows_progress(right: list[Merge], meter: Meter) -> list[Merge]:
+    for done in range(len(right)):
         meter.progress(done)
         time.sleep(0.12)
-    return honest(word_counts, num_merges)
+    return right
 
 
 @first
