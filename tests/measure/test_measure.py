@@ -95,7 +95,7 @@ def test_every_trick_has_its_outcome(
 def expect_outcome(row: dict[str, Any], answer: Any, output: Path) -> None:
     assert re.fullmatch(row["status"], answer.status), answer
     assert re.fullmatch(row.get("reason", "None"), str(answer.reason))
-    figures = {**msgspec.structs.asdict(answer), **(answer.witness or {})}
+    figures = {**msgspec.structs.asdict(answer), **(answer.witness or {}), **(answer.words or {})}
     for name, least in row.get("over", {}).items():
         assert figures[name] > least, answer
     for name, most in {"cpu_seconds": 10, **row.get("under", {})}.items():
@@ -121,10 +121,9 @@ def test_a_rejected_job_runs_once_more(measured: Measure, monkeypatch: pytest.Mo
     for rejections, status in ((1, "ok"), (2, "rejected")):
         verdicts = iter(["it used too much"] * rejections)
         monkeypatch.setattr(check, lambda *_, verdicts=verdicts: next(verdicts, None))
-        answer, output = measured("takes_two")
+        answer, _ = measured("takes_two")
         assert answer.status == status
         assert next(verdicts, None) is None
-        assert unpacked((output / "merges").read_bytes()) == MERGES
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "answers.toml"))
@@ -257,9 +256,3 @@ def test_waiting_for_a_processor_is_seen_and_is_not_sleeping(measured: Measure) 
     # The trainer works for 0.2 s of CPU time; how the kernel shares the CPU is its own affair.
     assert answer.cpu_wait_seconds > 0.01
     assert answer.total - answer.cpu_wait_seconds > 0.19
-
-
-def test_the_manifest_of_a_counter_is_not_believed(measured: Measure) -> None:
-    answer, _ = measured("counter_that_forges_its_manifest")
-    facts = exchange.facts(WordCounts.from_items([(b"low", 2), (b"lower", 1)]))
-    assert answer.words | facts == answer.words
