@@ -38,7 +38,16 @@ from workbench import corpus_of, first_fast
 from harness.proof.cases import merges_from, words_from
 from harness.proof.true_counts import TrueCounts
 from variants import flat, flat_file, heap, naive, naive_extending, seg_status, vetoes
-from variants.contract import Corpus, Merge, Merges, Meter, TieBreak, WordCounts, vocab_of
+from variants.contract import (
+    NULL_METER,
+    Corpus,
+    Merge,
+    Merges,
+    Meter,
+    TieBreak,
+    WordCounts,
+    vocab_of,
+)
 from variants.counting import native
 from variants.counting.pretokenize import serial
 from variants.extending import check_inherited
@@ -66,7 +75,7 @@ VETOES = (
 def learn(
     words: WordCounts,
     num_merges: int,
-    meter: Meter | None = None,
+    meter: Meter = NULL_METER,
     *,
     tie_break: TieBreak = TieBreak.GREATEST_BYTES,
     inherited: Sequence[Merge] | None = None,
@@ -94,7 +103,7 @@ def learn(
     settings = {"min_count": 1, "threads": 1, **settings}
     number = list(TieBreak).index(tie_break)
     merges: Sequence[Merge] = flat_native.train(
-        columns, num_merges, meter or Meter(), tie_break=number, **settings
+        columns, num_merges, meter, tie_break=number, **settings
     )
     return merges
 
@@ -201,6 +210,7 @@ def test_every_width_learns_the_same_and_counts_the_same_work() -> None:
         (letters, 64, {}),
         (lines, 1000, extending),
     ]
+
     for words, part, how in cases:
         expected = seg_status.train(words, 400, **how)
         tallies = []
