@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from gating import CARD, commit_all, git, new_repository
+from rows import write_files
 from workbench import CHECKOUT
 
 from harness.common import files, registry
@@ -210,9 +211,8 @@ def test_code_is_the_same_only_if_nothing_but_documents_differs(
     repository: Path, tmp_path: Path
 ) -> None:
     """Whatever the gate itself writes into the repository."""
-    for name in ("another_package/inner.py", "table.json", "README.md", "docs/page.rst"):
-        (repository / name).parent.mkdir(exist_ok=True)
-        (repository / name).write_text("as it was\n")
+    names = ("another_package/inner.py", "table.json", "mine.py", "README.md", "docs/page.rst")
+    write_files(repository, dict.fromkeys(names, "# as it was\n"))
     commit_all(repository)
     (repository / "other.md").write_text("an honest commit")
     commit_all(repository)
@@ -224,14 +224,7 @@ def test_code_is_the_same_only_if_nothing_but_documents_differs(
     (output / "records.jsonl").write_text("of the gate itself")
 
     same = {}
-    for name in (
-        "another_package/inner.py",
-        "table.json",
-        "new.txt",
-        "mine.py",
-        "README.md",
-        "docs/page.rst",
-    ):
+    for name in ("new.txt", *names):
         (repository / name).write_text("# a change\n")
         checkout = tmp_path / name.replace("/", "_")
         with base_side(["mine:train"], ("main",), "", checkout, output) as base:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 from gating import CARD, commit_all, git, new_repository
+from rows import write_files
 from workbench import (
     CHECKOUT,
     SUPPORT,
@@ -150,9 +151,8 @@ def test_branch_with_a_slower_heap_fails_and_without_it_passes(tmp_path: Path) -
 
 
 PAGE = (CHECKOUT / "docs/how-to/gate.md").read_text()
-STEPS = yaml.safe_load(PAGE.partition("```yaml\nname: gate")[2].partition("```")[0])["jobs"][
-    "gate"
-]["steps"]
+JOB = yaml.safe_load(PAGE.partition("```yaml\nname: gate")[2].partition("```")[0])
+STEPS = JOB["jobs"]["gate"]["steps"]
 (COMMAND,) = [step["run"] for step in STEPS if "harness.gate" in step.get("run", "")]
 """Of the job that the page about the gate shows."""
 
@@ -165,25 +165,17 @@ def test_job_gates_another_repository(tmp_path: Path) -> None:
     No file of the tree replaces what the gate imports.
     """
     repository, clone = new_repository(tmp_path / "repository"), tmp_path / "clone"
-    package = repository / "my_package"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "my_module.py").write_text("from variants.heap import train\n")
-    (repository / "harness").mkdir()
-    for name in (
-        "json.py",
-        "numpy.py",
-        "yaml.py",
-        "contextlib.py",
-        "sitecustomize.py",
-        "harness/__init__.py",
-    ):
-        (repository / name).write_text("raise SystemExit('a file of the tree was imported')\n")
+    stolen = ("json", "numpy", "yaml", "contextlib", "sitecustomize", "harness/__init__")
+    files = {f"{name}.py": "raise SystemExit('it was imported')\n" for name in stolen}
+    files["my_package/__init__.py"] = ""
+    files["my_package/my_module.py"] = "from variants.heap import train\n"
+    write_files(repository, files)
     commit_all(repository, "a trainer")
     git(tmp_path, "clone", "-q", str(repository), str(clone))
     git(clone, "checkout", "-qb", "change")
     (clone / "my_package" / "notes.py").write_text('"""Nothing."""\n')
     commit_all(clone, "nothing worse")
+
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
     def gated(command: str) -> tuple[int, str]:
@@ -191,6 +183,7 @@ def test_job_gates_another_repository(tmp_path: Path) -> None:
 
     code, text = gated(f"{COMMAND} --tiers identity,work")
     assert code == 0, text
+
     wrong = "def train(word_counts, num_merges):\n    return [(b'a', b'b')] * num_merges\n"
     (clone / "my_package" / "my_module.py").write_text(wrong)
     code, text = gated(COMMAND)
