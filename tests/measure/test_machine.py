@@ -29,7 +29,6 @@ from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.measure import machine, quiet
 from harness.measure.machine import closure, source_sha256
 from harness.measure.quiet import Condition, conditions
-from harness.records.file import read_records
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "machine.toml"))
@@ -167,11 +166,10 @@ def test_a_trainer_edited_between_two_runs_of_one_process_is_recorded_with_its_n
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text(TEXT)
     settings = "data.path=text.txt", "vocab_size=260", "variant._target_=edited:train"
+    trained: list[Any] = []
     for source in ("from variants.heap import train\n", "def train(*_, **__):\n    1 / 0\n"):
         Path("edited.py").write_text(source)
-        run(*settings, "results=results")
-
-    trained = [record for record in read_records(["results"]) if record["cell"] == "train"]
+        trained += run(*settings)
     assert [record["status"] for record in trained] == ["ok", "error"]
     assert trained[0]["source_sha256"] != trained[1]["source_sha256"]
 
