@@ -118,7 +118,7 @@ def mutated(chance: random.Random, card: object) -> str:
     return text[: place.start()] + chance.choice(ODD) + rest
 
 
-@pytest.mark.parametrize("seed", first_fast(range(6)))
+@pytest.mark.parametrize("seed", first_fast(range(8)))
 def test_mutated_card_is_answered_in_one_sentence(
     folder: Path, capsys: Captured, seed: int
 ) -> None:
@@ -129,7 +129,7 @@ def test_mutated_card_is_answered_in_one_sentence(
         for card in registry.cards(group).values()
     ]
     answers = []
-    for _ in range(25):
+    for _ in range(15):
         group, card = chance.choice(cards)
         path = write(folder, group, "mine", mutated(chance, card))
         code = run_command.main(["--config-dir", str(folder), "--cfg", "job", f"{group}=mine"])
@@ -138,4 +138,4 @@ def test_mutated_card_is_answered_in_one_sentence(
         assert code == OK or f"{path}" in sentence or "In 'experiment/mine'" in sentence, sentence
         path.unlink()
         answers.append(code)
-    assert answers.count(USAGE) > 12
+    assert answers.count(USAGE) > 5
