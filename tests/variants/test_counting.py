@@ -73,7 +73,7 @@ def words_by_definition(
     return list(words.items()), {"bytes_scanned": len(content), "documents": number}
 
 
-def one_process(*pool: Any, initializer: Any, initargs: Any) -> ThreadPoolExecutor:
+def pool_of_threads(*pool: Any, initializer: Any, initargs: Any) -> ThreadPoolExecutor:
     """Threads in place of processes, which would take a second each to start."""
     return ThreadPoolExecutor(pool[0], initializer=initializer, initargs=initargs)
 
@@ -90,7 +90,7 @@ def by_bytes(found: tuple[list[tuple[bytes, int]], dict[str, int]] | int) -> Any
 def test_counters_are_the_definition_in_any_parts(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "ProcessPoolExecutor", one_process)
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", pool_of_threads)
     chance = random.Random(block)
     for _ in range(40):
         content, special_tokens = random_content(chance)
