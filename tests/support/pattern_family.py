@@ -24,6 +24,7 @@ CONTRACTIONS = {
         "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])",
     ),
 }
+UPPER = (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{M}\p{Lo}\p{Lm}\p{Lt}\p{Lu}]")
 TRAILS = {
     patterns.NO_TRAIL: "",
     patterns.NEWLINES: r"[\r\n]*",
@@ -33,32 +34,17 @@ TRAILS = {
 
 def all_slots() -> list[Slots]:
     """Every member, but for two with one meaning: a tail is one word only where newlines are."""
-    contractions = [(patterns.NO_CONTRACTION, False), *product((1, 2, 3), (False, True))]
-    spaces = [(False, False), (True, False), (True, True)]
-    numbers = [
-        *product((0, 1, 2, 3, 5), (False, True), (False,)),
-        *product((0, 1, 2, 3, 5), (False,), (True,)),
-    ]
-    words = product((False, True), repeat=3)
-    return [
-        Slots(
-            patterns.FAMILY,
-            contraction,
-            behind,
-            prefix,
-            cased,
-            marks,
-            *number,
-            trail,
-            newlines,
-            tail,
-        )
-        for (contraction, behind), (prefix, cased, marks), number, trail, (
-            newlines,
-            tail,
-        ) in product(contractions, words, numbers, (0, 1, 2), spaces)
-        if not (number[2] and tail)
-    ]
+    flags, digits, trails = (False, True), (0, 1, 2, 3, 5), (0, 1, 2)
+    contractions = (patterns.NO_CONTRACTION, *CONTRACTIONS)
+    values = product(contractions, *[flags] * 4, digits, flags, flags, trails, flags, flags)
+
+    members = []
+    for slots in (Slots(patterns.FAMILY, *each) for each in values):
+        is_member = slots.contraction or not slots.behind
+        has_tail = (slots.newlines and not slots.numbers_apart) or not slots.whole_tail
+        if is_member and has_tail and not (slots.blank_numbers and slots.numbers_apart):
+            members.append(slots)
+    return members
 
 
 def spelling(slots: Slots, chance: random.Random) -> str:
@@ -74,29 +60,26 @@ def spelling(slots: Slots, chance: random.Random) -> str:
     first = f"{contraction}|" if contraction and not slots.behind else ""
     prefix = r"[^\r\n\p{L}\p{N}]?" if slots.prefix else chance.choice((" ?", "[ ]?", " ?+"))
     if slots.cased:
-        upper, lower = (
-            chance.choice((r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{M}\p{Lo}\p{Lm}\p{Lt}\p{Lu}]")),
-            patterns.LOWER,
-        )
-        word = f"{prefix}{upper}*{lower}+{attached}|{prefix}{upper}+{lower}*{attached}"
+        upper = chance.choice(UPPER)
+        word = f"{prefix}{upper}*{patterns.LOWER}+{attached}"
+        word += f"|{prefix}{upper}+{patterns.LOWER}*{attached}"
     else:
         letters = r"[\p{L}\p{M}]" if slots.marks else chance.choice((r"\p{L}", r"\pL", r"[\p{L}]"))
-        word = f"{prefix}{perhaps('+') if not slots.marks and slots.prefix else ''}{letters}+{perhaps('+')}{attached}"
-    blank = " ?" if slots.blank_numbers else ""
+        possessive = "" if slots.marks or not slots.prefix else perhaps("+")
+        word = f"{prefix}{possessive}{letters}+{perhaps('+')}{attached}"
+
     width = (
-        "+" if not slots.digits else f"{{1,{slots.digits}}}" if slots.digits > 1 else perhaps("{1}")
+        perhaps("{1}") if slots.digits == 1 else f"{{1,{slots.digits}}}" if slots.digits else "+"
     )
+    blank = " ?" if slots.blank_numbers else ""
     number = rf"{blank}\p{{N}}{width}{perhaps('+') if width else ''}"
     marks = r"\p{M}" if slots.marks else ""
     others = rf" ?[^\s\p{{L}}\p{{N}}{marks}]+{perhaps('+')}{TRAILS[slots.trail]}"
-    tail = (
-        rf"\s+{perhaps('+')}$|"
-        if slots.whole_tail or (not slots.newlines and chance.random() < 0.3)
-        else ""
-    )
+
+    # without newlines a tail changes nothing, unless it ends at numbers as well
+    may_have_tail = not slots.newlines and not slots.numbers_apart and chance.random() < 0.3
+    tail = rf"\s+{perhaps('+')}$|" if slots.whole_tail or may_have_tail else ""
     newlines = chance.choice((r"\s*[\r\n]|", r"\s*[\r\n]+|")) if slots.newlines else ""
     before = r"\s+(?![^\s\p{N}])" if slots.numbers_apart else r"\s+(?!\S)"
-    if slots.numbers_apart and tail and not slots.whole_tail:
-        tail = ""  # a tail ends at numbers as well
-    words = f"{word}|{number}" if chance.random() < 0.5 else f"{number}|{word}"
+    words = "|".join(chance.sample((word, number), 2))
     return f"{first}{words}|{others}|{tail}{newlines}{before}|" + chance.choice((r"\s", r"\s+"))
