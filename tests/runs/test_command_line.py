@@ -125,11 +125,25 @@ def test_help_has_80_columns(
         __main__.main([*command.split(), "--help"])
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    if command in ("", "all"):
-        assert len(lines) <= 20 or command
-    else:
+    if command not in ("", "all"):
         name, *_ = command.split()
         assert lines[0].startswith(f"usage: python -m harness.{name} ")
+
+
+def test_help_is_short_and_names_every_command_and_help_all_every_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert __main__.main(["variant=naive", "--help"]) == 0
+    short = capsys.readouterr().out
+    assert len(short.splitlines()) <= 20
+    assert [name for name in __main__.COMMANDS if name not in short] == []
+
+    assert __main__.main(["--help", "all"]) == 0
+    everything = capsys.readouterr().out
+    names = registry.variants().keys() - registry.presets().keys()
+    for group in ("data", "counting", "pattern", "experiment"):
+        names |= {*registry.names(group)}
+    assert [name for name in names if name not in everything] == []
 
 
 def test_keys_tell_apart_what_differs_and_nothing_else(book: str) -> None:
