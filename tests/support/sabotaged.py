@@ -8,7 +8,6 @@ around the merges are in ill_mannered.py.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import inspect
 from array import array
@@ -95,7 +94,6 @@ ties_by_remapped_characters = ranking(lambda count, *pair: (count, *map(remapped
 inverted_key_without_terminator = ranking(
     lambda count, left, right: (-count, inverted(left)[:-1], inverted(right)[:-1]), min
 )
-counts_in_int32 = ranking(lambda count, *pair: (ctypes.c_int32(count).value, *pair))
 
 
 def taking(used: Mapping[TieBreak, TieBreak]) -> Train:
