@@ -66,6 +66,7 @@ def test_ids_of_a_tokenizer_that_is_numbered_otherwise_stay(first: Path) -> None
     assert sorted(longer.vocab) == list(range(290))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("first")
 def test_two_stages_continue_after_an_interruption_between_them(
     monkeypatch: pytest.MonkeyPatch,
