@@ -94,6 +94,7 @@ def test_counters_are_the_definition_in_any_parts(
     chance = random.Random(block)
     for _ in range(40):
         content, special_tokens = random_content(chance)
+        content += chance.choice((b"", b"", b"\xff"))
         errors = chance.choice(("strict", "replace"))
         pattern = chance.choice((GPT2_PATTERN, r"[^\n]*\n|[^\n]+", None))
         corpus = corpus_of(tmp_path, content, special_tokens, pattern, errors)
