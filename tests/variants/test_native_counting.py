@@ -291,6 +291,7 @@ def test_every_build_counts_the_same(
     command = [*emulator, program, *files, *row.get("arguments", [])]
     ended = subprocess.run(command, capture_output=True, text=True)
     if "refused" in row:
-        assert (ended.stdout, ended.stderr.strip()) == ("", row["refused"])
+        assert (ended.stdout, ended.returncode) == ("", 1)
+        assert row["refused"] in ended.stderr  # among warnings of the emulator
     else:
         assert (ended.stdout, ended.stderr) == (digests, "")
