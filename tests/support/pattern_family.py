@@ -39,7 +39,7 @@ def all_slots() -> list[Slots]:
     values = product(contractions, *[flags] * 4, digits, flags, flags, trails, flags, flags)
 
     members = []
-    for slots in (Slots._make((patterns.FAMILY, *each)) for each in values):
+    for slots in (Slots._make((patterns.FAMILY, *each, False)) for each in values):
         is_member = slots.contraction or not slots.behind
         has_tail = (slots.newlines and not slots.numbers_apart) or not slots.whole_tail
         if is_member and has_tail and not (slots.blank_numbers and slots.numbers_apart):
