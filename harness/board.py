@@ -22,7 +22,7 @@ from harness.common.printing import print_stdout
 from harness.common.sheet import Column, Sheet, sheet_to_markdown
 from harness.common.units import bytes_text, count_text, counted_text, one_line, ratio_text
 from harness.records.file import Record
-from harness.results.canvas import save
+from harness.results.canvas import save_figure
 from harness.results.charts import dots
 from harness.results.fields import together
 from harness.results.legend import caption_of, labelled
@@ -149,7 +149,7 @@ def page_of(records: Records, folder: Path) -> tuple[str, list[Section]]:
         _check_one_task(section, folder)
 
     ratios = sheet_to_markdown(ratios_sheet(board))
-    parts = ["# The board", headline(board), ratios, MISLEADS]
+    parts = ["# The board", board_headline(board), ratios, MISLEADS]
     if profile_of(_rows_of(board)) is not None:
         parts.append(f"![{PROFILED}]({PROFILE})")
         parts.append(
@@ -189,7 +189,7 @@ def _check_one_task(section: Section, folder: Path) -> None:
         raise Refusal(f"{why}, and a ratio is of one machine and one question; {advice}")
 
 
-def headline(board: Sequence[Section]) -> str:
+def board_headline(board: Sequence[Section]) -> str:
     """Return who is first in how many tables, and how far the next one is behind."""
     leads: dict[str, list[float]] = {}
     for section in board:
@@ -272,15 +272,15 @@ def _notes(section: Section) -> list[str]:
     return notes
 
 
-def write(records: Records, folder: Path) -> list[Path]:
+def write_board(records: Records, folder: Path) -> list[Path]:
     """Write the page and its charts into the folder; return what was written."""
     text, board = page_of(records, folder)
     written = [folder / PAGE]
     if profile_of(_rows_of(board)) is not None:
-        save(profile(_rows_of(board)), folder / PROFILE)
+        save_figure(profile(_rows_of(board)), folder / PROFILE)
         written.append(folder / PROFILE)
     for section in board:
-        save(dots(section.rows), folder / section.chart)
+        save_figure(dots(section.rows), folder / section.chart)
         written.append(folder / section.chart)
     write_whole(folder / PAGE, text.encode(errors="replace"))
     return written
@@ -303,7 +303,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = parser.parse_args(argv).folder
 
     def command() -> int:
-        for path in write(records_of([str(folder)]), folder):
+        for path in write_board(records_of([str(folder)]), folder):
             print_stdout(f"wrote {path}")
         return OK
 

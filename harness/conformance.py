@@ -19,9 +19,9 @@ from harness.common.arguments import Parser
 from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
 from harness.common.targets import check_target
+from harness.proof.calls import CheckFailed
 from harness.proof.checks import (
     Check,
-    CheckFailed,
     Outcome,
     call_of,
     is_word_counter,
@@ -29,7 +29,7 @@ from harness.proof.checks import (
     smallest_failure,
 )
 from harness.proof.counter_checks import counter_checks as counter_checks
-from harness.proof.suite import Request, checks_for, child_of, report
+from harness.proof.suite import Request, checks_for, child_of, print_report
 from harness.proof.trainer_checks import trainer_checks as trainer_checks
 from variants.contract import TieBreak
 
@@ -127,14 +127,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     only = "run only checks that match this pattern (* is a wildcard)"
     parser.add_argument("--only", default="*", metavar="NAME", help=only)
 
-    return ending.exit_code_of(lambda: _command(parser.parse_args(arguments)), ending.UNCHANGED)
+    return ending.exit_code_of(lambda: command(parser.parse_args(arguments)), ending.UNCHANGED)
 
 
-def _command(options: argparse.Namespace) -> int:
-    target, parameters = _target(options.target, parameters_of(options.set))
+def command(options: argparse.Namespace) -> int:
+    target, parameters = _target(options.target, parameters_from(options.set))
     tie_breaks = tuple(TieBreak) if options.tie_break == "all" else (TieBreak(options.tie_break),)
     with child_of(Request(target, parameters, tie_breaks, options.only)) as child:
-        exit_code = report(child, options.target)
+        exit_code = print_report(child, options.target)
         if printed := child.process.tail().strip():
             print_stderr(f"it printed, at last: {printed}")
         return exit_code
@@ -152,10 +152,10 @@ def _target(target: str, parameters: Mapping[str, Any]) -> tuple[str, Mapping[st
     raise Refusal(f"{answer}; a function of your own is written package.module:function")
 
 
-def parameters_of(assignments: Sequence[str]) -> dict[str, Any]:
+def parameters_from(assignments: Sequence[str]) -> dict[str, Any]:
     """Read `key=value` as YAML does: numbers, booleans, null, strings.
 
-    >>> parameters_of(["threads=2", "exact=false"])
+    >>> parameters_from(["threads=2", "exact=false"])
     {'threads': 2, 'exact': False}
     """
     parameters = {}

@@ -197,14 +197,14 @@ def sample(path: Path, separator: str) -> list[str]:
     documents: list[str] = []
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         for distance in (len(content) // DOCUMENTS, 0):
-            found = documents_of(content, separator.encode(), distance)
+            found = sampled_documents(content, separator.encode(), distance)
             documents = list(itertools.islice(found, DOCUMENTS))
             if len(documents) == DOCUMENTS:
                 break
     return [document for document in documents if document.strip()]
 
 
-def documents_of(content: mmap.mmap, end: bytes, distance: int) -> Iterator[str]:
+def sampled_documents(content: mmap.mmap, end: bytes, distance: int) -> Iterator[str]:
     """Yield documents that start at least `distance` bytes apart."""
     start = 0
     while True:

@@ -13,7 +13,7 @@ from harness.common.errors import OK, Refusal
 from harness.common.registry import at_least, one_of, parse_vocab_size
 from harness.common.sheet import Column, Sheet, print_sheets
 from harness.common.units import count_text
-from harness.proof.prove import tokens_left
+from harness.proof.compiled_replay import tokens_left
 from harness.tokenizer import add_training_options, save_and_report, special_tokens
 from harness.tokenizers.folder import check_place
 from harness.tokenizers.learned import pattern_named, trained
@@ -36,7 +36,7 @@ exit code: 0; 2 for a usage error or bad input; 22 if a file cannot be read or w
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    return exit_code_of(lambda: _command(_parser().parse_args(arguments)), UNCHANGED)
+    return exit_code_of(lambda: command(_parser().parse_args(arguments)), UNCHANGED)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(options: argparse.Namespace) -> int:
+def command(options: argparse.Namespace) -> int:
     texts = _named("", options.texts, str)
     dev = _named("--dev ", options.dev, str)
     ratio = _named("--ratio ", options.ratio, float)

@@ -11,7 +11,7 @@ from harness.common.arguments import Parser
 from harness.common.ending import WHOLE_FILES, exit_code_of
 from harness.common.errors import MISMATCH, OK
 from harness.common.printing import print_stdout
-from harness.results.canvas import check_suffix, save
+from harness.results.canvas import check_suffix, save_figure
 from harness.results.charts import KINDS, OF_VALUES
 from harness.results.rows import Row, is_wrong, rows
 from harness.results.selection import (
@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = arguments.output or Path(DEFAULT_RESULTS, f"{kind}.svg")
         check_suffix(path)
         shown = chosen_rows(arguments)
-        save(_figure(shown, kind, value), path)
+        save_figure(_figure(shown, kind, value), path)
         print_stdout(f"wrote {path}")
         return MISMATCH if is_wrong(shown) else OK
 

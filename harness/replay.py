@@ -17,7 +17,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.progress import bar
 from harness.common.registry import folder_option, use_folder
-from harness.common.units import bytes_text, count_text, times_text
+from harness.common.units import bytes_text, count_text, occasions_text
 from harness.proof import PROVED, certificate
 from harness.proof.bounds import rounds
 from harness.proof.diagnosis import first_difference
@@ -105,17 +105,17 @@ def command(options: argparse.Namespace) -> int:
         )
 
     if options.certificate is not None:
-        certificate.check(options.certificate, cell.veto, overwrite=False)
+        certificate.check_writable(options.certificate, cell.veto, overwrite=False)
     words = words_of(cell, settings)[0]
     if len(lists) > 1:
-        return compare(lists, words, cell)
-    return judge(lists[0], words, cell, keys, options.certificate)
+        return print_comparison(lists, words, cell)
+    return print_judgement(lists[0], words, cell, keys, options.certificate)
 
 
-def compare(lists: Sequence[Listed], words: WordCounts, cell: TrainCell) -> int:
+def print_comparison(lists: Sequence[Listed], words: WordCounts, cell: TrainCell) -> int:
     """Print where two lists differ, then what is wrong with each; returns the exit code."""
     replays = [merge_list.replayed(words, cell) for merge_list in lists]
-    different = list(differences(*replays))
+    different = list(differences_of_lists(*replays))
     lines = different or ["the lists are equal"]
     for side, merge_list in zip("AB", lists, strict=True):
         lines += [*merge_list.differing(cell), f"{side} {merge_list.title}"]
@@ -128,7 +128,7 @@ def compare(lists: Sequence[Listed], words: WordCounts, cell: TrainCell) -> int:
     return MISMATCH if different else OK
 
 
-def judge(
+def print_judgement(
     merge_list: Listed, words: WordCounts, cell: TrainCell, keys: Container[str], path: Path | None
 ) -> int:
     """Print the verdict on a list, then what it follows from, and write the certificate of a right
@@ -143,7 +143,7 @@ def judge(
     if path is not None and not problems:
         write_certificate(path, words, replayed, cell, keys)
         lines.append(f"wrote {path}")
-    lines += [merge_list.title, described(words, cell), *report(replayed)]
+    lines += [merge_list.title, described(words, cell), *judged_lines(replayed)]
     print_stdout("\n".join(lines))
     return MISMATCH if problems else OK
 
@@ -305,7 +305,7 @@ def described(word_counts: WordCounts, cell: TrainCell) -> str:
     return f"{file.name}: {bytes_text(file.bytes)}, {words}, {how}"
 
 
-def differences(a: Replay, b: Replay) -> Iterator[str]:
+def differences_of_lists(a: Replay, b: Replay) -> Iterator[str]:
     """Yield the first difference of two lists, its reason, and how much they share; nothing if they
     are equal.
     """
@@ -361,7 +361,7 @@ def objections(replayed: Replay, cell: TrainCell, keys: Container[str]) -> list[
     return problems
 
 
-def report(replayed: Replay) -> Iterator[str]:
+def judged_lines(replayed: Replay) -> Iterator[str]:
     """The judged merges as lines for people."""
     for judgement, text in TEXTS.items():
         number = sum(step.judgement == judgement for step in replayed.steps)
@@ -392,9 +392,7 @@ def rest_text(best: Best) -> str:
     """The pair that remains to be merged next."""
     if not best.count:
         return "no pair is left"
-    return (
-        f"{merge_text(best.choices[TieBreak.GREATEST_BYTES])} is left with {times_text(best.count)}"
-    )
+    return f"{merge_text(best.choices[TieBreak.GREATEST_BYTES])} is left with {occasions_text(best.count)}"
 
 
 def verdict(replayed: Replay, problems: Sequence[str] = ()) -> str:

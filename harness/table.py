@@ -146,10 +146,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.compare is not None and options.paths != NO_PATHS:
         parser.error("--compare takes the two sets itself: --compare LEFT RIGHT")
 
-    return exit_code_of(lambda: _command(options), UNCHANGED)
+    return exit_code_of(lambda: command(options), UNCHANGED)
 
 
-def _command(options: argparse.Namespace) -> int:
+def command(options: argparse.Namespace) -> int:
     if options.compare is not None:
         left, right = (records_of([path], options.all) for path in options.compare)
         sheet, is_bad = compared(left, right, options.compare, options.allow_different)

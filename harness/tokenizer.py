@@ -24,7 +24,7 @@ from harness.corpora.texts import blocks, text
 from harness.tokenizers.folder import FILES_OF, check_free, check_place, save
 from harness.tokenizers.mixed import mixed_parts
 from harness.tokenizers.model import Tokenizer, ids_in_array, load
-from harness.tokenizers.plain import decoded
+from harness.tokenizers.plain import decoded_texts
 from harness.tokenizers.training import train, train_new_from_iterator
 
 if TYPE_CHECKING:
@@ -311,15 +311,16 @@ def _cut(options: argparse.Namespace) -> None:
 
 
 def _unused(options: argparse.Namespace) -> int:
-    from harness.tokenizers import check  # late, here and below: training needs no comparisons
+    # late, here and below: training needs no comparisons
+    from harness.tokenizers.unused import CLASSES, unused_sheets, unused_tokens
 
     for name in options.fail_on:
-        one_of("--fail-on", name, list(check.CLASSES))
+        one_of("--fail-on", name, list(CLASSES))
     tokenizer = load(options.given)
     files = [text(data, options.set) for data in options.data or ()]
     parts = chain.from_iterable(map(blocks, files)) if files else None
-    findings = check.unused(tokenizer, parts, special_tokens=options.special_tokens)
-    sheets = check.unused_sheets(findings, len(tokenizer), with_text=bool(files))
+    findings = unused_tokens(tokenizer, parts, special_tokens=options.special_tokens)
+    sheets = unused_sheets(findings, len(tokenizer), with_text=bool(files))
     _report(options, [finding.record() for finding in findings], sheets)
     return MISMATCH if {finding.kind for finding in findings} & {*options.fail_on} else OK
 
@@ -352,14 +353,14 @@ def _encode(options: argparse.Namespace) -> None:
 
 
 def _decode(options: argparse.Namespace) -> None:
-    tokenizer, ids = load(options.given), _numbers(options.ids)
+    tokenizer, ids = load(options.given), _ids_in(options.ids)
     for start in range(0, len(ids), IDS_AT_ONCE):
         sys.stdout.buffer.write(tokenizer.decode(map(int, ids[start : start + IDS_AT_ONCE])))
     if sys.stdout.isatty():
         sys.stdout.write("\n")
 
 
-def _numbers(ids: str) -> Any:
+def _ids_in(ids: str) -> Any:
     """The ids in a .npy file, in standard input, or in the text itself."""
     if ids.endswith(".npy"):
         return ids_in_array(Path(ids))
@@ -399,11 +400,13 @@ def _check(options: argparse.Namespace) -> int:
     if not files:
         named = [("mixed text", mixed_parts(size, [*tokenizer.special_tokens]))]
 
-    parts = ((name, part) for name, bytes_of_name in named for part in decoded(bytes_of_name))
+    parts = ((name, part) for name, bytes_of_name in named for part in decoded_texts(bytes_of_name))
     with bar(
         f"checking {options.given}", sum(file.bytes for file in files) or size, "bytes"
     ) as show:
-        verdicts, notes = check.check(tokenizer, Path(options.given), parts, check.ENGINES, show)
+        verdicts, notes = check.check_engines(
+            tokenizer, Path(options.given), parts, check.ENGINES, show
+        )
 
     caption = f"{options.given}: {count_text(len(tokenizer))} tokens"
     print_sheets([check.verdicts_sheet(verdicts, caption, notes)])
@@ -416,7 +419,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace) -> None:
-    from harness.tokenizers import check
+    from harness.tokenizers.compression import figures_of, figures_sheet
 
     tokenizers = {name: load(name) for name in options.given}
     figures = []
@@ -424,11 +427,11 @@ def _stats(options: argparse.Namespace) -> None:
         for name, tokenizer in tokenizers.items():
             with bar(f"{name} on {file.name}", file.bytes, "bytes") as show:
                 special = options.special_tokens
-                row = check.figures_of(
+                row = figures_of(
                     name, tokenizer, file.name, blocks(file), show, special_tokens=special
                 )
                 figures.append(row)
-    _report(options, [row._asdict() for row in figures], [check.figures_sheet(figures)])
+    _report(options, [row._asdict() for row in figures], [figures_sheet(figures)])
 
 
 def _report(

@@ -60,6 +60,7 @@ def test_three_files_pass_everything_and_an_edit_is_judged(tmp_path: Path) -> No
 def test_an_installed_package_is_not_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    registry.variants()  # are read once, and other tests need them
     monkeypatch.setattr(registry, "conf_folder", lambda: tmp_path / "conf")
     assert main(["my_stage"]) == errors.UNMEASURED
     assert "not a checkout; a trainer of your own needs no place in it" in capsys.readouterr().err

@@ -77,9 +77,9 @@ def train(
         with words.open("w", encoding="ascii") as file:
             file.writelines(f"{count} {word.hex()}\n" for word, count in word_counts.items())
         meter.add("convert", time.perf_counter() - begun)
-        whole = run(arguments, merges, meter)
+        whole = run_program(arguments, merges, meter)
         begun = time.perf_counter()
-        learned = read_merges(merges, whole)
+        learned = merges_in(merges, whole)
         meter.add("convert", time.perf_counter() - begun)
     finally:
         # a process that the program left may write there still
@@ -115,7 +115,7 @@ def arguments_of(command: str, values: Mapping[str, Any], options: Mapping[str, 
     return [PLACE.sub(lambda found: str(known[found[1]]), argument) for argument in arguments]
 
 
-def run(arguments: list[str], merges: Path, meter: Meter) -> bool:
+def run_program(arguments: list[str], merges: Path, meter: Meter) -> bool:
     """Run the program to its end; whether it came to it, for a meter may say stop. Raises
     ValueError if it fails.
     """
@@ -158,7 +158,7 @@ def lines_in(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def read_merges(path: Path, whole: bool) -> list[Merge]:
+def merges_in(path: Path, whole: bool) -> list[Merge]:
     """The merges in a file, of one that is not `whole` those in finished lines. Raises ValueError
     with the line.
     """

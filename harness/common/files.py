@@ -209,7 +209,7 @@ def make_results_folder(folder: Path) -> None:
         (default / ".gitignore").write_text("*\n")
 
 
-def check_room(folder: Path, needed: int, what: str) -> None:
+def check_free_space(folder: Path, needed: int, what: str) -> None:
     """Raises Refusal if `folder` has fewer than `needed` bytes free."""
     free = shutil.disk_usage(folder).free
     if free < needed:

@@ -76,7 +76,7 @@ def _print_table(sheet: Sheet, console: Console) -> None:
     widths = [cell_len(heading) for heading, *_ in columns]
     room = console.width if console.is_terminal else sum(widths) + _BETWEEN_COLUMNS * len(widths)
 
-    for number, indices in enumerate(_parts(widths, room)):
+    for number, indices in enumerate(_column_parts(widths, room)):
         if number:
             console.print()
         rows = zip(*(columns[index] for index in indices), strict=True)
@@ -105,11 +105,11 @@ def _aligned(column: Column) -> list[str]:
     return aligned
 
 
-def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
+def _column_parts(widths: Sequence[int], room: int) -> list[list[int]]:
     """The indices of the columns, in as many parts as the room takes; each begins with the first
     column.
 
-    >>> _parts([4, 5, 5, 5], 18)
+    >>> _column_parts([4, 5, 5, 5], 18)
     [[0, 1, 2], [0, 3]]
     """
     parts = [[0]]

@@ -71,9 +71,9 @@ def rate_text(number: float) -> str:
     return f"{number:,.{decimals}f}"
 
 
-def times_text(number: int) -> str:
+def occasions_text(number: int) -> str:
     """
-    >>> times_text(1), times_text(1200)
+    >>> occasions_text(1), occasions_text(1200)
     ('once', '1,200 times')
     """
     return "once" if number == 1 else f"{count_text(number)} times"
@@ -85,7 +85,7 @@ def no_pair_text(min_count: int) -> str:
     >>> no_pair_text(1), no_pair_text(21)
     ('no pair is left', 'no pair occurs 21 times')
     """
-    return f"no pair occurs {times_text(min_count)}" if min_count > 1 else "no pair is left"
+    return f"no pair occurs {occasions_text(min_count)}" if min_count > 1 else "no pair is left"
 
 
 def ratio_text(ratio: float) -> str:

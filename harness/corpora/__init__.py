@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import cards
-from harness.corpora.files import CorpusFile, Part, cut, digest_of
+from harness.corpora.files import CorpusFile, Part, card_slice, digest_of
 from harness.corpora.local import local_corpus
 
 __all__ = ["CorpusFile", "Part", "digest_of", "is_table", "prepare"]
@@ -38,9 +38,9 @@ def prepare(
         {key: value for key, value in source.items() if key != "kind"} if is_generated else None
     )
     if is_table(card):
-        from harness.corpora.generators import table_of  # late: NumPy is slow to import
+        from harness.corpora.generators import word_table  # late: NumPy is slow to import
 
-        return replace(table_of(card), parameters=parameters)
+        return replace(word_table(card), parameters=parameters)
     parts: tuple[Part, ...] = ()
     whole_path = ""
     if card["path"] is None:
@@ -60,7 +60,7 @@ def prepare(
         whole_path=whole_path,
         facts=facts,
     )
-    return cut(whole, card, special_tokens)
+    return card_slice(whole, card, special_tokens)
 
 
 def is_table(card: Mapping[str, Any]) -> bool:

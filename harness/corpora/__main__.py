@@ -18,7 +18,7 @@ from harness.common.escape import terminal_text
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.units import bytes_text
 from harness.corpora import prepare
-from harness.corpora.cards import card_of, cards, state
+from harness.corpora.cards import card_of, data_cards, state
 from harness.corpora.fetch import fetch
 from harness.corpora.files import fresh_digest_of
 from harness.worker import exchange
@@ -95,7 +95,7 @@ def parser() -> argparse.ArgumentParser:
 def list_all(_: argparse.Namespace) -> None:
     """Every data set: what it is, its licence and size, whether it is here."""
     rows = [["name", "language", "bytes", "here", "licence", "what it is"]]
-    for card in cards().values():
+    for card in data_cards().values():
         size = bytes_text(card["facts"]["bytes"]) if "bytes" in card["facts"] else ""
         texts = (card["name"], card["language"], size, state(card), card["licence"], card["about"])
         rows.append([terminal_text(text or "-") for text in texts])

@@ -39,7 +39,7 @@ LEFT_OUT = {
 YOURS = ("path", "words")
 
 
-def cards() -> dict[str, Card]:
+def data_cards() -> dict[str, Card]:
     """Every data card by name, complete. Raises Refusal for an invalid one."""
     return {name: registry.card("data", name) for name in registry.names("data")}
 

@@ -88,11 +88,11 @@ def counted_table(
         )
     if card.get("skip_nulls"):
         raise Refusal("counting=dask cannot skip rows; leave out data.skip_nulls or counting=dask")
-    name, members, separator = text_of(card, corpus, file)
+    name, members, separator = text_in_parts(card, corpus, file)
     parts = divide(members, part_bytes, corpus, separator, card.get("column"))
     label = f"{name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
     table = entry("counts", exchange.FORMAT, sorted(part.key for part in parts))
-    if plan and exchange.whole(table) is None:
+    if plan and exchange.whole_facts(table) is None:
         raise Refusal(
             f"the words of {label} are not counted yet, and a plan counts nothing; omit plan=true"
         )
@@ -100,7 +100,7 @@ def counted_table(
     def make(folder: Path) -> None:
         runs = files.cache_folder("parts", table.name)
         count(label, parts, params, memory, runs)
-        merge(parts, runs, folder)
+        merge_parts(parts, runs, folder)
         shutil.rmtree(runs)
 
     cached_table(table, make)
@@ -127,7 +127,7 @@ def count(
             show(total - left)
 
 
-def merge(parts: Sequence[Chunk], runs: Path, folder: Path) -> None:
+def merge_parts(parts: Sequence[Chunk], runs: Path, folder: Path) -> None:
     """Merge the runs of all parts into one word store; the memory does not grow with them."""
     tables = [counting.run_in(exchange.map_column(runs / part.key, "B")) for part in parts]
     folder.mkdir(parents=True)
@@ -139,15 +139,15 @@ def merge(parts: Sequence[Chunk], runs: Path, folder: Path) -> None:
     exchange.finish(folder)
 
 
-def text_of(
+def text_in_parts(
     card: Mapping[str, Any], corpus: Corpus, file: CorpusFile | None
 ) -> tuple[str, list[tuple[Member, bool]], str]:
     """Name, files (and whether each is plain), separator. Raises Refusal if documents cannot be counted
     separately.
     """
     if file is not None:
-        return file.name, [(member, True) for member in members_of(str(file.path))], ""
-    sources = local.sources_of(card, corpus.special_tokens, find=members_of)
+        return file.name, [(member, True) for member in members_anywhere(str(file.path))], ""
+    sources = local.sources_of(card, corpus.special_tokens, find=members_anywhere)
     separator = sources.separator
     if separator and not counting.ends_a_part(separator, corpus.special_tokens):
         needed = "counting them separately needs a special token there that no other can overlap"
@@ -202,7 +202,7 @@ def storage(address: str) -> tuple[Any, str]:
     return system, path
 
 
-def members_of(path: Any) -> list[Member]:
+def members_anywhere(path: Any) -> list[Member]:
     """The files that data.path names, in order: of a list, a folder, a pattern, on this machine or
     behind URLs.
     """
@@ -375,7 +375,7 @@ def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
                 distributed.LocalCluster(n_workers=0, host=HERE, **quiet)
             ).scheduler_address
             replace_dead = opened.enter_context(
-                processes(address, params["workers"] or usable_cores())
+                worker_processes(address, params["workers"] or usable_cores())
             )
         try:
             client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
@@ -398,7 +398,7 @@ def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
 
 
 @contextlib.contextmanager
-def processes(address: str, number: int) -> Iterator[Callable[[], None]]:
+def worker_processes(address: str, number: int) -> Iterator[Callable[[], None]]:
     """Worker processes on this machine; yields a function that replaces those that were killed.
 
     Not LocalCluster's: they would import the script that is running, and one killed while it starts

@@ -63,7 +63,7 @@ def fetch_into(path: Path, card: DataCard, source: Addressed | Packaged) -> None
     folder.mkdir(exist_ok=True)
     size = card.facts.bytes or 0
     if not any(folder.iterdir()):
-        files.check_room(folder, size + source.download, card.name)
+        files.check_free_space(folder, size + source.download, card.name)
 
     try:
         if isinstance(source, Packaged):

@@ -154,7 +154,9 @@ def state_of(path: Path) -> str:
     return f"{path.resolve()}|{status.st_size}|{times}|{status.st_dev}|{status.st_ino}"
 
 
-def cut(whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str]) -> CorpusFile:
+def card_slice(
+    whole: CorpusFile, card: Mapping[str, Any], special_tokens: Sequence[str]
+) -> CorpusFile:
     """The slice that data.skip, data.bytes and data.documents select, as a separate file; without
     them the whole.
 

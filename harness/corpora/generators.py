@@ -175,7 +175,7 @@ def zipf_words(
     """
     counts = language.zipf_counts(words, exponent_numerator, exponent_denominator, shift)
     yielded = 0
-    for data, lengths, _ in language.distinct(language.random_words(seed), words):
+    for data, lengths, _ in language.distinct(language.endless_words(seed), words):
         yield WordBlock(data, lengths, counts[yielded : yielded + len(lengths)])
         yielded += len(lengths)
 
@@ -224,13 +224,15 @@ def text_file(card: Card) -> Path:
     """The generated text of a card, made if missing."""
     text = entry("texts", VERSION, dict(card["source"]))
     if not text.exists():
-        files.check_room(text.parent, generator_of(card["source"])[1].get("bytes", 0), card["name"])
+        files.check_free_space(
+            text.parent, generator_of(card["source"])[1].get("bytes", 0), card["name"]
+        )
         with files.placing(text) as temporary, temporary.open("wb") as file:
             file.writelines(made(card))
     return text
 
 
-def table_of(card: Card) -> CorpusFile:
+def word_table(card: Card) -> CorpusFile:
     """The table of a card as a word store. Raises Refusal if it is unreadable or differs from the
     card.
     """
@@ -263,7 +265,7 @@ def table_of(card: Card) -> CorpusFile:
 
 def cached_table(table: Path, make: Callable[[Path], object]) -> None:
     """Have the word store at `table` made if it is missing or damaged."""
-    if exchange.whole(table) is None:
+    if exchange.whole_facts(table) is None:
         with files.placing(table) as temporary:
             make(temporary)
 

@@ -23,7 +23,7 @@ from harness.common.registry import at_least, parse_bytes
 from harness.corpora import prepare
 from harness.corpora.cards import GENERATOR
 from harness.corpora.files import CorpusFile, Part, digest_of, entry, excerpt, nearby_end
-from harness.corpora.generators import table_of
+from harness.corpora.generators import word_table
 from harness.corpora.language import Integers, Numbers
 
 FEWEST_PIECES = 100
@@ -71,7 +71,7 @@ class Text(NamedTuple):
     """Where its documents start, or its lines if these are few."""
 
 
-def draw(
+def draw_instances(
     card: Mapping[str, Any], special_tokens: Sequence[str], errors: str, number: int, seed: int
 ) -> list[CorpusFile]:
     """The first `number` instances of a text. Raises Refusal for a table of words, for a text that
@@ -81,15 +81,20 @@ def draw(
     whole = prepare({**card, "bytes": None}, special_tokens, errors)
     if whole.table:
         raise Refusal(f"data={whole.name} is a table of words; leave out instances=")
-    text = text_of(whole, special_tokens, card["bytes"])
-    kinds = [slice_of, shuffle_of, words_of]
+    text = text_to_draw_from(whole, special_tokens, card["bytes"])
+    kinds = [slice_of, shuffle_of, drawn_words]
     if len(text.starts) < FEWEST_PIECES:
         kinds.remove(shuffle_of)
     draws = (Draw(whole.name, seed, index) for index in range(1, number + 1))
-    return [make(text, draw) for make, draw in zip(cycle(kinds), draws, strict=False)]
+    return [
+        make(text, draw_instances)
+        for make, draw_instances in zip(cycle(kinds), draws, strict=False)
+    ]
 
 
-def text_of(whole: CorpusFile, special_tokens: Sequence[str], limit: int | str | None) -> Text:
+def text_to_draw_from(
+    whole: CorpusFile, special_tokens: Sequence[str], limit: int | str | None
+) -> Text:
     """A file to draw from: half of it, so that instances differ, or `limit` bytes if that is less.
     Raises Refusal if it is too short.
     """
@@ -150,7 +155,7 @@ def shuffled(text: Text, numbers: Numbers) -> Iterator[bytes]:
         yield piece if piece.endswith(tuple(text.ends)) else piece + text.ends[0]
 
 
-def words_of(_: Text, draw: Draw) -> CorpusFile:
+def drawn_words(_: Text, draw: Draw) -> CorpusFile:
     """A table of words as of a language, with counts by the law of Zipf and Mandelbrot."""
     numbers = draw.numbers()
     low, high = EXPONENTS
@@ -164,5 +169,5 @@ def words_of(_: Text, draw: Draw) -> CorpusFile:
     }
     card = dict.fromkeys(("path", "skip", "bytes", "documents"))
     source = {"kind": GENERATOR, **law}
-    table = table_of({**card, "name": f"words of {draw.of}", "source": source, "facts": {}})
+    table = word_table({**card, "name": f"words of {draw.of}", "source": source, "facts": {}})
     return draw.named(table, "words", **law)

@@ -154,7 +154,7 @@ def distinct(
             return
 
 
-def random_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
+def endless_words(seed: int) -> Iterator[tuple[Bytes, Integers]]:
     """Endless words of one language, in blocks: their bytes joined, and their lengths."""
     numbers = Numbers(seed)
     of_language, drawing = numbers.stream(), numbers.stream()

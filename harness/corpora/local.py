@@ -80,7 +80,7 @@ def sources_of(
     forms = list(map(form_of, members))
     reading = RowReading(card.get("column"), bool(card.get("skip_nulls")), errors)
     separator = separator_of(path, forms, reading, special_tokens)
-    name, whole_path = name_of(path, members), place_of(path, members)
+    name, whole_path = name_of(path, members), path_text(path, members)
     return Sources(name, whole_path, members, forms, reading, separator)
 
 
@@ -195,7 +195,7 @@ def name_of(path: Any, members: Sequence[Any]) -> str:
     >>> name_of("/home/me/texts/**/*.txt", [Path("a.txt"), Path("b.txt")])
     'texts/**/*.txt'
     """
-    parts = PurePath(place_of(path, members)).parts
+    parts = PurePath(path_text(path, members)).parts
     first = len(parts)
     if len(members) > 1 and not (isinstance(path, list) or is_list(path)):
         is_pattern = [re.search("[*?[]", part) is not None for part in parts]
@@ -203,7 +203,7 @@ def name_of(path: Any, members: Sequence[Any]) -> str:
     return "/".join(parts[first - 1 :])
 
 
-def place_of(path: Any, members: Sequence[Any]) -> str:
+def path_text(path: Any, members: Sequence[Any]) -> str:
     """The whole path of a file, a folder or a pattern; of a list that of the first, and how many
     others there are.
     """
@@ -240,7 +240,7 @@ def assemble(sources: Sources) -> tuple[Path, tuple[Part, ...]]:
                     parts.append((text.tell(), f"{member}{form.remark}"))
                     with member.open("rb") as file:
                         for document in documents_in(member, file, reading, form):
-                            append(text, counted(document, file, before, show), end)
+                            append(text, showing_progress(document, file, before, show), end)
                     before += member.stat().st_size
             (temporary / "parts.json").write_text(json.dumps([reading.skipped, parts]))
 
@@ -249,7 +249,7 @@ def assemble(sources: Sources) -> tuple[Path, tuple[Part, ...]]:
     return folder / "text", tuple(Part(*part) for part in parts)
 
 
-def counted(
+def showing_progress(
     document: Iterator[bytes], file: IO[bytes], before: int, show: Callable[[int], object]
 ) -> Iterator[bytes]:
     """The blocks of a document; each shows how far its file is read."""

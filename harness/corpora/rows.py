@@ -86,7 +86,7 @@ def form_of(member: Any) -> Form:
             if not head:
                 raise Damaged(f"{member} is empty, not a {packed[1:]} file; {AGAIN}", UNMEASURED)
             file.seek(0)
-            with unpacked(member, file, packed) as content:
+            with unpacking(member, file, packed) as content:
                 head = content.read(HEAD_BYTES)
     for name, start in OTHERS.items():
         if re.match(start, head, re.DOTALL):
@@ -127,7 +127,7 @@ def documents_in(
         return
 
     column = reading.column or "text"
-    with unpacked(member, file, form.packed) as content:
+    with unpacking(member, file, form.packed) as content:
         for position, row in form.rows(member, content, column):
             try:
                 value = value_in(row, column)
@@ -189,13 +189,13 @@ def is_url(text: Any) -> bool:
 
 def blocks_of(path: Any, file: IO[bytes], packed: str) -> Iterator[bytes]:
     """The blocks of a file's plain text. Raises Refusal if the file is damaged."""
-    with unpacked(path, file, packed) as text:
+    with unpacking(path, file, packed) as text:
         while block := text.read(BLOCK_BYTES):
             yield block
 
 
 @contextlib.contextmanager
-def unpacked(path: Any, file: IO[bytes], packed: str) -> Iterator[IO[bytes]]:
+def unpacking(path: Any, file: IO[bytes], packed: str) -> Iterator[IO[bytes]]:
     """A file that unpacks itself while it is read. Raises Refusal if it is damaged."""
     if not packed:
         yield file

@@ -93,7 +93,7 @@ class Documents:
     def __iter__(self) -> Iterator[Iterator[bytes]]:
         for member, form in self.members:
             before = self.done
-            with opened(member) as file:
+            with opened_member(member) as file:
                 for document in documents_in(member, file, self.reading, form):
                     yield self.counted(document, file, before)
 
@@ -153,7 +153,7 @@ def found_documents(card: Mapping[str, Any]) -> Documents:
 
 
 @contextlib.contextmanager
-def opened(member: Any) -> Iterator[IO[bytes]]:
+def opened_member(member: Any) -> Iterator[IO[bytes]]:
     """A file, or standard input, which is nobody's to close."""
     if member != "-":
         with member.open("rb") as file:

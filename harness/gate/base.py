@@ -12,31 +12,23 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from harness.common.errors import UNMEASURED, Refusal
-from harness.common.progress import bar
+from harness.common.errors import Refusal
+from harness.gate.compiled import DOCUMENTS, compiled_modules, provide_compiled
 from harness.gate.evidence import BASE
-from harness.measure import machine
 from harness.measure.machine import git
 from harness.measure.process import PACKAGES
+from harness.measure.sources import located
 from harness.runs.cells import Side
 
 UNCOMMITTED = ("not a git repository", "did not match any file")
 """What git says of code that no repository has."""
 OURS = ("harness", "variants")  # what every measured process imports: the worker, and the contract
-DOCUMENTS = (".md", ".rst")
-PAGES = (".txt", ".cff", ".html", ".css", ".js", ".svg", ".png")
-DATA = (".yaml", ".yml", ".json", ".jsonl", ".csv")
-NOT_COMPILED = ("", ".py", ".pyi", ".ipynb", *DOCUMENTS, *PAGES, *DATA)
-BUILD_FILE = "setup.py"  # it may decide what is compiled, and so may a file with any other suffix
 MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 """The base is where HEAD departs from the first of these that git has."""
 NO_BASE_HINT = "pass --no-base if that is intended"
@@ -84,7 +76,7 @@ def packages_in(import_folders: Sequence[str], targets: Sequence[str]) -> dict[s
     """Return where the packages or modules of these targets are, without those that no folder has."""
     paths = {}
     for package in sorted({target.partition(":")[0].partition(".")[0] for target in targets}):
-        spec = machine.located(package, tuple(import_folders), {})
+        spec = located(package, tuple(import_folders), {})
         if spec is not None:
             paths[package] = Path(
                 [*(spec.submodule_search_locations or []), str(spec.origin)][0]
@@ -95,15 +87,12 @@ def packages_in(import_folders: Sequence[str], targets: Sequence[str]) -> dict[s
 def has_trainer(side: Side, target: str) -> bool:
     """Whether a side has the module of a trainer, and its function by the name."""
     module, _, function = target.partition(":")
-    spec = machine.located(module, side.import_folders, {})
+    spec = located(module, side.import_folders, {})
     if spec is None or spec.origin is None:
         return False
     source = Path(spec.origin)
     is_named = re.compile(rf"\b{re.escape(function.partition('.')[0])}\b|{DYNAMIC}")
     return source.suffix != ".py" or bool(is_named.search(source.read_text(errors="replace")))
-
-
-# The base of a change
 
 
 @contextlib.contextmanager
@@ -200,62 +189,6 @@ def commit_of(root: Path, name: str) -> str:
     with contextlib.suppress(Refusal):
         return git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     return ""
-
-
-# Compiled modules
-
-
-def compiled_modules(targets: Sequence[str], packages: Mapping[str, Path]) -> list[Path]:
-    """Return the compiled modules of the working tree that these targets may import."""
-    folders = tuple({str(path.parent) for path in packages.values()})
-    files = {
-        path
-        for target in targets
-        for path in machine.closure(target.partition(":")[0], folders).values()
-    }
-    return sorted(path for path in files if path.name.endswith(tuple(EXTENSION_SUFFIXES)))
-
-
-def provide_compiled(
-    root: Path, checkout: Path, commit: str, build: str, modules: Sequence[Path]
-) -> None:
-    """Copy the compiled modules into the checkout if no compiled source changed, otherwise
-    build them there.
-    """
-    for module in modules:
-        source = module.with_name(module.name.partition(".")[0] + ".pyx")
-        if source.is_file() and source.stat().st_mtime > module.stat().st_mtime:
-            raise Refusal(
-                f"{source.name} is newer than its compiled module; run pip install -e .", UNMEASURED
-            )
-
-    changed = map(Path, git(root, "diff", "--name-only", "-z", commit).split("\0"))
-    if modules and any(
-        path.name == BUILD_FILE or path.suffix not in NOT_COMPILED for path in changed
-    ):
-        build_base(checkout, build)
-        return
-
-    for module in modules:
-        target = checkout / module.relative_to(root)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(module, target)
-
-
-def build_base(checkout: Path, build: str) -> None:
-    """Build what is compiled. Raises Refusal with the last line of what failed."""
-    command = [part.replace("{python}", sys.executable) for part in shlex.split(build)]
-    with bar("building the base", 0, "modules"):
-        built = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
-
-    if built.returncode != 0:
-        output = (built.stderr or built.stdout).strip()
-        reason = output.rpartition("\n")[2] or "without a message"
-        raise Refusal(
-            f"cannot build the base with build={build!r} ({reason}); "
-            f"run {sys.executable} -m pip install for what its pyproject.toml requires",
-            UNMEASURED,
-        )
 
 
 def file_states(top: Path) -> dict[str, int]:

@@ -37,7 +37,8 @@ from harness.gate.evidence import (
 )
 from harness.gate.judge import SAME_CODE, instructions_finding, trouble_of
 from harness.gate.rule import CONTROL_EVERY, next_block
-from harness.measure.machine import source_sha256, usable_cores
+from harness.measure.machine import usable_cores
+from harness.measure.sources import source_sha256
 from harness.records.log import RunLog
 from harness.records.schema import Note
 from harness.runs import jobs

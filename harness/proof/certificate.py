@@ -76,7 +76,7 @@ def digest_line(content: bytes) -> bytes:
     return b"sha256 %b\n" % hashlib.sha256(content).hexdigest().encode()
 
 
-def check(path: Path, veto: str, overwrite: bool) -> None:
+def check_writable(path: Path, veto: str, overwrite: bool) -> None:
     """Raise Refusal, before anything is trained, if nobody can check a certificate of this veto, or
     none can be written there.
     """

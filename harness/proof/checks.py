@@ -1,67 +1,27 @@
 """A check: one named thing that a trainer or a word counter must do, and the message of its
 failure.
 
-Most checks compare a call with the definition's. Whatever a call passes is a copy, so a trainer
-that changes its input fails only the check meant for it. A call that fails is made smaller as long
-as it still does, and written as a test that fails for that function and for no other reason.
+Most checks compare a call with the definition's (calls.py).
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-import pprint
-import re
-import reprlib
 import sys
-import textwrap
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from harness.common import registry
-from harness.proof import diagnosis
-from harness.worker.calling import arguments_for, expect_merges, parameters_of, place_of
-from variants import vetoes
-from variants.contract import (
-    GREATEST_BYTES,
-    InvalidText,
-    Merge,
-    Meter,
-    TieBreak,
-    Unavailable,
-    WordCounts,
-)
+from harness.proof.calls import Call, CheckFailed, CheckSkipped, Subject
+from harness.worker.calling import parameters_of
+from variants.contract import Meter, Unavailable
 
-Words = Mapping[bytes, int]
-Parts = TypeVar("Parts", bytes, "list[tuple[bytes, int]]", "tuple[str, ...]")
-Subject = Callable[..., Any]  # a trainer or a word counter
-SHRINKING_SECONDS = 20.0
 LONGEST_TEST = 20_000
-FEW_MERGES = 8
-REPEATED = re.compile(r"b'(?P<letter>\\x..|[^'\\])(?P=letter){39,}'")
-"""A word of 40 times one letter or more, as Python writes it."""
-SHOWN = reprlib.Repr()
-SHOWN.maxdict, SHOWN.maxother = 60, 200
 CLOCK_ERROR = 1e-4  # seconds by which the clocks of a trainer and of a check may differ
 WIDTHS = (1, 2, 3, 7, 16)
 """Numbers of threads that divide nothing evenly, and more of them than a tiny input has parts."""
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
-
-
-class CheckFailed(AssertionError):
-    """The checked function differs from the definition; the message shows where, on what input, and
-    why it matters.
-    """
-
-    counterexample: Call | None = None
-
-
-class CheckSkipped(Exception):
-    """A check does not apply, or cannot run here; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -103,18 +63,6 @@ def outcome_of(check: Check, subject: Subject) -> Outcome:
     return Outcome(check.name, check.group, PASSED)
 
 
-def accepts(subject: Subject, keyword: str) -> bool:
-    """Whether a run gives a function this keyword, or the meter.
-
-    >>> accepts(lambda word_counts, num_merges, **options: [], "min_count")
-    True
-    >>> accepts(lambda word_counts, num_merges: [], "tie_break")
-    False
-    """
-    positional, keywords = arguments_for(parameters_of(subject), [], Meter(), {keyword: None}, {})
-    return keyword in keywords or (keyword == "meter" and positional != [])
-
-
 def is_word_counter(subject: Subject) -> bool:
     """Whether a function's first parameter is called `corpus`; a trainer's is not."""
     return next(iter(parameters_of(subject) or ()), "") == "corpus"
@@ -136,253 +84,6 @@ def expect_phases(meter: Meter, phases: Sequence[str], wall: float, who: str) ->
     reported = sum(meter.seconds.values())
     if reported > wall + CLOCK_ERROR:
         raise CheckFailed(f"reported phases of {reported} s in all, but the call took {wall} s")
-
-
-# Calls
-
-
-class Call(ABC):
-    """A call whose result is compared with the definition's. Its text shows the input."""
-
-    @abstractmethod
-    def run(self, subject: Subject, *meter: Meter) -> Any:
-        """The result. Raises CheckFailed if the function raises something or returns something else
-        than a result.
-        """
-
-    @abstractmethod
-    def defined(self) -> Any:
-        """The definition's result."""
-
-    @abstractmethod
-    def difference(self, got: Any, want: Any) -> str:
-        """Where two results differ first."""
-
-    @abstractmethod
-    def smaller(self) -> Iterator[Any]:
-        """Smaller calls, by far smaller ones first."""
-
-    @abstractmethod
-    def fault(self, got: Any) -> str:
-        """What is wrong with a result, in one sentence."""
-
-    @abstractmethod
-    def as_test(self, imports: list[str], name: str, bound: list[str], got: Any = None, /) -> str:
-        """A whole test of a function, see call_of; of the first difference from `got` if the
-        result is long.
-        """
-
-    def compare(self, got: Any, want: Any, why: str) -> None:
-        """Raise CheckFailed unless the results are equal."""
-        if got != want:
-            raise CheckFailed(f"{self.difference(got, want)}\n{why}\n{self}")
-
-    def expect(self, subject: Subject, want: Any, why: str) -> None:
-        """Raise CheckFailed, with this counterexample, unless the function has this result."""
-        try:
-            self.compare(self.run(subject), want, why)
-        except CheckFailed as failure:
-            failure.counterexample = self
-            raise
-
-    def expect_definition(self, subject: Subject, advice: str = "") -> None:
-        self.expect(subject, self.defined(), f"the definition gives these{advice}")
-
-    def returned(self, call: Callable[[], Any], expect: Callable[[Any], None]) -> Any:
-        """What a call returns. Raises CheckFailed if it raises something, or `expect` a ValueError
-        for its result.
-        """
-        try:
-            result = call()
-        except (InvalidText, Unavailable):
-            raise
-        except (Exception, SystemExit) as error:
-            raised = f"raised {type(error).__name__}: {error}{place_of(error)}"
-            raise CheckFailed(f"{raised}\n{self}") from error
-        try:
-            expect(result)
-        except ValueError as error:
-            raise CheckFailed(f"{error}\n{self}") from error
-        return result
-
-    def result_of(self, subject: Subject) -> Any:
-        """The function's result; None if it fails."""
-        try:
-            return self.run(subject)
-        except (CheckFailed, Unavailable):
-            return None
-
-    def fails(self, subject: Subject) -> bool:
-        return bool(self.result_of(subject) != self.defined())
-
-    def smallest(self, subject: Subject) -> Any:
-        """The smallest call found in SHRINKING_SECONDS that fails too; itself if it passes now."""
-        give_up = time.monotonic() + SHRINKING_SECONDS
-        smallest, smaller = self, self if self.fails(subject) else None
-        while smaller is not None:
-            smallest = smaller
-            in_time = itertools.takewhile(lambda _: time.monotonic() < give_up, smallest.smaller())
-            smaller = next((call for call in in_time if call.fails(subject)), None)
-        return smallest
-
-
-@dataclass(frozen=True)
-class TrainerCall(Call):
-    """A call of a trainer: the words, how many merges, and the options."""
-
-    words: Words
-    num_merges: int
-    tie_break: TieBreak = GREATEST_BYTES
-    min_count: int = 1
-    inherited: tuple[Merge, ...] = ()
-    inheriting: str = "kept"
-    veto: str = "none"
-    threads: int | None = None
-
-    def __hash__(self) -> int:
-        return hash((self.num_merges, frozenset(self.words.items())))
-
-    def __str__(self) -> str:
-        chosen = {**self.chosen(), "tie_break": self.tie_break.value}
-        options = ", ".join(f"{name}={value}" for name, value in chosen.items())
-        return f"{words_text(self.words)}\ncalled for {self.num_merges} merges, {options}"
-
-    def chosen(self) -> dict[str, Any]:
-        """The options that differ from the defaults, so that a trainer without the others can be
-        called too.
-        """
-        options = {option.name: option.default for option in fields(self)[2:]}
-        return {name: value for name in options if (value := getattr(self, name)) != options[name]}
-
-    def keywords(self) -> dict[str, Any]:
-        chosen = self.chosen()
-        return {**chosen, "veto": vetoes.named(self.veto)} if "veto" in chosen else chosen
-
-    def run(
-        self, train: Subject, *meter: Meter, word_counts: WordCounts | None = None
-    ) -> list[Merge]:
-        """The merges, of `word_counts` in place of a copy of the words if they are given.
-
-        Raises CheckSkipped if the trainer does not take a keyword, or the meter.
-        """
-        keywords = self.keywords()
-        for keyword in keywords:
-            if not accepts(train, keyword):
-                raise CheckSkipped(f"the trainer takes no {keyword}")
-        word_counts = (
-            WordCounts.from_items(self.words.items()) if word_counts is None else word_counts
-        )
-
-        positional: list[Any] = [word_counts, self.num_merges]
-        if meter:
-            if not accepts(train, "meter"):
-                raise CheckSkipped("the trainer takes no meter, so it reports no phases")
-            positional, keywords = arguments_for(
-                parameters_of(train), positional, meter[0], keywords, {}
-            )
-        return list(self.returned(lambda: train(*positional, **keywords), expect_merges))
-
-    def defined(self) -> list[Merge]:
-        return list(defined_merges(replace(self, threads=None)))
-
-    def difference(self, got: Sequence[Merge], want: Sequence[Merge]) -> str:
-        equal = diagnosis.first_difference(got, want)
-        mine, theirs = (
-            str(side[equal]) if equal < len(side) else "no more merges" for side in (got, want)
-        )
-        return f"first difference at merge {equal + 1}: got {mine}, want {theirs}"
-
-    def fault(self, got: Sequence[Merge]) -> str:
-        return diagnosis.fault_of(self.words, got, self.defined(), self.tie_break.value)
-
-    def smaller(self) -> Iterator[TrainerCall]:
-        """Fewer, shorter, rarer words, then fewer merges."""
-        for items in smaller_tables(list(self.words.items())):
-            enough = len(self.inherited) + to_exhaustion(dict(items))
-            yield replace(self, words=dict(items), num_merges=min(self.num_merges, enough))
-        for number in range(len(self.inherited), self.num_merges):
-            yield replace(self, num_merges=number)
-
-    def as_test(self, imports: list[str], name: str, bound: list[str], got: Any = None, /) -> str:
-        chosen = self.chosen()
-        texts = {
-            "tie_break": f"TieBreak.{self.tie_break.name}",
-            "inherited": "inherited",
-            "veto": f"vetoes.named({self.veto!r})",
-        }
-        keywords = [
-            f"{option}={texts.get(option, repr(value))}" for option, value in chosen.items()
-        ]
-
-        return function_text(
-            "test_these_words_give_the_defined_merges()",
-            *["from variants import vetoes"] * ("veto" in chosen),
-            f"from variants.contract import {'TieBreak, ' * ('tie_break' in chosen)}WordCounts",
-            *imports,
-            "",
-            f"word_counts = WordCounts.from_items({literal(list(self.words.items()))})",
-            *[f"inherited = {literal(list(self.inherited))}"] * ("inherited" in chosen),
-            f"merges = {name}({', '.join(['word_counts', str(self.num_merges), *bound, *keywords])})",
-            assertion(self.defined(), got),
-        )
-
-
-@functools.lru_cache(maxsize=4096)
-def defined_merges(call: TrainerCall) -> tuple[Merge, ...]:
-    """The merges of the definition; cached, because every trainer is checked on the same words."""
-    keywords = call.keywords()
-    definition = registry.definition(extending=not keywords.keys() <= {"tie_break", "min_count"})
-    return tuple(definition(WordCounts.from_items(call.words.items()), call.num_merges, **keywords))
-
-
-def assertion(want: list[Merge], got: Sequence[Merge] | None) -> str:
-    """The assertion of a test: all merges if they are few, else the one that differs first."""
-    if len(want) <= FEW_MERGES:
-        return f"assert merges == {literal(want)}"
-    index = diagnosis.first_difference(got or [], want)
-    return f"assert merges[{index}:{index + 1}] == {literal(want[index : index + 1])}"
-
-
-def to_exhaustion(words: Words) -> int:
-    """More merges than these words can give: each takes at least one adjacent position away."""
-    return sum(map(len, words)) + 5
-
-
-def cuts(parts: Parts) -> Iterator[Parts]:
-    """The parts without a half, then without smaller and smaller stretches.
-
-    >>> list(cuts(b"abcd"))
-    [b'cd', b'ab', b'bcd', b'acd', b'abd', b'abc']
-    """
-    size = (len(parts) + 1) // 2
-    while size:
-        for index in range(0, len(parts), size):
-            yield parts[:index] + parts[index + size :]
-        size //= 2
-
-
-def smaller_tables(items: list[tuple[bytes, int]]) -> Iterator[list[tuple[bytes, int]]]:
-    """The table with fewer words, then with one word shorter or rarer."""
-    yield from cuts(items)
-    for index, (word, count) in enumerate(items):
-        shorter = ((part, count) for part in cuts(word) if part)
-        rarer = (
-            (word, fewer)
-            for fewer in (1, 2, 3, count // 2, count - count // 16)
-            if 0 < fewer < count
-        )
-        for other in itertools.chain(shorter, rarer):
-            yield [*items[:index], other, *items[index + 1 :]]
-
-
-# Texts
-
-
-def words_text(words: Words) -> str:
-    """The word counts as Python writes them, in one line; long words and long tables are cut
-    short.
-    """
-    return f"word counts: {SHOWN.repr(dict(words))}"
 
 
 def smallest_failure(outcome: Outcome, subject: Subject) -> tuple[str, str]:
@@ -420,23 +121,3 @@ def call_of(subject: Subject) -> tuple[list[str], str, list[str]]:
         )
     bound = [f"{key}={value!r}" for key, value in keywords.items()]
     return [f"from {module} import {name.partition('.')[0]}"], name, bound
-
-
-def literal(value: Any) -> str:
-    """A value as Python writes it; a long word of one letter as `b"a" * 4097`."""
-    text = repr(value)
-    if REPEATED.search(text):
-        return REPEATED.sub(product, text)
-    return pprint.pformat(value, width=80, compact=True, sort_dicts=False)
-
-
-def product(found: re.Match[str]) -> str:
-    """A word that repeats one letter, as a product."""
-    letter = found["letter"]
-    number = len(found[0].removeprefix("b'").removesuffix("'")) // len(letter)
-    return f"b'{letter}' * {number}"
-
-
-def function_text(signature: str, *lines: str) -> str:
-    body = textwrap.indent("\n".join(lines), "    ", lambda line: bool(line.strip()))
-    return f"def {signature}:\n{body}\n"

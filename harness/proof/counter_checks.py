@@ -13,21 +13,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.common import registry
-from harness.proof.cases import Case, read_cases, token_from, words_from
-from harness.proof.checks import (
+from harness.proof.calls import (
     SHOWN,
-    WIDTHS,
     Call,
-    Check,
     CheckSkipped,
     Subject,
     accepts,
     cuts,
-    expect_phases,
     function_text,
     literal,
     words_text,
 )
+from harness.proof.cases import Case, read_cases, token_from, words_from
+from harness.proof.checks import WIDTHS, Check, expect_phases
 from harness.worker.calling import expect_word_counts
 from variants.contract import COUNTING_PHASES, GPT2_PATTERN, Corpus, InvalidText, Meter
 

@@ -35,14 +35,13 @@ from harness.common.targets import not_importable
 from harness.measure.process import Sandbox, import_from, worker_environment
 from harness.measure.watched_process import WatchedProcess
 from harness.measure.witness import without_answer
+from harness.proof.calls import Call, Subject
 from harness.proof.checks import (
     FAILED,
     PASSED,
     SKIPPED,
-    Call,
     Check,
     Outcome,
-    Subject,
     is_word_counter,
     outcome_of,
     smallest_failure,
@@ -276,7 +275,7 @@ def child_of(request: Request) -> Iterator[Child]:
 # The report
 
 
-def report(child: Child, name: str) -> int:
+def print_report(child: Child, name: str) -> int:
     """Print a failure with a test of it, the counts of each group of checks, and a verdict; returns
     the exit code.
     """

@@ -18,19 +18,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from harness.common import registry
-from harness.proof.cases import EXTENSION_CASES, MERGE_CASES, Case
-from harness.proof.checks import (
-    WIDTHS,
-    Check,
+from harness.proof.calls import (
     CheckFailed,
     CheckSkipped,
     Subject,
     TrainerCall,
     Words,
-    expect_phases,
     to_exhaustion,
     words_text,
 )
+from harness.proof.cases import EXTENSION_CASES, MERGE_CASES, Case
+from harness.proof.checks import WIDTHS, Check, expect_phases
 from variants.contract import PHASES, Merge, Meter, TieBreak, Unavailable, WordCounts
 
 NEEDED_PHASES = ("init", "max", "update")

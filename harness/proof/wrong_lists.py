@@ -19,8 +19,8 @@ from harness.common.arguments import Parser
 from harness.common.ending import UNCHANGED, exit_code_of
 from harness.common.errors import OK, Refusal
 from harness.common.printing import print_stdout
+from harness.proof.calls import TrainerCall
 from harness.proof.certificate import certificate, digest_line, table_lines
-from harness.proof.checks import TrainerCall
 from harness.proof.diagnosis import first_difference
 from harness.proof.trainer_checks import random_call, random_extension
 from harness.proof.true_counts import INHERITED, RIGHT, Replay, replay
@@ -94,7 +94,7 @@ def gone(counts: PairCounts, before: PairCounts) -> PairCounts:
     return {**before, **counts}
 
 
-def learn(
+def learn_wrongly(
     call: TrainerCall,
     view: View = lambda counts, _: counts,
     count: Callable[[Words, Sequence[int], Meter], PairCounts] = count_pairs,
@@ -122,7 +122,7 @@ def learn(
 # Wrong lists
 
 
-def plain(dice: random.Random) -> TrainerCall:
+def plain_call(dice: random.Random) -> TrainerCall:
     return random_call(dice.randrange(1 << 32), dice.choice(list(TieBreak)))
 
 
@@ -163,14 +163,14 @@ def differing(call: TrainerCall, merges: Sequence[Merge]) -> WrongList | None:
 
 
 def another_tie(dice: random.Random) -> WrongList | None:
-    call = plain(dice)
-    return differing(call, replace(call, tie_break=plain(dice).tie_break).defined())
+    call = plain_call(dice)
+    return differing(call, replace(call, tie_break=plain_call(dice).tie_break).defined())
 
 
-def trained(**steps: Any) -> Way:
+def trained_wrongly(**steps: Any) -> Way:
     def way(dice: random.Random) -> WrongList | None:
-        call = plain(dice)
-        return differing(call, learn(call, **steps))
+        call = plain_call(dice)
+        return differing(call, learn_wrongly(call, **steps))
 
     return way
 
@@ -179,7 +179,7 @@ def overflowing(bits: int) -> Way:
     """Of weights so large that their sum, but not every count, fits in one bit less."""
 
     def way(dice: random.Random) -> WrongList | None:
-        call = plain(dice)
+        call = plain_call(dice)
         positions = sum(count * len(word) for word, count in call.words.items())
         if positions >= 1 << 16:
             return None
@@ -189,19 +189,19 @@ def overflowing(bits: int) -> Way:
         if bits == 53:
             words = {word: 2**53 + dice.randrange(4) for word in words}
         call = replace(call, words=words)
-        return differing(call, learn(call, kept_in(bits)))
+        return differing(call, learn_wrongly(call, kept_in(bits)))
 
     return way
 
 
 def too_few(dice: random.Random) -> WrongList | None:
-    call = plain(dice)
+    call = plain_call(dice)
     right = call.defined()
     return differing(call, right[: dice.randint(0, len(right))])
 
 
 def too_many(dice: random.Random) -> WrongList | None:
-    call = plain(dice)
+    call = plain_call(dice)
     right = call.defined()
     return differing(replace(call, num_merges=max(len(right) - dice.randint(1, 3), 0)), right)
 
@@ -261,7 +261,7 @@ def after_all(column: int) -> Forge:
 
 
 def another_tie_break(genuine: Genuine, dice: random.Random) -> int | None:
-    other = plain(dice).tie_break
+    other = plain_call(dice).tie_break
     step = genuine.replayed.first_against(other)
     return None if step is None else genuine.set("tie_break", other.value, step.number)
 
@@ -300,7 +300,7 @@ FORGERIES: Mapping[str, Forge] = {
 
 def forged(name: str) -> Way:
     def way(dice: random.Random) -> WrongList | None:
-        call = plain(dice)
+        call = plain_call(dice)
         merges = call.defined()
         if not merges:
             return None
@@ -319,10 +319,10 @@ def forged(name: str) -> Way:
 
 WAYS: Mapping[str, Way] = {
     "tie broken otherwise": another_tie,
-    "runs counted without overlap": trained(count=count_without_overlap),
-    "runs merged from the right": trained(merge=merge_backwards),
-    "stale count": trained(view=stale),
-    "pair that no longer exists": trained(view=gone),
+    "runs counted without overlap": trained_wrongly(count=count_without_overlap),
+    "runs merged from the right": trained_wrongly(merge=merge_backwards),
+    "stale count": trained_wrongly(view=stale),
+    "pair that no longer exists": trained_wrongly(view=gone),
     **{f"count in {bits} bits": overflowing(bits) for bits in (31, 32, 53, 63)},
     "merges missing": too_few,
     "merges too many": too_many,

@@ -26,7 +26,7 @@ from harness.common.units import count_text, counted_text
 from harness.records.file import (
     Joined,
     joined_lines,
-    name_of,
+    key_of_line,
     read_records,
     sound_lines,
     unfinished_note,
@@ -41,12 +41,12 @@ DEFAULT_RESULTS = "results/local"
 FORMATS = (".parquet", ".csv", ".json")
 
 
-def check(paths: Sequence[Path]) -> int:
+def check_records(paths: Sequence[Path]) -> int:
     """Print whether lines are broken, then what is wrong with each; UNMEASURED if any is, else OK.
 
     Of a file without a single sound line only the first is printed.
     """
-    files = files_below(paths)
+    files = record_files(paths)
     seen = broken = 0
     details: list[str] = []
     for file in files:
@@ -70,7 +70,7 @@ def check(paths: Sequence[Path]) -> int:
     return UNMEASURED if broken else OK
 
 
-def merge(paths: Sequence[Path], output: Path) -> int:
+def merge_files(paths: Sequence[Path], output: Path) -> int:
     """Append to `output` every line that it does not have yet, as it is, each once."""
     target = output if output.suffix else output / FILE_NAME
     if target.suffix != ".jsonl":
@@ -79,7 +79,7 @@ def merge(paths: Sequence[Path], output: Path) -> int:
         )
 
     # One after another, so that each file's lines follow those that they belong to.
-    sources = [sound_lines(path, Joined()) for path in files_below(paths)]
+    sources = [sound_lines(path, Joined()) for path in record_files(paths)]
     store = RecordFile(target.parent, target.name, "pass another file with --output")
     with store.locked() as file:
         present, packed = Joined(), Path(f"{target}.gz")
@@ -108,7 +108,7 @@ def lacking(lines: Iterable[tuple[Line, bytes]], present: Joined) -> Iterator[by
     """
     shared: dict[tuple[Any, ...], tuple[Line, bytes]] = {}
     for line, text in lines:
-        name = name_of(line)
+        name = key_of_line(line)
         if isinstance(line, Run | Cell | Proof):
             shared[name] = line, text
             continue
@@ -127,7 +127,7 @@ def export(paths: Sequence[Path], output: Path) -> int:
         raise Refusal(
             f"cannot tell a format from {output.name}; end it with one of {', '.join(FORMATS)}"
         )
-    records = read_records(files_below(paths))
+    records = read_records(record_files(paths))
     if not records:
         folders = ", ".join(map(str, paths))
         raise Refusal(f"no records in {folders}; python -m harness makes some", UNMEASURED)
@@ -137,15 +137,15 @@ def export(paths: Sequence[Path], output: Path) -> int:
             plain = [dict(record) for record in records]
             part.write_text(json.dumps(plain, ensure_ascii=False, indent=1) + "\n")
         elif output.suffix == ".csv":
-            part.write_text(frame_to_csv(frame_of(records)))
+            part.write_text(frame_to_csv(frame_of_records(records)))
         else:
             extra("pyarrow", "an export as Parquet")
-            frame_of(records).to_parquet(part, index=False)
+            frame_of_records(records).to_parquet(part, index=False)
     print_stdout(f"{output}: {counted_text(len(records), 'record')}")
     return OK
 
 
-def frame_of(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def frame_of_records(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """A row a record, nested keys joined by dots. Lists, and values of several types in a column,
     are JSON text.
     """
@@ -164,7 +164,7 @@ def frame_of(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return frame
 
 
-def files_below(paths: Sequence[Path]) -> list[Path]:
+def record_files(paths: Sequence[Path]) -> list[Path]:
     """The files that `paths` mean, each once: of a folder all files of records below it."""
     found: list[Path] = []
     for path in paths:
@@ -174,20 +174,24 @@ def files_below(paths: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-COMMANDS = (
-    (
-        merge,
+COMMANDS = {
+    "merge": (
+        merge_files,
         "add the lines of files and folders to one file, none of them twice",
         "write to this file or folder of records",
     ),
-    (check, "check every line against the schema; exit code 22 if one is broken", ""),
-    (
+    "check": (
+        check_records,
+        "check every line against the schema; exit code 22 if one is broken",
+        "",
+    ),
+    "export": (
         export,
         "write .parquet, .csv or .json: a row for each record, nested keys joined by dots",
         "write to this file",
     ),
-)
-"""Each command, what it does, and what `--output` is if it writes anything."""
+}
+"""What each command runs, what it does, and what `--output` is if it writes anything."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -206,9 +210,9 @@ def _parser() -> argparse.ArgumentParser:
         "help": f"records, or folders of them (default: {DEFAULT_RESULTS})",
     }
 
-    for run, about, written in COMMANDS:
+    for name, (run, about, written) in COMMANDS.items():
         description = f"{about[0].upper()}{about[1:]}."
-        command = commands.add_parser(run.__name__, help=about, description=description)
+        command = commands.add_parser(name, help=about, description=description)
         command.set_defaults(run=run)
         command.add_argument("paths", **paths)
         if written:

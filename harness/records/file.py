@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from harness.common.comparison import Sample, shares_of
 from harness.common.printing import print_stderr
 from harness.common.units import counted_text
-from harness.records.lines import FILE_NAME, PACKED, decoded, read_texts
+from harness.records.lines import FILE_NAME, PACKED, decoded_line, read_texts
 from harness.records.schema import (
     PHASES,
     Cell,
@@ -127,7 +127,7 @@ def read_records(paths: Iterable[Path | str]) -> list[Record]:
 def joined_lines(path: Path, joined: Joined) -> Iterator[tuple[str, bytes, Line | str]]:
     """Join the lines of a file; yield each with its place and its text, or with what is wrong."""
     for number, text in read_texts(path):
-        line = decoded(text)
+        line = decoded_line(text)
         complaint = line if isinstance(line, str) else joined.join(line)
         yield f"{path}, line {number}", text, complaint or line
 
@@ -174,7 +174,7 @@ class Joined:
             return msgspec.json.encode(line) in self.measurements
         if isinstance(line, WholeBlock | Note | End):
             return line in self.closed
-        return self.shared.get(name_of(line)) == line
+        return self.shared.get(key_of_line(line)) == line
 
     def join(self, line: Line) -> str | None:
         """Join a line; returns what is wrong with one that lacks another, or is there already."""
@@ -183,11 +183,11 @@ class Joined:
         if isinstance(line, WholeBlock | Note | End):
             self.closed[line] = None
         else:
-            self.shared[name_of(line)] = line
+            self.shared[key_of_line(line)] = line
         return None
 
     def _measurement(self, line: Measurement) -> str | None:
-        name = name_of(line)
+        name = key_of_line(line)
         run, cell, proof = (self.shared.get(name[:length]) for length in (1, 2, 3))
         if not isinstance(run, Run) or not isinstance(cell, Cell):
             missing = "run" if run is None else f"cell {line.cell}"
@@ -240,7 +240,7 @@ _SECONDS: dict[str, dict[str, float | None]] = {
 """What the seconds of a record hold at least; null was not measured."""
 
 
-def name_of(line: Line) -> tuple[Any, ...]:
+def key_of_line(line: Line) -> tuple[Any, ...]:
     """Return the key of a run, a cell or a proof; for a measurement the key of its proof, which
     starts with those of its run and cell.
     """

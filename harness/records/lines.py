@@ -126,7 +126,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, Line | str]]:
     Raises Refusal if the file cannot be read.
     """
     for number, text in read_texts(path):
-        yield number, decoded(text)
+        yield number, decoded_line(text)
 
 
 def read_texts(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -143,10 +143,10 @@ def read_texts(path: Path) -> Iterator[tuple[int, bytes]]:
         raise Refusal(f"{why}; python -m harness makes some", UNMEASURED) from error
 
 
-def decoded(text: bytes) -> Line | str:
+def decoded_line(text: bytes) -> Line | str:
     """A line, or what is wrong with it, the key first.
 
-    >>> decoded(b'{"kind": "end", "run": 7}')
+    >>> decoded_line(b'{"kind": "end", "run": 7}')
     'run: expected str, got int'
     """
     try:

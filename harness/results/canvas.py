@@ -339,7 +339,7 @@ def check_suffix(path: Path) -> None:
         raise Refusal(f"cannot draw into {path}; pass a file that ends in .svg, .png or .pdf")
 
 
-def save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """Write the figure as its suffix says."""
     suffix = path.suffix.lower()
     write_whole(path, svg_of(figure).encode() if suffix == ".svg" else _rendered(figure, suffix))

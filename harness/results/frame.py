@@ -33,9 +33,9 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
     import pandas as pd
 
     kinds: dict[Any, Callable[[Row], dict[str, Any]]] = {
-        "string": _texts,
+        "string": _text_columns,
         "Int64": partial(_counts, tallies=tallies_of(rows)),
-        "float64": _seconds,
+        "float64": _seconds_columns,
         "bool": lambda row: {"memory_is_sampled": row.memory_is_sampled},
     }
     parts = []
@@ -54,7 +54,7 @@ def _json(value: Any) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _texts(row: Row) -> dict[str, Any]:
+def _text_columns(row: Row) -> dict[str, Any]:
     record = row.record
     identity = UNKNOWN if row.counting_only else row.identity
     return {
@@ -97,7 +97,7 @@ def _counts(row: Row, tallies: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _seconds(row: Row) -> dict[str, Any]:
+def _seconds_columns(row: Row) -> dict[str, Any]:
     totals = [sample.seconds for sample in row.samples]
     seconds = {
         "total_seconds": row.total,

@@ -27,13 +27,13 @@ def sheet_to_latex(sheet: Sheet) -> str:
     if sheet.columns:
         alignment = "".join("r" if column.figures else "l" for column in sheet.columns)
         lines += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule"]
-        lines += [_row([column.heading for column in sheet.columns]), r"\midrule"]
-        lines += map(_row, zip(*(column.cells for column in sheet.columns), strict=True))
+        lines += [_latex_row([column.heading for column in sheet.columns]), r"\midrule"]
+        lines += map(_latex_row, zip(*(column.cells for column in sheet.columns), strict=True))
         lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [f"% {terminal_text(note)}" for note in sheet.notes]
     return "\n".join(lines) + "\n"
 
 
-def _row(cells: Sequence[str]) -> str:
+def _latex_row(cells: Sequence[str]) -> str:
     texts = [terminal_text(cell).translate(_SPECIAL) for cell in cells]
     return rf"{' & '.join(texts)} \\"

@@ -35,7 +35,7 @@ def names_of(rows: Sequence[Row]) -> list[str]:
     return names
 
 
-def columns_of(rows: Sequence[Row]) -> dict[str, Column]:
+def differing_columns(rows: Sequence[Row]) -> dict[str, Column]:
     """A column for each field in which the rows differ, by its title."""
     columns = {}
     for field in COLUMNS:
@@ -48,7 +48,7 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Column]:
 
 def labels_of(rows: Sequence[Row]) -> list[str]:
     """Each row's name, with the fields that distinguish it from other rows of that name."""
-    labels, columns = names_of(rows), columns_of(rows)
+    labels, columns = names_of(rows), differing_columns(rows)
     namesakes = together([(name, index) for index, name in enumerate(labels)])
     for indices in namesakes.values():
         distinct: dict[int, tuple[str, ...]] = dict.fromkeys(indices, ())
@@ -164,11 +164,11 @@ def _phrase(rows: Sequence[Row], field: Field, among: Sequence[Row]) -> str:
             return ""
         if field.default is not None and field.value(record) == field.default:
             return ""
-    merges = _merges(rows) if field.name == "vocab_size" else ""
+    merges = _merge_counts(rows) if field.name == "vocab_size" else ""
     return field.phrase(record) + merges
 
 
-def _merges(rows: Sequence[Row]) -> str:
+def _merge_counts(rows: Sequence[Row]) -> str:
     """Return how many merges all rows learned, or were to learn; empty if they differ."""
     learned = {row.merges for row in rows} - {None}
     numbers = learned or {row.requested_merges for row in rows} - {None}

@@ -24,7 +24,7 @@ from harness.results.canvas import (
     short,
 )
 from harness.results.fields import FIELD
-from harness.results.legend import caption_of, columns_of, names_of
+from harness.results.legend import caption_of, differing_columns, names_of
 from harness.results.notes import notes
 from harness.results.rows import Row
 from harness.results.selection import panel_title, tasks_of
@@ -115,7 +115,7 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
     words = Words(
         f"{value.title} by {size.name}",
         caption_of(drawn)[-1:],
-        [*_meanings(size, value, panels), *notes(tried, drawn)],
+        [*_meanings_of_lines(size, value, panels), *notes(tried, drawn)],
     )
     figure, specs = new_figure(words, [PANEL_HEIGHT] * len(panels))
     groups = [group for group, _ in panels]
@@ -148,7 +148,7 @@ def _series_of(group: Sequence[Row], size: Size, value: Value) -> list[Series]:
     ends.
     """
     left_out = (size.field.partition(".")[0], "counting", "host", "tie_break")
-    columns = columns_of(group)
+    columns = differing_columns(group)
     for name in left_out:
         columns.pop(FIELD[name].title, None)
 
@@ -175,7 +175,7 @@ def _too_few_sizes(rows: Sequence[Row], size: Size) -> Refusal:
     return Refusal(f"{why}; python -m harness {size.example} measures some", UNMEASURED)
 
 
-def _meanings(
+def _meanings_of_lines(
     size: Size, value: Value, panels: Sequence[tuple[list[Row], list[Series]]]
 ) -> list[str]:
     """Explain the marks that are drawn."""

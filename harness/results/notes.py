@@ -28,7 +28,7 @@ def notes(rows: Sequence[Row], drawn: Sequence[Row] = ()) -> list[str]:
     """
     pairs = labelled(rows)
     measured = [(row, label) for row, label in pairs if row.status == "ok"]
-    severe = [*unfinished(rows), *failures(pairs, drawn), *_sentences(_doubtful(measured))]
+    severe = [*unfinished_runs(rows), *failures(pairs, drawn), *_sentences(_doubtful(measured))]
     others = itertools.chain(
         _cut_short(measured), _too_close(measured), _loading(measured), _busy(measured)
     )
@@ -60,7 +60,7 @@ def refusals(compared: Sequence[Against], labels: Sequence[str]) -> list[str]:
     return _sentences(dict.fromkeys(pairs))
 
 
-def unfinished(rows: Sequence[Row]) -> list[str]:
+def unfinished_runs(rows: Sequence[Row]) -> list[str]:
     """A sentence for each run of these rows that has no end."""
     runs = dict.fromkeys(row.record.run.run for row in rows if row.record.unfinished)
     return [f"R{unfinished_note(run)[1:]}." for run in runs]

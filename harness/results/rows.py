@@ -295,7 +295,7 @@ def _row_of(cell: Sequence[Record]) -> Row:
 
     # a block that was cut short has some of its cells and not the others, so it compares none
     whole = [record for record in right if record.block_whole is not False]
-    row = _measured(whole or right)
+    row = _measured_row(whole or right)
     was_cut_short = 0 < len(whole) < len(right)
     return replace(row, reason=_failures_of(cell), was_cut_short=was_cut_short)
 
@@ -321,7 +321,7 @@ def _row(record: Record, status: str, reason: str | None, runs: int) -> Row:
     return replace(row, time=_time_of_stopped(row))
 
 
-def _measured(right: Sequence[Record]) -> Row:
+def _measured_row(right: Sequence[Record]) -> Row:
     """The row of records whose merges are right, with their medians."""
     samples: list[Sample] = []
     instructions: list[int] = []

@@ -11,7 +11,7 @@ from harness.common.errors import Refusal
 from harness.common.sheet import Column, Sheet
 from harness.common.units import count_text, did_you_mean
 from harness.results.fields import together
-from harness.results.legend import caption_of, columns_of, labels_of, names_of, titles_of
+from harness.results.legend import caption_of, differing_columns, labels_of, names_of, titles_of
 from harness.results.notes import at_most, notes, reasons, refusals
 from harness.results.ratios import Against, against, clock_note
 from harness.results.rows import Row, is_one_variant, phases_of, tallies_of
@@ -102,7 +102,7 @@ def table_of(task: Sequence[Row], options: TableOptions, among: Sequence[Row] = 
     column.
     """
     compared = against(task, options.relative_to)
-    fields = columns_of(task)
+    fields = differing_columns(task)
     columns = {**_special_columns(task, compared, options.relative_to), **fields}
 
     names = options.columns or _default_columns(task, fields, options)
@@ -216,7 +216,10 @@ def work_sheet(rows: Sequence[Row]) -> Sheet:
     another.
     """
     counted = [row for row in rows if row.status == "ok"]
-    columns = [Column("work", names_of(counted), figures=False), *columns_of(counted).values()]
+    columns = [
+        Column("work", names_of(counted), figures=False),
+        *differing_columns(counted).values(),
+    ]
     settings = len(columns)
     for name in tallies_of(counted):
         if _any_has(counted, name):

@@ -10,7 +10,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.sheet import Column, Sheet
 from harness.records.file import Record
 from harness.results.fields import FIELDS, Difference, Key, differences, together
-from harness.results.legend import caption_of, columns_of, labelled, labels_of, names_of
+from harness.results.legend import caption_of, differing_columns, labelled, labels_of, names_of
 from harness.results.notes import failures
 from harness.results.ratios import Against, Ratio, clock_note, ratio_of
 from harness.results.rows import Row, is_wrong, rows
@@ -76,7 +76,7 @@ def compared(
 
     left_rows, right_rows, _ = zip(*matches, strict=True)
     sides: Sides = {"left": left_rows, "right": right_rows}
-    captions, notes = [], [*_notes(matches, sides, differing)]
+    captions, notes = [], [*_notes_on_matches(matches, sides, differing)]
     for (side, side_rows), name in zip(sides.items(), names, strict=True):
         captions.append(f"{side}: {name}: {'; '.join(caption_of(side_rows))}")
         if alone[side]:
@@ -98,7 +98,7 @@ def _nothing_in_common(names: Sequence[str], left: Row, right: Row) -> Refusal:
 def _columns(matches: Sequence[Match], sides: Sides) -> list[Column]:
     left = sides["left"]
     columns = [Column(first_heading(left), names_of(left), figures=False)]
-    columns += columns_of(left).values()
+    columns += differing_columns(left).values()
     for side, side_rows in sides.items():
         times = [outcome_text(row, figure_text(row, "total")) for row in side_rows]
         columns.append(Column(f"total {side}", times))
@@ -152,7 +152,7 @@ def _differences_text(unlike: Sequence[Difference]) -> str:
     return " and in ".join(texts)
 
 
-def _notes(matches: Sequence[Match], sides: Sides, differing: str) -> Iterator[str]:
+def _notes_on_matches(matches: Sequence[Match], sides: Sides, differing: str) -> Iterator[str]:
     wrong, same, unsure = list[str](), list[str](), list[str]()
     for match, label in zip(matches, labels_of(sides["left"]), strict=True):
         if match.merges_differ:

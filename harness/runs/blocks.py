@@ -183,7 +183,7 @@ def estimate(cell: TrainCell, answer: Answer, job: Job, counted: Counted, sessio
     """Estimate the total of a trainer that was stopped at the limit, from runs on parts of its
     input.
     """
-    wall, reads_text = cell.count.limits.wall_seconds, jobs.reads_corpus(cell, answer)
+    wall, reads_text = cell.count.limits.wall_seconds, jobs.cell_reads_corpus(cell, answer)
     assert wall is not None, "without a limit nothing is stopped"
 
     def run_part(part: Path, num_merges: int, seconds: float) -> Answer:

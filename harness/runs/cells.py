@@ -72,7 +72,7 @@ class Reading:
         """The manifest of the words in that folder; None if there are none. Broken ones are
         removed.
         """
-        return exchange.whole(self.folder)
+        return exchange.whole_facts(self.folder)
 
     def keep(self, counted: Path, manifest: Manifest) -> None:
         """Copy freshly counted words into the cache, unless it has the same."""

@@ -1,5 +1,5 @@
-"""The command line as configurations: Hydra's public `compose`, its override grammar, and one
-sentence for a mistake.
+"""The command line as configurations: Hydra's public `compose`, and its override
+grammar.
 
 Hydra only enumerates, and reads no file: it gets the cards that may be named, checked. What it
 composed is plain data; everything else is done outside it.
@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,18 +22,27 @@ import hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException, OverrideParseException
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from harness.common import configuration, registry
+from harness.common import registry
 from harness.common.cards import CountingCard, MeasureCard, PatternCard, fitted
 from harness.common.configuration import FirstStageConfig, HarnessConfig, LimitsConfig
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard, parse_number, split_list
 from harness.common.targets import own_target
 from harness.common.units import did_you_mean
+from harness.runs.complaints import (
+    GROUPS,
+    HELP,
+    existing,
+    looks_like_a_file,
+    sentence,
+    settings,
+    unknown_name,
+)
 
 # Values that are text, not Hydra's language: quoted before it parses.
 LITERAL = (
@@ -49,8 +58,6 @@ LITERAL = (
 )
 LISTS = (*LITERAL, "special_tokens", "variants")
 SWEEP = ("-m", "--multirun")
-HELP = "see python -m harness --help all"
-GROUPS = tuple(registry.KINDS)
 CONFIG, VERSION = "config", "1.3"
 WORD = re.compile(r"[\w.-]+")
 
@@ -293,155 +300,3 @@ def guess(argument: str) -> str:
     if looks_like_a_file(argument) or Path(argument).exists():
         return f"did you mean {shlex.quote(f'data.path={argument}')}?"
     return did_you_mean(argument, [*settings(), "--help"]).strip()
-
-
-def settings() -> list[str]:
-    return [f"{key}=VALUE" for key in configuration.keys_beside("variant")]
-
-
-def existing(group: str) -> list[str]:
-    """The names that there are in a group of configuration."""
-    return list(registry.variants()) if group == "variant" else registry.names(group)
-
-
-def unknown_name(group: str, name: str) -> str:
-    if group == "data" and (looks_like_a_file(name) or Path(name).is_file()):
-        setting = shlex.quote(f"data.path={name}")
-        return f"unknown data set {name!r}; for a file set {setting}"
-    return registry.unknown(group, name, existing(group))
-
-
-# What Hydra and OmegaConf complain of
-
-
-def sentence(error: BaseException) -> str:
-    """Return Hydra's or OmegaConf's complaint in one line."""
-    if isinstance(error, OverrideParseException):
-        return unreadable(error.override)
-
-    text = complaint(error)
-    for pattern, answer in ANSWERS:
-        if match := re.search(pattern, text):
-            return answer(match)
-
-    key = re.search(r"full_key: (\S+)", str(error))
-    if key is not None and key[1] not in text:
-        text = f"{key[1]}: {text}"
-    return f"{text.rstrip('.')}; {HELP}"
-
-
-def complaint(error: BaseException) -> str:
-    """The first two lines of an error and its cause that say something."""
-    parts = []
-    for line in f"{error}\n{error.__cause__ or ''}".splitlines():
-        text = line.strip().rstrip(":")
-        if text and not text.startswith(("full_key:", "object_type", "reference_type")):
-            parts.append(text)
-    return ": ".join(parts[:2]) or type(error).__name__
-
-
-def unreadable(override: str) -> str:
-    """The answer to a value that Hydra's grammar does not allow."""
-    key, _, value = override.partition("=")
-    text = f"{override!r} cannot be read; put quotes round the value"
-    if "'" not in value:
-        text += f", as in \"{key}='{value}'\""
-    return f"{text}; for an expression set pattern.regex=EXPRESSION" if key == "pattern" else text
-
-
-def unknown_override(match: re.Match[str]) -> str:
-    name = match[1]
-    if f"data.{name}" in configuration.keys_beside("data."):
-        return f"unknown override {name!r}; did you mean data.{name}?"
-    names = configuration.keys_beside(name)
-    if "." in name and names and not names[0].startswith(name.partition(".")[0]):
-        names = configuration.dotted_keys()
-    return (
-        registry.unknown("override", name, names) if names else f"unknown override {name!r}; {HELP}"
-    )
-
-
-def wrong_type(match: re.Match[str]) -> str:
-    key, wanted = match.groups()
-    kind = "whole number" if wanted == "Integer" else "number"
-    if key.startswith("limits.wall="):
-        kind += " of seconds, such as 600"
-    if key.startswith("seed="):
-        kind += ", or today alone"
-    return f"{key} must be a {kind}; {HELP}"
-
-
-ANSWERS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
-    (
-        rf"Could not find '({'|'.join(GROUPS)})/([^']+)'",
-        lambda match: unknown_name(*match.groups()),
-    ),
-    (r"Could not override '([^']+)'", unknown_override),
-    (
-        r"Ambiguous value for argument 'variant=([^']*)'",
-        lambda match: f"variant is one name; for several set variants={match[1]}",
-    ),
-    (
-        r"^Error merging override (.+?): Value .* could not be converted to (Integer|Float)",
-        wrong_type,
-    ),
-    (
-        r"Ambiguous value for argument '([^=]+)=",
-        lambda match: (
-            f"{match[1]} is given several values; use -m for a sweep over them, or [A,B] where "
-            f"a list is meant; {HELP}"
-        ),
-    ),
-)
-"""What is searched for in a complaint, and the sentence to write instead."""
-
-
-# Keyword arguments of Python
-
-SECTIONS = ("variant.params", "counting.params", "data.source", "first_stage", "limits", *GROUPS)
-"""What a keyword's name may start with, with an underscore for each dot."""
-PLAIN = re.compile(r"[\w./:+%@-]+")  # text that Hydra's language does not take for anything else
-
-
-def overrides_of(keywords: Mapping[str, Any]) -> list[str]:
-    """The overrides of keyword arguments in Python: `data_path="book.txt"` is `data.path=book.txt`.
-
-    >>> overrides_of({"variants": ["heap", "flat"], "data_path": "a book.txt", "limits_wall": 60, "save": None})
-    ['variants=[heap,flat]', 'data.path=a book.txt', 'limits.wall=60', 'save=null']
-    """
-    keyed = {override_key(name): value for name, value in keywords.items()}
-    return [f"{key}={override_value(key, value)}" for key, value in keyed.items()]
-
-
-def override_key(name: str) -> str:
-    section = next(
-        (section for section in SECTIONS if name.startswith(f"{section.replace('.', '_')}_")), None
-    )
-    if section is None or name in configuration.keys_beside(""):
-        return name
-    return f"{section}.{name[len(section) + 1 :]}"
-
-
-def override_value(key: str, value: Any, *, in_list: bool = False) -> str:
-    """The value as the command line has it; lists that are taken literally know quotes of either
-    kind alone.
-    """
-    if isinstance(value, list | tuple):
-        return f"[{','.join(override_value(key, item, in_list=True) for item in value)}]"
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
-    text, literal = str(value), key in (*LITERAL, "special_tokens")
-    if PLAIN.fullmatch(text) or (literal and not in_list):
-        return text
-    mark = "'" if "'" not in text else '"'
-    return f"{mark}{text}{mark}" if literal else quoted(text)
-
-
-def looks_like_a_file(name: str) -> bool:
-    """Whether a name that no card has is a file's: names of cards have neither a slash nor a
-    suffix.
-
-    >>> [looks_like_a_file(name) for name in ("book.txt", "texts/book", "stdlib", "mine:train")]
-    [True, True, False, False]
-    """
-    return "/" in name or bool(Path(name).suffix)

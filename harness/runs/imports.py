@@ -50,7 +50,7 @@ class ImportedFiles:
     def check(self) -> None:
         """Raise FileChanged if one of them has changed."""
         for path, state in self.states.items():
-            if state_of(path) != state:
+            if import_state(path) != state:
                 raise FileChanged(path)
 
     def add(self, imported: Mapping[str, State]) -> None:
@@ -59,7 +59,7 @@ class ImportedFiles:
         """
         before = len(self.states)
         for path, whole_state in imported.items():
-            now, state = state_of(path), whole_state[:WITHOUT_LINKS]
+            now, state = import_state(path), whole_state[:WITHOUT_LINKS]
             if now is None and path not in self.states:
                 continue  # of a folder that was the process's own, and is gone with it
             if self.states.setdefault(path, state) != state or now != state:
@@ -74,6 +74,6 @@ class ImportedFiles:
             self.path.unlink(missing_ok=True)
 
 
-def state_of(path: str) -> State | None:
+def import_state(path: str) -> State | None:
     state = file_state(path)
     return None if state is None else state[:WITHOUT_LINKS]

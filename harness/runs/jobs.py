@@ -147,8 +147,8 @@ def train_lines(trained: Trained) -> Lines:
     total.
     """
     cell, answer, identity = trained.cell, trained.answer, trained.identity
-    answers = [answer] if reads_corpus(cell, answer) else [answer, trained.counted.answer]
-    phases = phases_of(answers[-1], COUNTING_PHASES) | phases_of(answer, TRAINING_PHASES)
+    answers = [answer] if cell_reads_corpus(cell, answer) else [answer, trained.counted.answer]
+    phases = phase_seconds(answers[-1], COUNTING_PHASES) | phase_seconds(answer, TRAINING_PHASES)
     is_whole = trained.merges is not None and answer.status == "ok"
     measurement = structs.replace(
         measurement_of(answers, phases, trained.block, trained.started, cell.reading),
@@ -169,7 +169,7 @@ def train_lines(trained: Trained) -> Lines:
 def trained_cell(trained: Trained) -> Cell:
     """What the measurements of a trainer share: the counter's cell, but for what it adds."""
     cell, answer = trained.cell, trained.answer
-    reads_text = reads_corpus(cell, answer)
+    reads_text = cell_reads_corpus(cell, answer)
 
     return structs.replace(
         counted_cell(cell.count, trained.counted),
@@ -208,7 +208,7 @@ def feeding_of(card: VariantCard, answer: Answer) -> Any:
 
 def count_lines(cell: CountCell, counted: Counted, block: Block, started: str) -> Lines:
     """What is recorded of a word counter in one block."""
-    phases = phases_of(counted.answer, COUNTING_PHASES)
+    phases = phase_seconds(counted.answer, COUNTING_PHASES)
     measurement = measurement_of([counted.answer], phases, block, started, cell.reading)
     return Lines(counted_cell(cell, counted), measurement)
 
@@ -280,7 +280,7 @@ def measurement_of(
     )
 
 
-def phases_of(answer: Answer, names: Sequence[str]) -> dict[str, float]:
+def phase_seconds(answer: Answer, names: Sequence[str]) -> dict[str, float]:
     """The seconds of an answer in the phases of these names."""
     return {name: seconds for name, seconds in answer.seconds.items() if name in names}
 
@@ -307,7 +307,7 @@ def net_total(answer: Answer) -> float:
     return (answer.total or 0.0) - (answer.cpu_wait_seconds or 0.0)
 
 
-def reads_corpus(cell: TrainCell, answer: Answer) -> bool:
+def cell_reads_corpus(cell: TrainCell, answer: Answer) -> bool:
     """Whether a trainer reads the file; of one that ended without an answer its card says so."""
     return answer.from_file or "from_file" in cell.variant.tags
 

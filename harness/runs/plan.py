@@ -185,7 +185,7 @@ def cells_of(config: Config) -> list[TrainCell]:
     special_tokens = special_texts(card_default(config, "special_tokens"))
     vocab_size = vocab_size_of(config, special_tokens)
 
-    pattern_name, pattern = pattern_of(config.pattern)
+    pattern_name, pattern = name_and_expression(config.pattern)
     variants = variants_of(config)
     num_merges = vocab_size - 256 - len(special_tokens)
     corpus = Corpus("", special_tokens, pattern, values.errors, config.pattern.partial)
@@ -193,7 +193,7 @@ def cells_of(config: Config) -> list[TrainCell]:
     extension = extension_of(wanted, corpus, num_merges, values.tie_break)
     if extension is not None:
         check_able(variants, wanted.setting)
-    limits = limits_of(values.limits)
+    limits = worker_limits(values.limits)
     runs_under = interpreter(values.interpreter)
     if runs_under.status == "error":
         raise Refusal(runs_under.reason)
@@ -248,7 +248,7 @@ def card_default(config: Config, key: str) -> Any:
     return config.values.data[key] if value is None else value
 
 
-def pattern_of(pattern: PatternCard) -> tuple[str, str | None]:
+def name_and_expression(pattern: PatternCard) -> tuple[str, str | None]:
     """The pattern's name and expression; one of the user's own is its own name."""
     name, expression = pattern.name, pattern.regex
     existing = registry.patterns()
@@ -270,7 +270,7 @@ def pattern_of(pattern: PatternCard) -> tuple[str, str | None]:
     return name, expression
 
 
-def limits_of(limits: LimitsConfig) -> WorkerLimits:
+def worker_limits(limits: LimitsConfig) -> WorkerLimits:
     wall = limits.wall
     if wall is not None and not 0 < wall < math.inf:
         raise Refusal(f"limits.wall={wall:g} must be a number of seconds, more than 0")
@@ -290,9 +290,11 @@ def corpus_files(config: Config, corpus: Corpus) -> list[CorpusFile]:
         name = config.counting.name
         raise Refusal(f"counting={name} counts a whole text; leave out instances= or counting=")
 
-    from harness.corpora.instances import draw  # late: NumPy is slow to import
+    from harness.corpora.instances import draw_instances  # late: NumPy is slow to import
 
-    return draw(values.data, corpus.special_tokens, corpus.errors, values.instances, values.seed)
+    return draw_instances(
+        values.data, corpus.special_tokens, corpus.errors, values.instances, values.seed
+    )
 
 
 def corpus_file(config: Config, corpus: Corpus) -> CorpusFile:

@@ -27,7 +27,8 @@ def prove_merges(trained: Trained, session: Session) -> None:
     if trained.merges is None or not (whole or answer.status in STOPPED):
         return
     # late: NumPy comes with it, and is slow to import
-    from harness.proof.prove import MergeList, prove, tokens_left
+    from harness.proof.compiled_replay import tokens_left
+    from harness.proof.prove import MergeList, prove
 
     tie_break = TieBreak(ties) if (ties := trained.tie_break) is not None else None
     merges = MergeList(cell.label, trained.merges, cell.num_merges, tie_break, whole, excuse(cell))

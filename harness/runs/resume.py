@@ -24,8 +24,8 @@ from harness import worker
 from harness.common.comparison import Sample, compare, interval
 from harness.common.files import open_appending
 from harness.common.printing import print_stderr
-from harness.measure.machine import source_sha256
 from harness.measure.quiet import lock
+from harness.measure.sources import source_sha256
 from harness.records.file import Record
 from harness.records.lines import RecordFile, read_lines, unwritable
 from harness.records.log import RunLog

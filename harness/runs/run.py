@@ -66,11 +66,11 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
             records = session.log.records()
             counted = any(record.cell.data.words is not None for record in records)
             if counted:
-                show(records, [*session.notes, *notes(records)])
+                show(records, [*session.notes, *notes_below_table(records)])
         session.log.finish()
         session.imported.forget()
     if not counted:
-        reasons = {str(record.measurement.reason) for record in trained(records)}
+        reasons = {str(record.measurement.reason) for record in trained_records(records)}
         raise Refusal("; ".join(sorted(reasons)), exit_code(records))
     return exit_code(records)
 
@@ -81,13 +81,13 @@ def exit_code(records: Sequence[Record]) -> int:
     A variant that cannot run here, and one whose total is extrapolated, is a fault only if there is
     no other. Merges that nothing proves are never right: MISMATCH if others of their task differ.
     """
-    statuses = {record.status for record in trained(records)}
+    statuses = {record.status for record in trained_records(records)}
     if any(record.status == "mismatch" for record in records):
         return MISMATCH
 
     unproved = False
     lists: dict[tuple[int, str | None], set[str | None]] = {}
-    for record in trained(records):
+    for record in trained_records(records):
         kind = None if record.identity is None else record.identity.kind
         if record.status == "ok" and kind != BY_DESIGN:
             unproved = unproved or kind not in PROVED
@@ -101,11 +101,11 @@ def exit_code(records: Sequence[Record]) -> int:
     return OK
 
 
-def trained(records: Sequence[Record]) -> list[Record]:
+def trained_records(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.trains]
 
 
-def notes(records: Sequence[Record]) -> list[str]:
+def notes_below_table(records: Sequence[Record]) -> list[str]:
     """Return what is not in the table and changes how to read it."""
     lines = []
     for record in records:

@@ -92,7 +92,7 @@ def certificate_files(
         names = folder_names(cells)
         paths = {key: path / f"{name}.certificate.gz" for key, name in names.items()}
     for cell in cells:
-        certificate.check(paths[cell.key], cell.veto, settings.overwrite or attempt > 1)
+        certificate.check_writable(paths[cell.key], cell.veto, settings.overwrite or attempt > 1)
     return paths
 
 

@@ -17,8 +17,9 @@ from harness.common import registry
 from harness.common.files import copy_tree, remove_tree
 from harness.common.progress import Display
 from harness.common.registry import CounterCard
-from harness.measure.machine import environment, host, machine, python, source_sha256
+from harness.measure.machine import environment, host, machine, python
 from harness.measure.quiet import timing
+from harness.measure.sources import source_sha256
 from harness.records.log import RunLog
 from harness.records.schema import Run
 from harness.runs.cells import Block, Manifest, Plan, Reading, Settings, Task

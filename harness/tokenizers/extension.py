@@ -133,11 +133,11 @@ def extension_of(
         setting = f"veto={veto}"
         extension = Extension(veto=veto)
 
-    check_room(setting, extension, num_merges, 256 + len(corpus.special_tokens))
+    check_vocabulary_room(setting, extension, num_merges, 256 + len(corpus.special_tokens))
     return extension
 
 
-def check_room(setting: str, extension: Extension, num_merges: int, least: int) -> None:
+def check_vocabulary_room(setting: str, extension: Extension, num_merges: int, least: int) -> None:
     """Refuse inherited merges for which the vocabulary has no room, or that make no sense."""
     number = len(extension.merges)
     if num_merges < number:

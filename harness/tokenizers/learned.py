@@ -247,7 +247,7 @@ def check_spellings(special_tokens: Iterable[str]) -> None:
             raise Refusal(f"special token {text!r} cannot be saved: {why}; use a longer one")
 
 
-def cut(learned: Learned, vocab_size: int) -> Learned:
+def with_fewer_merges(learned: Learned, vocab_size: int) -> Learned:
     """The tokenizer that training to the smaller `vocab_size` gives: bytes, special tokens and the
     first merges.
 

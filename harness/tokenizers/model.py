@@ -256,7 +256,7 @@ class Tokenizer:
         """The tokenizer that training to a smaller size gives. Raises Refusal as `learned.cut`
         does.
         """
-        smaller = learned.cut(self.learned, vocab_size)
+        smaller = learned.with_fewer_merges(self.learned, vocab_size)
         inherited = self.origin.get("inherited_merges", 0)
         if len(smaller.merges) < inherited:
             least = count_text(len(self) - len(self.merges) + inherited)
@@ -269,7 +269,7 @@ class Tokenizer:
 
     def pieces(self, stretch: str) -> Sequence[str]:
         """The pre-tokens, and between them what the pattern passes over."""
-        return plain.pieces(self._pattern, stretch)
+        return plain.pre_tokens_of(self._pattern, stretch)
 
 
 def load(

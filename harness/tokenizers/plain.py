@@ -77,7 +77,7 @@ class PlainEncoder(Streaming):
     def plain(self, stretch: str) -> list[int]:
         """The ids of text without special tokens."""
         ids: list[int] = []
-        for piece in pieces(self.pattern, stretch):
+        for piece in pre_tokens_of(self.pattern, stretch):
             ids += self.cache.get(piece) or self.merged(piece)
         return ids
 
@@ -104,7 +104,7 @@ def compiled_pattern(pattern: str | None) -> regex.Pattern[str] | None:
         raise Refusal(f"pattern {pattern[:80]!r} is not a regular expression: {error}") from error
 
 
-def pieces(pattern: regex.Pattern[str] | None, stretch: str) -> Sequence[str]:
+def pre_tokens_of(pattern: regex.Pattern[str] | None, stretch: str) -> Sequence[str]:
     """The pre-tokens, and between them what the pattern passes over, so that nothing is lost."""
     if pattern is None:
         return [stretch]
@@ -153,7 +153,7 @@ def lone_surrogate(error: UnicodeEncodeError) -> Refusal:
     return Refusal(f"character {error.start} of the text is a lone surrogate, not UTF-8; remove it")
 
 
-def decoded(parts: Iterable[bytes]) -> Iterator[str]:
+def decoded_texts(parts: Iterable[bytes]) -> Iterator[str]:
     """The parts as texts; a character whose bytes are divided between two is put together."""
     return codecs.iterdecode(parts, "utf-8", "surrogateescape")
 

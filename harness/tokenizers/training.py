@@ -93,7 +93,7 @@ def train(
 
     words, data = counted(source, corpus, threads, progress, settings)
     options = {"tie_break": TieBreak(tie_break), "min_count": min_count, "threads": threads}
-    merges = learn(words, num_merges, progress, **options, **extension.keywords())
+    merges = learn_merges(words, num_merges, progress, **options, **extension.keywords())
     origin = {"vocab_size_asked": vocab_size, "tie_break": tie_break, "min_count": min_count}
     origin |= {"variant": "flat", "data": data, **extension.origin()}
     learned = trained(merges, corpus.special_tokens, corpus.pattern, extension.learned)
@@ -116,7 +116,7 @@ def merges_for(vocab_size: int, corpus: Corpus) -> int:
     return vocab_size - least
 
 
-def learn(
+def learn_merges(
     words: WordCounts, num_merges: int, progress: bool = False, **options: Any
 ) -> list[Merge]:
     """The merges of the fastest trainer. Raises Refusal if it cannot train on these words."""
@@ -164,7 +164,7 @@ def counted(
     if isinstance(source, Mapping):
         words = count_items(source)
     elif isinstance(source, Iterable):
-        words = count_documents(source, corpus, threads, progress)
+        words = count_iterable(source, corpus, threads, progress)
     else:
         raise TypeError(
             f"source is {type(source).__name__}; pass paths, documents, or a mapping of counts"
@@ -172,7 +172,7 @@ def counted(
     return words, {"name": None, "sha256": None}
 
 
-def count_documents(
+def count_iterable(
     source: Iterable[Any],
     corpus: Corpus,
     threads: int,
@@ -359,9 +359,9 @@ def train_new_from_iterator(
         return text.encode()
 
     change = changed if prefix or normalizer is not None else None
-    words = count_documents(iterator, Corpus("documents", (), pattern), threads, change=change)
+    words = count_iterable(iterator, Corpus("documents", (), pattern), threads, change=change)
     longest = keywords.get("max_token_length")
-    new_merges = learn(
+    new_merges = learn_merges(
         words,
         max(0, vocab_size - len(vocab)),
         tie_break=TieBreak.HUGGINGFACE,

@@ -60,14 +60,14 @@ def write_ids(
 
     dtype = np.dtype(encoder.type_code)
     between = b"" if separator is None else np.array(separator, dtype).tobytes()
-    with opened(output) as file, described(output) as description:
+    with opened(output) as file, file_beside(output) as description:
         if output.suffix == NPY:
             write_header(file, dtype, 0)
         start = file.tell()
         description.write('{"documents": [')
 
         is_first, is_open = True, False
-        for ids, is_last in encoded(encoder, documents, threads):
+        for ids, is_last in encoded_pieces(encoder, documents, threads):
             if not is_open:
                 file.write(b"" if is_first else between)
                 offset = (file.tell() - start) // dtype.itemsize
@@ -91,7 +91,7 @@ def write_ids(
     return array
 
 
-def encoded(
+def encoded_pieces(
     encoder: Streaming, documents: Documents, threads: int
 ) -> Iterator[tuple[memoryview, bool]]:
     """The ids of documents in pieces, and whether a piece is the last of its document.
@@ -105,16 +105,16 @@ def encoded(
             short.append(first)
             size += len(first)
         if second is not None or size >= threads * WINDOW:
-            yield from whole(*encoder.together(short, threads))
+            yield from whole_documents(*encoder.together(short, threads))
             short, size = [], 0
         if second is not None:
             parts = chain([first, second], blocks)
             yield from ((ids, False) for ids in encoder.streamed(parts, threads))
             yield memoryview(b""), True
-    yield from whole(*encoder.together(short, threads))
+    yield from whole_documents(*encoder.together(short, threads))
 
 
-def whole(ids: Any, ends: Sequence[int]) -> Iterator[tuple[memoryview, bool]]:
+def whole_documents(ids: Any, ends: Sequence[int]) -> Iterator[tuple[memoryview, bool]]:
     """The documents that lie in one array."""
     start, array = 0, memoryview(ids)
     for end in ends:
@@ -130,7 +130,7 @@ def opened(path: Path, mode: str = "wb") -> Iterator[IO[Any]]:
 
 
 @contextlib.contextmanager
-def described(output: Path) -> Iterator[IO[str]]:
+def file_beside(output: Path) -> Iterator[IO[str]]:
     """The file beside a .bin; for an .npy, which needs none, one that is thrown away."""
     path = description_of(output)
     with opened(path, "w") if path else open(os.devnull, "w") as file:  # noqa: PTH123

@@ -36,14 +36,14 @@ from harness.worker.calling import (
     of_module,
     own_frames,
     parameters_of,
-    place_of,
     resolve,
     shortened,
+    where_raised,
 )
 from harness.worker.channel import IMPORTED, Channel
 from harness.worker.counting import count
 from harness.worker.job import COUNT, Setup, read_job, read_setup
-from harness.worker.training import feeding, merges_so_far, train
+from harness.worker.training import how_it_is_fed, merges_so_far, train
 from variants import vetoes
 from variants.contract import InvalidText, LeftOut, Unavailable
 
@@ -127,12 +127,12 @@ class MeasuredProcess:
         except (InvalidText, LeftOut) as error:
             return {**failed(error, ""), "reason": str(error), "offset": error.offset}
         except (OSError, ValueError) as error:
-            origin = place_of(error)
-            if not origin or is_ours(error):
+            origin = where_raised(error)
+            if not origin or is_raised_here(error):
                 return failed(error, "")
             return failed(error, f"{type(error).__name__}: ", origin)
         except BaseException as error:  # whatever a trainer raises, SystemExit too, is a result
-            return failed(error, f"{type(error).__name__}: ", place_of(error))
+            return failed(error, f"{type(error).__name__}: ", where_raised(error))
 
     def write(self, answer: dict[str, Any]) -> None:
         """Write the merges, then the answer; of two threads only the first does."""
@@ -176,7 +176,7 @@ class MeasuredProcess:
         answer = {**call.figures(), "status": "stopped"}
         if call.job.kind != COUNT:
             with contextlib.suppress(Exception):
-                answer.update(feeding=feeding(call))
+                answer.update(feeding=how_it_is_fed(call))
             with contextlib.suppress(ValueError):  # the meter follows something else than merges
                 answer.update(merges_so_far(call))
         return answer
@@ -206,7 +206,7 @@ def forget_garbage() -> None:
     gc.collect()
 
 
-def is_ours(error: BaseException) -> bool:
+def is_raised_here(error: BaseException) -> bool:
     """Return whether the innermost code of the target is this project's, whose sentences suffice."""
     return own_frames(error)[-1].filename.startswith(ALGORITHMS)
 

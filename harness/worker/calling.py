@@ -145,7 +145,7 @@ def of_module(function: Callable[..., Any], name: str) -> Callable[..., Any] | N
     return hook if callable(hook) else None
 
 
-def place_of(error: BaseException) -> str:
+def where_raised(error: BaseException) -> str:
     """Return where in the target's own code an error was raised, without folders; empty if not in
     its code.
     """
@@ -162,7 +162,7 @@ def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
     return [frame for frame in frames if not frame.filename.startswith(("<", HARNESS, IMPORTING))]
 
 
-def expect_phases(seconds: dict[str, float]) -> None:
+def expect_known_phases(seconds: dict[str, float]) -> None:
     """Raise ValueError if a trainer or a counter reports a phase that does not exist."""
     unknown = [phase for phase in seconds if phase not in PHASES]
     if unknown:

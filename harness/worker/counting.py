@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.worker import exchange
 from harness.worker.call import MeasuredCall
-from harness.worker.calling import arguments_for, expect_phases, expect_word_counts
+from harness.worker.calling import arguments_for, expect_known_phases, expect_word_counts
 
 
 def count(call: MeasuredCall, counter: Any, output: Path) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def count(call: MeasuredCall, counter: Any, output: Path) -> dict[str, Any]:
     if call.meter.refused:  # it has not counted everything
         return {**call.figures(takes_threads), "status": "stopped"}
     expect_word_counts(word_counts)
-    expect_phases(call.meter.seconds)
+    expect_known_phases(call.meter.seconds)
     figures = call.figures(takes_threads, exchange.seal(word_counts))
     exchange.write_columns(output / "words", word_counts)
     return {**figures, "words_done": len(word_counts)}

@@ -80,7 +80,7 @@ def facts(word_counts: WordCounts) -> dict[str, Any]:
     return {
         "words": len(word_counts),
         "pre_tokens": sum(word_counts.counts),
-        "sha256": digest(word_counts),
+        "sha256": words_digest(word_counts),
     }
 
 
@@ -98,7 +98,7 @@ def read_words(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
         raise BrokenWords(f"{folder}: {error}") from error
 
 
-def whole(folder: Path) -> dict[str, Any] | None:
+def whole_facts(folder: Path) -> dict[str, Any] | None:
     """Return the facts of words whose every byte is as it was written; None if one is not, and
     removes those.
     """
@@ -160,14 +160,14 @@ def seal(word_counts: WordCounts) -> str:
     return found.hexdigest()
 
 
-def digest(word_counts: WordCounts) -> str:
+def words_digest(word_counts: WordCounts) -> str:
     """Return a digest of the words and their counts, whatever their order.
 
     It is the sum modulo 2**256 of the sha256 of each word's line: its length, its count, its bytes.
     A sum needs neither sorting nor memory.
 
     >>> one, other = [(b"low", 5), (b"er", 2)], [(b"er", 2), (b"low", 5)]
-    >>> digest(WordCounts.from_items(one)) == digest(WordCounts.from_items(other))
+    >>> words_digest(WordCounts.from_items(one)) == words_digest(WordCounts.from_items(other))
     True
     """
     total = 0

@@ -14,8 +14,8 @@ from harness.worker.call import MeasuredCall
 from harness.worker.calling import (
     OWN,
     arguments_for,
+    expect_known_phases,
     expect_merges,
-    expect_phases,
     expect_vocabulary,
     of_module,
     own_tie_break,
@@ -86,8 +86,8 @@ def train(call: MeasuredCall, trainer: Any) -> dict[str, Any]:
     expect_merges(merges)
     if special_tokens is not None:
         expect_vocabulary(vocab, merges, special_tokens)
-    expect_phases(answer["seconds"])
-    answer.update(packed_merges=content, merges_done=len(merges), feeding=feeding(call))
+    expect_known_phases(answer["seconds"])
+    answer.update(packed_merges=content, merges_done=len(merges), feeding=how_it_is_fed(call))
     if call.meter.refused and len(merges) < job.num_merges:
         answer.update(status="stopped")
     return answer
@@ -142,7 +142,7 @@ def expect_taken(target: str, offered: dict[str, Any], keywords: dict[str, Any])
         raise Unavailable(f"{target} takes no inherited, so it cannot go on from merges")
 
 
-def feeding(call: MeasuredCall) -> dict[str, Any] | None:
+def how_it_is_fed(call: MeasuredCall) -> dict[str, Any] | None:
     """Return how a trainer that reads the file is fed, in its own words."""
     describe = of_module(resolve(call.job.target), "feeding") if call.from_file else None
     if describe is None:

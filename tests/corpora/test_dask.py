@@ -141,7 +141,7 @@ def test_words_of_a_part_are_kept_by_all_that_they_depend_on(
     text = tmp_path / "text.txt"
     text.write_text("low low lower")
     changes: list[dict[str, Any]] = [{}, {"pattern": OWN_PATTERN}, {"special_tokens": ("a",)}, {}]
-    with mock.patch.object(dask, "merge", side_effect=Refusal("no room")):
+    with mock.patch.object(dask, "merge_parts", side_effect=Refusal("no room")):
         for number, how in enumerate(changes, 1):
             with pytest.raises(Refusal, match="no room"):
                 count_here(text, **how)
@@ -184,7 +184,7 @@ def workers_here() -> list[psutil.Process]:
 def test_a_lost_worker_is_reported_and_one_that_never_starts_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with dask.processes("tcp://127.0.0.1:9", 1) as replace_dead:
+    with dask.worker_processes("tcp://127.0.0.1:9", 1) as replace_dead:
         wait_until(lambda: len(workers_here()) == 1, "a worker")
         replace_dead()
         assert capsys.readouterr().err == ""
@@ -200,7 +200,7 @@ def test_a_lost_worker_is_reported_and_one_that_never_starts_is_refused(
 
 
 def replace_for_ever() -> None:
-    with dask.processes("tcp://127.0.0.1:9", 1) as replace_dead:
+    with dask.worker_processes("tcp://127.0.0.1:9", 1) as replace_dead:
         while True:
             replace_dead()
             time.sleep(0.01)

@@ -45,16 +45,16 @@ from harness.common.cards import Debian, Npm, PackageIndex
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.corpora import fetch, files, packages
 from harness.corpora.__main__ import main
-from harness.corpora.cards import FETCHED, YOURS, cards
+from harness.corpora.cards import FETCHED, YOURS, data_cards
 from harness.corpora.download import Download
-from harness.corpora.packages import join
+from harness.corpora.packages import join_files
 
 OTHER = CONTENT[::-1]
 
 
 def test_cards_are_complete() -> None:
     sources: dict[str, tuple[object, object]] = {}
-    for name, content in cards().items():
+    for name, content in data_cards().items():
         source, licence = content["source"], content["licence"]
         assert content["about"], name
         assert content["language"] or source["kind"] in YOURS, name
@@ -344,7 +344,7 @@ def test_failure_of_a_client_is_quoted(
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(shutil, "which", lambda name: name if row.get("installed", True) else None)
     with pytest.raises(Refusal, match=re.escape(row["refused"])):
-        packages.download(source, tmp_path)
+        packages.download_packages(source, tmp_path)
 
 
 def joined(folder: Path, archive: str, content: bytes, **rule: Any) -> str:
@@ -352,7 +352,7 @@ def joined(folder: Path, archive: str, content: bytes, **rule: Any) -> str:
     (folder / "packages").mkdir()
     (folder / "packages" / archive).write_bytes(content)
     source = Npm(package="known", **{**COMMON, **rule})
-    join(folder / "packages", source, folder / "text", lambda _: None)
+    join_files(folder / "packages", source, folder / "text", lambda _: None)
     return (folder / "text").read_text()
 
 

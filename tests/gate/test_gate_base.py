@@ -27,10 +27,10 @@ from harness.gate.base import (
     departure,
     file_states,
     has_trainer,
-    provide_compiled,
     repository_of,
     side_of,
 )
+from harness.gate.compiled import provide_compiled
 
 
 @pytest.fixture

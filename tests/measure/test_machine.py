@@ -27,8 +27,8 @@ from harness import doctor, run
 from harness.common import registry
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.measure import machine, quiet
-from harness.measure.machine import closure, source_sha256
 from harness.measure.quiet import Condition, conditions
+from harness.measure.sources import closure, source_sha256
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "machine.toml"))

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.proof.checks import TrainerCall
-from harness.proof.prove import token_ids
+from harness.proof.calls import TrainerCall
+from harness.proof.compiled_replay import token_ids
 from harness.proof.trainer_checks import random_words
 from harness.worker.calling import expect_merges
 from harness.worker.exchange import merges_sha256, packed, unpacked

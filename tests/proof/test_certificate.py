@@ -22,8 +22,8 @@ from harness.__main__ import main as harness
 from harness.common.errors import OK
 from harness.corpora.__main__ import main as corpora
 from harness.proof import IDENTICAL, prove
+from harness.proof.calls import CheckFailed, TrainerCall
 from harness.proof.certificate import certificate, digest_line, table_lines
-from harness.proof.checks import CheckFailed, TrainerCall
 from harness.proof.trainer_checks import random_extension
 from harness.proof.wrong_lists import WAYS, judged, word_counts, wrong_list
 from harness.replay import main as replay

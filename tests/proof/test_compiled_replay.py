@@ -22,7 +22,13 @@ from rows import rows_beside
 from sanitizers import HEAVIEST, HERE, case_text, compiled, sanitized, veto_numbers
 from workbench import first_fast
 
-from harness.proof.prove import can_judge, inherited_first, judge, token_ids, tokens_left
+from harness.proof.compiled_replay import (
+    can_judge,
+    inherited_first,
+    judge_merges,
+    token_ids,
+    tokens_left,
+)
 from harness.proof.true_counts import TrueCounts, replay
 from variants import heap, naive_extending, vetoes
 from variants.contract import Merge, TieBreak, WordCounts
@@ -98,7 +104,7 @@ def test_first_wrong_merge_is_the_one_that_all_counts_show(block: int) -> None:
             want = by_all_counts(words, claimed, num_merges, **rules)
 
             setting = SETTINGS[(seed + number) % len(SETTINGS)]
-            result = judge(words, claimed, num_merges, **rules, **setting)
+            result = judge_merges(words, claimed, num_merges, **rules, **setting)
 
             is_right = result == (len(claimed), False)
             assert is_right == (claimed == right), (seed, case)
@@ -132,7 +138,7 @@ def test_long_words_and_large_tables() -> None:
         results = [(merges, number, False), (merges[:-1], number - 1, True)]
         for claimed, right, too_few in [*results, (worse, number - 2, False)]:
             for settings in SETTINGS:
-                judged = judge(words, claimed, number, tie_break=GREATEST, **settings)
+                judged = judge_merges(words, claimed, number, tie_break=GREATEST, **settings)
                 assert judged == (right, too_few)
 
 
@@ -140,7 +146,7 @@ def test_counts_that_may_overflow_are_refused() -> None:
     words = WordCounts.from_columns([b"abc", b"ab"], [2**62, 1])
     message = r"more than 2\*\*63 - 1 adjacent positions by weight; divide the counts"
     with pytest.raises(ValueError, match=message):
-        judge(words, [(b"a", b"b")], 1, tie_break=GREATEST)
+        judge_merges(words, [(b"a", b"b")], 1, tie_break=GREATEST)
 
 
 def test_exception_of_on_progress_is_raised() -> None:
@@ -149,7 +155,7 @@ def test_exception_of_on_progress_is_raised() -> None:
 
     words = WordCounts.from_items([(bytes(random.Random(0).choices(b"ACGT", k=200_000)), 1)])
     with pytest.raises(KeyboardInterrupt):
-        judge(words, [(b"A", b"C")], 2, tie_break=GREATEST, on_progress=interrupt)
+        judge_merges(words, [(b"A", b"C")], 2, tie_break=GREATEST, on_progress=interrupt)
 
 
 # The same lists in a program, whole and broken

@@ -29,15 +29,9 @@ from harness.conformance import (
     parametrize_with_checks,
     trainer_checks,
 )
-from harness.proof import checks, suite
-from harness.proof.checks import (
-    CheckFailed,
-    Outcome,
-    TrainerCall,
-    call_of,
-    outcome_of,
-    smallest_failure,
-)
+from harness.proof import calls, suite
+from harness.proof.calls import CheckFailed, TrainerCall
+from harness.proof.checks import Outcome, call_of, outcome_of, smallest_failure
 from variants import heap, naive, naive_extending
 from variants.contract import Merge, Meter, TieBreak, WordCounts
 
@@ -250,7 +244,7 @@ def returns_nothing(word_counts: WordCounts, num_merges: int) -> None: ...
 def test_fault_and_test_of_a_long_word_are_short(
     monkeypatch: pytest.MonkeyPatch, trainer: Callable[..., Any], fault: str
 ) -> None:
-    monkeypatch.setattr(checks, "SHRINKING_SECONDS", 5)
+    monkeypatch.setattr(calls, "SHRINKING_SECONDS", 5)
     outcome = Outcome("check_x", "g", "failed", "", TrainerCall({b"a" * 300: 1}, 3))
     named, test = smallest_failure(outcome, trainer)
     assert fault in named

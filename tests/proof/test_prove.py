@@ -17,7 +17,7 @@ from harness.common import registry
 from harness.common.errors import UNMEASURED
 from harness.common.registry import VariantCard
 from harness.measure.process import WorkerLimits
-from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, WRONG, prove
+from harness.proof import BY_DESIGN, IDENTICAL, UNPROVED, WRONG, compiled_replay, prove
 from harness.proof.prove import MergeList
 from harness.records.file import Record
 from harness.runs.cells import TrainCell
@@ -34,7 +34,7 @@ RIGHT = MergeList("right", merges_of(["e f", "c d", "a b", "g h"]), 4)
 @pytest.fixture(params=["compiled", "in Python"])
 def either_replay(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "in Python":
-        monkeypatch.setattr(prove, "_replay", None)
+        monkeypatch.setattr(compiled_replay, "_replay", None)
     else:
         pytest.importorskip("harness.proof.native._replay", reason="the compiled part is not built")
 
@@ -63,7 +63,7 @@ def test_veto_of_ones_own_is_replayed_in_python() -> None:
 
 
 def test_replays_that_disagree_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prove, "judge", lambda *_, **__: (0, False))
+    monkeypatch.setattr(prove, "judge_merges", lambda *_, **__: (0, False))
     assert prove.prove(WORDS, RIGHT).kind == UNPROVED
 
 

@@ -16,7 +16,7 @@ from random_extensions import spoilt
 from rows import merges_of
 
 from harness.proof.bounds import rounds
-from harness.proof.checks import TrainerCall
+from harness.proof.calls import TrainerCall
 from harness.proof.trainer_checks import random_words
 from harness.proof.true_counts import Best, TrueCounts, replay
 from variants.contract import NULL_METER, Merge, Pair, TieBreak, WordCounts

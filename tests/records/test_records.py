@@ -279,7 +279,7 @@ def test_merges_at_once_double_nothing(tmp_path: Path) -> None:
     given = stored(tmp_path / "given.jsonl", [measured("heap", 1.0, run_id=run) for run in runs])
     target = tmp_path / "all.jsonl"
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda _: records.merge([given], target), range(6)))
+        list(pool.map(lambda _: records.merge_files([given], target), range(6)))
     assert len(read_records([target])) == len(runs)
     assert records.main(["check", str(target)]) == 0
 

@@ -22,7 +22,7 @@ from harness.common import registry
 from harness.common.errors import Refusal
 from harness.plot import draw
 from harness.records.file import read_records
-from harness.results.canvas import look_of, save, svg_of
+from harness.results.canvas import look_of, save_figure, svg_of
 from harness.results.charts import KINDS, PHASE_COLOURS
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def test_svg_has_every_word_of_a_chart() -> None:
 
 def test_equal_charts_are_equal_files_without_a_date(tmp_path: Path) -> None:
     def saved(name: str) -> bytes:
-        save(draw([measured("heap", 1.0)]), tmp_path / name)
+        save_figure(draw([measured("heap", 1.0)]), tmp_path / name)
         return (tmp_path / name).read_bytes()
 
     svg = saved("a.svg")

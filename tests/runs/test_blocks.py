@@ -40,7 +40,7 @@ from harness.results.rows import rows
 from harness.runs import blocks, counting, run
 from harness.runs.cells import Plan, TrainCell, make_tasks
 from harness.runs.jobs import train_job
-from harness.runs.run import trained
+from harness.runs.run import trained_records
 from harness.worker import exchange
 from variants.contract import WordCounts
 from variants.counting.pretokenize import serial
@@ -62,7 +62,10 @@ def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> N
     reading = reading_of(tmp_path)
     cells = [cell_of(reading, HEAP), cell_of(reading, NAIVE), cell_of(reading, HEAP)]
     records = records_of(tmp_path, *cells, repeat=2, measure="paired", warm_up=1)
-    found = [(record["warm_up"], record["block"], record["variant"]) for record in trained(records)]
+    found = [
+        (record["warm_up"], record["block"], record["variant"])
+        for record in trained_records(records)
+    ]
     assert found == [
         *((True, 0, "heap"), (True, 0, "naive")),
         *((False, 0, "heap"), (False, 0, "naive"), (False, 1, "heap"), (False, 1, "naive")),
@@ -71,8 +74,8 @@ def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> N
     assert [row.runs for row in rows(records)] == [2, 2]
 
     counted = [record["seconds"]["count"] for record in records if record["cell"] == "count"]
-    assert [record["seconds"]["count"] for record in trained(records)[::2]] == counted
-    assert [record["seconds"]["count"] for record in trained(records)[1::2]] == counted
+    assert [record["seconds"]["count"] for record in trained_records(records)[::2]] == counted
+    assert [record["seconds"]["count"] for record in trained_records(records)[1::2]] == counted
 
 
 def test_the_seed_decides_the_order_and_nothing_else(
@@ -82,7 +85,7 @@ def test_the_seed_decides_the_order_and_nothing_else(
     pretend_to_train(monkeypatch)
 
     def order_of(seed: int) -> str:
-        records = trained(records_of(tmp_path, *cells, seed=seed, repeat=2))
+        records = trained_records(records_of(tmp_path, *cells, seed=seed, repeat=2))
         assert [record["variant"] for record in records] == [*"abcdeabcde"]
         records.sort(key=lambda record: str(record["started"]))
         return "".join(record["variant"] for record in records)
@@ -109,19 +112,19 @@ def test_tasks_are_measured_one_by_one_and_resumed(
             pretend_to_train(patched, stop_after=stop_after)
             code = run.run_plan(plan, tmp_path / "jobs", lambda own, _: records.extend(own))
         assert code == OK
-        own = trained(records)
+        own = trained_records(records)
         return [(record["vocab_size"], record["variant"], record["run_id"]) for record in own]
 
     with pytest.raises(KeyboardInterrupt):
         shown(stop_after=3)  # in the second task
-    stored = trained(read_records([tmp_path / "results"]))
+    stored = trained_records(read_records([tmp_path / "results"]))
     sizes = [(record["vocab_size"], record["block_whole"]) for record in stored]
     assert sizes == [(270, True), (270, True), (280, False)]
 
     run_id = stored[0]["run_id"]
     everything = [(size, name, run_id) for size in (270, 280) for name in ("heap", "naive")]
     assert shown(stop_after=1) == everything  # a single trainer is left
-    assert len(trained(read_records([tmp_path / "results"]))) == 4
+    assert len(trained_records(read_records([tmp_path / "results"]))) == 4
     assert run_id not in {own_id for _, _, own_id in shown()}
 
 
@@ -186,7 +189,7 @@ def test_wrong_words_in_the_cache_do_not_reject_an_honest_counter(
     shutil.rmtree(reading.folder)
     exchange.write_words(reading.folder, WordCounts.from_items([(b"wrong", 1)]))
     records = records_of(tmp_path, cell_of(reading, counter=ANOTHER_COUNTER, threads=2))
-    assert (run.exit_code(records), run.notes(records)) == (OK, [])
+    assert (run.exit_code(records), run.notes_below_table(records)) == (OK, [])
     assert records[1]["merges_sha256"] == right["merges_sha256"]
 
 
@@ -214,7 +217,7 @@ def test_trainer_that_spoils_the_words_gets_nothing_and_gives_nothing(
     records = records_of(tmp_path, *cells, seed=seed, repeat=2)
     assert run.exit_code(records) == UNMEASURED
     right = exchange.merges_sha256(train(serial(reading.corpus), 10))
-    for record in trained(records):
+    for record in trained_records(records):
         if record["variant"] == spoiler:
             assert record["status"] == "rejected"
             assert "words that it was given were changed or removed" in record["reason"]
@@ -264,7 +267,7 @@ def test_a_file_trainer_makes_the_merges_of_the_words_and_its_total_is_the_whole
     reading = reading_of(tmp_path)
     cards = (HEAP, BY_FILE, structs.replace(BY_FILE, name="silent", params={"silent": True}))
     cells = [cell_of(reading, card, 60, tie_break="raw_bytes", min_count=3) for card in cards]
-    by_words, by_file, silent = trained(records_of(tmp_path, *cells))
+    by_words, by_file, silent = trained_records(records_of(tmp_path, *cells))
     assert by_words["merges"] < 60
     assert (by_file["status"], by_file["identity"]["kind"]) == ("ok", "identical")
     for key in ("merges_sha256", "data"):
@@ -279,7 +282,7 @@ def test_a_file_trainer_makes_the_merges_of_the_words_and_its_total_is_the_whole
 def test_a_file_trainer_without_an_answer_has_no_time_of_a_counter(tmp_path: Path) -> None:
     killed = structs.replace(unruly("is_killed_before_it_reads"), tags=("from_file",))
     reading = reading_of(tmp_path)
-    record = trained(records_of(tmp_path, cell_of(reading), cell_of(reading, killed)))[1]
+    record = trained_records(records_of(tmp_path, cell_of(reading), cell_of(reading, killed)))[1]
     assert (record["status"], record["counting"]) == ("killed", BY_ITSELF)
     assert (set(record["seconds"].values()), record["cpu_seconds"]) == ({None}, None)
 

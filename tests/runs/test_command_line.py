@@ -25,7 +25,8 @@ from harness.common.configuration import HarnessConfig, LimitsConfig
 from harness.common.errors import USAGE, Refusal
 from harness.measure.process import WorkerLimits
 from harness.runs import plan
-from harness.runs.compose import compose, overrides_of, quoted
+from harness.runs.compose import compose, quoted
+from harness.runs.keywords import overrides_of
 from harness.runs.plan import planned, redacted_override
 
 MEANT_IN_QUOTES = ("'", '"', "\\", "${", "$", "}", ",", "a")
@@ -170,8 +171,8 @@ def test_an_override_is_recorded_without_the_folders_of_a_path(
 
 def test_memory_is_limited_by_what_is_free_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "available_memory", lambda: 10 * 10**9 + 5)
-    assert plan.limits_of(LimitsConfig()).memory_bytes == 8 * 10**9
-    assert plan.limits_of(LimitsConfig(2.5, "2GB")) == WorkerLimits(2.5, 2 * 10**9)
+    assert plan.worker_limits(LimitsConfig()).memory_bytes == 8 * 10**9
+    assert plan.worker_limits(LimitsConfig(2.5, "2GB")) == WorkerLimits(2.5, 2 * 10**9)
 
 
 def test_word_of_a_card_is_about_its_parameters() -> None:

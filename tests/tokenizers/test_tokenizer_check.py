@@ -16,10 +16,12 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.measure.machine import version
 from harness.tokenizer import Tokenizer, main
 from harness.tokenizers import check as checking
-from harness.tokenizers.check import Figures, check, figures_of, unused
+from harness.tokenizers.check import check_engines
+from harness.tokenizers.compression import Figures, figures_of
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import trained
 from harness.tokenizers.mixed import mixed_parts
+from harness.tokenizers.unused import unused_tokens
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/huggingface.md"
 
@@ -56,7 +58,7 @@ def test_an_engine_gives_our_ids_or_does_not_load_as_documented(
     outcomes = {}
     for pattern in PATTERNS:
         one = Tokenizer(learned(pattern, SPECIALS))
-        (verdict,), _ = check(one, tmp_path, [("here", TEXT)], {engine: opening})
+        (verdict,), _ = check_engines(one, tmp_path, [("here", TEXT)], {engine: opening})
         assert verdict.differing == 0
         outcomes[pattern] = "equal" if verdict.texts else "does not load"
     assert outcomes == documented(engine)
@@ -68,7 +70,7 @@ def test_the_file_that_people_load_is_checked(tmp_path: Path) -> None:
     other = changed(tmp_path, pre_tokenizer__use_regex=False)
     ours = Tokenizer(learned("gpt2", SPECIALS))
     for source in (other, other.parent):
-        verdicts, _ = check(ours, source, [("here", TEXT)], checking.ENGINES)
+        verdicts, _ = check_engines(ours, source, [("here", TEXT)], checking.ENGINES)
         differing = {verdict.engine: verdict.differing for verdict in verdicts if verdict.texts}
         assert (differing["tokenizers"], differing["tiktoken"]) == (1, 0)
 
@@ -82,7 +84,7 @@ def test_each_engine_is_compared_with_ours(tmp_path: Path) -> None:
         "long": lambda *_: lambda text: [*one.encode(text), 0],
         "other": lambda *_: lambda text: one.encode(text.replace("mat", "hat")),
     }
-    verdicts, _ = check(one, tmp_path, [("tale", "the\udcff"), ("tale", text)], engines)
+    verdicts, _ = check_engines(one, tmp_path, [("tale", "the\udcff"), ("tale", text)], engines)
     assert [verdict.differing for verdict in verdicts] == [0, 2, 2, 1]
 
     same, _, _, other = verdicts
@@ -147,9 +149,9 @@ def test_tokens_are_classed_the_worst_first() -> None:
     )
 
     certain = [(b"abc", "dead"), (b"a ", "cut"), (b"\xe4\xb8", "part")]
-    assert [finding[1:] for finding in unused(one)] == certain
+    assert [finding[1:] for finding in unused_tokens(one)] == certain
     unmet = [(token, "unused") for token in (b"th", b"xy", b"bc")]
-    found = unused(one, [b"the ", b"the ab", " 中".encode()])
+    found = unused_tokens(one, [b"the ", b"the ab", " 中".encode()])
     assert [finding[1:] for finding in found] == certain + unmet
 
 

@@ -17,8 +17,8 @@ from workbench import cell_of, limits_wait, processes_that_mention, reading_of, 
 
 from harness.common.registry import VariantCard
 from harness.conformance import check_conformance, trainer_checks
-from harness.measure.machine import source_sha256
 from harness.measure.process import WorkerLimits
+from harness.measure.sources import source_sha256
 from harness.proof.cases import merges_from
 from harness.proof.checks import outcome_of
 from variants.contract import Meter, TieBreak, Unavailable, WordCounts

@@ -42,7 +42,7 @@ def character_classes() -> tuple[bytes, bytes]:
     classes a character.
     """
     identity = "\n".join((regex.__version__, sys.byteorder, str(PAGE), *CLASSES)).encode()
-    path = cache_folder() / f"character-classes-{hashlib.sha256(identity).hexdigest()[:16]}.bin"
+    path = harness_cache() / f"character-classes-{hashlib.sha256(identity).hexdigest()[:16]}.bin"
     kept = b""
     with contextlib.suppress(OSError):  # not kept yet, or no folder to keep it in
         kept = path.read_bytes()
@@ -54,7 +54,7 @@ def character_classes() -> tuple[bytes, bytes]:
     return tables[: 2 * NUMBER_OF_PAGES], tables[2 * NUMBER_OF_PAGES :]
 
 
-def cache_folder() -> Path:
+def harness_cache() -> Path:
     """The folder that the harness keeps its cache in, moved by the same variable."""
     usual = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "bpe-harness")
     return Path(os.environ.get(CACHE_VARIABLE) or usual)

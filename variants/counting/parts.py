@@ -21,7 +21,13 @@ from typing import BinaryIO
 from variants.contract import NULL_METER, Corpus, Meter, WordCounts
 from variants.counting.native import Scan, piped
 from variants.counting.patterns import compiled, splits_documents
-from variants.counting.pretokenize import WordTable, find, safe_to_cut, serial, split_documents
+from variants.counting.pretokenize import (
+    WordTable,
+    find_special,
+    safe_to_cut,
+    serial,
+    split_documents,
+)
 from variants.counting.spilling import Spill, run_in, spill_folder, unnamed_files, write_run
 from variants.counting.spilling import merge as merge_runs
 
@@ -63,7 +69,7 @@ def safe_place(corpus: Corpus, file: BinaryIO, size: int, target: int) -> int:
         tokens = safe_to_cut([token.encode() for token in corpus.special_tokens])
         if not tokens:
             return size
-        place = find(tokens, file, target)
+        place = find_special(tokens, file, target)
     return size if place is None else place
 
 

@@ -248,14 +248,14 @@ def cut(corpus: Corpus, size: int, number: int) -> list[tuple[int, int]]:
             # a long document reaches past this place; nothing is read twice
             if position <= bounds[-1]:
                 continue
-            found = find(tokens, file, position)
+            found = find_special(tokens, file, position)
             if found is None:
                 break
             bounds.append(found)
     return list(zip(bounds, [*bounds[1:], size]))
 
 
-def find(tokens: Sequence[bytes], file: BinaryIO, position: int) -> int | None:
+def find_special(tokens: Sequence[bytes], file: BinaryIO, position: int) -> int | None:
     """Where the first of these special tokens at `position` or later begins."""
     special, overlap = re.compile(b"|".join(map(re.escape, tokens))), max(map(len, tokens)) - 1
     while True:

@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 from variants.contract import NULL_METER, Meter, WordCounts
-from variants.counting.character_classes import cache_folder
+from variants.counting.character_classes import harness_cache
 from variants.native import built
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -44,7 +44,7 @@ class Spill:
         """Spill these counts; the memory that they take is not needed any more."""
         with unnamed_files(1) as (file,):
             write_run(word_counts, file)
-            self.runs.append(run_in(mapped(file.fileno())))
+            self.runs.append(run_in(mapped_descriptor(file.fileno())))
 
     def merged(self, meter: Meter = NULL_METER) -> WordCounts:
         """The sum of all runs, its words in the order of their bytes."""
@@ -52,7 +52,7 @@ class Spill:
         with unnamed_files(3) as files:
             merge(self.runs, *files)
             self.runs.clear()
-            data, offsets, counts = (mapped(file.fileno()) for file in files)
+            data, offsets, counts = (mapped_descriptor(file.fileno()) for file in files)
         return WordCounts(data, offsets.cast("q"), counts.cast("Q"))
 
 
@@ -125,7 +125,7 @@ def spill_folder() -> str:
     """The folder for runs, made if need be; and as many open files as the system lets a process
     have.
     """
-    folder = os.path.join(cache_folder(), "spilled")  # noqa: PTH118
+    folder = os.path.join(harness_cache(), "spilled")  # noqa: PTH118
     os.makedirs(folder, exist_ok=True)  # noqa: PTH103
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard and hard != resource.RLIM_INFINITY:
@@ -133,7 +133,7 @@ def spill_folder() -> str:
     return folder
 
 
-def mapped(descriptor: int) -> memoryview:
+def mapped_descriptor(descriptor: int) -> memoryview:
     size = os.fstat(descriptor).st_size
     return memoryview(mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) if size else b"")
 

@@ -156,7 +156,7 @@ def any_other_computes() -> bool:
     return False
 
 
-def documents(corpus: Corpus) -> Iterator[str]:
+def stretches(corpus: Corpus) -> Iterator[str]:
     """The stretches of text between special tokens, which a package gets as one string each."""
     with open(corpus.path, "rb") as file:  # noqa: PTH123 - a job names its files by strings
         chunks = read_chunks(file, None, corpus.replaces_errors, NULL_METER)
@@ -173,7 +173,7 @@ def whole_text(package: str, corpus: Corpus) -> tuple[str, str]:
     divided by a character that none of them holds.
     """
     assert corpus.pattern is not None, "raw bytes were refused"
-    texts = list(documents(corpus))
+    texts = list(stretches(corpus))
     if len(texts) < 2:
         return "".join(texts), corpus.pattern
     divider = next((each for each in DIVIDERS if not any(each in text for text in texts)), None)
@@ -187,15 +187,15 @@ def whole_text(package: str, corpus: Corpus) -> tuple[str, str]:
     ), f"[^{divider}]+"
 
 
-def spelled(token: str) -> bytes:
+def bytes_of_spelling(token: str) -> bytes:
     """The bytes of a token that is written in GPT-2's characters."""
     return bytes(map(GPT2_CHARACTERS.index, token))
 
 
-def numbered(pairs: Iterable[tuple[int, int]]) -> list[Merge]:
+def merges_of_numbers(pairs: Iterable[tuple[int, int]]) -> list[Merge]:
     """The merges of pairs of numbers: a byte by its value, and from 256 on what a merge made.
 
-    >>> numbered([(97, 98), (256, 99)])
+    >>> merges_of_numbers([(97, 98), (256, 99)])
     [(b'a', b'b'), (b'ab', b'c')]
     """
     tokens, merges = list(BYTES), []
@@ -218,10 +218,12 @@ def merges_of(tokens: list[AnyStr], single: int = 256) -> list[tuple[AnyStr, Any
     [(b'a', b'b'), (b'ab', b'ab')]
     """
     rank_of = {token: rank for rank, token in enumerate(tokens)}
-    return [parts_of(token, rank, rank_of) for rank, token in enumerate(tokens) if rank >= single]
+    return [
+        parts_of_token(token, rank, rank_of) for rank, token in enumerate(tokens) if rank >= single
+    ]
 
 
-def parts_of(token: AnyStr, rank: int, rank_of: dict[AnyStr, int]) -> tuple[AnyStr, AnyStr]:
+def parts_of_token(token: AnyStr, rank: int, rank_of: dict[AnyStr, int]) -> tuple[AnyStr, AnyStr]:
     """The two parts that a token was made of: the only two known ones, or those that earlier merges
     leave of it.
     """

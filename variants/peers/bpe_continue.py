@@ -12,7 +12,7 @@ from typing import Any
 
 from variants.contract import GPT2_CHARACTERS, Corpus, Merge, TieBreak, Unavailable
 from variants.extending import check_inherited
-from variants.peers import BYTES, Peer, documents, huggingface, spelled
+from variants.peers import BYTES, Peer, bytes_of_spelling, huggingface, stretches
 
 PEER = Peer(
     "bpe-continue",
@@ -43,30 +43,30 @@ def train(
         return list(inherited)
     extended = PEER.package.continue_training(
         tokenizer_of(corpus, tie_break, inherited),
-        texts=documents(corpus),
+        texts=stretches(corpus),
         vocab_size=256 + num_merges,
         min_frequency=min_count,
         show_progress=False,
     )
     learned = json.loads(extended.to_str())["model"]["merges"]
-    return [(spelled(left), spelled(right)) for left, right in learned]
+    return [(bytes_of_spelling(left), bytes_of_spelling(right)) for left, right in learned]
 
 
 def tokenizer_of(corpus: Corpus, tie_break: TieBreak, merges: Sequence[Merge]) -> Any:
     """A tokenizer of Hugging Face with these merges; its ids break ties by our tie-break."""
     tokenizers = huggingface.PEER.package
-    single = BYTES if tie_break == TieBreak.RAW_BYTES else sorted(BYTES, key=shown)
+    single = BYTES if tie_break == TieBreak.RAW_BYTES else sorted(BYTES, key=visible)
     tokens = [*single, *(left + right for left, right in merges)]
     tokenizer = tokenizers.Tokenizer(
         tokenizers.models.BPE(
-            vocab={shown(token): number for number, token in enumerate(tokens)},
-            merges=[(shown(left), shown(right)) for left, right in merges],
+            vocab={visible(token): number for number, token in enumerate(tokens)},
+            merges=[(visible(left), visible(right)) for left, right in merges],
         )
     )
     tokenizer.pre_tokenizer = huggingface.pre_tokenizer(corpus)
     return tokenizer
 
 
-def shown(token: bytes) -> str:
+def visible(token: bytes) -> str:
     """A token in GPT-2's characters, whose order is that of Hugging Face's ids."""
     return "".join(GPT2_CHARACTERS[byte] for byte in token)

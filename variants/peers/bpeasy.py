@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from variants.contract import Corpus, Merge, TieBreak
 from variants.feeding import SMALLEST_IDS
-from variants.peers import BYTES, Peer, documents, merges_of
+from variants.peers import BYTES, Peer, merges_of, stretches
 
 LONGEST_TOKEN = 1 << 40
 PEER = Peer(
@@ -23,7 +23,7 @@ def train(corpus: Corpus, num_merges: int) -> list[Merge]:
     if num_merges == 0:  # it refuses a vocabulary of the 256 bytes
         return []
     learned = PEER.package.train_bpe(
-        documents(corpus), corpus.pattern, LONGEST_TOKEN, 256 + num_merges
+        stretches(corpus), corpus.pattern, LONGEST_TOKEN, 256 + num_merges
     )
     return merges_of(
         [

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from variants.contract import Corpus, Merge, TieBreak
 from variants.feeding import SMALLEST_IDS
-from variants.peers import BYTES, Peer, documents, merges_of
+from variants.peers import BYTES, Peer, merges_of, stretches
 
 PEER = Peer(
     "fast-bpe-rs",
@@ -28,7 +28,7 @@ def train(corpus: Corpus, num_merges: int) -> list[Merge]:
     wrong from there on.
     """
     tokenizer = PEER.package.BPE(corpus.pattern)
-    tokenizer.train(256 + num_merges, list(documents(corpus)))
+    tokenizer.train(256 + num_merges, list(stretches(corpus)))
     # Beyond the last there is nothing, which it writes as no bytes.
     learned = takewhile(len, (tokenizer.decode([rank]) for rank in range(256, 256 + num_merges)))
     return merges_of([*BYTES, *learned])

@@ -8,7 +8,7 @@ file where a word may be cut with it. It tells tokens in order and not what they
 from __future__ import annotations
 
 from variants.contract import GPT2_PATTERN, Corpus, Merge, TieBreak
-from variants.peers import BYTES, Peer, documents, merges_of
+from variants.peers import BYTES, Peer, merges_of, stretches
 
 RULES = {
     TieBreak.RAW_BYTES: {"initial_alphabet": "raw", "tie_break": "smallest_pair_id"},
@@ -31,7 +31,7 @@ def train(
     counter = PEER.package.PreTokenizer(
         [], pat_str=None if own_pattern else corpus.pattern
     ).word_counter()
-    counter.add_source(documents(corpus))
+    counter.add_source(stretches(corpus))
     trainer = PEER.package.BpeTrainer([], **RULES[tie_break])
     trainer.add_word_counter(counter)
     trainer.train(256 + num_merges)

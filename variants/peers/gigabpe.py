@@ -8,7 +8,7 @@ so, its merges are everybody's.
 from __future__ import annotations
 
 from variants.contract import GPT2_LINES_PATTERN, GPT2_PATTERN, Corpus, Merge
-from variants.peers import Peer, spelled
+from variants.peers import Peer, bytes_of_spelling
 
 PEER = Peer(
     "gigabpe",
@@ -32,7 +32,9 @@ def train(corpus: Corpus, num_merges: int, *, threads: int = 1) -> list[Merge]:
     _, learned = PEER.package.train_bpe(
         [corpus.path], 256 + num_merges, pretokenizer="bytelevel", threads=threads
     )
-    return [(spelled(left), spelled(right)) for left, right in learned[:num_merges]]
+    return [
+        (bytes_of_spelling(left), bytes_of_spelling(right)) for left, right in learned[:num_merges]
+    ]
 
 
 feeding = PEER.feeding

@@ -13,7 +13,7 @@ from typing import Any
 
 from variants.contract import GPT2_PATTERN, Corpus, Merge, TieBreak, Unavailable
 from variants.feeding import GPT2_ORDER, Feeding
-from variants.peers import Peer, documents, spelled
+from variants.peers import Peer, bytes_of_spelling, stretches
 
 PEER = Peer(
     "Hugging Face tokenizers",
@@ -46,9 +46,9 @@ def train(corpus: Corpus, num_merges: int, *, min_count: int = 1, threads: int =
         special_tokens=[],
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
     )
-    tokenizer.train_from_iterator(documents(corpus), trainer)
+    tokenizer.train_from_iterator(stretches(corpus), trainer)
     learned = json.loads(tokenizer.to_str())["model"]["merges"]
-    return [(spelled(left), spelled(right)) for left, right in learned]
+    return [(bytes_of_spelling(left), bytes_of_spelling(right)) for left, right in learned]
 
 
 def feeding(corpus: Corpus) -> Feeding:

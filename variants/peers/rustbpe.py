@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from variants.contract import Corpus, Merge, TieBreak
 from variants.feeding import SMALLEST_IDS
-from variants.peers import Peer, documents, merges_of
+from variants.peers import Peer, merges_of, stretches
 
 WAY_IN = "train_from_iterator, a string for each document"
 PEER = Peer("rustbpe", "rustbpe", WAY_IN, SMALLEST_IDS, [TieBreak.RAW_BYTES])
@@ -19,5 +19,5 @@ def train(corpus: Corpus, num_merges: int) -> list[Merge]:
     wrong.
     """
     tokenizer = PEER.package.Tokenizer()
-    tokenizer.train_from_iterator(documents(corpus), 256 + num_merges, pattern=corpus.pattern)
+    tokenizer.train_from_iterator(stretches(corpus), 256 + num_merges, pattern=corpus.pattern)
     return merges_of([bytes(token) for token, _ in tokenizer.get_mergeable_ranks()])

@@ -54,12 +54,12 @@ def train(corpus: Corpus, num_merges: int, *, threads: int = 1) -> list[Merge]:
     )
 
     processor = PEER.package.SentencePieceProcessor(model_proto=model.getvalue())
-    return merges_behind(
+    return merges_of_pieces(
         [processor.id_to_piece(number) for number in range(processor.get_piece_size())], corpus
     )
 
 
-def merges_behind(pieces: list[str], corpus: Corpus) -> list[Merge]:
+def merges_of_pieces(pieces: list[str], corpus: Corpus) -> list[Merge]:
     """The merges behind its pieces, which stand in the order in which they were learned, the
     characters after them.
     """
@@ -70,12 +70,12 @@ def merges_behind(pieces: list[str], corpus: Corpus) -> list[Merge]:
     ]
     characters = sorted({character for piece in learned for character in piece})
     return [
-        (spelled(left), spelled(right))
+        (bytes_of_piece(left), bytes_of_piece(right))
         for left, right in merges_of([*characters, *learned], len(characters))
     ]
 
 
-def spelled(piece: str) -> bytes:
+def bytes_of_piece(piece: str) -> bytes:
     return piece.replace(BLANK, " ").encode()
 
 

@@ -6,7 +6,7 @@ import regex
 
 from variants.contract import Corpus, Merge
 from variants.feeding import FIRST_MET, Feeding
-from variants.peers import Peer, numbered, whole_text
+from variants.peers import Peer, merges_of_numbers, whole_text
 
 PEER = Peer("tinybpe", "tinybpe", "Trainer, one string", FIRST_MET, has_threads=False)
 
@@ -23,7 +23,7 @@ def train(corpus: Corpus, num_merges: int) -> list[Merge]:
 
     trainer = PEER.package.Trainer(text, preprocess)
     trainer.train(num_merges)
-    return numbered(trainer.merges)
+    return merges_of_numbers(trainer.merges)
 
 
 def feeding(corpus: Corpus) -> Feeding:

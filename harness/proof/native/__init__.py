@@ -1,3 +1,3 @@
-"""The compiled replay: replay.hpp has its structures and its proof, harness/proof/prove.py calls
+"""The compiled replay: replay.hpp has its structures and its proof, harness/proof/compiled_replay.py calls
 it.
 """

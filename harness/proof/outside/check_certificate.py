@@ -244,7 +244,7 @@ def check(table: bytes, certificate: bytes) -> None:
         source.bad_line()
 
 
-def read(path: str) -> bytes:
+def read_file(path: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError:
@@ -254,5 +254,5 @@ def read(path: str) -> bytes:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         end(2, "usage: check_certificate TABLE CERTIFICATE")
-    check(*map(read, sys.argv[1:]))
+    check(*map(read_file, sys.argv[1:]))
     end(0, "accepted")
