@@ -229,8 +229,11 @@ def presets(conf: Path | None = None) -> dict[str, dict[str, Any]]:
     return cards
 
 
+@functools.cache
 def announced() -> dict[str, dict[str, Any]]:
-    """Cards of the trainers that other packages announce by an entry point, by name."""
+    """Cards of the trainers that other packages announce by an entry point, by name: what every
+    installed package says of itself is read once.
+    """
     # a tenth of the time of a command that only prints its help
     from importlib.metadata import entry_points
 
