@@ -146,6 +146,13 @@ def unruly_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the test's own, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def book(tmp_path: Path) -> str:
     """The override that names a short text."""
     path = tmp_path / "book.txt"

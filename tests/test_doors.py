@@ -26,9 +26,8 @@ DOORS = tomllib.loads(Path(__file__).with_name("doors.toml").read_text(encoding=
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("t.txt").write_text("low low lower newest\n")
+def folder(here: Path) -> None:
+    (here / "t.txt").write_text("low low lower newest\n")
     Path("loop").symlink_to("loop")
     Path("folder").mkdir()
     os.mkfifo("pipe.txt")

@@ -91,14 +91,13 @@ def check_no_formula(text: str) -> None:
 )
 def test_what_a_command_repeats_is_no_command_to_a_terminal_or_a_log(
     command: tuple[str, ...],
-    tmp_path: Path,
+    here: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(here))
     Path("raises_when_imported.py").write_text(f"raise ValueError({HOSTILE!r})\n")
-    path = stored(tmp_path / "broken.jsonl", [measured("heap", 1.0)])
+    path = stored(here / "broken.jsonl", [measured("heap", 1.0)])
     path.write_text(path.read_text().replace('"threads":1', f'"threads":{json.dumps(HOSTILE)}'))
 
     try:

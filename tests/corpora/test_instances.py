@@ -20,12 +20,11 @@ pytestmark = pytest.mark.usefixtures("measured_once")
 
 
 @pytest.fixture(autouse=True)
-def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def book(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A text of documents in the current folder."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(instances, "WORDS", 300)
-    (tmp_path / "book.txt").write_text(END.join(DOCUMENTS))
-    return tmp_path / "book.txt"
+    (here / "book.txt").write_text(END.join(DOCUMENTS))
+    return here / "book.txt"
 
 
 def drawn(*overrides: str, number: int = 5) -> list[CorpusFile]:

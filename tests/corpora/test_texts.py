@@ -42,11 +42,8 @@ def text_of(path: Any, **settings: Any) -> str:
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "texts.toml"))
-def test_a_text_is_read_right_or_refused_in_one_sentence(
-    row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_files(tmp_path, row.get("files", {}))
+def test_a_text_is_read_right_or_refused_in_one_sentence(row: dict[str, Any], here: Path) -> None:
+    write_files(here, row.get("files", {}))
     for name, target in row.get("links", {}).items():
         Path(name).symlink_to(target)
     for name in row.get("pipes", []):

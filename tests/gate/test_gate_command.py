@@ -66,9 +66,8 @@ def test_interruption_ends_every_process(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_variants_are_timed_against_each_other_and_judged_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     line = ["heap", "--against-variant", "heap_python", "--tiers", "time"]
     assert gate.main([*line, "--card", str(CARD), "--output", "out"]) == 0
     text = capsys.readouterr().out
@@ -80,7 +79,7 @@ def test_variants_are_timed_against_each_other_and_judged_again(
     again = json.loads(Path("again", "verdict.json").read_text())
     assert again["findings"] == verdict["findings"]
 
-    records = read_records(["out"])
+    records = read_records([here / "out"])
     sides = [record["gate"]["side"] for record in records if not record["warm_up"]]
     assert [sides.count(side) for side in ("base", "head", "again")] == [6, 6, 2]
     assert len({record["merges_sha256"] for record in records}) == 1

@@ -32,12 +32,10 @@ RULE = TimeRule(triage=Stage(8, 0.015), confirm=Stage(12, 0.025))
 @pytest.mark.parametrize("row", rows_beside(__file__, "verdicts.toml"))
 def test_replay_gives_the_verdict_of_its_row(
     row: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    here: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    store_gate(tmp_path / "gate", row)
+    store_gate(here / "gate", row)
 
     code = gate.main(["--replay", "gate", "--output", "again", *row.get("options", [])])
     out, err = capsys.readouterr()

@@ -39,13 +39,12 @@ def test_a_timed_run_waits_for_one_like_it_and_until_no_concurrent_run_is_left(
 
 
 def test_waiting_ends_at_once_when_it_is_interrupted(
-    book: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    book: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(time, "sleep", mock.Mock(side_effect=KeyboardInterrupt))
     with lock.timing():
         assert main([book, "vocab_size=260"]) == 130
-    assert [path.name for path in tmp_path.iterdir()] == ["book.txt"]
+    assert [path.name for path in here.iterdir()] == ["book.txt"]
 
 
 def test_runs_beside_each_other_are_marked_and_untimed_ones_do_not_wait(tmp_path: Path) -> None:

@@ -79,11 +79,8 @@ def test_asking_git_leaves_its_index_alone(tmp_path: Path) -> None:
 # Interpreters
 
 
-def test_another_interpreter_runs_a_trainer_and_an_old_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_files(tmp_path, {"text": TEXT, "old": "#!/bin/sh\necho CPython 3.7.16\n"})
+def test_another_interpreter_runs_a_trainer_and_an_old_one_is_refused(here: Path) -> None:
+    write_files(here, {"text": TEXT, "old": "#!/bin/sh\necho CPython 3.7.16\n"})
     Path("old").chmod(0o755)
     settings = "variant=heap", "data.path=text", "vocab_size=270"
 
@@ -98,11 +95,8 @@ def test_another_interpreter_runs_a_trainer_and_an_old_one_is_refused(
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pypy3") is None, reason="pypy3 is not installed")
-def test_python_stages_are_proved_under_pypy_and_compiled_ones_are_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text").write_text(TEXT)
+def test_python_stages_are_proved_under_pypy_and_compiled_ones_are_skipped(here: Path) -> None:
+    (here / "text").write_text(TEXT)
     settings = "data.path=text", "vocab_size=270", "interpreter=pypy3"
     python = {card.name for card in registry.select(["python"])} - {"heap_max"}
     for record in run("variants=[python,cpp,cython,flat_file]", *settings):
@@ -159,11 +153,10 @@ def test_every_variant_has_a_digest_and_compiled_ones_count_by_what_was_built() 
 
 
 def test_a_trainer_edited_between_two_runs_of_one_process_is_recorded_with_its_new_digest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(here)
+    monkeypatch.setenv("PYTHONPATH", str(here))
     Path("text.txt").write_text(TEXT)
     settings = "data.path=text.txt", "vocab_size=260", "variant._target_=edited:train"
     trained: list[Any] = []

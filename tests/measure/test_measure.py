@@ -41,15 +41,14 @@ Measure = Callable[..., tuple[Any, Path]]
 
 
 @pytest.fixture
-def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
+def measured(here: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """Measures a trainer or counter of unruly.py (or any target); returns its answer and folder."""
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
-    monkeypatch.setenv("UNRULY_CHILD", str(tmp_path / "child"))
-    monkeypatch.chdir(tmp_path)
-    exchange.write_words(tmp_path / "words", WORDS)
-    (tmp_path / "text").write_text("low low lower")
-    words = str(tmp_path / "words")
-    corpus = Corpus(str(tmp_path / "text"), (), "[a-z]+", partial=True)
+    monkeypatch.setenv("UNRULY_CHILD", str(here / "child"))
+    exchange.write_words(here / "words", WORDS)
+    (here / "text").write_text("low low lower")
+    words = str(here / "words")
+    corpus = Corpus(str(here / "text"), (), "[a-z]+", partial=True)
 
     def run(target: str, limits: WorkerLimits | None = None, **others: Any) -> tuple[Any, Path]:
         job = Job("count", f"unruly:{target}", {}, corpus=corpus)
@@ -57,7 +56,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
             target = target if ":" in target else f"unruly:{target}"
             options = {"words": words, "num_merges": 8, "tie_break": "greatest_bytes", **others}
             job = Job("train", target, {}, **options)
-        output = Path(tempfile.mkdtemp(dir=tmp_path)) / "output"
+        output = Path(tempfile.mkdtemp(dir=here)) / "output"
         return measure(job, output, limits or WorkerLimits(wall_seconds=30)), output
 
     return run

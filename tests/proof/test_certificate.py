@@ -146,11 +146,8 @@ def test_each_way_of_being_wrong_is_named_at_its_merge(check: Check, seeds: rang
             call.expect_definition(lambda *_, merges=merges, **__: merges)
 
 
-def test_commands_write_what_both_accept(
-    check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("text.txt").write_text("low low lower lowest newest: né 1234 aaaa aaaaaaa\n" * 3)
+def test_commands_write_what_both_accept(check: Check, here: Path) -> None:
+    (here / "text.txt").write_text("low low lower lowest newest: né 1234 aaaa aaaaaaa\n" * 3)
     assert corpora(["counts", "text.txt", "--table", "text.table"]) == OK
     run = ["data.path=text.txt", "vocab_size=290", "results=results", "variants=heap,flat"]
     assert harness([*run, "certificate=both", "save=saved"]) == OK

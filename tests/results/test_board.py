@@ -19,12 +19,10 @@ REPOSITORY = Path(__file__).parents[2]
 @pytest.mark.parametrize("row", rows_beside(__file__, "board.toml"))
 def test_board_has_the_passages_of_its_row_or_is_refused(
     row: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    here: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "board"
+    folder = here / "board"
     stored(folder / "records.jsonl", records_of(row["mine"]))
 
     code = main(["board"])

@@ -34,14 +34,12 @@ ROWS = [row for name in TABLES for row in rows_beside(__file__, f"{name}.toml")]
 @pytest.mark.parametrize("row", ROWS)
 def test_command_prints_the_text_of_its_row(
     row: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    here: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("records").symlink_to(RECORDS)
     for name in FILES.keys() & row.keys():
-        path = tmp_path / FILES[name]
+        path = here / FILES[name]
         path.parent.mkdir(parents=True, exist_ok=True)
         stored(path, records_of(row[name]))
 

@@ -20,14 +20,13 @@ pytestmark = pytest.mark.usefixtures("measured_once")
 
 
 @pytest.fixture
-def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def first(here: Path) -> Path:
     """A folder with a text and the tokenizer `first` of its words."""
-    monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text(TEXT)
     assert (
         main(["data.path=text.txt", "measure=proof", "vocab_size=268", "save=first"]) == errors.OK
     )
-    return tmp_path / "first"
+    return here / "first"
 
 
 def extended(*overrides: str) -> Any:

@@ -17,9 +17,8 @@ pytestmark = pytest.mark.usefixtures("measured_once")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("text.txt").write_text(Path(__file__).read_text())
+def folder(here: Path) -> None:
+    (here / "text.txt").write_text(Path(__file__).read_text())
 
 
 def profiles(output: str) -> dict[str, Path]:

@@ -39,11 +39,8 @@ def test_every_column_of_the_frame_is_documented() -> None:
 
 
 @pytest.mark.usefixtures("measured_once")
-def test_a_run_by_keywords_is_a_frame_and_a_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("a text").write_text("the cat sat on the mat, the cat sat on the hat. " * 9)
+def test_a_run_by_keywords_is_a_frame_and_a_table(here: Path) -> None:
+    (here / "a text").write_text("the cat sat on the mat, the cat sat on the hat. " * 9)
     records = run("variants=[heap,naive]", data_path="a text", vocab_size=264, repeat=2)
 
     frame = records.frame()

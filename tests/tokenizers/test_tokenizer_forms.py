@@ -212,11 +212,8 @@ def test_a_save_that_a_full_disk_cuts_short_is_never_loaded(
     assert contents(tmp_path).keys() == {*FILES, "notes.txt"}
 
 
-def test_a_folder_that_cannot_be_exchanged_is_saved_into(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    save(Path(), MINE, {})
+def test_a_folder_that_cannot_be_exchanged_is_saved_into(here: Path) -> None:
+    save(here, MINE, {})
     for form in ("gpt2", "tiktoken"):
         save(Path(), OTHER, {}, overwrite=True, form=form)
         assert {*os.listdir()} == {*FILES_OF[form]}  # noqa: PTH208 - by no path

@@ -115,11 +115,10 @@ def test_counters_are_the_definition_in_any_parts(
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "counting.toml"))
 def test_whole_matches_are_the_words_and_what_cannot_be_counted_is_refused(
-    row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    row: dict[str, Any], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(processes, "ProcessPoolExecutor")  # a small file needs none
-    monkeypatch.chdir(tmp_path)
-    Path("text").write_text("ab ab c")
+    (here / "text").write_text("ab ab c")
     tokens = tuple(row.get("special_tokens", ()))
     corpus = Corpus(row.get("file", "text"), tokens, row.get("pattern"), partial=True)
     counters = {"serial": serial, "native": native, "processes": processes.processes}

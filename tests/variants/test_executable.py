@@ -38,10 +38,9 @@ def write_program(path: Path, source: str) -> None:
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "executable.toml"))
 def test_program_teaches_its_merges_or_the_error_says_why(
-    row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    row: dict[str, Any], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(here))
     Path("seen").touch()
     write_program(Path("train"), "#!/bin/sh\n" + row.get("program", ""))
     options = {"tie_break": "greatest_bytes", **row.get("options", {})}
@@ -56,7 +55,7 @@ def test_program_teaches_its_merges_or_the_error_says_why(
         assert learn() == list(merges_from(row["learned"]))
         assert meter.seconds.keys() == {"convert"}
     assert Path("seen").read_text() == row.get("seen", "")
-    assert not list(tmp_path.glob("executable-*"))
+    assert not list(here.glob("executable-*"))
 
 
 @pytest.mark.slow

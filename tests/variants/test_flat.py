@@ -355,10 +355,9 @@ TEXT = "It's a test, isn't it?  A test of tests.<|e|>Ein Test, größer als 一�
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "flat_file.toml"))
 def test_file_becomes_the_vocabulary_of_the_definition_or_is_refused(
-    row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    row: dict[str, Any], here: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_files(tmp_path, {"text": row.get("text", TEXT)})
+    write_files(here, {"text": row.get("text", TEXT)})
     how = {"input_path": "text", "vocab_size": 280, **row.get("how", {})}
     if "refused" in row:
         with pytest.raises((ValueError, OSError), match=re.escape(row["refused"])):
