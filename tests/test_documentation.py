@@ -24,18 +24,18 @@ import tomllib
 from checked import passing
 from planted_faults import copied
 from rows import write_files
+from workbench import CHECKOUT
 
 from harness.common import errors, registry
 from harness.conformance import trainer_checks
 from harness.proof.checks import Check
 
-REPOSITORY = Path(__file__).parent.parent
-DOCS = REPOSITORY / "docs"
+DOCS = CHECKOUT / "docs"
 OF_A_PAGE = [
     check for check in trainer_checks() if check.group in ("worked examples", "properties")
 ]
 PAGES = sorted(DOCS.rglob("*.md"))
-SHOWN = [REPOSITORY / "README.md", *PAGES]
+SHOWN = [CHECKOUT / "README.md", *PAGES]
 BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>file|not run|model|program|printed)(?:: (?P<argument>[^>]+))? -->\n)?"
     r"^```(?P<language>\w+)\n(?P<code>.*?)^```$",
@@ -58,7 +58,7 @@ SHELLS = {
 
 
 def named(path: Path) -> str:
-    return path.relative_to(REPOSITORY).as_posix().removeprefix("docs/")
+    return path.relative_to(CHECKOUT).as_posix().removeprefix("docs/")
 
 
 def test_the_configuration_page_names_every_card() -> None:
@@ -72,10 +72,10 @@ def test_the_commands_page_holds_the_help_and_the_exit_codes_of_every_command() 
     page = (DOCS / "reference/commands.md").read_text()
     headings = set(re.findall(r"^## python -m (\S+)", page, re.MULTILINE))
     commands = set()
-    for path in REPOSITORY.glob("harness/**/*.py"):
+    for path in CHECKOUT.glob("harness/**/*.py"):
         content = path.read_text()
         if 'if __name__ == "__main__":' in content and "Parser(" in content:
-            module = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+            module = ".".join(path.relative_to(CHECKOUT).with_suffix("").parts)
             commands.add(module.removesuffix(".__main__"))
     assert len(commands) > 10
     assert commands <= headings
@@ -128,10 +128,10 @@ def test_the_page_of_flat_holds_a_program_that_conforms(checks: list[Check]) -> 
 def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_path: Path) -> None:
     if importlib.util.find_spec("material") is None and "CI" not in os.environ:
         pytest.skip("the site is built with what pip install -e '.[docs]' installs")
-    site_pages.write_pages(REPOSITORY / "build/pages", tmp_path / "not executed")
+    site_pages.write_pages(CHECKOUT / "build/pages", tmp_path / "not executed")
     site = tmp_path / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
-    built = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    built = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
 
     pages = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
@@ -163,7 +163,7 @@ def is_run(block: Block) -> bool:
 
 def packages_that_a_page_does_not_need(page: Path) -> set[str]:
     """The modules of all extras but those of which the page says that it needs them."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     needed = re.findall(r"needs `?'?\.\[(\w+)\]", page.read_text())
     modules: dict[bool, set[str]] = {True: {"bpe_harness"}, False: set()}
     for extra, requirements in project["optional-dependencies"].items():

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from rows import rows_beside
+from workbench import CHECKOUT
 
 from harness.measure import quiet, witness
 from harness.records.file import read_records
 from harness.results.rows import rows
-
-CHECKOUT = Path(__file__).parent.parent
 
 
 def table(name: str, header: str) -> list[list[str]]:

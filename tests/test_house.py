@@ -5,11 +5,9 @@ install.
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import re
 import runpy
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -19,14 +17,14 @@ import setuptools
 import tomllib
 import yaml
 from omegaconf import OmegaConf
+from workbench import CHECKOUT, ran
 
 import harness
 from harness.common import registry
 
-REPOSITORY = Path(__file__).parent.parent
-CARDS = sorted(REPOSITORY.glob("conf/**/*.yaml"))
+CARDS = sorted(CHECKOUT.glob("conf/**/*.yaml"))
 GROUPS = {"variant", "data", "counting", "pattern", "measure"}
-WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+WORKFLOWS = sorted((CHECKOUT / ".github" / "workflows").glob("*.yml"))
 COMPILED = (".pyx", ".pxd", ".pxi", ".hpp", ".cpp")
 # Written so that this file does not hold what it looks for.
 PACKAGE_INDEX = re.compile(
@@ -36,7 +34,7 @@ PLACE_ON_A_MACHINE = re.compile(r"(?<![\w.~:/}])/(?:home|root|work|tmp|usr|opt|U
 
 
 def text(name: str) -> str:
-    return (REPOSITORY / name).read_text(errors="replace")
+    return (CHECKOUT / name).read_text(errors="replace")
 
 
 def found(pattern: str, name: str) -> list[Any]:
@@ -54,12 +52,12 @@ def block(page: str, language: str, number: int) -> str:
 
 
 def git_files(*arguments: str) -> set[str]:
-    if not (REPOSITORY / ".git").exists():
+    if not (CHECKOUT / ".git").exists():
         pytest.skip("this is no git checkout, so nothing says which files belong to the project")
     command = ["git", "ls-files", "-z", "--exclude-standard", *arguments]
-    listed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True)
+    listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, check=True)
     names = listed.stdout.decode().split("\0")
-    return {name for name in names if (REPOSITORY / name).is_file()}
+    return {name for name in names if (CHECKOUT / name).is_file()}
 
 
 def project_files() -> set[str]:
@@ -92,7 +90,7 @@ def test_ci_runs_what_the_readme_says_under_every_python_that_it_names() -> None
     wheels = content["tool"]["cibuildwheel"]
     assert wheels["build"] == [f"cp{version.replace('.', '')}-*" for version in versions]
     (tried,) = re.findall(r"\{project\}/(\S+)", wheels["test-command"])
-    assert (REPOSITORY / tried).is_file()
+    assert (CHECKOUT / tried).is_file()
 
 
 def test_every_card_loads_and_says_everything() -> None:
@@ -116,7 +114,7 @@ def test_every_card_loads_and_says_everything() -> None:
     for name, content in registry.presets().items():
         assert set(content) == set(keys), name
         assert content["name"] == name
-        assert not (REPOSITORY / "conf/variant" / f"{name}.yaml").exists()
+        assert not (CHECKOUT / "conf/variant" / f"{name}.yaml").exists()
 
 
 def test_recipes_for_cards_have_the_keys_of_the_others() -> None:
@@ -132,7 +130,7 @@ def test_recipes_for_cards_have_the_keys_of_the_others() -> None:
 
 
 def test_every_line_of_security_and_of_measuring_names_its_tests() -> None:
-    tests = "".join(path.read_text() for path in REPOSITORY.glob("tests/**/test_*.py"))
+    tests = "".join(path.read_text() for path in CHECKOUT.glob("tests/**/test_*.py"))
     rows = found(r"^\| (?!what|program|data \|)[^-].*\|$", "SECURITY.md")
     assert len(rows) > 15
     names = set(found(r"`(test_\w+)`", "docs/explanation/measuring.md"))
@@ -148,13 +146,13 @@ def test_the_build_names_every_package_and_every_compiled_module_with_its_header
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     build: dict[str, Any] = {}
-    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.chdir(CHECKOUT)
     monkeypatch.setattr(setuptools, "setup", build.update)
     runpy.run_path("setup.py")
 
     written = [name for name in project_files() if name.startswith(("variants/", "harness/"))]
     folders = {Path(name).parent for name in written if name.endswith(".py")}
-    folders |= {Path("harness", path.parent.relative_to(REPOSITORY)) for path in CARDS}
+    folders |= {Path("harness", path.parent.relative_to(CHECKOUT)) for path in CARDS}
     assert sorted(build["packages"]) == sorted(".".join(folder.parts) for folder in folders)
     named: set[str] = set()
     for module in build["ext_modules"]:
@@ -167,7 +165,7 @@ def test_links_between_the_papers_lead_somewhere() -> None:
     assert {"CONTRIBUTING.md", "README.md"} <= papers
     broken = []
     for name in papers:
-        folder = (REPOSITORY / name).parent
+        folder = (CHECKOUT / name).parent
         for link in found(r"\]\((?!https?:)([^)#]+)", name):
             if not (folder / link).exists():
                 broken.append((name, link))
@@ -183,7 +181,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 def test_every_action_is_pinned_by_its_commit_and_says_its_version() -> None:
     used = []
-    for page in (*WORKFLOWS, *(REPOSITORY / "docs").rglob("*.md")):
+    for page in (*WORKFLOWS, *(CHECKOUT / "docs").rglob("*.md")):
         used += found(r"uses: *([^\s@]+)@(\S+)(.*)", str(page))
     assert len(used) > 10
 
@@ -208,8 +206,8 @@ def test_the_source_distribution_holds_all_that_the_project_is(tmp_path: Path) -
     """So that it builds, is tested and documented from there as from a checkout; and nothing that
     was made.
     """
-    building = f"-m build --sdist --no-isolation --outdir {tmp_path} .".split()
-    subprocess.run([sys.executable, *building], cwd=REPOSITORY, check=True, capture_output=True)
+    building = f"-m build --sdist --no-isolation --outdir {tmp_path} ."
+    assert ran(CHECKOUT, *building.split()).returncode == 0
     (archive,) = tmp_path.iterdir()
     with tarfile.open(archive) as packed:
         members = packed.getmembers()
@@ -241,13 +239,8 @@ def test_nothing_that_is_made_is_kept() -> None:
 
 
 def test_a_missing_compiler_is_named_before_anything_is_built() -> None:
-    built = subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext"],
-        cwd=REPOSITORY,
-        env={**os.environ, "CXX": "no-such-compiler -pthread"},
-        capture_output=True,
-        text=True,
-    )
+    without = {"CXX": "no-such-compiler -pthread"}
+    built = ran(CHECKOUT, "setup.py", "-q", "build_ext", variables=without)
     assert built.returncode != 0
     assert built.stderr.splitlines()[-1].startswith(
         "bpe-harness needs a C++ compiler, and no-such-compiler -pthread was not found; install one"

@@ -12,11 +12,11 @@ import tokenize
 from pathlib import Path
 
 import pytest
+from workbench import CHECKOUT
 
 from harness.common import registry
 
 pytestmark = pytest.mark.xdist_group("sources")  # all of them are parsed once
-REPOSITORY = Path(__file__).parent.parent
 STANDARD = set(sys.stdlib_module_names)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LAYOUT = ["COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENCODING", "ENDMARKER"]
@@ -32,7 +32,7 @@ TOKENS = {
     "results": 24_130,
     "gate": 11_450,
     "commands": 14_160,
-    "tests": 120_530,
+    "tests": 111_500,
 }
 """Code tokens of each room, of the commands at the root, and of the tests: what a reader carries.
 
@@ -53,13 +53,13 @@ consists of, and the compiled encoder.
 
 
 def sources(pattern: str) -> list[Path]:
-    found = sorted(REPOSITORY.glob(pattern))
+    found = sorted(CHECKOUT.glob(pattern))
     assert found, f"nothing is called {pattern}"
     return found
 
 
 def named(path: Path) -> str:
-    return path.relative_to(REPOSITORY).as_posix()
+    return path.relative_to(CHECKOUT).as_posix()
 
 
 @functools.cache
@@ -99,7 +99,7 @@ def imported_modules(path: Path) -> set[Path]:
     found = set()
     for module in imported(path):
         while module:
-            file = REPOSITORY.joinpath(*module.split(".")).with_suffix(".py")
+            file = CHECKOUT.joinpath(*module.split(".")).with_suffix(".py")
             if file.is_file() and file != path and module.startswith("harness"):
                 found.add(file)
                 break
@@ -109,7 +109,7 @@ def imported_modules(path: Path) -> set[Path]:
 
 def worker_modules() -> list[Path]:
     """The measured process's own half of `harness`: the worker and all that it imports there."""
-    reached = [REPOSITORY / "harness" / "worker" / "__main__.py"]
+    reached = [CHECKOUT / "harness" / "worker" / "__main__.py"]
     for path in reached:  # grows while it is read
         reached += sorted(imported_modules(path) - set(reached))
     return reached
@@ -118,7 +118,7 @@ def worker_modules() -> list[Path]:
 def test_the_rooms_are_those_that_have_a_floor_and_say_what_they_are_for() -> None:
     found = {path.parent.name: path for path in sources("harness/*/__init__.py")}
     assert found.keys() == set(ROOMS)
-    page = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    page = (CHECKOUT / "CONTRIBUTING.md").read_text()
     assert re.findall(r"^\| \[`(\w+)/`\]", page, re.MULTILINE) == list(reversed(ROOMS))
     for room, path in found.items():
         doc = ast.get_docstring(ast.parse(path.read_text())) or ""
@@ -208,18 +208,18 @@ def test_the_algorithms_do_not_know_who_measures_them() -> None:
 
 def test_the_contract_imports_nothing_of_ours_but_what_it_shows() -> None:
     shown = {"merges", "tie_breaks", "word_counts"}
-    assert imported_from("variants", REPOSITORY / "variants" / "contract.py") == shown
+    assert imported_from("variants", CHECKOUT / "variants" / "contract.py") == shown
     for name in shown:
-        assert packages(REPOSITORY / "variants" / f"{name}.py") <= STANDARD
+        assert packages(CHECKOUT / "variants" / f"{name}.py") <= STANDARD
 
 
 def test_the_measured_process_imports_the_standard_library_and_the_contract_only() -> None:
     for path in worker_modules():
-        assert path.parent == REPOSITORY / "harness" / "worker"
+        assert path.parent == CHECKOUT / "harness" / "worker"
         assert packages(path) <= STANDARD | {"variants", "harness"}, named(path)
         assert imported_from("variants", path) <= {"contract", "vetoes"}, named(path)
     checked_for_an_old_python = "--target=3.9- variants/*.py harness/worker/*.py"
-    assert checked_for_an_old_python in (REPOSITORY / ".ci" / "run").read_text()
+    assert checked_for_an_old_python in (CHECKOUT / ".ci" / "run").read_text()
 
 
 def test_the_harness_names_no_variant() -> None:
@@ -232,7 +232,7 @@ def test_the_harness_names_no_variant() -> None:
 
         modules = {module for module in imported(path) if not module.startswith(PARTS)}
         stages = {module.split(".")[1] for module in modules if module.startswith("variants")}
-        if path == REPOSITORY / "harness" / "parity.py":  # the command of that program
+        if path == CHECKOUT / "harness" / "parity.py":  # the command of that program
             allowed.add("parity")
         allowed |= {"contract", "words", "vetoes", "extending", "seeds"}
         assert stages <= allowed, named(path)
@@ -243,7 +243,7 @@ def test_a_file_is_no_longer_than_a_reader_bears() -> None:
     for card in registry.variants().values():
         if card.part and "series" in card.tags:
             module = card.target.partition(":")[0]
-            stages.add(REPOSITORY.joinpath(*module.split(".")).with_suffix(".py"))
+            stages.add(CHECKOUT.joinpath(*module.split(".")).with_suffix(".py"))
     assert stages
 
     for path in [*sources("variants/**/*"), *sources("harness/**/*")]:

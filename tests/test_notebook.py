@@ -10,12 +10,12 @@ from types import ModuleType
 
 import pytest
 from checked import passing, quick_ones
+from workbench import CHECKOUT
 
 from harness.conformance import trainer_checks
 
-REPOSITORY = Path(__file__).parent.parent
-TEXT = REPOSITORY / "notebooks/series.md"
-NOTEBOOK = REPOSITORY / "notebooks/series.ipynb"
+TEXT = CHECKOUT / "notebooks/series.md"
+NOTEBOOK = CHECKOUT / "notebooks/series.ipynb"
 MOST_SECONDS = 300
 EXERCISE = re.compile(r"%%writefile my_stage.py\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SOLUTION = re.compile(r"<summary>One solution</summary>\n\n```\n(.*?)^```", re.M | re.S)

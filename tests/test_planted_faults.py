@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 from pathlib import Path
 
-import planted_faults
 import pytest
 from planted_faults import FAULTS, LEAST_CAUGHT, Fault, caught_by, place_of, plant
+from rows import write_files
 from workbench import CHECKOUT
-
-FAULT = Fault("two and two are five", "return 4", "return 5")
-FAILED = "FAILED tests/test_others.py::test_sum - assert 5 == 4\n"
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    """A checkout with one module and the tests of its room."""
-    (tmp_path / "tests/room").mkdir(parents=True)
-    (tmp_path / "harness/room").mkdir(parents=True)
-    (tmp_path / "harness/room/sums.py").write_text("def four() -> int:\n    return 4\n")
-    return tmp_path
 
 
 def test_every_fault_can_be_planted_and_every_room_has_one() -> None:
@@ -37,34 +24,18 @@ def test_every_fault_can_be_planted_and_every_room_has_one() -> None:
     assert LEAST_CAUGHT >= 23
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("codes", "caught"),
-    [
-        ((0, 2, 0), "tests/test_others.py::test_sum"),
-        ((0, 0), None),
-        ((1, 1), RuntimeError),
-        ((2, 1), RuntimeError),
-        ((4,), RuntimeError),
-    ],
+    ("checked", "caught"), [("== 4", "tests/room/test_four.py::test_four"), ("> 0", None)]
 )
-def test_a_fault_is_caught_by_a_test_that_passes_without_it(
-    small: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...], caught: object
+def test_a_fault_is_caught_by_the_test_that_fails_only_with_it(
+    tmp_path: Path, checked: str, caught: str | None
 ) -> None:
-    module, seen, answers = small / "harness/room/sums.py", [], iter(codes)
-
-    def ended(_: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        seen.append(("return 5" in module.read_text(), "tests/room" in arguments))
-        return subprocess.CompletedProcess([], next(answers), FAILED, "")
-
-    monkeypatch.setattr(planted_faults, "ended", ended)
-    try:
-        found: object = caught_by(FAULT, small)
-    except RuntimeError as error:
-        found = type(error)
-    assert found == caught
-    assert "return 4" in module.read_text()
-    if isinstance(caught, str):
-        assert seen == [(True, True), (True, False), (False, False)]
+    test = f"from harness.room.sums import four\n\ndef test_four():\n    assert four() {checked}\n"
+    files = {"harness/room/sums.py": "def four():\n    return 4\n", "harness/__init__.py": ""}
+    write_files(tmp_path, {**files, "tests/room/test_four.py": test})
+    fault = Fault("two and two are five", "return 4", "return 5")
+    assert caught_by(fault, tmp_path) == caught
 
 
 @pytest.mark.slow

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from stored_tables import charts, main
-from workbench import first_fast
+from workbench import CHECKOUT, first_fast
 
 from harness.records.file import read_records
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 PAGES = [CHECKOUT / "README.md", *CHECKOUT.glob("docs/*/*.md"), *CHECKOUT.glob("results/*/*.md")]
 WITH_PARTS = {page for page in PAGES if "<!-- BEGIN " in page.read_text()}
 LONG = {CHECKOUT / f"results/{study}/README.md" for study in ("frontier", "sweep")}

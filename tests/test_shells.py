@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 from rows import write_files
+from workbench import CHECKOUT
 
-REPOSITORY = Path(__file__).parent.parent
 PAGES = sorted(
     path
     for pattern in ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "results/**/*.md")
-    for path in REPOSITORY.glob(pattern)
+    for path in CHECKOUT.glob(pattern)
 )
 BLOCK = re.compile(r"^```sh\n(?!#!)(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:python -m |bpe-harness )[^`\n]+)`")
@@ -78,7 +78,7 @@ def test_commands_of_a_page_mean_the_same_in_zsh(page: Path, tmp_path: Path) -> 
 def test_advice_of_a_message_can_be_pasted_into_zsh() -> None:
     """A message that says which list to set quotes it."""
     bare = []
-    for path in sorted((REPOSITORY / "harness").rglob("*.py")):
+    for path in sorted((CHECKOUT / "harness").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 advice = re.findall(r"(?:set|or|pass) [a-z_.]+=\[", node.value)

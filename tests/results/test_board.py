@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from measured import records_of, stored
 from rows import rows_beside
+from workbench import CHECKOUT
 
 from harness.board import main, page_of
 from harness.common.errors import OK, USAGE
 from harness.results.selection import records_of as records_in
-
-REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("row", rows_beside(__file__, "board.toml"))
@@ -44,7 +43,7 @@ def test_board_has_the_passages_of_its_row_or_is_refused(
 
 @pytest.mark.slow
 def test_stored_board_is_what_its_records_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.chdir(CHECKOUT)
     folder = Path("results/board")
     page, _ = page_of(records_in([str(folder)]), folder)
     assert (folder / "README.md").read_text() == page

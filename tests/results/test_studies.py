@@ -4,41 +4,34 @@ records alone.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import random
-import subprocess
-import sys
+import runpy
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from measured import records_of, stored
 from rows import rows_beside
+from workbench import CHECKOUT, ran
 
 from harness.common import registry
 from harness.common.comparison import differ, interval
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = CHECKOUT / "results"
 
 
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(Path(name).stem, RESULTS / name)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def script(name: str) -> Any:
+    return SimpleNamespace(**runpy.run_path(str(RESULTS / name)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["aa_study/study.py", "gate_self_test/self_test.py"])
 def test_study_prints_the_tables_of_its_page(path: str) -> None:
     """The gate's: no false alarm in 800 comparisons, and +5 % found in 100 of 100."""
-    command = [sys.executable, str(RESULTS / path)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    printed = ran(RESULTS, path).stdout
     page = (RESULTS / path).with_name("README.md").read_text()
     tables = printed.rstrip().split("\n\n")
     assert len(tables) > 1

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ import pytest
 from measured import RECORDS, records_of, stored
 from rich.cells import cell_len
 from rows import rows_beside
+from workbench import CHECKOUT, ran
 
 import harness
 from harness.common.errors import MISMATCH, OK
@@ -86,9 +84,8 @@ def test_table_loads_no_pandas_and_needs_no_unicode() -> None:
         "import sys; from harness.table import main; main(sys.argv[1:]);"
         " print({'pandas', 'matplotlib'} & {*sys.modules})"
     )
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    command = [sys.executable, "-c", code, str(RECORDS / "sweep.jsonl")]
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    ended = ran(CHECKOUT, "-c", code, str(RECORDS / "sweep.jsonl"), variables=ascii_only)
     assert "Traceback" not in ended.stderr
     assert ended.stdout.endswith("\nset()\n")
 

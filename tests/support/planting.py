@@ -5,7 +5,7 @@ but the library.
 from __future__ import annotations
 
 import os
-import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -17,13 +17,7 @@ def plants_code_for_a_later_start(word_counts: WordCounts, num_merges: int) -> l
     """Where Python looks for code of the user's own when it starts, as far as that is the process's
     own.
     """
-    packages = (
-        Path.home()
-        / ".local"
-        / "lib"
-        / f"python{sys.version_info[0]}.{sys.version_info[1]}"
-        / "site-packages"
-    )
+    packages = Path(sysconfig.get_path("purelib", "posix_user"))
     packages.mkdir(parents=True, exist_ok=True)
     code = "import os; os.write(2, b'it was run\\n')\n"
     for folder in (packages, Path.home(), Path.cwd(), Path(tempfile.gettempdir())):
