@@ -26,7 +26,7 @@ TOKENS = {
     "measure": 10_050,
     "corpora": 19_470,
     "tokenizers": 20_100,
-    "proof": 19_700,
+    "proof": 19_780,
     "records": 6_600,
     "runs": 17_920,
     "results": 24_130,

@@ -46,7 +46,8 @@ def judge_merges(
     dropped = stays.count(False)
     retained, requested = len(stays) - dropped, max(num_merges, 0) + dropped
 
-    lefts, rights = token_ids(claimed[:requested])
+    end = min(requested, first_refused(claimed, len(stays), veto))
+    lefts, rights = token_ids(claimed[:end])
     right, too_few, _, _, _, met = _replay.judge(
         *columns_of(word_counts),
         lefts,
@@ -102,6 +103,17 @@ def tokens_left(word_counts: WordCounts, merges: Sequence[Merge]) -> int:
 
 def columns_of(word_counts: WordCounts) -> tuple[memoryview, memoryview, memoryview]:
     return word_counts.data, word_counts.offsets, word_counts.counts
+
+
+def first_refused(claimed: Sequence[Merge], inherited: int, veto: Veto | None) -> int:
+    """The index of the first claim behind the inherited ones that the veto refuses: what comes
+    before it is judged as if it was not there. Without one, the number of claims.
+    """
+    if veto is not None:
+        for index in range(inherited, len(claimed)):
+            if veto(*claimed[index]):
+                return index
+    return len(claimed)
 
 
 def token_ids(merges: Sequence[Merge]) -> tuple[array[int], array[int]]:
