@@ -184,8 +184,8 @@ from variants.cython_stages import typed
 work = lambda: typed(words, 100_000)
 """,
     "replay": """
-from harness.proof.prove import judge
-work = lambda: judge(words, claims, 100_000, tie_break=GREATEST_BYTES)
+from harness.proof.compiled_replay import judge_merges
+work = lambda: judge_merges(words, claims, 100_000, tie_break=GREATEST_BYTES)
 """,
     "flat_file": r"""
 import random
