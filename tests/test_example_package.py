@@ -13,7 +13,7 @@ from workbench import CHECKOUT, ran
 
 from harness.records.file import read_records
 
-PACKAGE = Path(__file__).parent / "fixtures" / "example_package"
+PACKAGE = CHECKOUT / "tests/fixtures/example_package"
 PIP = (
     "-m pip install --quiet --no-build-isolation --no-deps --no-index"
     " --disable-pip-version-check --target site ./source"

@@ -15,7 +15,7 @@ from workbench import CHECKOUT, first_fast, ran
 
 from harness.records.file import read_records
 
-FIXTURES = CHECKOUT / "tests" / "fixtures"
+FIXTURES = CHECKOUT / "tests/fixtures"
 
 
 @pytest.fixture

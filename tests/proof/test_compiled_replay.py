@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from random_extensions import random_list, random_pieces, random_table, spoilt
 from rows import rows_beside
-from sanitizers import HEAVIEST, HERE, case_text, compiled, sanitized, veto_numbers
-from workbench import first_fast
+from sanitizers import HEAVIEST, case_text, compiled, sanitized, veto_numbers
+from workbench import CHECKOUT, first_fast
 
 from harness.proof.compiled_replay import (
     can_judge,
@@ -35,7 +35,7 @@ from variants.contract import Merge, TieBreak, WordCounts
 
 pytest.importorskip("harness.proof.native._replay", reason="the compiled part is not built")
 
-NATIVE = HERE.parents[1] / "harness" / "proof" / "native"
+NATIVE = CHECKOUT / "harness/proof/native"
 GREATEST = TieBreak.GREATEST_BYTES
 Case = tuple[WordCounts, list[Merge], int, dict[str, Any]]
 """Words, a list of merges, how many were requested, and the rules."""

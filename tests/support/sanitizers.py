@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from workbench import CHECKOUT, SUPPORT
 
 from variants.contract import Merge, Veto
 from variants.vetoes import limits_of
 
-HERE = Path(__file__).parent
 HEAVIEST = {b"ab": 2**63 - 1}
 """A table whose sums over words' ends pass 63 bits, though no pair's count does."""
 
@@ -54,10 +54,10 @@ def compiled(
         "-g1",
         "-pthread",
         *flags,
-        f"-I{HERE.parents[1] / 'variants' / 'native'}",
+        f"-I{CHECKOUT}/variants/native",
     ]
     built = subprocess.run(
-        [compiler, *options, str(HERE / driver), "-o", program], capture_output=True, text=True
+        [compiler, *options, str(SUPPORT / driver), "-o", program], capture_output=True, text=True
     )
     if "cannot find" in built.stderr:
         pytest.skip(f"this compiler has no library for {' '.join(flags)}")

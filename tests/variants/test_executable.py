@@ -13,7 +13,15 @@ from typing import Any
 
 import pytest
 from rows import rows_beside
-from workbench import cell_of, limits_wait, processes_that_mention, reading_of, run_of, wait_until
+from workbench import (
+    CHECKOUT,
+    cell_of,
+    limits_wait,
+    processes_that_mention,
+    reading_of,
+    run_of,
+    wait_until,
+)
 
 from harness.common.registry import VariantCard
 from harness.conformance import check_conformance, trainer_checks
@@ -24,7 +32,7 @@ from harness.proof.checks import outcome_of
 from variants.contract import Meter, TieBreak, Unavailable, WordCounts
 from variants.executable import train
 
-EXAMPLES = Path(__file__).parents[1] / "fixtures" / "example_programs"
+EXAMPLES = CHECKOUT / "tests/fixtures/example_programs"
 WORDS = WordCounts.from_items([(b"low", 5), (b"lower", 2)])
 GREATEST = [TieBreak.GREATEST_BYTES]
 # Numbers in awk have 53 bits.
