@@ -46,8 +46,8 @@ def judge_merges(
     dropped = stays.count(False)
     retained, requested = len(stays) - dropped, max(num_merges, 0) + dropped
 
-    end = min(requested, first_refused(claimed, len(stays), veto))
-    lefts, rights = token_ids(claimed[:end])
+    claims = claimed[:requested]
+    lefts, rights = token_ids(claims[: first_refused(claims, len(stays), veto)])
     right, too_few, _, _, _, met = _replay.judge(
         *columns_of(word_counts),
         lefts,
