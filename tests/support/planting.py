@@ -17,7 +17,8 @@ def plants_code_for_a_later_start(word_counts: WordCounts, num_merges: int) -> l
     """Where Python looks for code of the user's own when it starts, as far as that is the process's
     own.
     """
-    packages = Path(sysconfig.get_path("purelib", "posix_user"))
+    own = {"userbase": str(Path.home() / ".local")}
+    packages = Path(sysconfig.get_path("purelib", "posix_user", own))
     packages.mkdir(parents=True, exist_ok=True)
     code = "import os; os.write(2, b'it was run\\n')\n"
     for folder in (packages, Path.home(), Path.cwd(), Path(tempfile.gettempdir())):
