@@ -313,16 +313,25 @@ def _json_merge(number: int, entry: tuple[str, str] | str) -> Merge:
 def read_tokenizer_json(content: bytes) -> Learned:
     """The tokenizer in a tokenizer.json. Raises ValueError if it does what ours cannot."""
     file = tokenizer_in(content)
-    merges, pattern, ids = file.merges(), file.pattern(), dict(file.model.vocab)
+    merges = file.merges()
+    pattern = file.pattern()
+    ids = dict(file.model.vocab)
+    following = len(ids)
     for token in file.added_tokens:
-        if particular := [
-            key for key in ("lstrip", "rstrip", "single_word") if getattr(token, key)
-        ]:
+        for key in ("lstrip", "rstrip", "single_word"):
+            if getattr(token, key):
+                raise ValueError(
+                    f"its added token {token.content!r} has {key}, which ours cannot have"
+                )
+
+        # Hugging Face numbers a token of added_tokens alone itself, whatever its id in the file.
+        number = ids.setdefault(token.content, following)
+        if number != token.id:
             raise ValueError(
-                f"its added token {token.content!r} has {particular[0]}, which ours cannot have"
+                f"it gives the id {token.id} to {token.content!r}, and Hugging Face {number}"
             )
-        if ids.setdefault(token.content, token.id) != token.id:  # it may be in added_tokens alone
-            raise ValueError(f"it gives two ids to {token.content!r}")
+        following = max(following, number + 1)
+
     special_tokens = {token.content: token.id for token in file.added_tokens}
     learned = put_together(ids, merges, special_tokens, pattern, file.model.ignore_merges)
     return surrounded(learned, msgspec.convert(file, Around, from_attributes=True))
