@@ -72,7 +72,8 @@ def test_comparisons_in_sentences_hold(figures: dict[str, Any]) -> None:
 
     training = table("training", "source | trainer")
     ratios = [float(row[3]) for row in training if row[1].startswith("tokenizers")]
-    assert (min(ratios) >= 20, max(ratios) >= 40) == (True, True)
+    assert min(ratios) >= 20
+    assert max(ratios) >= 40
     (streamed,) = [row[4] for row in training if row[0] == "documents, repeated to 1 GB"]
     assert int(streamed.removesuffix(" MB")) < 100
 

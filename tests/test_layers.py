@@ -29,7 +29,7 @@ TOKENS = {
     "proof": 19_780,
     "records": 6_600,
     "runs": 17_920,
-    "results": 24_130,
+    "results": 24_190,
     "gate": 11_450,
     "commands": 14_160,
     "tests": 111_500,

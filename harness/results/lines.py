@@ -79,13 +79,6 @@ VOCABULARY = Size(
 THREADS = Size("number of threads", "threads", "t", "threads", "-m threads=1,2,4")
 
 
-class Series(NamedTuple):
-    """One variant over sizes, in order: each size with its row."""
-
-    name: str
-    points: Sequence[tuple[int, Row]]
-
-
 class Law(NamedTuple):
     """A power law: seconds are `factor` times the size to the `exponent`."""
 
@@ -94,6 +87,14 @@ class Law(NamedTuple):
 
     def at(self, size: int) -> float:
         return self.factor * float(size**self.exponent)
+
+
+class Series(NamedTuple):
+    """One variant over sizes, in order: each size with its row, and the law that they follow."""
+
+    name: str
+    points: Sequence[tuple[int, Row]]
+    law: Law | None
 
 
 @chart
@@ -117,12 +118,24 @@ def over(size: Size, rows: Sequence[Row], value: Value = TOTAL) -> Figure:
         caption_of(drawn)[-1:],
         [*_meanings_of_lines(size, value, panels), *notes(tried, drawn)],
     )
-    figure, specs = new_figure(words, [PANEL_HEIGHT] * len(panels))
+    keys = [[_entry(line, size, value) for line in series] for _, series in panels]
+    figure, specs = new_figure(words, list(map(_panel_height, keys)))
     groups = [group for group, _ in panels]
-    for spec, (group, series) in zip(specs, panels, strict=True):
+    for spec, (group, series), key in zip(specs, panels, keys, strict=True):
         title = panel_title(group, groups, sizes=size is not CORPUS)
-        _draw_panel(new_axes(figure, spec, title), series, size, value)
+        axes = new_axes(figure, spec, title)
+        _draw_panel(axes, series, size, value)
+        axes.legend(
+            handles=key, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=SMALL,
+            labelcolor=INK, handlelength=1.0,
+        )  # fmt: skip
     return figure
+
+
+def _panel_height(key: Sequence[Artist]) -> float:
+    """The inches of a panel beside which its key fits."""
+    lines = sum(str(entry.get_label()).count("\n") + 1 for entry in key)
+    return max(PANEL_HEIGHT, 0.8 + 0.15 * lines + 0.06 * len(key))
 
 
 def law_of(points: Sequence[tuple[int, Row]], value: Value) -> Law | None:
@@ -163,7 +176,8 @@ def _series_of(group: Sequence[Row], size: Size, value: Value) -> list[Series]:
     for name, points in named.items():
         points.sort(key=lambda point: point[0])
         if points[0][0] < points[-1][0]:
-            series.append(Series(name, points))
+            law = None if size is THREADS else law_of(points, value)
+            series.append(Series(name, points, law))
     series.sort(key=lambda line: value.of(line.points[-1][1]).number or 0.0, reverse=True)
     return series
 
@@ -182,7 +196,7 @@ def _meanings_of_lines(
     if size is THREADS:
         return ["N × with T: as fast with T threads as with the fewest."] if value is TOTAL else []
     for _, series in panels:
-        if any(law_of(line.points, value) for line in series):
+        if any(line.law for line in series):
             points = f"if at least {MIN_POINTS} points follow one within {NEAR_THE_LAW:.0%}"
             return [f"{size.symbol}^x and its dashed line: the power law, {points}."]
     return []
@@ -195,36 +209,29 @@ def _draw_panel(axes: Axes, series: Sequence[Series], size: Size, value: Value) 
     scale_times(axes, "y", [value.of(row) for _, row in points], value)
     _size_scale(axes, sorted({at for at, _ in points}), size)
 
-    entries = []
     for line in series:
         look = look_of(line.points[0][1].name)
         sizes = [at for at, _ in line.points]
         numbers = [value.of(row).number or math.nan for _, row in line.points]
         axes.plot(sizes, numbers, color=look.colour, linewidth=1.0, alpha=0.5)
 
-        law = None if size is THREADS else law_of(line.points, value)
-        if law is not None:
-            ends = (line.points[0][0], line.points[-1][0])
-            fitted = (law.at(ends[0]), law.at(ends[1]))
+        if line.law is not None:
+            ends = (sizes[0], sizes[-1])
+            fitted = (line.law.at(ends[0]), line.law.at(ends[1]))
             axes.plot(ends, fitted, color=look.colour, linewidth=1.1, linestyle=(0, (5, 2)))
         for at, row in line.points:
             text = f"{line.name}, {size.axis} {size.text(at)}: {figure_text(row, value.name)}"
             draw_time(axes, at, value.of(row), look, text, upright=True)
-        entries.append(_entry(line, law, size, value))
-    axes.legend(
-        handles=entries, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=SMALL,
-        labelcolor=INK, handlelength=1.0,
-    )  # fmt: skip
 
 
-def _entry(line: Series, law: Law | None, size: Size, value: Value) -> Artist:
+def _entry(line: Series, size: Size, value: Value) -> Artist:
     """The line's name with its exponent, or with what threads gain."""
     from matplotlib.lines import Line2D
 
     last = line.points[-1][1]
     text = line.name + mark_of(last)
-    if law is not None:
-        text += f" {size.symbol}^{law.exponent:.2f}"
+    if line.law is not None:
+        text += f" {size.symbol}^{line.law.exponent:.2f}"
     measured = [(at, row.total) for at, row in line.points if row.total]
     if size is THREADS and value is TOTAL and len(measured) > 1:
         threads, seconds = min(measured[1:], key=lambda point: point[1])

@@ -275,7 +275,7 @@ def test_a_file_trainer_makes_the_merges_of_the_words_and_its_total_is_the_whole
     assert by_file["counting"] == silent["counting"] == BY_ITSELF
     assert by_file["seconds"]["count"] > 0
     assert by_file["tallies"]["bytes_scanned"] == reading.file.bytes
-    assert (silent["seconds"]["read"], silent["seconds"]["count"]) == (None, None)
+    assert silent["seconds"]["read"] is silent["seconds"]["count"] is None
     assert silent["seconds"]["other"] == silent["seconds"]["total"]
 
 
