@@ -23,9 +23,11 @@ from harness.common.units import count_text, no_pair_text
 from harness.corpora.texts import blocks, text
 from harness.tokenizers.folder import FILES_OF, check_free, check_place, save
 from harness.tokenizers.mixed import mixed_parts
-from harness.tokenizers.model import Tokenizer, ids_in_array, load
+from harness.tokenizers.model import Tokenizer, load
 from harness.tokenizers.plain import decoded_texts
+from harness.tokenizers.reading import ids_in_file
 from harness.tokenizers.training import train, train_new_from_iterator
+from harness.tokenizers.writing import BIN, NPY
 
 if TYPE_CHECKING:
     from harness.common.sheet import Sheet
@@ -131,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _add(commands, _decode, "decode", "write the bytes of ids")
     command.add_argument(
-        "ids", metavar="IDS", help='such as "1 2 3"; - reads standard input; a .npy file'
+        "ids", metavar="IDS", help='such as "1 2 3"; - reads standard input; a .npy or .bin file'
     )
 
     command = _add(commands, _convert, "convert", "write a tokenizer in another form")
@@ -361,9 +363,9 @@ def _decode(options: argparse.Namespace) -> None:
 
 
 def _ids_in(ids: str) -> Any:
-    """The ids in a .npy file, in standard input, or in the text itself."""
-    if ids.endswith(".npy"):
-        return ids_in_array(Path(ids))
+    """The ids in a file, in standard input, or in the text itself."""
+    if ids.endswith((NPY, BIN)):
+        return ids_in_file(Path(ids))
     words = (sys.stdin.read() if ids == "-" else ids).split()
     for word in words:
         if not re.fullmatch(r"-?[0-9]{1,20}", word):

@@ -7,11 +7,11 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness.common.errors import UNMEASURED, Refusal, reason
+from harness.common.errors import Refusal
 from harness.common.files import path_named
 from harness.common.printing import print_stderr
 from harness.common.registry import at_least
-from harness.common.units import count_text, counted_text
+from harness.common.units import count_text
 from harness.corpora.texts import Source, documents
 from harness.tokenizers import folder as folders
 from harness.tokenizers import forms, learned, plain
@@ -286,23 +286,3 @@ def load(
     does not fit the others.
     """
     return Tokenizer(*folders.read_tokenizer(path, pattern, special_tokens))
-
-
-def ids_in_array(path: Path) -> np.ndarray[Any, Any]:
-    """The ids in a .npy file, mapped. Raises Refusal for a file that is not a list of whole
-    numbers.
-    """
-    import numpy as np
-
-    what = "pass one that encode --output wrote"
-    try:
-        with np.errstate(over="raise"):
-            array = np.lib.format.open_memmap(path, mode="r")
-    except OSError as error:
-        raise Refusal(f"cannot read {path} ({reason(error)}); {what}", UNMEASURED) from error
-    except Exception as error:  # whatever NumPy raises for a header
-        raise Refusal(f"{path} is not an array of ids; {what}", UNMEASURED) from error
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        kind = f"an array of {array.dtype} with {counted_text(array.ndim, 'dimension')}"
-        raise Refusal(f"{path} is {kind}, not a list of ids; {what}", UNMEASURED)
-    return array

@@ -99,8 +99,7 @@ def test_an_array_that_is_not_ids_is_refused(
 ) -> None:
     save(tmp_path, learned(), {})
     write_files(tmp_path, row["files"])
-    (name,) = row["files"]
-    path = tmp_path / name
+    path = tmp_path / next(iter(row["files"]))
     assert main(["decode", str(tmp_path), str(path)]) == 22
     assert (
         capsys.readouterr().err
