@@ -27,7 +27,6 @@ def encoder(
     last_id: int,
     *,
     ignore_merges: bool = False,
-    instructions: str = "fastest",
 ) -> Any:
     """The compiled encoder of a tokenizer: `encode(text)`, `encode_batch(texts, threads)` and
     `last_cut(text)`.
@@ -49,7 +48,7 @@ def encoder(
     by_symbol.extend(ids[left + right] for left, right in merges)
 
     specials = {token.encode(): number for token, number in special_tokens.items()}
-    path = scanner.supported_paths()[-1] if instructions == "fastest" else instructions
+    path = scanner.supported_paths()[-1]
     whole = ids if ignore_merges else {}
     return built("_encoder").Encoder(
         lefts, rights, by_symbol, whole, specials, slots, character_classes(), path, last_id
