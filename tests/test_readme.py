@@ -58,6 +58,7 @@ def test_stored_records_are_proved_and_name_no_path_of_a_machine() -> None:
             assert record["identity"]["kind"] == "identical"
 
 
+@pytest.mark.slow
 def test_a_stale_table_and_a_stale_chart_are_reported_and_rewritten(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

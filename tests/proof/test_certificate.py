@@ -146,6 +146,7 @@ def test_each_way_of_being_wrong_is_named_at_its_merge(check: Check, seeds: rang
             call.expect_definition(lambda *_, merges=merges, **__: merges)
 
 
+@pytest.mark.slow
 def test_commands_write_what_both_accept(check: Check, here: Path) -> None:
     (here / "text.txt").write_text("low low lower lowest newest: né 1234 aaaa aaaaaaa\n" * 3)
     assert corpora(["counts", "text.txt", "--table", "text.table"]) == OK

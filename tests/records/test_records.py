@@ -358,7 +358,7 @@ def spoilt(line: str, draw: random.Random) -> str:
     return line[: value.start()] + draw.choice(ODD) + line[value.end() :]
 
 
-@pytest.mark.parametrize("seed", [0, *first_fast([1, 2], fast=0)])
+@pytest.mark.parametrize("seed", first_fast(range(3)))
 def test_no_broken_line_ends_a_table_or_a_report(seed: int, tmp_path: Path) -> None:
     draw, path, target = random.Random(seed), tmp_path / "r.jsonl", tmp_path / "shown.txt"
     compare = ["--compare", str(path), str(FOLDER / "forms.jsonl"), "--allow-different"]

@@ -165,6 +165,7 @@ def test_svg_has_every_word_of_a_chart() -> None:
     assert {"naive: 10.0 s", "heap: 1.00 s"} <= {title.text for title in root.iter(f"{name}title")}
 
 
+@pytest.mark.slow
 def test_equal_charts_are_equal_files_without_a_date(tmp_path: Path) -> None:
     def saved(name: str) -> bytes:
         save_figure(draw([measured("heap", 1.0)]), tmp_path / name)

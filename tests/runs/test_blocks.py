@@ -67,8 +67,12 @@ def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> N
         for record in trained_records(records)
     ]
     assert found == [
-        *((True, 0, "heap"), (True, 0, "naive")),
-        *((False, 0, "heap"), (False, 0, "naive"), (False, 1, "heap"), (False, 1, "naive")),
+        (True, 0, "heap"),
+        (True, 0, "naive"),
+        (False, 0, "heap"),
+        (False, 0, "naive"),
+        (False, 1, "heap"),
+        (False, 1, "naive"),
     ]
     assert {(record["measure"], record["repeat"]) for record in records} == {("paired", 2)}
     assert [row.runs for row in rows(records)] == [2, 2]

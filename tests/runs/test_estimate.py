@@ -152,8 +152,7 @@ def test_a_beginning_ends_with_a_whole_character(tmp_path: Path) -> None:
             ("hangs_after_some_merges", "low lower lowest", BRIEF.wall_seconds),
             ("makes_rubbish_slowly", MANY_WORDS, 2.0),
             ("starts_slowly", MANY_WORDS, 2.0),
-        ],
-        fast=2,
+        ]
     ),
 )
 def test_parts_that_prove_or_show_nothing_give_no_estimate(

@@ -27,6 +27,7 @@ def profiles(output: str) -> dict[str, Path]:
     return {variant: Path(name) for variant, name in named}
 
 
+@pytest.mark.slow
 def test_cprofile_leaves_a_table_of_the_functions_of_each_trainer(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

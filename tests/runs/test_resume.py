@@ -343,9 +343,16 @@ def test_other_cells_code_settings_machines_are_another_plan(
         return plan_key(Plan(make_tasks(own), settings_for(tmp_path, **settings)), machine)
 
     keys = {
-        *(key(), key(repeat=2), key(seed=1), key(save=tmp_path), key(kind="proof")),
-        *(key(warm_up=1), key(machine="n"), key(cell_of(reading, mine, 11))),
-        *(key(cell_of(reading, with_params)), key(cell_of(reading_of(tmp_path, "other"), mine))),
+        key(),
+        key(repeat=2),
+        key(seed=1),
+        key(save=tmp_path),
+        key(kind="proof"),
+        key(warm_up=1),
+        key(machine="n"),
+        key(cell_of(reading, mine, 11)),
+        key(cell_of(reading, with_params)),
+        key(cell_of(reading_of(tmp_path, "other"), mine)),
     }
     assert len(keys) == 10
     assert key() in keys

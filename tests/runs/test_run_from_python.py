@@ -45,7 +45,10 @@ def test_a_run_by_keywords_is_a_frame_and_a_table(here: Path) -> None:
 
     frame = records.frame()
     assert sorted(zip(frame["variant"], frame["block"], strict=True)) == [
-        *(("heap", 0), ("heap", 1), ("naive", 0), ("naive", 1))
+        ("heap", 0),
+        ("heap", 1),
+        ("naive", 0),
+        ("naive", 1),
     ]
     phases = frame.filter([f"{name}_seconds" for name in PHASES])
     assert phases.sum(axis=1).to_numpy() == pytest.approx(frame["total_seconds"].to_numpy())

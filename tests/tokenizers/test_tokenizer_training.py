@@ -145,6 +145,7 @@ def test_invalid_bytes_are_replaced_in_each_document() -> None:
 # Extending
 
 
+@pytest.mark.slow
 def test_command_and_function_extend_as_a_run_does(here: Path) -> None:
     (here / "t.txt").write_text("of the one: of the two; by the way of the world, one two.\n" * 9)
     Path("seeds").write_text('" the"\n" of"\n')

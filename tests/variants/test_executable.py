@@ -78,6 +78,7 @@ def test_example_programs_conform_up_to_the_numbers_of_awk(tmp_path: Path) -> No
     assert {outcome.check for outcome in outcomes if outcome.status == "failed"} <= BEYOND_AWK
 
 
+@pytest.mark.slow
 def test_program_over_the_limit_is_stopped_with_its_merges_and_all_that_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
