@@ -4,15 +4,18 @@ contradicted.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import msgspec
@@ -24,7 +27,7 @@ from workbench import CHECKOUT, SUPPORT, first_fast, is_running, limits_wait, wa
 from harness.common.ending import exit_code_of
 from harness.measure import process
 from harness.measure.process import WorkerLimits, measure
-from harness.measure.watched_process import Turns
+from harness.measure.watched_process import Turns, WatchedProcess
 from harness.measure.witness import BrokenAnswer, read_answer
 from harness.worker import exchange
 from harness.worker.exchange import packed, unpacked
@@ -242,6 +245,24 @@ def test_an_answer_has_its_account(measured: Measure, monkeypatch: pytest.Monkey
     if Path("/proc/pressure/cpu").exists():
         for name in ("psi_cpu_seconds", "psi_io_seconds", "steal_seconds"):
             assert disturbance[name] is not None
+
+
+def test_only_what_came_before_the_harness_listened_is_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("harness.measure.watched_process.turns_of", lambda _: Turns())
+    process, (ours, theirs) = WatchedProcess.__new__(WatchedProcess), socket.socketpair()
+    process.line, process.listening, process.reports = ours, [ours], io.BytesIO()
+    with ours, theirs:
+        process.heard_at = 0.0
+        theirs.send(b"begin")
+        process.listen(9)
+        assert process.late > 0
+
+        process.heard_at = 0.0
+        Timer(0.5, theirs.send, [b"end"]).start()
+        assert process.listen(9) == b"end"
+        assert process.late == 0
 
 
 def test_waiting_for_a_processor_is_seen_and_is_not_sleeping(measured: Measure) -> None:
