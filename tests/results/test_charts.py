@@ -121,8 +121,8 @@ def test_no_text_covers_another_or_leaves_the_chart(kind: str) -> None:
     boxes = [text.get_window_extent() for text in texts_of(figure)]
     assert len(boxes) > 5
     for box in boxes:
-        assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1
-        assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
+        assert figure.bbox.contains(*box.min)
+        assert figure.bbox.contains(*box.max)
     for one, other in itertools.combinations(boxes, 2):
         assert not one.padded(-2).overlaps(other.padded(-2))
 

@@ -88,8 +88,7 @@ def test_table_sorts_and_filters_in_a_browser(tmp_path: Path) -> None:
     path.write_text(content.replace("</body>", f"<script>{act}</script></body>"))
 
     command = [str(BROWSER), "--headless", "--no-sandbox", "--dump-dom", path.as_uri()]
-    home = {"HOME": str(tmp_path)}
-    shown = subprocess.run(command, env=home, capture_output=True, text=True, check=True).stdout
+    shown = subprocess.check_output(command, env={"HOME": str(tmp_path)}, text=True)
     found = html.unescape(re.findall("<title>(.*?)</title>", shown)[0])
     assert json.loads(found) == [["a", "b", "c"], ["c", "b", "a"], ["c"]]
 
