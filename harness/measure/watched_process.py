@@ -141,6 +141,7 @@ class WatchedProcess:
             ready = select.select(self.listening, [], [], max(0.0, seconds))[0]
             self.late = turns_of("thread-self").waited - waited
         self.heard_at = time.perf_counter()
+
         block = b""
         if self.line in ready:
             with contextlib.suppress(ConnectionError):
