@@ -10,7 +10,7 @@ import msgspec
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.foreign import read_json
 from harness.common.units import counted_text
-from harness.tokenizers.writing import description_of
+from harness.tokenizers.writing import bare_numbers, description_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,9 +50,7 @@ def numbers_in(path: Path) -> np.ndarray[Any, Any]:
             return np.lib.format.open_memmap(path, mode="r")
 
     about: Description = read_json(description.read_bytes(), Description)
-    array = (
-        np.memmap(path, about.dtype, mode="r") if about.count else np.fromfile(path, about.dtype)
-    )
+    array = bare_numbers(path, about.dtype)
     if len(array) != about.count:
         raise ValueError(f"{description} says {about.count}")
     return array

@@ -83,12 +83,19 @@ def write_ids(
             file.seek(0)
             write_header(file, dtype, count)
             assert file.tell() == start  # NumPy leaves room in its header for a length that grows
-    if not count:
-        return np.empty(0, dtype)
     if output.suffix == BIN:
-        return np.memmap(output, dtype, mode="r")
+        return bare_numbers(output, dtype.name)
     array: np.ndarray[Any, Any] = np.load(output, mmap_mode="r")
     return array
+
+
+def bare_numbers(path: Path, dtype: str) -> np.ndarray[Any, Any]:
+    """The numbers of a .bin, mapped. Raises OSError, and ValueError if the last is not whole."""
+    import numpy as np
+
+    if not path.stat().st_size:  # what cannot be mapped
+        return np.empty(0, dtype)
+    return np.memmap(path, dtype, mode="r")
 
 
 def encoded_pieces(
