@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from array import array
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -279,6 +280,14 @@ def test_errors_are_found_after_spilling(tmp_path: Path) -> None:
         corpus = corpus_of(tmp_path, left_out, pattern="[a-z]+|[0-9]+")
         with pytest.raises(LeftOut, match=f"first '\\?' at byte {len(left_out) - 1}"):
             count(corpus, memory=300)
+
+
+def test_damaged_runs_are_refused(tmp_path: Path) -> None:
+    with (tmp_path / "sum").open("wb") as file:
+        for offsets in ([0, 2**44], [-1, 2], [2, 1]):
+            run = memoryview(b"ab"), memoryview(array("q", offsets)), memoryview(array("Q", [1]))
+            with pytest.raises(ValueError, match="offsets do not rise"):
+                built("_word_runs").merge([run], *[file.fileno()] * 3)
 
 
 def test_merging_leaves_the_memory_of_its_caller_as_it_was(tmp_path: Path) -> None:
