@@ -30,7 +30,6 @@ MODULES = (
     "replay",
     "conformance",
     "tokenizer",
-    "parity",
     "doctor",
     "new_variant",
     "cs336",

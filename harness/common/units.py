@@ -17,7 +17,6 @@ RENAMED = {
     "say": "overrides",
     "--least": "--min-count",
     "--unlike": "--allow-different",
-    "--together": "--warmup-merges",
 }
 """Names of settings that were replaced, with the names to use now."""
 

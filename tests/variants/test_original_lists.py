@@ -4,7 +4,6 @@ these lists.
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from workbench import corpus_of
 
 from harness.common import registry
 from harness.tokenizers.learned import read_spelling
-from variants import parity, vetoes
+from variants import vetoes
 from variants.contract import Merge, TieBreak, WordCounts
 from variants.counting import native
 
@@ -49,21 +48,11 @@ def words_of(folder: Path, pattern: str, text: dict[str, Any]) -> WordCounts:
 @pytest.mark.parametrize("row", rows_beside(__file__, "original_lists.toml"))
 def test_list_of_an_original_program_is_reached(row: dict[str, Any], tmp_path: Path) -> None:
     merges = merges_in(row["list"])
-    words = functools.partial(words_of, tmp_path, row["pattern"])
     rules: dict[str, Any] = {}
-    if "languages" in row:
-        tables, dev = (list(map(words, row[part])) for part in ("languages", "dev"))
-        rule = parity.TIE_BREAKS[row["tie_break"]]
-        learn = functools.partial(parity.train, tables, dev=dev, ratio=row["ratio"], tie_break=rule)
-        served = learn(len(merges))
-        assert [merge for merge, _ in served] == merges
-        assert learn(30, recounting=True) == served[:30]
-        return
-
     if "extends" in row:
         rules = {"inherited": merges_in(row["extends"]), "inheriting": "met"}
     rules["tie_break"] = TieBreak(row["tie_break"])
     rules["veto"] = vetoes.named(row["veto"])
-    counted = words(row["text"])
+    counted = words_of(tmp_path, row["pattern"], row["text"])
     for trainer in row["trainers"]:
         assert registry.resolve(trainer)(counted, len(merges), **rules) == merges
