@@ -170,6 +170,10 @@ def training_lines(row: Row, tokenizer: Tokenizer) -> list[str]:
         f"{row.name} on {data}: all {merges} are right ({row.identity.kind.replace('_', ' ')})."
     ]
 
+    if row.exhausted:
+        size = counted_text(len(tokenizer.vocab), "token")
+        lines.append(f"No pair was left, so the vocabulary has {size}: fewer than vocab_size.")
+
     memory = bytes_text(row.peak_rss_bytes) if row.peak_rss_bytes else "an unknown amount"
     lines.append(f"Training took {seconds_text(row.total or 0)} and {memory} of memory.")
 

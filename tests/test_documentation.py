@@ -49,6 +49,7 @@ REASONS = {
     "downloads",
     "shows what there is",
     "takes minutes",
+    "needs your trainer",
 }
 """Why a command that is shown is not run; one of these, so that none is left out for any other."""
 SHELLS = {

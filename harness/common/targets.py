@@ -33,7 +33,8 @@ def check_target(target: str) -> None:
     if package != module or not (spec.origin or "").endswith(".py"):
         return
     source = Path(spec.origin or "").read_text(errors="replace")
-    if not re.search(rf"\b{re.escape(function)}\b|import \*|__getattr__", source):
+    named = re.escape(function.partition(".")[0])  # of a method, its class
+    if not re.search(rf"\b{named}\b|import \*|__getattr__", source):
         names = re.findall(r"\w+", " ".join(TOP_LEVEL.findall(source)))
         meant = did_you_mean(function, names, f"{module}:")
         raise Refusal(f"{target!r} is not in {spec.origin};{meant or ' name a function of it'}")

@@ -219,6 +219,8 @@ def failed(error: BaseException, prefix: str, origin: str = "") -> dict[str, Any
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         os.write(2, text.encode(errors="replace"))
     message = str(error)
+    if isinstance(error, ModuleNotFoundError):
+        origin += "; install its package, such as with python -m pip install -e FOLDER"
     return {
         "status": "error",
         "reason": (shortened(prefix + message) if message else type(error).__name__) + origin,

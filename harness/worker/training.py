@@ -13,6 +13,7 @@ from harness.worker import exchange
 from harness.worker.call import MeasuredCall
 from harness.worker.calling import (
     OWN,
+    Parameters,
     arguments_for,
     expect_known_phases,
     expect_merges,
@@ -66,6 +67,7 @@ def train(call: MeasuredCall, trainer: Any) -> dict[str, Any]:
             offered.update(pattern=corpus.pattern, errors=corpus.errors, partial=corpus.partial)
 
     positional, keywords = arguments_for(parameters, leading, call.meter, offered, job.params)
+    expect_signature(job.target, parameters, positional, keywords)
     expect_taken(job.target, offered, keywords)
     if job.profile is not None:
         trainer = profiled(trainer, job.profile)
@@ -129,6 +131,29 @@ def offered_options(job: Job) -> dict[str, Any]:
         offered["inheriting"] = job.extending.inheriting
         offered["veto"] = vetoes.named(job.extending.veto)
     return offered
+
+
+def expect_signature(
+    target: str, parameters: Parameters, positional: list[Any], keywords: dict[str, Any]
+) -> None:
+    """Raise ValueError if the call would lack an argument: the target is not a trainer."""
+    required = [
+        name
+        for name, parameter in without_variadic(parameters).items()
+        if parameter.default is parameter.empty and name not in keywords
+    ]
+    if len(required) <= len(positional):
+        return
+
+    if required[0] == "self":
+        method = target.rpartition(":")[2]
+        raise ValueError(
+            f"it is a method; write a function that makes the object and calls {method}"
+        )
+    raise ValueError(
+        f"its parameters are ({', '.join(required)}), not (word_counts, num_merges) or "
+        "(input_path, vocab_size, special_tokens); name the first input_path if it is a path"
+    )
 
 
 def expect_taken(target: str, offered: dict[str, Any], keywords: dict[str, Any]) -> None:
