@@ -43,7 +43,7 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
         f"one latest run in {DEFAULT_RESULTS})",
     )
     add("--all", action="store_true", help="show every record")
-    where = "show only such rows, as variant=heap,flat*; repeatable"
+    where = "show only such rows, as 'variant=heap,flat*'; repeatable"
     add("--where", metavar="NAME=VALUE", action="append", default=[], help=where)
 
 

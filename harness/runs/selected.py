@@ -44,7 +44,7 @@ def variants_of(config: Config) -> list[VariantCard]:
     selected = [card] if names is None else registry.select(names)
     if params and not any(EXTERNAL in other.tags for other in selected):
         taken = sorted({name for other in selected for name in other.params})
-        taker = f"variant {card.name}" if names is None else "none of these variants"
+        taker = f"variant {card.name}" if names is None else "any of these variants"
         check_parameters(taker, params, taken)
     return [with_given(config, other, params) for other in selected]
 
@@ -94,7 +94,7 @@ def check_parameters(taker: str, params: Iterable[str], existing: Iterable[str])
         existing = list(existing)
         meant = did_you_mean(unknown[0], existing)
         names = ", ".join(existing) or "none"
-        raise Refusal(f"{taker} takes no parameter {unknown[0]!r};{meant} there are: {names}")
+        raise Refusal(f"{unknown[0]!r} is not a parameter of {taker};{meant} parameters: {names}")
 
 
 def with_params(card: Card, key: str, params: Mapping[str, Any]) -> Card:
