@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from variants.contract import Merge, Unavailable
@@ -27,13 +28,14 @@ def encoder(
     last_id: int,
     *,
     ignore_merges: bool = False,
+    sizes: Mapping[str, int] = MappingProxyType({}),
 ) -> Any:
     """The compiled encoder of a tokenizer: `encode(text)`, `encode_batch(texts, threads)` and
     `last_cut(text)`.
 
     `ids` are those of all tokens but the special ones; with `ignore_merges` a pre-token that is one
-    of them becomes it. Ids have two bytes if `last_id`, the greatest of the vocabulary, has. Raises
-    Unavailable, with the reason, if the encoder cannot be had.
+    of them becomes it. Ids have two bytes if `last_id`, the greatest of the vocabulary, has.
+    `sizes` are for tests. Raises Unavailable, with the reason, if the encoder cannot be had.
     """
     scanner = built("_scanner")
     slots = compiled(pattern)
@@ -51,5 +53,5 @@ def encoder(
     path = scanner.supported_paths()[-1]
     whole = ids if ignore_merges else {}
     return built("_encoder").Encoder(
-        lefts, rights, by_symbol, whole, specials, slots, character_classes(), path, last_id
+        lefts, rights, by_symbol, whole, specials, slots, character_classes(), path, last_id, sizes
     )

@@ -55,6 +55,7 @@ def compiled(
         "-pthread",
         *flags,
         f"-I{CHECKOUT}/variants/native",
+        f"-I{CHECKOUT}/harness/proof/native",
     ]
     built = subprocess.run(
         [compiler, *options, str(SUPPORT / driver), "-o", program], capture_output=True, text=True

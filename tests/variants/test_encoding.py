@@ -22,6 +22,7 @@ from harness.tokenizers.learned import BYTES, Learned
 from harness.tokenizers.model import Tokenizer
 from harness.tokenizers.plain import PlainEncoder
 from variants.counting.character_classes import character_classes
+from variants.encoding import encoder
 from variants.native import built
 
 PATHS = built("_scanner").supported_paths()
@@ -45,6 +46,20 @@ def test_random_tokenizers_encode_random_texts_alike(seed: int) -> None:
 
         ordinary = list(map(PlainEncoder(one, False).encode, texts))
         assert list(map(CompiledEncoder(one, False).encode, texts)) == ordinary
+
+
+def test_tables_that_begin_anew_forget_every_word() -> None:
+    """Words of many ids and long ones lie in an arena, of which a new table knows nothing."""
+    one = learned("gpt2", SPECIALS)
+    sizes = {"block": 500, "short_words": 40, "long_words": 9, "arena": 2000, "short_bits": 4}
+    ids, last = one.token_ids(), max(one.vocab)
+    native = encoder(ids, one.merges, one.special_tokens, one.pattern, last, sizes=sizes)
+    dice = random.Random(5)
+    words = ["".join(dice.choices("qxzv", k=dice.randint(1, 24))) for _ in range(300)]
+    plain = PlainEncoder(one)
+    for _ in range(20):
+        text = " ".join(dice.choices(words, k=200))
+        assert native.encode(text) == plain.encode(text)
 
 
 @pytest.mark.parametrize("path", PATHS)

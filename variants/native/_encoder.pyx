@@ -27,6 +27,10 @@ cdef extern from "encoder.hpp" namespace "native" nogil:
         void* start
 
 cdef extern from "encoder.hpp" namespace "encoder" nogil:
+    cdef struct Sizes:
+        size_t block, part, short_words, long_words, arena
+        unsigned short_bits, long_bits
+
     cdef cppclass Settings:
         vector[Merge] merges
         vector[uint32_t] ids
@@ -36,6 +40,7 @@ cdef extern from "encoder.hpp" namespace "encoder" nogil:
         vector[uint32_t] special_ids
         string pattern, numbers, pages, seed
         int path
+        Sizes sizes
 
     cdef struct Text:
         const void* start
@@ -48,8 +53,8 @@ cdef extern from "encoder.hpp" namespace "encoder" nogil:
         size_t size()
         const vector[size_t]& ends()
         const void* data()
-        Memory release()
-        size_t last_cut(const unsigned char* text, size_t length)
+        Memory release() except +
+        size_t last_cut(const unsigned char* text, size_t length) except +
 
     unique_ptr[Encoding] encoder_of(const Settings& settings, flag narrow) except +
 
@@ -100,7 +105,8 @@ cdef class Encoder:
     cdef pymutex lock           # the tables belong to one call at a time
     cdef readonly Py_ssize_t itemsize
 
-    def __init__(self, lefts, rights, ids, whole, specials, bytes pattern, tables, str path, uint32_t last_id):
+    def __init__(self, lefts, rights, ids, whole, specials, bytes pattern, tables, str path, uint32_t last_id,
+                 sizes=()):
         cdef Settings settings
         cdef uint32_t left, right
         for left, right in zip(lefts, rights):
@@ -115,6 +121,7 @@ cdef class Encoder:
         settings.pattern, settings.path = pattern, <int> _scanner.PATHS[path]
         settings.numbers, settings.pages = tables
         settings.seed = os.urandom(32)
+        settings.sizes = {**settings.sizes, **dict(sizes)}
         self.itemsize = 2 if last_id < 1 << 16 else 4
         self.encoding = encoder_of(settings, last_id < 1 << 16)
         self.numbers = list(range(min(<long> last_id + 1, <long> MOST_NUMBERS)))   # a file may have a single huge id

@@ -24,6 +24,7 @@ struct Sizes {
     std::size_t short_words = std::size_t{600} << 10;   // that a thread's table holds, at 32 bytes of 0.6 in use
     std::size_t long_words = std::size_t{1200} << 10;
     std::size_t arena = std::size_t{96} << 20;          // bytes of long words and of their ids
+    unsigned short_bits = 16, long_bits = 12;           // slots of a new table, as a power of two
 };
 
 // What a tokenizer consists of, for all threads.
@@ -74,7 +75,8 @@ class Ids {
 template <class Id>
 class WordIds final : public scanner::WordSink {
   public:
-    explicit WordIds(const Rules& rules) : rules_(rules), encoder_(rules.merges, false) {}
+    explicit WordIds(const Rules& rules)
+        : rules_(rules), encoder_(rules.merges, false), shorts_(rules.sizes.short_bits), longs_(rules.sizes.long_bits) {}
 
     Ids<Id> ids;
     bool escaped = false;   // bytes that are not UTF-8 are surrogates in the words that come
@@ -101,7 +103,6 @@ class WordIds final : public scanner::WordSink {
   private:
     using LongSlot = scanner::LongSlot;
     using LongWord = scanner::LongWord;
-    static constexpr unsigned first_short_bits = 16, first_long_bits = 12;   // not tuned
     static constexpr std::size_t longest_long = 1024;        // longer words hardly come again; not tuned
     static constexpr std::size_t inlined = 16 / sizeof(Id) - 1;
 
@@ -212,15 +213,15 @@ class WordIds final : public scanner::WordSink {
         const byte* const word = words.text + words.start(number);
         const std::size_t length = words.length(number);
         const Id* const end = encode(word, length, found);
-        slot.key = key;
-        slot.number = static_cast<Id>(end - found);
-        ++short_words_;
-        if (slot.number <= inlined) {
-            std::memcpy(slot.ids, found, sizeof slot.ids);
+        ShortSlot entered{key, {}, static_cast<Id>(end - found)};
+        if (entered.number <= inlined) {
+            std::memcpy(entered.ids, found, sizeof entered.ids);
         } else {
             const std::uint32_t record = keep(word, length, found, end);
-            std::memcpy(slot.ids, &record, sizeof record);
+            std::memcpy(entered.ids, &record, sizeof record);
         }
+        slot = entered;   // now that nothing can fail any more
+        ++short_words_;
         return &slot;
     }
 
@@ -263,13 +264,14 @@ class WordIds final : public scanner::WordSink {
         const Record head{static_cast<std::uint32_t>(length), static_cast<std::uint32_t>(end - ids_of_word)};
         const std::size_t bytes_of_ids = head.number * sizeof(Id);
         const std::size_t place = arena_units_, ids_at = in_units(sizeof head + length);
-        arena_units_ += ids_at + in_units(bytes_of_ids);
-        arena_.reserve(unit * arena_units_ + scanner::padding);
+        const std::size_t behind = place + ids_at + in_units(bytes_of_ids);
+        arena_.reserve(unit * behind + scanner::padding);
 
         byte* const record = arena_.data() + unit * place;
         std::memcpy(record, &head, sizeof head);
         std::memcpy(record + sizeof head, word, length);
         std::memcpy(record + unit * ids_at, ids_of_word, bytes_of_ids);
+        arena_units_ = behind;
         return static_cast<std::uint32_t>(place);
     }
 
@@ -288,17 +290,20 @@ class WordIds final : public scanner::WordSink {
         });
         longs_.reserve(long_words_kept_ + more, [](const LongSlot& slot) { return slot.hash(); });
     }
+    // Both tables at once, or none if there is no memory: the places in them are those of one arena.
     void forget() {
-        shorts_ = scanner::Index<ShortSlot>(first_short_bits);
-        longs_ = scanner::Index<LongSlot>(first_long_bits);
+        scanner::Index<ShortSlot> shorts(rules_.sizes.short_bits);
+        scanner::Index<LongSlot> longs(rules_.sizes.long_bits);
+        shorts_ = std::move(shorts);
+        longs_ = std::move(longs);
         short_words_ = long_words_kept_ = missing_ = 0;
         arena_units_ = 1;
     }
 
     const Rules& rules_;
     flat::Encoder encoder_;
-    scanner::Index<ShortSlot> shorts_{first_short_bits};
-    scanner::Index<LongSlot> longs_{first_long_bits};   // whose places are in the arena
+    scanner::Index<ShortSlot> shorts_;
+    scanner::Index<LongSlot> longs_;   // whose places are in the arena
     std::size_t short_words_ = 0, long_words_kept_ = 0, missing_ = 0;
     Column<byte> arena_;
     std::size_t arena_units_ = 1;   // the place 0 is nobody's

@@ -149,6 +149,7 @@ class Encoder {
     std::size_t encode_anew(const std::uint8_t* bytes, std::size_t length, bool by_characters) {
         if (length > UINT32_MAX - 1) throw Refused("a piece has 2**32 bytes or more that no merge divides; cut the text");
         if (tokens_.size() < length + most_known_tokens) tokens_.resize(length + most_known_tokens);   // copied as a whole
+        notes_ = true;   // whatever ended the last unit
         if (by_characters) {
             const std::size_t number = begin_from_characters(bytes, length);
             certain_ = true;

@@ -291,8 +291,8 @@ class PairTable {
         return at;
     }
     void grow() {
+        const Array<Slot> old = std::exchange(slots_, Array<Slot>(2 * slots_.size()));
         ++log_;
-        const Array<Slot> old = std::exchange(slots_, Array<Slot>(std::size_t{1} << log_));
         for (std::size_t at = 0; at < old.size(); ++at)
             if (old[at].key) slots_[free_place(old[at].key)] = old[at];
     }
