@@ -37,7 +37,7 @@ MODULES = (
 PACKAGES = ("corpora", "records", "gate")
 COMMANDS = (*MODULES, *PACKAGES)
 """Commands with options of their own: `bpe-harness table` is `python -m harness.table`."""
-OF_TOKENIZERS = ("train", "encode", "decode", "convert", "cut", "stats", "unused")
+OF_TOKENIZERS = ("train", "encode", "decode", "convert", "cut", "prune", "stats")
 SHORT, WHOLE = (Path(__file__).with_name(name) for name in ("usage.txt", "usage_all.txt"))
 
 

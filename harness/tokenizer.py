@@ -8,8 +8,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,16 @@ from harness.common.ending import UNCHANGED, exit_code_of
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
 from harness.common.printing import print_stdout
 from harness.common.progress import bar
-from harness.common.registry import folder_option, one_of, parse_bytes, parse_vocab_size, use_folder
+from harness.common.registry import (
+    at_least,
+    folder_option,
+    parse_bytes,
+    parse_vocab_size,
+    use_folder,
+)
 from harness.common.units import count_text, no_pair_text
 from harness.corpora.texts import blocks, text
-from harness.tokenizers.folder import FILES_OF, check_free, check_place, save
+from harness.tokenizers.folder import FILES_OF, NEW_IDS, check_free, check_place, save
 from harness.tokenizers.mixed import mixed_parts
 from harness.tokenizers.model import Tokenizer, load
 from harness.tokenizers.plain import decoded_texts
@@ -40,12 +45,13 @@ examples:
   python -m harness.tokenizer cut mine --vocab-size 8k,16k --output smaller
   python -m harness.tokenizer encode mine --data texts/ --output ids.bin
   python -m harness.tokenizer decode mine "1 2 3"
+  python -m harness.tokenizer prune mine --data texts/ --output smaller
   python -m harness.tokenizer convert mine --to huggingface --output elsewhere
   python -m harness.tokenizer convert cl100k_base.tiktoken --pattern gpt4 \\
       --special-token '<|endoftext|>=100257' --to ours --output cl100k
   python -m harness.tokenizer stats mine tiktoken:o200k_base --data book.txt
 
-exit code: 0; 2 for a usage error; 21 if an engine gives other ids or --fail-on finds tokens; 22 if an
+exit code: 0; 2 for a usage error; 21 if an engine gives other ids or decodes otherwise; 22 if an
 engine gave up on a text or none could be tried, or a file cannot be read, used or written."""
 IDS_AT_ONCE = 1 << 16
 TOKENIZER = {
@@ -101,16 +107,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_folder(command, "--output", "gets a folder for each size")
 
     command = _add(
-        commands,
-        _unused,
-        "unused",
-        "find tokens that no text gives, or that these texts never give",
+        commands, _prune, "prune", "take out tokens that texts never use, and map old ids to new"
     )
-    _add_data(command, "a data set or a file; repeatable")
-    _add_ordinary(command)
-    about = "exit with 21 if there are any: dead, cut, part or unused; repeatable"
-    command.add_argument("--fail-on", metavar="CLASS", action="append", default=[], help=about)
-    command.add_argument("--format", choices=("terminal", "json"), default="terminal")
+    _add_data(command, "a data set or a file; repeatable", required=True)
+    about = "where to write it, with new_ids.json; default: print what would be removed"
+    _add_folder(command, "--output", about, required=False)
+    about = "tokens that stay: [A,B], or a file of JSON strings"
+    command.add_argument("--keep", metavar="LIST|FILE", default="none", help=about)
+    about = "remove what occurs fewer times (default: %(default)s)"
+    command.add_argument("--at-least", metavar="N", type=int, default=1, help=about)
 
     command = _add(
         commands, _encode, "encode", "print the ids of a text, or write those of a data set"
@@ -212,9 +217,11 @@ def _add_data(
     _add_set(command)
 
 
-def _add_folder(command: argparse.ArgumentParser, option: str, about: str) -> None:
+def _add_folder(
+    command: argparse.ArgumentParser, option: str, about: str, *, required: bool = True
+) -> None:
     """The folder that a tokenizer is written into."""
-    command.add_argument(option, metavar="FOLDER", type=Path, required=True, help=about)
+    command.add_argument(option, metavar="FOLDER", type=Path, required=required, help=about)
     command.add_argument("--overwrite", action="store_true", help="replace a tokenizer there")
 
 
@@ -292,8 +299,13 @@ def special_tokens(options: argparse.Namespace) -> list[str]:
     return [token for token in options.special_token or ["<|endoftext|>"] if token]
 
 
-def save_and_report(tokenizer: Tokenizer, folder: Path, remark: str = "") -> None:
-    notes = tokenizer.save(folder, overwrite=True)
+def save_and_report(
+    tokenizer: Tokenizer,
+    folder: Path,
+    remark: str = "",
+    new_ids: Mapping[int, int] | None = None,
+) -> None:
+    notes = save(folder, tokenizer.learned, tokenizer.origin, overwrite=True, new_ids=new_ids)
     print_stdout(
         "\n".join([f"saved {folder}: {count_text(len(tokenizer))} tokens{remark}", *notes])
     )
@@ -312,19 +324,37 @@ def _cut(options: argparse.Namespace) -> None:
                 print_stdout(f"special token {token!r} has id {number}, not {old}")
 
 
-def _unused(options: argparse.Namespace) -> int:
+def _prune(options: argparse.Namespace) -> None:
     # late, here and below: training needs no comparisons
-    from harness.tokenizers.unused import CLASSES, unused_sheets, unused_tokens
+    from harness.common.sheet import print_sheets
+    from harness.tokenizers.extension import tokens_in
+    from harness.tokenizers.prune import check_texts, prune, removed_sheet
 
-    for name in options.fail_on:
-        one_of("--fail-on", name, list(CLASSES))
+    at_least("--at-least", options.at_least)
+    if options.output is not None:
+        check_place(options.output, options.overwrite)
+    keep = [] if options.keep == "none" else tokens_in("keep", options.keep)
     tokenizer = load(options.given)
-    files = [text(data, options.set) for data in options.data or ()]
-    parts = chain.from_iterable(map(blocks, files)) if files else None
-    findings = unused_tokens(tokenizer, parts, special_tokens=options.special_tokens)
-    sheets = unused_sheets(findings, len(tokenizer), with_text=bool(files))
-    _report(options, [finding.record() for finding in findings], sheets)
-    return MISMATCH if {finding.kind for finding in findings} & {*options.fail_on} else OK
+    tokens = [*tokenizer.special_tokens] or None
+    files = [text(data, options.set, tokens) for data in options.data]
+
+    def texts() -> Iterator[Iterator[bytes]]:
+        return map(blocks, files)
+
+    pruning = prune(tokenizer, texts, options.at_least, keep)
+    count = f"{count_text(len(pruning.removed))} of {count_text(len(tokenizer))} tokens"
+    if options.output is None:
+        print_sheets([removed_sheet(tokenizer, pruning.removed)])
+        print_stdout(f"{count} can be removed; --output FOLDER removes them")
+        return
+
+    same, parts = check_texts(tokenizer, pruning, texts)
+    save_and_report(pruning.tokenizer, options.output, new_ids=pruning.new_ids)
+    print_stdout(
+        f"removed {count}; {count_text(same)} of {count_text(parts)} parts of the text hold none of them, "
+        f"and have the same tokens as before\n"
+        f"{options.output / NEW_IDS} maps old ids to new; keep these rows of an embedding, in this order"
+    )
 
 
 def _encode(options: argparse.Namespace) -> None:

@@ -49,9 +49,11 @@ from harness.tokenizers.post_processor import NOTHING_AROUND, Around, Id
 from harness.worker.exchange import merges_sha256
 from variants.counting.patterns import slots_of
 
-FILES = (VOCAB, MERGES, TOKENIZER_JSON, RANKS, MANIFEST)
+NEW_IDS = "new_ids.json"
+"""The new id of each old one that is left; only in the folder of a pruned tokenizer."""
+FILES = (VOCAB, MERGES, TOKENIZER_JSON, RANKS, NEW_IDS, MANIFEST)
 FILES_OF = {
-    "ours": FILES,
+    "ours": (VOCAB, MERGES, TOKENIZER_JSON, RANKS, MANIFEST),
     "gpt2": (VOCAB, MERGES),
     "huggingface": (TOKENIZER_JSON,),
     "tiktoken": (RANKS, MANIFEST),
@@ -65,6 +67,7 @@ ORIGIN = (
     "data",
     "inherited_merges",
     "cut_from",
+    "pruned_from",
 )
 """The keys of a manifest that tell where a tokenizer comes from."""
 OF_TIKTOKEN = "tiktoken:"
@@ -83,6 +86,7 @@ def save(
     *,
     overwrite: bool = False,
     form: str = "ours",
+    new_ids: Mapping[int, int] | None = None,
 ) -> list[str]:
     """Write a tokenizer in every form or in one, whole or not at all; `origin` goes into the
     manifest as it is.
@@ -100,6 +104,8 @@ def save(
             )
 
     contents, notes = dict[str, bytes](), list[str]()
+    if new_ids is not None:
+        contents[NEW_IDS] = json_text(new_ids)
     for name in FILES_OF[form]:
         try:
             if name == MANIFEST:

@@ -271,22 +271,31 @@ def with_fewer_merges(learned: Learned, vocab_size: int) -> Learned:
         )
 
     dropped = {ids[token] for token in merged[vocab_size - least :]}
-    remaining = [number for number in sorted(learned.vocab) if number not in dropped]
-    new_ids = {number: index for index, number in enumerate(remaining)}
-
+    first = takewhile(lambda merge: ids[merge[0] + merge[1]] not in dropped, learned.merges)
     try:
-        around = learned.around.moved(new_ids)
+        smaller, _ = closed_up(learned, dropped, list(first))
     except KeyError as error:
         what = f"its post_processor or padding adds the token of id {error}"
         raise Refusal(f"{what}, which the cut leaves out; choose a larger size") from error
+    return smaller
 
-    first = takewhile(lambda merge: ids[merge[0] + merge[1]] not in dropped, learned.merges)
-    return learned._replace(
+
+def closed_up(
+    learned: Learned, dropped: Set[int], merges: list[Merge]
+) -> tuple[Learned, dict[int, int]]:
+    """The tokenizer with fewer ids, which close up in their old order, and the new id of each.
+
+    Raises KeyError for an id that a post-processor or padding adds.
+    """
+    remaining = [number for number in sorted(learned.vocab) if number not in dropped]
+    new_ids = {number: index for index, number in enumerate(remaining)}
+    smaller = learned._replace(
         vocab=dict(enumerate(learned.vocab[number] for number in remaining)),
-        merges=list(first),
+        merges=merges,
         special_tokens={text: new_ids[number] for text, number in learned.special_tokens.items()},
-        around=around,
+        around=learned.around.moved(new_ids.__getitem__),
     )
+    return smaller, new_ids
 
 
 # Spelling: every byte of a token is one visible character, as in GPT-2's files

@@ -256,6 +256,8 @@ class Tokenizer:
         """The tokenizer that training to a smaller size gives. Raises Refusal as `learned.cut`
         does.
         """
+        if "pruned_from" in self.origin:
+            raise Refusal("no training gives a cut of a pruned tokenizer; cut first, then prune")
         smaller = learned.with_fewer_merges(self.learned, vocab_size)
         inherited = self.origin.get("inherited_merges", 0)
         if len(smaller.merges) < inherited:

@@ -1,6 +1,4 @@
-"""Other engines give our ids, or the first difference is shown; unused tokens and figures of texts
-are found.
-"""
+"""Other engines give our ids, or the first difference is shown; texts have their figures."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned, of_merges
+from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned
 
 from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.measure.machine import version
@@ -21,7 +19,6 @@ from harness.tokenizers.compression import Figures, figures_of
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import trained
 from harness.tokenizers.mixed import mixed_parts
-from harness.tokenizers.unused import unused_tokens
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/huggingface.md"
 
@@ -134,25 +131,6 @@ def test_mixed_text_is_always_the_same_and_comes_back() -> None:
         assert piece.encode() in text
     one = Tokenizer(learned("o200k", SPECIALS))
     assert one.decode(one.encode(text[-70_000:])) == text[-70_000:]  # with random bytes
-
-
-def test_tokens_are_classed_the_worst_first() -> None:
-    one = of_merges(
-        ("t", "h"),
-        ("th", "e"),
-        ("x", "y"),
-        ("a", " "),
-        ("\xe4", "\xb8"),
-        ("a", "b"),
-        ("b", "c"),
-        ("a", "bc"),
-    )
-
-    certain = [(b"abc", "dead"), (b"a ", "cut"), (b"\xe4\xb8", "part")]
-    assert [finding[1:] for finding in unused_tokens(one)] == certain
-    unmet = [(token, "unused") for token in (b"th", b"xy", b"bc")]
-    found = unused_tokens(one, [b"the ", b"the ab", " 中".encode()])
-    assert [finding[1:] for finding in found] == certain + unmet
 
 
 def test_the_figures_are_those_of_the_text() -> None:

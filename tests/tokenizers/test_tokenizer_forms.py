@@ -28,7 +28,6 @@ from harness.tokenizers import folder as folder_module
 from harness.tokenizers.folder import FILES, FILES_OF, save
 from harness.tokenizers.forms import of_ranks, ranks_text, read_ranks
 from harness.tokenizers.learned import BYTES, Learned, spelled, trained
-from harness.tokenizers.unused import unused_tokens
 from variants.contract import GPT2_PATTERN, Merge, WordCounts, vocab_of
 
 STORED = Path(__file__).with_name("saved")
@@ -265,14 +264,11 @@ def test_ranks_are_written_exactly_if_tiktoken_gives_the_same_ids(merges: list[M
     else:
         with pytest.raises(Refusal, match="tokens that its merges never make, such as '"):
             tokenizer.tiktoken()
-    dead = [finding.token for finding in unused_tokens(tokenizer)]
-    assert dead == [token for token in ids if tokenizer.encode(token) != [ids[token]]]
 
     # Read from ranks, whatever two pairs spell, and with tokens that only whole pre-tokens are:
     again = of_ranks(ids, {}, None)
     assert gives_the_same(Tokenizer(again))
     assert of_ranks(read_ranks(ranks_text(again)), {}, None) == again
-    assert unused_tokens(Tokenizer(again)) == []
     if again.ignore_merges:
         with pytest.raises(Refusal, match="it takes whole pre-tokens that no merges make"):
             save(Path("gpt2"), again, {}, form="gpt2")

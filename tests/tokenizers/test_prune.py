@@ -1,0 +1,132 @@
+"""Pruning takes out what a text never uses, and every text without it keeps its tokens."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from exploring import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from test_tokenizer_forms import merge_lists
+from tokenizers_made import PATTERNS, TEXT, learned, of_merges
+
+from harness.common.errors import Refusal
+from harness.tokenizer import Tokenizer, load, main
+from harness.tokenizers.learned import Learned, trained
+from harness.tokenizers.post_processor import Around
+from harness.tokenizers.prune import Texts, check_texts, prune
+from variants.contract import Merge, vocab_of
+
+
+def texts_of(*texts: str) -> Texts:
+    def again() -> Iterator[Iterable[bytes]]:
+        return iter([[text.encode()] for text in texts])
+
+    return again
+
+
+def leaves(one: Learned) -> set[int]:
+    """The ids of tokens of several bytes that no merge joins with another token."""
+    ids = one.token_ids()
+    joined = {token for merge in one.merges for token in merge}
+    return {ids[token] for token in ids if len(token) > 1 and token not in joined}
+
+
+@given(
+    merges=merge_lists(),
+    corpus=st.lists(st.text("abc ", max_size=20), min_size=1, max_size=4),
+    least=st.integers(1, 3),
+    is_whole=st.booleans(),
+)
+@examples(80)
+def test_a_text_without_removed_tokens_keeps_its_tokens(
+    merges: list[Merge], corpus: list[str], least: int, is_whole: bool
+) -> None:
+    one = Tokenizer(Learned(vocab_of(merges), merges, {}, PATTERNS["gpt2"], is_whole))
+    texts = texts_of("a", *corpus)
+    pruning = prune(one, texts, least)
+    smaller = pruning.tokenizer
+
+    counts = Counter(number for text in ["a", *corpus] for number in smaller.encode(text))
+    assert [number for number in leaves(smaller.learned) if counts[number] < least] == []
+    assert {*pruning.removed} | {*pruning.new_ids} == {*one.vocab}
+    assert [one.vocab[old] for old in pruning.new_ids] == [*smaller.vocab.values()]
+    assert [*smaller.vocab] == [*range(len(smaller))]
+
+    chance = random.Random(len(merges))
+    others = ["".join(chance.choices("abc ", k=chance.randint(1, 12))) for _ in range(60)]
+    for text in [*corpus, *others]:
+        ids = one.encode(text)
+        if pruning.removed.keys().isdisjoint(ids):
+            assert smaller.encode(text) == [pruning.new_ids[number] for number in ids]
+    same, parts = check_texts(one, pruning, texts)
+    assert 0 < same <= parts
+    if least == 1:
+        assert same == parts
+
+
+def test_parts_go_after_what_they_are_part_of() -> None:
+    one = of_merges(("t", "h"), ("th", "e"), ("x", "y"), ("xy", "z"), ("a", "b"))
+    removed = prune(one, texts_of("xyz")).removed
+    assert [(one.vocab[number], count) for number, count in removed.items()] == [
+        (b"the", 0),
+        (b"ab", 0),
+        (b"th", 0),
+    ]
+    kept = prune(one, texts_of("xyz"), keep=[b"the"])
+    assert [one.vocab[number] for number in kept.removed] == [b"ab"]
+
+
+def test_occurrences_are_counted_again_after_a_removal() -> None:
+    """th occurs three times as soon as the, which is rare, is gone."""
+    one = of_merges(("t", "h"), ("th", "e"))
+    pruning = prune(one, texts_of("the the th"), at_least=3)
+    assert [one.vocab[number] for number in pruning.removed] == [b"the"]
+    assert pruning.tokenizer.encode("the") == [pruning.new_ids[256], *b"e"]
+
+
+def test_a_changed_token_would_be_found() -> None:
+    one = of_merges(("t", "h"), ("th", "e"))
+    pruning = prune(one, texts_of("the"))
+    other = Tokenizer(trained([(b"h", b"e"), (b"t", b"he")], [], PATTERNS["gpt2"]))
+    with pytest.raises(Refusal, match="pruning changes the tokens of 'th', which is a bug"):
+        check_texts(one, pruning._replace(tokenizer=other), texts_of("th"))
+
+
+def test_special_tokens_and_what_is_added_stay() -> None:
+    one = learned("gpt2", ("<s>", "<pad>"))
+    padding = {"pad_id": 300, "pad_token": one.vocab[300].decode("latin-1")}
+    added = Tokenizer(one._replace(around=Around(padding=padding)))
+    pruning = prune(added, texts_of("zzz"))
+    assert 300 in pruning.new_ids
+    assert {*pruning.tokenizer.special_tokens} == {"<s>", "<pad>"}
+    moved = pruning.tokenizer.learned.around.padding
+    assert moved is not None
+    assert pruning.tokenizer.vocab[moved["pad_id"]] == one.vocab[300]
+
+
+def test_a_pruned_tokenizer_is_saved_with_the_map_and_is_not_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Tokenizer(learned("gpt4", ("<s>",)), {"inherited_merges": 200})
+    one.save(tmp_path / "old")
+    (tmp_path / "text").write_text(TEXT[:200])
+    options = ["--data", str(tmp_path / "text"), "--output", str(tmp_path / "new")]
+    assert main(["prune", str(tmp_path / "old"), *options]) == 0
+    assert "have the same tokens as before" in capsys.readouterr().out
+
+    new = load(tmp_path / "new")
+    new_ids = json.loads((tmp_path / "new/new_ids.json").read_text())
+    ids = one.encode(TEXT[:200])
+    assert new.encode(TEXT[:200]) == [new_ids[str(number)] for number in ids]
+    assert new.origin["inherited_merges"] == len(new.merges) < 200
+    with pytest.raises(Refusal, match="a cut of a pruned tokenizer; cut first, then prune"):
+        new.cut(300)
+    for engine in (new.huggingface(), new.tiktoken()):
+        encoded = engine.encode(TEXT[:200])
+        assert [*getattr(encoded, "ids", encoded)] == new.encode(TEXT[:200])
