@@ -72,7 +72,7 @@ class Entrant(NamedTuple):
 
     @property
     def order(self) -> tuple[bool, bool, float]:
-        """Ranked by time, then other merges, then rows without a time, estimates first."""
+        """Ranked by time, then other merges, then rows without a time, stopped ones first."""
         number = self.best.time.number
         return (
             self.best.total is None,
@@ -257,7 +257,7 @@ def _notes(section: Section) -> list[str]:
     timeouts) and what their times hold.
     """
     firsts = [entrant.first for entrant in section.entrants]
-    stopped = [row for row in firsts if row.status in ("timeout", "extrapolated")]
+    stopped = [row for row in firsts if row.status == "timeout"]
     pairs = labelled(firsts)
     notes = [*failures(pairs, stopped), *waiting(pairs), *clock_note(against(firsts))]
     for row in firsts:

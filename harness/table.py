@@ -64,7 +64,7 @@ ratio is the total divided by that of the first row: with several blocks the med
 95 % interval from 6 blocks on; of CPU seconds if both rows ran one thread, else of wall seconds. memory is the peak,
 ~ if it was sampled over several processes.
 spread is the longest total minus the shortest, divided by the median. MB/s is of the corpus by the total.
-~61 min: the run was stopped, and its total is estimated; >12 s: it takes at least that long; ?: not proved.
+> 120 s: the run was stopped at limits.wall, and its ratio is that of the limit; ?: not proved.
 
 exit code: 0; 21 if merges are wrong or rows contradict each other; 22 if there is nothing to show.
 """

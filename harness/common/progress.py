@@ -44,7 +44,7 @@ def work_text(done: int, total: int, unit: str, elapsed: float) -> str:
 
 
 def seconds_left(done: int, total: int, elapsed: float) -> float | None:
-    """The first merges take longest by far, so nothing is estimated from less than a quarter."""
+    """The first merges take longest by far, so there is no time left before a quarter is done."""
     return elapsed * (total - done) / done if 0 < total <= 4 * done else None
 
 

@@ -152,22 +152,17 @@ def instructions_text(number: int) -> str:
     return f"{scaled:,.{2 if scaled < 99.995 else 1 if scaled < 999.95 else 0}f} {unit}"
 
 
-def duration_text(seconds: float, at_least: bool = False) -> str:
-    """A long time in a readable unit, to two or three digits; rounded down if it is shown as a
-    minimum.
+def duration_text(seconds: float) -> str:
+    """A long time in a readable unit, to two or three digits.
 
     >>> [duration_text(seconds) for seconds in (0.05, 4.26, 75, 156, 5000, 40_700, 400_000)]
     ['50.0 ms', '4.3 s', '75 s', '2.6 min', '83 min', '11.3 h', '4.6 d']
-    >>> duration_text(4.28, at_least=True), duration_text(5020, at_least=True)
-    ('4.2 s', '83 min')
     """
     if 0 < seconds < 0.9995:
         return seconds_text(seconds)
     units_of_time = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
     scale, unit = next((pair for pair in units_of_time if seconds >= 2 * pair[0]), (1, "s"))
     units = seconds / scale
-    if at_least:
-        units = math.floor(units) if units >= 20 else math.floor(units * 10) / 10
     return f"{units:.0f} {unit}" if units >= 20 else f"{units:.1f} {unit}"
 
 

@@ -128,7 +128,6 @@ class Answer(Report):
     concurrent: bool = False
     stderr_tail: str = ""
     instructions: dict[str, Any] | None = None
-    extrapolated: dict[str, float] | None = None
 
     def fail(self, status: str, reason: str) -> None:
         """Give it another status; the figures stay."""

@@ -42,7 +42,6 @@ Status = Literal[
     "killed",
     "rejected",
     "skipped",
-    "extrapolated",
 ]
 Kind = Literal["identical", "identical_up_to_ties", "different_by_design", "wrong", "unproved"]
 
@@ -160,14 +159,6 @@ class InstructionCount(TypedDict):
     count: Annotated[Whole, doc("instructions of the trainer's call alone")]
     path: Annotated[str | None, doc("the instruction set and the C library of the program")]
     tool: Annotated[str | None, doc("what counted them, with its version")]
-
-
-class Extrapolated(TypedDict, total=False):
-    total_seconds: Annotated[Number, doc("the estimate, counting included")]
-    low_seconds: Annotated[Number, doc("the lower end of its interval")]
-    high_seconds: Annotated[Number, doc("the upper end of its interval")]
-    exponent: Annotated[float, doc("the power with which the seconds grow with corpus and merges")]
-    merges_done: Annotated[Whole, doc("how many merges were made before the limit")]
 
 
 class StoredIdentity(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -345,9 +336,6 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
     concurrent: Annotated[
         bool, doc("whether other runs were timed on the machine at the same time")
     ] = False
-    extrapolated: Annotated[
-        Extrapolated | None, doc("the estimated total of a trainer that a limit stopped")
-    ] = None
     stderr_tail: Annotated[str, doc("the last that the process wrote to standard error")] = ""
 
     def __post_init__(self) -> None:
@@ -365,12 +353,6 @@ class Measurement(Line, tag="measurement", kw_only=True, frozen=True):
                 raise ValueError(f"cpu_wait_seconds must be less than seconds.total, {total:.6f}")
             if self.status not in ("ok", "mismatch"):
                 raise ValueError(f"seconds.total must be missing if status is {self.status}")
-
-        estimate = self.extrapolated or {}
-        if "total_seconds" in estimate and not {"low_seconds", "high_seconds"} <= estimate.keys():
-            raise ValueError(
-                "extrapolated.low_seconds or high_seconds is missing, but total_seconds is there"
-            )
 
 
 class Proof(Line, tag="proof", kw_only=True, frozen=True):

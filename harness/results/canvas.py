@@ -271,10 +271,11 @@ def scale(
 def scale_times(
     axes: Axes, side: str, times: Sequence[Time], value: Value = TOTAL, is_log: bool = True
 ) -> None:
-    """An axis that shows these times, or peaks of memory, on a log scale with their intervals."""
+    """An axis that shows these times, or peaks of memory, on a log scale with their marks."""
     numbers = []
     for time in times:
-        numbers += [number for number in (time[1:] if is_log else time[1:2]) if number]
+        if time.number:
+            numbers += [time.low or time.number, end_of(time)] if is_log else [time.number]
     scale(axes, side, numbers, value.axis, is_log, value.tick, value.ticks)
 
 

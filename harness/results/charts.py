@@ -40,7 +40,7 @@ from harness.results.lines import CORPUS, THREADS, VOCABULARY, over
 from harness.results.notes import notes
 from harness.results.profile import profile
 from harness.results.ratios import against, clock_note, ratio_of
-from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, Row, Time, is_one_variant, phases_of
+from harness.results.rows import AT_LEAST, MEASURED, Row, Time, is_one_variant, phases_of
 from harness.results.selection import one_task, panel_title, tasks_of
 from harness.results.writing import (
     TOTAL,
@@ -163,14 +163,14 @@ def race(rows: Sequence[Row]) -> Figure:
     """Total time of each trainer, from the fastest down, times the fastest."""
     trainers = one_task(rows, "race", without=("tie_break",))
     drawn = _measured(trainers, "race", TOTAL)
-    drawn.sort(key=_seconds)
+    drawn.sort(key=_rank)
 
-    is_far_apart = _are_far_apart(drawn)
-    meanings = _meanings(drawn, TOTAL, "Hollow" if is_far_apart else "Dashed")
-    below = [*meanings, *notes(trainers, drawn), *clock_note(against(drawn))]
+    below = [*_meanings(drawn, TOTAL), *notes(trainers, drawn), *clock_note(against(drawn))]
     words = Words(claim(drawn), caption_of(drawn), below)
     figure, (spec,) = new_figure(words, [lines_height(labels_of(drawn))])
-    draw = _draw_dots if is_far_apart else _draw_bars
+    # a bar ends where its time does, so there is none of a row that was stopped
+    were_stopped = any(row.total is None for row in drawn)
+    draw = _draw_dots if were_stopped or _are_far_apart(drawn) else _draw_bars
     draw(new_axes(figure, spec), _one_each(drawn), _results(drawn))
     return figure
 
@@ -210,7 +210,7 @@ def dots(rows: Sequence[Row], value: Value = TOTAL) -> Figure:
 def _dots_by_threads(drawn: Sequence[Row]) -> list[Dot]:
     """Trainers from the fastest down, those whose merges nobody has proved last."""
     found = []
-    for row in sorted(drawn, key=lambda row: (row.doubtful, _seconds(row))):
+    for row in sorted(drawn, key=_rank):
         look = Look(look_of(row.name).colour, "o" if row.threads == 1 else "D")
         found.append(Dot(row.name, counted_text(row.threads, "thread"), row, look))
     return found
@@ -245,7 +245,7 @@ def _lines(dots: Sequence[Dot]) -> list[str]:
 
 def _results(rows: Sequence[Row]) -> list[EndText]:
     """At the end of each line its time, and how many times that of the first one; ours are bold."""
-    first = min(rows, key=lambda row: (not row.total, row.doubtful, _seconds(row)))
+    first = min(rows, key=_rank)
     ends = []
     for row in rows:
         text = time_text(row.time) + mark_of(row)
@@ -279,14 +279,11 @@ def _draw_dots(
 
 
 def _draw_bars(axes: Axes, dots: Sequence[Dot], ends: Sequence[EndText]) -> None:
-    """The lines with a bar each; one whose length was not measured has an outline only."""
+    """The lines with a bar each."""
     name_lines(axes, _lines(dots))
     scale_times(axes, "x", [dot.row.time for dot in dots], is_log=False)
     for index, dot in enumerate(dots):
-        style: dict[str, Any] = {"color": dot.look.colour, "linewidth": 0}
-        if dot.row.time.form != MEASURED:
-            style = {"fill": False, "edgecolor": dot.look.colour, "linestyle": (0, (3, 2))}
-        (bar,) = axes.barh(index, _seconds(dot.row), 0.68, **style)
+        (bar,) = axes.barh(index, _seconds(dot.row), 0.68, color=dot.look.colour, linewidth=0)
         hover(bar, f"{dot.line}: {time_text(dot.row.time)}")
     _write_ends(axes, [_seconds(dot.row) for dot in dots], ends)
 
@@ -316,7 +313,7 @@ def _dots_key(found: Sequence[Dot]) -> list[Artist]:
 
 def _winner(texts: Sequence[Sequence[Row]]) -> str:
     """Return the trainer that is first on the most texts, in a sentence."""
-    firsts = Counter(min(text, key=_seconds).name for text in texts)
+    firsts = Counter(min(text, key=_rank).name for text in texts)
     name, number = firsts.most_common(1)[0]
     return f"{name} is first on {number} of {len(texts)} texts"
 
@@ -328,8 +325,15 @@ def _seconds(row: Row) -> float:
     return row.time.number or 0.0
 
 
+def _rank(row: Row) -> tuple[bool, bool, float]:
+    """The order of rows by their times: those that nobody has proved, and then those without a
+    time, come last.
+    """
+    return row.total is None, row.doubtful, _seconds(row)
+
+
 def _measured(trainers: Sequence[Row], kind: str, value: Value) -> list[Row]:
-    """The rows that can be drawn. Raises Refusal if all of these are estimates."""
+    """The rows that can be drawn. Raises Refusal if all of these were stopped."""
     drawn = [row for row in trainers if value.of(row).number is not None]
     if not any(value.of(row).form == MEASURED for row in drawn):
         advice = "python -m harness measures some"
@@ -343,14 +347,12 @@ def _are_far_apart(rows: Sequence[Row]) -> bool:
     return max(seconds) > WIDEST_RANGE * min(seconds)
 
 
-def _meanings(drawn: Sequence[Row], value: Value, estimated: str = "Hollow") -> list[str]:
+def _meanings(drawn: Sequence[Row], value: Value) -> list[str]:
     """Explain the marks that are drawn."""
     forms = {value.of(row).form for row in drawn}
     meanings = []
-    if ESTIMATED in forms:
-        meanings.append(f"{estimated}: stopped, total estimated.")
     if AT_LEAST in forms:
-        meanings.append(">: stopped; it takes longer.")
+        meanings.append(">: stopped at its limit; it takes longer.")
     if any(row.by_design for row in drawn):
         meanings.append("* It makes other merges, on purpose.")
     return meanings

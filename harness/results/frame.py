@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -109,9 +109,7 @@ def _seconds_columns(row: Row) -> dict[str, Any]:
     for phase in PHASES:
         seconds[f"{phase}_seconds"] = row.seconds.get(phase)
     seconds["merges_per_second"] = row.figures["merges/s"]
-    estimate: Mapping[str, Any] = row.extrapolated
-    for end in ("total", "low", "high"):
-        seconds[f"extrapolated_{end}_seconds"] = estimate.get(f"{end}_seconds")
+    seconds["limit_seconds"] = row.wall_limit
     return seconds
 
 

@@ -19,14 +19,12 @@ from harness.common.comparison import NET, Sample, spread
 from harness.common.units import counted_text
 from harness.proof import BY_DESIGN, IDENTICAL, PROVED, WRONG
 from harness.records.file import Record
-from harness.records.schema import BY_ITSELF, PHASES, Data, Extrapolated, StoredIdentity
+from harness.records.schema import BY_ITSELF, PHASES, Data, StoredIdentity
 from harness.results.fields import COLUMNS, DECISIVE, WORK, cell_of, together, values_of
 from harness.worker.calling import OWN
 from variants.contract import COUNTING_PHASES
 
-MEASURED, ESTIMATED, AT_LEAST, NOTHING = "measured", "estimated", "at least", "nothing"
-# if the ends of an estimate differ by more than this factor, only the lower one is shown
-MOST_UNSURE = 1000
+MEASURED, AT_LEAST, NOTHING = "measured", "at least", "nothing"
 TALLIES = (
     "pairs_scanned", "pair_updates", "heap_pushes", "heap_pops", "stale_pops", "words_rewritten", "positions_visited",
 )  # fmt: skip
@@ -34,8 +32,8 @@ TALLIES = (
 
 
 class Time(NamedTuple):
-    """Seconds and what they are: measured, estimated or a lower limit; `low` and `high` bound them
-    if they are known.
+    """Seconds, and whether they were measured or are the limit that was exceeded; `low` and `high`
+    bound them if they are known.
     """
 
     form: str = NOTHING
@@ -75,7 +73,7 @@ class Row:
     seconds: Mapping[str, float] = field(default_factory=dict)
     """By phase."""
     time: Time = UNTIMED
-    """The total that may be shown, or the estimate or limit of a row that was stopped."""
+    """The total that may be shown, or the limit that stopped the row."""
     wall_seconds: float | None = None
     cpu_seconds: float | None = None
     system_seconds: float | None = None
@@ -200,10 +198,9 @@ class Row:
         return idle
 
     @property
-    def extrapolated(self) -> Extrapolated:
-        """The estimate for a row that a limit stopped; empty without one."""
-        estimate = self.record.measurement.extrapolated
-        return estimate if estimate and self.status == "extrapolated" else {}
+    def wall_limit(self) -> float | None:
+        """The seconds that each process was allowed; None without a limit."""
+        return (self.record.cell.limits or {}).get("wall_seconds")
 
     @cached_property
     def figures(self) -> Mapping[str, Any]:
@@ -316,9 +313,11 @@ def _failures_of(cell: Sequence[Record]) -> str:
 
 
 def _row(record: Record, status: str, reason: str | None, runs: int) -> Row:
-    """A row without figures, but for the estimate of one that was stopped."""
+    """A row without figures, except the limit of one that was stopped."""
     row = Row(record, status, reason or "", runs, {**values_of(record), "status": status})
-    return replace(row, time=_time_of_stopped(row))
+    if status == "timeout" and row.wall_limit:
+        return replace(row, time=Time(AT_LEAST, row.wall_limit))
+    return row
 
 
 def _measured_row(right: Sequence[Record]) -> Row:
@@ -372,24 +371,6 @@ def _time_of_measured(seconds: Mapping[str, float], samples: Sequence[Sample]) -
     if len(totals) < 3:
         return Time(MEASURED, total)
     return Time(MEASURED, total, min(totals), max(totals))
-
-
-def _time_of_stopped(row: Row) -> Time:
-    """The estimate of a row that a limit stopped; without a good one, the time that it takes at
-    least.
-    """
-    if row.status not in ("timeout", "extrapolated"):
-        return UNTIMED
-    estimate = row.extrapolated
-    total = estimate.get("total_seconds")
-    if total is None:
-        limit = (row.record.cell.limits or {}).get("wall_seconds")
-        return Time(AT_LEAST, limit) if limit else UNTIMED
-
-    low, high = estimate["low_seconds"], estimate["high_seconds"]
-    if high > MOST_UNSURE * low:
-        return Time(AT_LEAST, low)
-    return Time(ESTIMATED, total, low, high)
 
 
 def _with_disputes(found: Sequence[Row]) -> list[Row]:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from harness.common.units import (
     bytes_text,
     count_text,
-    duration_text,
     instructions_text,
     one_line,
     rate_text,
@@ -19,10 +18,9 @@ from harness.common.units import (
 from harness.proof import BY_DESIGN, UNPROVED, WRONG
 from harness.records.schema import PHASES
 from harness.results.ratios import Ratio
-from harness.results.rows import AT_LEAST, ESTIMATED, MEASURED, MOST_UNSURE, NOTHING, Row, Time
+from harness.results.rows import AT_LEAST, MEASURED, NOTHING, Row, Time
 from variants.contract import GREATEST_BYTES
 
-SIGNS = {ESTIMATED: "~", AT_LEAST: ">"}
 NOT_MEASURED, SAMPLED, UNPROVED_MARK, DESIGN_MARK = "-", "~", "?", "*"
 """The last one marks figures of trainers that make other merges, on purpose."""
 DIFFERENT = "≠"  # in place of a figure: merges differ
@@ -40,7 +38,7 @@ FIGURES: Mapping[str, Callable[[Any], str]] = {
 
 
 def figure_text(row: Row, figure: str) -> str | None:
-    """A figure as it is written everywhere, or None if it is unknown; a total may be estimated."""
+    """A figure as it is written everywhere, or None if it is unknown."""
     if figure == "total":
         return time_text(row.time) or None
     number = row.figures.get(figure)
@@ -80,15 +78,15 @@ def outcome_text(row: Row, text: str | None) -> str:
 
 
 def time_text(time: Time) -> str:
-    """A time with its sign; empty if there is none.
+    """A time, or the limit that it exceeded, as it was set; empty if there is none.
 
-    >>> [time_text(Time(*time)) for time in (("measured", 2.0), ("estimated", 40_700), ("at least", 12.0))]
-    ['2.00 s', '~11.3 h', '>12.0 s']
+    >>> time_text(Time("measured", 2.0)), time_text(Time("at least", 3600.0))
+    ('2.00 s', '> 3,600 s')
     """
     if time.form == NOTHING or time.number is None:
         return ""
-    if time.form in SIGNS:
-        return SIGNS[time.form] + duration_text(time.number, at_least=time.form == AT_LEAST)
+    if time.form == AT_LEAST:
+        return f"> {number_tick(time.number)} s"
     return seconds_text(time.number)
 
 
@@ -152,14 +150,16 @@ VALUES = {value.name: value for value in (TOTAL, MEMORY)}
 
 
 def times_text(ratio: Ratio | None, sign: str = "× ", interval: bool = True) -> str:
-    """A ratio with its sign and its interval; empty if there is none.
+    """A ratio with its sign and its interval, or that of a limit; empty if there is none.
 
-    >>> times_text(Ratio(180, ESTIMATED)), times_text(Ratio(1.5, "", 1.4, 1.61), "")
-    ('~× 180', '1.50 (1.40 to 1.61)')
+    >>> times_text(Ratio(180)), times_text(Ratio(400, AT_LEAST)), times_text(Ratio(1.5, "", 1.4, 1.61), "")
+    ('× 180', '> 400', '1.50 (1.40 to 1.61)')
     """
     if ratio is None:
         return ""
-    text = f"{SIGNS.get(ratio.form, '')}{sign}{ratio_text(ratio.number)}"
+    if ratio.form == AT_LEAST:
+        return f"> {ratio_text(ratio.number)}"
+    text = sign + ratio_text(ratio.number)
     if ratio.low is None or ratio.high is None or not interval:
         return text
     return f"{text} ({ratio_text(ratio.low)} to {ratio_text(ratio.high)})"
@@ -195,7 +195,7 @@ def proof_text(row: Row) -> str:
 def failure_text(row: Row) -> str:
     """What happened to a row that has no times, or in which of its blocks it failed.
 
-    "timeout: over limits.wall=20 s, after 311 of 743 merges; estimated total 60 s (50 s to 70 s)"
+    "timeout: over limits.wall=20 s, after 311 of 743 merges"
     """
     if row.status == "mismatch":
         reason = row.identity.reason if row.identity.kind == WRONG else row.reason
@@ -209,15 +209,7 @@ def failure_text(row: Row) -> str:
     done, requested = row.record.measurement.merges_done, row.requested_merges
     if done and requested is not None and done < requested:
         text += f", after {count_text(done)} of {count_text(requested)} merges"
-
-    estimate = row.extrapolated
-    if estimate.get("total_seconds") is None:
-        return text
-    low, high = estimate["low_seconds"], estimate["high_seconds"]
-    if high > MOST_UNSURE * low:
-        return f"{text}; the total is over {duration_text(low, at_least=True)}"
-    total, low_text, high_text = map(duration_text, (estimate["total_seconds"], low, high))
-    return f"{text}; estimated total {total} ({low_text} to {high_text})"
+    return text
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -12,16 +12,12 @@ import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from pathlib import Path
 
 from msgspec import structs
 
-from harness.common import registry
-from harness.common.progress import Display, bar
+from harness.common.progress import Display
 from harness.measure.machine import interpreter
 from harness.measure.process import Answer, ProcessOptions, measure
-from harness.proof import UNPROVED, WRONG
 from harness.runs import jobs
 from harness.runs.cells import (
     Block,
@@ -31,15 +27,12 @@ from harness.runs.cells import (
 )
 from harness.runs.counting import count, read_otherwise
 from harness.runs.jobs import Counted, Trained
-from harness.runs.proving import excuse, prove_merges
-from harness.runs.resume import STOPPED, pending, precision_of
+from harness.runs.proving import prove_merges
+from harness.runs.resume import TIMEOUT, pending, precision_of
 from harness.runs.saving import save_outputs
 from harness.runs.session import Session, now
-from harness.worker import exchange
-from harness.worker.calling import OWN
 from harness.worker.exchange import merges_sha256
-from harness.worker.job import Job
-from variants.contract import Merge, TieBreak
+from variants.contract import Merge
 
 SPOILED = "changed or removed"
 
@@ -128,16 +121,16 @@ def train(cell: TrainCell, block: Block, counted: Counted, session: Session) -> 
     elif session.words(cell.reading) is None:
         answer = Answer("error", f"its words were {SPOILED} before it ran")
     elif not runs_under.status:
-        answer, merges = run_trainer(cell, block, counted, session)
+        answer, merges = run_trainer(cell, block, session)
 
-    if answer.status in STOPPED and block.warm_up:
+    if answer.status == TIMEOUT and block.warm_up:
         block = Block(0)  # it is not run again, so its record belongs to no warm-up
     digest = None if merges is None else merges_sha256(merges)
     return Trained(cell, block, started, answer, counted, merges, digest)
 
 
 def run_trainer(
-    cell: TrainCell, block: Block, counted: Counted, session: Session
+    cell: TrainCell, block: Block, session: Session
 ) -> tuple[Answer, Sequence[Merge] | None]:
     """Run a trainer under the cell's limits; its answer and its merges, None if it names none."""
     file, output = cell.reading.file, session.next_folder()
@@ -157,12 +150,9 @@ def run_trainer(
     wrong = read_otherwise(file, answer) if answer.from_file else None
     if session.words(cell.reading) is None:
         wrong = f"the words that it was given were {SPOILED} while it ran"
-    if wrong is not None and (answer.status == "ok" or answer.status in STOPPED):
+    if wrong is not None and answer.status in ("ok", TIMEOUT):
         answer.fail("rejected", wrong)
         merges = None
-
-    if session.timed and answer.status == "timeout" and cell.side is None:
-        estimate(cell, answer, job, counted, session)
     return answer, merges
 
 
@@ -177,54 +167,3 @@ def side_options(cell: TrainCell, block: Block, session: Session) -> ProcessOpti
     return ProcessOptions(
         variables=variables, import_folders=cell.side.import_folders, layout=block.number
     )
-
-
-def estimate(cell: TrainCell, answer: Answer, job: Job, counted: Counted, session: Session) -> None:
-    """Estimate the total of a trainer that was stopped at the limit, from runs on parts of its
-    input.
-    """
-    wall, reads_text = cell.count.limits.wall_seconds, jobs.cell_reads_corpus(cell, answer)
-    assert wall is not None, "without a limit nothing is stopped"
-
-    def run_part(part: Path, num_merges: int, seconds: float) -> Answer:
-        if reads_text:
-            corpus = replace(cell.reading.corpus, path=str(part))
-            part_job = replace(job, num_merges=num_merges, corpus=corpus)
-        else:
-            part_job = replace(job, num_merges=num_merges, corpus=None, words=str(part))
-
-        output, limits = session.next_folder(), cell.count.limits._replace(wall_seconds=seconds)
-        with bar(f"estimating {cell.variant.name}", 0, "merges") as on_progress:
-            part_answer = measure(part_job, output, limits, on_progress)
-        merges = jobs.read_merges(output, part_answer)
-        shutil.rmtree(output)
-
-        if part_answer.status == "ok" and not is_part_right(
-            cell, part, num_merges, merges or [], part_answer
-        ):
-            part_answer.status = "mismatch"
-        return part_answer
-
-    source = Path(cell.reading.corpus.path if reads_text else job.words)
-    total = jobs.estimate_total(source, cell.num_merges, wall, run_part)
-    before = 0.0 if reads_text else jobs.net_total(counted.answer)
-    bounds = None if total is None else total.beyond(jobs.net_total(answer) or wall, before)
-    if bounds is not None:
-        answer.status = "extrapolated"
-        answer.extrapolated = {**bounds._asdict(), "merges_done": answer.merges_done or 0}
-
-
-def is_part_right(
-    cell: TrainCell, part: Path, num_merges: int, merges: Sequence[Merge], answer: Answer
-) -> bool:
-    """Whether the merges of a part of the text, or of the words, are those of that part."""
-    from harness.proof.prove import MergeList, prove
-
-    if part.is_dir():
-        words = exchange.read_words(part)[0]
-    else:
-        count_words = registry.resolve(registry.default_counter().target)
-        words = count_words(replace(cell.reading.corpus, path=str(part), partial=True))
-    tie_break = answer.tie_break if cell.tie_break == OWN else TieBreak(cell.tie_break)
-    listed = MergeList(cell.label, merges, num_merges, tie_break, by_design=excuse(cell))
-    return prove(words, listed, cell.min_count, **cell.extending()).kind not in (WRONG, UNPROVED)

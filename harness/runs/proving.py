@@ -10,7 +10,7 @@ from harness.runs import jobs
 from harness.runs.cells import Reading, TrainCell
 from harness.runs.counting import default_words
 from harness.runs.jobs import Trained
-from harness.runs.resume import STOPPED
+from harness.runs.resume import TIMEOUT
 from harness.runs.session import Session
 from harness.worker.calling import OWN
 from variants.contract import TieBreak, WordCounts
@@ -24,7 +24,7 @@ def prove_merges(trained: Trained, session: Session) -> None:
     """
     cell, answer = trained.cell, trained.answer
     whole = answer.status == "ok"
-    if trained.merges is None or not (whole or answer.status in STOPPED):
+    if trained.merges is None or not (whole or answer.status == TIMEOUT):
         return
     # late: NumPy comes with it, and is slow to import
     from harness.proof.compiled_replay import tokens_left

@@ -32,7 +32,7 @@ from harness.records.log import RunLog
 from harness.records.schema import End, Line, Precision, Run
 from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
 
-STOPPED = ("timeout", "extrapolated")  # the statuses of cells that were stopped at limits.wall
+TIMEOUT = "timeout"  # the status of cells that were stopped at limits.wall
 RUNNING = ".running-"
 FAR, BLOCKS_OF_THE_FAR = 20, 3
 
@@ -106,7 +106,7 @@ def pending(
     each.
     """
     trained = [record for record in records if record.trains]
-    stopped = {record.cell.run_key for record in trained if record.status in STOPPED}
+    stopped = {record.cell.run_key for record in trained if record.status == TIMEOUT}
     wanted = blocks_wanted(cells, settings, trained)
     blocks = settings.blocks()
 

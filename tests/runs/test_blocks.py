@@ -36,7 +36,7 @@ from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.measure.process import WorkerLimits, measure
 from harness.records.file import Record, read_records
 from harness.records.schema import BY_ITSELF
-from harness.results.rows import rows
+from harness.results.rows import AT_LEAST, Time, rows
 from harness.runs import blocks, counting, run
 from harness.runs.cells import Plan, TrainCell, make_tasks
 from harness.runs.jobs import train_job
@@ -56,6 +56,27 @@ def records_of(folder: Path, *cells: TrainCell, **settings: Any) -> list[Record]
 
 
 # Blocks and tasks.
+
+
+@pytest.mark.parametrize(
+    ("name", "tags", "counting"),
+    [
+        ("hangs_after_some_merges", (), "serial"),
+        ("reads_slowly_without_letting_go", ("from_file",), BY_ITSELF),
+    ],
+)
+def test_stopped_trainer_runs_once_and_has_no_time(
+    tmp_path: Path, name: str, tags: tuple[str, ...], counting: str
+) -> None:
+    reading = reading_of(tmp_path, TEXT * 200)
+    stopped = cell_of(reading, VariantCard(name, f"unruly:{name}", tags=tags), limits=BRIEF)
+    measured_records = records_of(tmp_path, stopped, repeat=2, measure="paired")
+
+    (record,) = [record for record in measured_records if record.cell.variant == name]
+    assert (record.status, record.cell.counting) == ("timeout", counting)
+    assert record.sample is None
+    (row,) = rows([record])
+    assert (row.total, row.time) == (None, Time(AT_LEAST, BRIEF.wall_seconds))
 
 
 def test_every_block_measures_every_cell_once_after_warm_up(tmp_path: Path) -> None:

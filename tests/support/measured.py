@@ -78,12 +78,10 @@ def changed(record: Record, **keys: Any) -> Record:
 
 
 def stopped(variant: str, limit: float, **changes: Any) -> Record:
-    """A record of a run that a limit ended: extrapolated if `extrapolated` says to what."""
+    """A record of a run that a limit ended."""
     keys = dict.fromkeys(("merges", "merges_sha256", "peak_rss_bytes"))
     keys |= {**FILLED["stopped"], "reason": f"over limits.wall={limit:g} s"}
     keys |= {"limits": {"wall_seconds": limit, "memory_bytes": None}}
-    if "extrapolated" in changes:
-        keys["status"] = "extrapolated"
     return measured(variant, {}, **{**keys, **changes})
 
 

@@ -107,18 +107,6 @@ def throw(error: BaseException) -> None:
     raise error
 
 
-def makes_rubbish_slowly(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Take a hundredth of a second for each merge, and make none that is right."""
-    time.sleep(num_merges / 100)
-    return [(b"l", b"o")] * num_merges
-
-
-def starts_slowly(word_counts: WordCounts, num_merges: int) -> list[Merge]:
-    """Take as long for few merges as for many, but for the last thousand."""
-    time.sleep(0.06 if num_merges < 1000 else A_LONG_TIME)
-    return honest(word_counts, num_merges)
-
-
 # What it does to the words that it was given, which other trainers and the judge need
 
 
@@ -449,18 +437,6 @@ def hangs_after_some_merges(right: list[Merge], meter: Meter) -> None:
     time.sleep(A_LONG_TIME)
 
 
-@reporting
-def merges_slowly(right: list[Merge], meter: Meter) -> list[Merge]:
-    """At least 0.02 s a merge."""
-    merges: list[Merge] = []
-    meter.follow(merges)
-    for merge in right:
-        time.sleep(0.02)
-        merges.append(merge)
-        meter.lap("update")
-    return merges
-
-
 @first
 def waits_to_be_ended() -> None:
     """Goes on only while a run has few measurements on disk, so that the run cannot finish before
@@ -497,15 +473,9 @@ def steps_by_address() -> None:
     sum(range(ctypes.addressof(ctypes.create_string_buffer(20_000)) // 4096 % 64 * 1000))
 
 
-def reads_slowly(corpus: Corpus, num_merges: int) -> list[Merge]:
-    """Right, and a second for each 4,000 bytes."""
-    time.sleep(Path(corpus.path).stat().st_size / 4000)
-    return honest(serial(corpus), num_merges)
-
-
 def reads_slowly_without_letting_go(corpus: Corpus, num_merges: int) -> list[Merge]:
-    """The same, but holds the interpreter's lock, so that it cannot report anything when it is
-    stopped.
+    """Right after a second for each 4,000 bytes, in which it holds the interpreter's lock, so it
+    cannot report anything if it is stopped.
     """
     ctypes.PyDLL(None).usleep(Path(corpus.path).stat().st_size * 250)
     return honest(serial(corpus), num_merges)
