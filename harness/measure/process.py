@@ -37,6 +37,7 @@ from harness.measure.witness import (
     MERGES_TOO_MANY,
     Answer,
     BrokenAnswer,
+    Outcome,
     ProcessAccount,
     read_answer,
     without_answer,
@@ -143,10 +144,9 @@ def measure_once(
                 return Answer("error", f"cannot start {interpreter}")
             supervision = Supervision(process, absolute(job), limits, sandbox.job)
             supervision.attend(on_progress)
-        answer = supervision.answer()
+        answer = supervision.answer(timed=not under)
         hand_over(answer, sandbox.job, output)
         answer.stderr_tail = process.tail()
-    supervision.check(answer, timed=not under)
     return answer
 
 
@@ -232,7 +232,7 @@ class Supervision:
         self.folder = folder
         inherited = 0 if job.extending is None else Path(job.extending.merges).stat().st_size
         self.account = ProcessAccount(process, inherited)
-        self.over: tuple[str, str] | None = None
+        self.over: Outcome | None = None
         self.digest: bytes | None = None
         self.rest = b""
 
@@ -251,11 +251,11 @@ class Supervision:
                 looked_at = now
                 if self.process.look(memory):
                     reason = f"its processes held more than limits.memory={memory} ({bytes_text(memory or 0)})"
-                    self.over = "out_of_memory", f"{reason}; raise limits.memory"
+                    self.over = Outcome("out_of_memory", f"{reason}; raise limits.memory")
                     return
 
             if stop_at is None and wall is not None and now - started > wall:
-                self.over = "timeout", f"over limits.wall={wall:g} s"
+                self.over = Outcome("timeout", f"over limits.wall={wall:g} s")
                 stop_at = now + SECONDS_TO_STOP
                 if self.account.received is None:  # it has no figures yet, and does not look
                     return
@@ -296,45 +296,60 @@ class Supervision:
         with contextlib.suppress(OSError):  # a trainer has removed the folder
             (self.folder / name).write_text(content)
 
-    def answer(self) -> Answer:
-        """Return what the end of the process means."""
-        try:
-            answer = read_answer(self.folder, self.job.num_merges + MERGES_TOO_MANY)
-        except BrokenAnswer as broken:
-            answer = Answer("error", f"its answer is invalid: {broken}")
-        if answer is None:
-            exit_code = (
-                -signal.SIGKILL if self.process.exit_code is None else self.process.exit_code
-            )
-            answer = without_answer(exit_code)
-
-        status = answer.status
-        if self.over is not None and (status, self.over[0]) != ("ok", "timeout"):
-            answer.fail(*self.over)  # else it finished just then
-        elif status == "stopped":
-            answer.fail("error", "it stopped early, though no limit was reached")
-        elif status == "ok" and self.process.is_guard_gone:
-            answer.fail("rejected", "its guard ended before it, so its time is not known")
-        elif status == "ok" and answer.sha256 and self.digest is not None:
-            what = "words" if answer.merges_done is None else "merges"
-            if answer.sha256.encode() != self.digest:
-                answer.fail(
-                    "rejected", f"its {what} are not those that it had when its call returned"
-                )
-        return answer
-
-    def check(self, answer: Answer, timed: bool) -> None:
-        """Add what the harness knows, and reject an answer that this contradicts; without a clock
-        if not `timed`.
+    def answer(self, timed: bool) -> Answer:
+        """Return the answer, judged, with what the harness saw; by no clock unless it is
+        `timed`.
         """
-        self.account.add_to(answer)
-        contradicted = None if answer.total is None else self.account.check(answer)
-        if timed and contradicted is not None and answer.status in ("ok", "timeout"):
-            answer.fail("rejected", contradicted)
+        answer = self.report()
+        answer.status, answer.reason = self.outcome(answer, timed)
 
+        self.account.add_to(answer)
         answer.peak_rss_bytes = self.process.peak_bytes or None
         answer.memory_is_sampled = self.process.is_sampled or self.account.ended is None
         answer.limits = self.limits._asdict()
+        return answer
+
+    def report(self) -> Answer:
+        """Return what the process answered, or what its end without an answer means."""
+        try:
+            answer = read_answer(self.folder, self.job.num_merges + MERGES_TOO_MANY)
+        except BrokenAnswer as broken:
+            return Answer("error", f"its answer is invalid: {broken}")
+        if answer is not None:
+            return answer
+        exit_code = self.process.exit_code
+        return without_answer(-signal.SIGKILL if exit_code is None else exit_code)
+
+    def outcome(self, answer: Answer, timed: bool) -> Outcome:
+        """Return how the job ended by the first rule that holds; else as the process reports."""
+        status = answer.status
+        over = self.over
+        if over is not None and (status, over.status) == ("ok", "timeout"):
+            over = None  # it finished just then
+        timed_out = over is not None and over.status == "timeout"
+
+        if over is not None and not timed_out:
+            return over
+        if status == "stopped" and not timed_out:
+            return Outcome("error", "it stopped early, though no limit was reached")
+        if status == "ok" and self.process.is_guard_gone:
+            return Outcome("rejected", "its guard ended before it, so its time is not known")
+        if status == "ok" and self.are_results_replaced(answer):
+            what = "words" if answer.merges_done is None else "merges"
+            reason = f"its {what} are not those that it had when its call returned"
+            return Outcome("rejected", reason)
+
+        if timed and (status == "ok" or timed_out):
+            contradicted = self.account.contradiction(answer, timed_out)
+            if contradicted is not None:
+                return Outcome("rejected", contradicted)
+        return over or Outcome(status, answer.reason)
+
+    def are_results_replaced(self, answer: Answer) -> bool:
+        """Return whether the merges or words have another digest than when the call returned."""
+        if answer.sha256 is None or self.digest is None:
+            return False
+        return answer.sha256.encode() != self.digest
 
 
 def hand_over(answer: Answer, folder: Path, output: Path) -> None:

@@ -100,6 +100,13 @@ class Measured(Report):
     takes_threads: bool | None
 
 
+class Outcome(NamedTuple):
+    """How a job ended, and why if it was not well."""
+
+    status: str
+    reason: str | None = None
+
+
 class Answer(Report):
     """What came of a job: what its process reports, and what the harness saw and concluded.
 
@@ -228,6 +235,46 @@ class Clocks(NamedTuple):
     at: float
 
 
+class SeenCall(NamedTuple):
+    """A call from the harness's side: the accounts at both ends, and what its process had used when
+    it was sent its work. The harness heard of the end up to `late` seconds after it.
+    """
+
+    received: Cpu
+    begun: Clocks
+    ended: Clocks
+    late: float
+
+    @property
+    def wall_seconds(self) -> float:
+        return self.ended.at - self.begun.at
+
+    @property
+    def cpu_seconds(self) -> float:
+        return self.ended.cpu.total - self.begun.cpu.total
+
+    @property
+    def waited(self) -> float:
+        """How long its main thread waited for a CPU."""
+        return self.ended.turns.waited - self.begun.turns.waited
+
+    @property
+    def ran(self) -> float:
+        """How long its main thread ran; 0 if the system does not report it."""
+        return self.ended.turns.ran - self.begun.turns.ran
+
+    @property
+    def least_seconds(self) -> float:
+        """What the call took at least: neither waiting for a CPU nor hearing late is its time."""
+        return self.wall_seconds - self.waited - self.late
+
+    @property
+    def was_shared(self) -> bool:
+        """Whether other threads or processes did part of the work."""
+        alone = OF_ONE_THREAD * self.ran + SECONDS_OF_OTHERS + SHARE_OF_OTHERS * self.wall_seconds
+        return self.cpu_seconds > alone or self.begun.child_faults != self.ended.child_faults
+
+
 @dataclass
 class ProcessAccount:
     """The moments of one process; of a moment that a trainer repeats, the first start and the last
@@ -260,63 +307,72 @@ class ProcessAccount:
         accounts = process.cpu(), interference(), turns, process.faults_of_children()
         return Clocks(*accounts, process.heard_at)
 
+    @property
+    def call(self) -> SeenCall | None:
+        """The call; None unless both of its ends were heard."""
+        if self.received is None or self.begun is None or self.ended is None:
+            return None
+        return SeenCall(self.received, self.begun, self.ended, self.late)
+
+    def contradiction(self, answer: Answer, timed_out: bool) -> str | None:
+        """Return what the times of an answer contradict, or None; a call that `timed_out` goes on
+        while its answer is written.
+        """
+        call = self.call
+        if answer.total is None:
+            return None
+        if call is None:
+            return None if timed_out else "its parent has not heard when its call began and ended"
+
+        reason = contradiction(answer.total, answer.seconds, call.wall_seconds, call.least_seconds)
+        if reason is not None:
+            return reason
+
+        used = call.begun.cpu.total - call.received.total
+        allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
+        reason = excess(used, "between receiving the job and starting the call", allowed)
+        if reason is not None or timed_out:
+            return reason
+
+        used = self.process.used.total - call.ended.cpu.total
+        allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes
+        allowed += SECONDS_TO_WRITE_A_BYTE * (answer.words or {}).get("bytes", 0)
+        allowed += SECONDS_TO_DESCRIBE_FEEDING * answer.from_file
+        return excess(used, "after its call", allowed)
+
     def add_to(self, answer: Answer) -> None:
-        """Set the answer's `witness` and `disturbance`, if the call was seen to end."""
-        if self.begun is None or self.ended is None or self.received is None:
+        """Add what was seen of the call to an answer, and correct its times by it.
+
+        The time for which the process waited for a CPU, or the harness to hear of the end, need
+        not be in the total. A rest that nobody can explain is counted, so a trainer that turns its
+        clock back gains nothing.
+        """
+        call = self.call
+        if call is None:
             return
         answer.witness = {
-            "wall_seconds": self.ended.at - self.begun.at,
-            "cpu_seconds": self.ended.cpu.total - self.begun.cpu.total,
-            "system_seconds": self.ended.cpu.system - self.begun.cpu.system,
-            "import_cpu_seconds": self.received.total,
+            "wall_seconds": call.wall_seconds,
+            "cpu_seconds": call.cpu_seconds,
+            "system_seconds": call.ended.cpu.system - call.begun.cpu.system,
+            "import_cpu_seconds": call.received.total,
         }
-        answer.disturbance = interference_between(self.begun.interference, self.ended.interference)
+        answer.disturbance = interference_between(call.begun.interference, call.ended.interference)
+        if answer.total is None:
+            return
 
-    def check(self, answer: Answer) -> str | None:
-        """Set an answer's times right; return what its `witness` contradicts, None if nothing.
+        answer.cpu_seconds = answer.witness["cpu_seconds"]
+        answer.system_seconds = answer.witness["system_seconds"]
+        if answer.total < call.least_seconds - SECONDS_TO_WAKE:
+            answer.total = call.least_seconds
 
-        The time for which the process waited for a CPU, or the harness to hear of the end,
-        need not be in the total. A rest that nobody can explain is counted, so a trainer that turns
-        its clock back gains nothing.
-        """
-        seen = answer.witness
-        if seen is None or self.begun is None or self.ended is None or answer.total is None:
-            if answer.status == "timeout":
-                return None
-            return "its parent has not heard when its call began and ended"
-
-        answer.cpu_seconds = seen["cpu_seconds"]
-        answer.system_seconds = seen["system_seconds"]
-        waited = self.ended.turns.waited - self.begun.turns.waited
-        least = seen["wall_seconds"] - waited - self.late
-        reason = contradiction(answer.total, answer.seconds, seen["wall_seconds"], least)
-        before = self.begun.cpu.total - seen["import_cpu_seconds"]
-        allowed = SECONDS_TO_START + SECONDS_TO_READ_A_BYTE * self.inherited_bytes
-        reason = reason or excess(
-            before, "between receiving the job and starting the call", allowed
-        )
-        # one that was stopped goes on while its answer is written
-        if answer.status != "timeout":
-            allowed = SECONDS_TO_ANSWER + SECONDS_TO_FREE_A_BYTE * self.process.peak_bytes
-            allowed += SECONDS_TO_WRITE_A_BYTE * (answer.words or {}).get("bytes", 0)
-            allowed += SECONDS_TO_DESCRIBE_FEEDING * answer.from_file
-            reason = reason or excess(
-                self.process.used.total - self.ended.cpu.total, "after its call", allowed
-            )
-        if answer.total < least - SECONDS_TO_WAKE:
-            answer.total = least
-
-        ran = self.ended.turns.ran - self.begun.turns.ran
-        alone = OF_ONE_THREAD * ran + SECONDS_OF_OTHERS + SHARE_OF_OTHERS * seen["wall_seconds"]
-        if not ran:
+        if not call.ran:
             answer.cpu_wait_unknown = "the system does not report waiting for a CPU"
-        elif seen["cpu_seconds"] > alone or self.begun.child_faults != self.ended.child_faults:
+        elif call.was_shared:
             answer.cpu_wait_unknown = "other threads or processes did part of the work"
         else:
             # It may also have waited before its clock was started, and so may the harness have.
-            net = max(answer.total - waited, least, ran)
+            net = max(answer.total - call.waited, call.least_seconds, call.ran)
             answer.cpu_wait_seconds = max(0.0, answer.total - net)
-        return reason
 
 
 def contradiction(
