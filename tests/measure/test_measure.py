@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Timer
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -26,9 +27,10 @@ from workbench import CHECKOUT, SUPPORT, first_fast, is_running, limits_wait, wa
 
 from harness.common.ending import exit_code_of
 from harness.measure import process
+from harness.measure.machine import Totals
 from harness.measure.process import WorkerLimits, measure
-from harness.measure.watched_process import Turns, WatchedProcess
-from harness.measure.witness import BrokenAnswer, read_answer
+from harness.measure.watched_process import Cpu, Turns, WatchedProcess
+from harness.measure.witness import Answer, BrokenAnswer, Clocks, ProcessAccount, read_answer
 from harness.worker import exchange
 from harness.worker.exchange import packed, unpacked
 from harness.worker.job import Job, written
@@ -119,7 +121,7 @@ def expect_outcome(row: dict[str, Any], answer: Any, output: Path) -> None:
 
 
 def test_a_rejected_job_runs_once_more(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
-    check = "harness.measure.process.ProcessAccount.check"
+    check = "harness.measure.process.ProcessAccount.contradiction"
     for rejections, status in ((1, "ok"), (2, "rejected")):
         verdicts = iter(["it used too much"] * rejections)
         monkeypatch.setattr(check, lambda *_, verdicts=verdicts: next(verdicts, None))
@@ -160,6 +162,73 @@ def test_links_pipes_and_holes_are_no_answer(
     make(tmp_path / name)
     with pytest.raises(BrokenAnswer, match=f"{name} {message}"):
         read_answer(tmp_path, 8)
+
+
+@pytest.mark.parametrize(
+    ("words", "reported", "message"),
+    [
+        (WORDS, 5, None),
+        (WORDS, 4, "other words than it reports"),
+        (WordCounts.from_items([(b"a", 2**62), (b"b", 2**62)]), 2, "too large to be one"),
+    ],
+)
+def test_words_that_a_counter_leaves_must_be_those_it_reports(
+    tmp_path: Path, words: WordCounts, reported: int, message: str | None
+) -> None:
+    text = answer_text().replace('"merges_done": 8', f'"words_done": {reported}')
+    (tmp_path / "answer.json").write_text(text)
+    exchange.write_columns(tmp_path / "words", words)
+    if message is None:
+        answer = read_answer(tmp_path, 8)
+        assert answer is not None
+        assert answer.words is not None
+        assert answer.words["pre_tokens"] == sum(words.counts)
+    else:
+        with pytest.raises(BrokenAnswer, match=message):
+            read_answer(tmp_path, 8)
+
+    (tmp_path / "words").rename(tmp_path / "elsewhere")
+    (tmp_path / "words").symlink_to("elsewhere")
+    with pytest.raises(BrokenAnswer, match="words is a link"):
+        read_answer(tmp_path, 8)
+
+
+CALL = {"total": 1.0, "wall": 1.001, "start": 0.0, "after": 0.0, "timed_out": False}
+"""A call of one second that no clock contradicts."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, "None"),
+        ({"total": 1.1}, r"its clock shows 1.10 s, its parent saw 1.00 s pass"),
+        ({"total": 0.6}, r"its clock shows 600 ms, its parent saw 1.00 s pass"),
+        ({"total": 0.6, "late": 0.3}, "None"),
+        ({"total": 0.6, "waited": 0.3}, "None"),
+        ({"start": 0.01}, r"10.0 ms of CPU time between receiving the job and starting the .*"),
+        ({"after": 0.2}, r"200 ms of CPU time after its call; at most 100 ms is allowed"),
+        ({"after": 0.2, "timed_out": True}, "None"),
+        ({"phases": 1.1}, r"its phases claim 1.10 s of the 1.00 s there were"),
+        ({"heard": False}, "its parent has not heard when its call began and ended"),
+        ({"heard": False, "timed_out": True}, "None"),
+    ],
+)
+def test_times_that_the_account_of_the_call_contradicts_are_rejected(
+    changes: dict[str, Any], reason: str
+) -> None:
+    call = {**CALL, **changes}
+    started, ended = Cpu(call["start"]), Cpu(call["start"] + 1.0)
+    finished = Cpu(ended.total + call["after"])
+    process = SimpleNamespace(used=finished, peak_bytes=0)
+    account = ProcessAccount(process, late=call.get("late", 0.0))  # type: ignore[arg-type]
+    if call.get("heard", True):
+        account.received = Cpu()
+        account.begun = Clocks(started, Totals(), Turns(), [], 0.0)
+        turns = Turns(1.0, call.get("waited", 0.0))
+        account.ended = Clocks(ended, Totals(), turns, [], call["wall"])
+
+    answer = Answer("ok", total=call["total"], seconds={"init": call.get("phases", 0.5)})
+    assert re.fullmatch(reason, str(account.contradiction(answer, call["timed_out"])))
 
 
 # Nothing is left: no process, no file
