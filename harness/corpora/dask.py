@@ -10,13 +10,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import logging
-import os
 import re
 import shutil
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,29 +25,20 @@ from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.printing import print_stderr
 from harness.common.progress import bar
 from harness.common.registry import at_least, parse_bytes
-from harness.common.units import bytes_text, count_text, counted_text, one_line
+from harness.common.units import bytes_text, count_text, counted_text
 from harness.corpora import local
+from harness.corpora.cluster import GROUP, line_of, workers
 from harness.corpora.files import CorpusFile, entry
 from harness.corpora.generators import cached_table
 from harness.corpora.rows import RowReading, documents_in, form_of, is_url
-from harness.measure.machine import usable_cores
 from harness.worker import exchange
 from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
 from variants.counting import parts as counting
 
 Params = Mapping[str, Any]
-GROUP = "distributed"
 FORMAT = 7  # of a run in the cache; one of another format is not read
 SMALLEST_PART = 1 << 16
-SECONDS_TO_CONNECT = 20
 SECONDS_BETWEEN_CHECKS = 0.1
-MOST_FAILURES = 10
-INNOCENT = 1_000_000
-"""How often a worker may die with a task before Dask gives the task up: the machine ends workers,
-not the task.
-"""
-HERE = "127.0.0.1"
-"""Where the processes of this machine listen: a scheduler and its workers run whatever reaches them."""
 AGAIN = "run the same command again"
 STATES = (
     "ETag",
@@ -255,10 +241,6 @@ def unreadable(address: str, error: Exception) -> Refusal:
     )
 
 
-def line_of(error: BaseException) -> str:
-    return one_line(str(error))[:300] or type(error).__name__
-
-
 @dataclass(frozen=True)
 class Chunk:
     """A file, or a range of a plain text: from the first safe place at `first` or later to that at
@@ -354,95 +336,6 @@ def count_words(part: Chunk, memory: int | None) -> WordCounts:
         except (InvalidText, LeftOut) as error:
             error.offset += start
             raise
-
-
-# The workers
-
-
-@contextlib.contextmanager
-def workers(params: Params) -> Iterator[tuple[Any, Callable[[], None]]]:
-    """A client of the scheduler, or of one with processes on this machine, and a function that
-    replaces dead ones.
-    """
-    distributed = extra("distributed", "counting=dask", GROUP)
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-
-    with contextlib.ExitStack() as opened:
-        address, replace_dead = params["scheduler"], lambda: None
-        if address is None:
-            quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
-            address = opened.enter_context(
-                distributed.LocalCluster(n_workers=0, host=HERE, **quiet)
-            ).scheduler_address
-            replace_dead = opened.enter_context(
-                worker_processes(address, params["workers"] or usable_cores())
-            )
-        try:
-            client = distributed.Client(address, timeout=SECONDS_TO_CONNECT, set_as_default=False)
-        except (OSError, TimeoutError, ValueError, TypeError) as error:
-            advice = "set counting.params.scheduler=tcp://HOST:PORT of a running one, or omit it for workers here"
-            raise Refusal(
-                f"no scheduler answers at {address} ({line_of(error)}); {advice}", UNMEASURED
-            ) from error
-
-        client.run_on_scheduler(
-            lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", INNOCENT)
-        )
-        if params["scheduler"] is not None and not client.nthreads():
-            print_stderr(f"waiting for the first worker of {address}")
-        try:
-            yield client, replace_dead
-        finally:
-            with contextlib.suppress(Exception):  # the scheduler may be gone
-                client.close(timeout=2)
-
-
-@contextlib.contextmanager
-def worker_processes(address: str, number: int) -> Iterator[Callable[[], None]]:
-    """Worker processes on this machine; yields a function that replaces those that were killed.
-
-    Not LocalCluster's: they would import the script that is running, and one killed while it starts
-    is not replaced.
-    """
-    with (
-        tempfile.TemporaryDirectory(prefix=".", dir=counting.spill_folder()) as folder,
-        tempfile.TemporaryFile() as log,
-    ):
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", address]
-        command += ["--host", HERE, "--dashboard-address", f"{HERE}:0", "--no-dashboard"]
-        command += ["--no-nanny", "--nthreads", "1", "--memory-limit", "0"]
-        command += ["--local-directory", folder]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        null, failures = subprocess.DEVNULL, 0
-        running: list[subprocess.Popen[bytes]] = []
-
-        def replace_dead() -> None:
-            nonlocal failures
-            failures += sum((process.poll() or 0) > 0 for process in running)
-            if failures > MOST_FAILURES:
-                log.seek(0)
-                last = log.read().decode(errors="replace").strip().rpartition("\n")[2].strip()
-                raise Refusal(f"workers cannot be started on this machine ({last})", UNMEASURED)
-
-            alive = [process for process in running if process.returncode is None]
-            if lost := len(running) - len(alive):
-                print_stderr(
-                    f"{counted_text(lost, 'worker')} lost; what was not sent is counted again"
-                )
-
-            running[:] = alive
-            while len(running) < number:
-                running.append(
-                    subprocess.Popen(command, stdin=null, stdout=null, stderr=log, env=environment)
-                )
-
-        try:
-            replace_dead()
-            yield replace_dead
-        finally:
-            for process in running:
-                process.kill()
-                process.wait()
 
 
 def run_tasks(

@@ -4,8 +4,10 @@ wherever files are.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime
+import http.client
 import os
 import random
 import resource
@@ -14,7 +16,9 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,7 +36,7 @@ from scanned_texts import COMPILED, random_content
 from workbench import cells, wait_until
 
 from harness.common.errors import Refusal
-from harness.corpora import dask, local
+from harness.corpora import cluster, dask, local
 from harness.corpora.cards import card_of
 from harness.worker import exchange
 from variants.contract import Corpus, InvalidText
@@ -40,9 +44,10 @@ from variants.counting.native import native
 from variants.counting.pretokenize import serial
 
 OWN_PATTERN = r"\w+|\W"  # not compiled in
-INSTALLED = find_spec("distributed") is not None
+NO_SCHEDULER = "tls://127.0.0.1:9"
+INSTALLED = find_spec("distributed") is not None and find_spec("cryptography") is not None
 pytestmark = pytest.mark.skipif(
-    not INSTALLED, reason="pip install -e '.[distributed]' has distributed and fsspec"
+    not INSTALLED, reason="pip install -e '.[distributed]' has distributed, cryptography and fsspec"
 )
 
 
@@ -171,12 +176,81 @@ def test_dask_that_is_not_installed_is_named(book: str, monkeypatch: pytest.Monk
         cells("counting=dask", book, "vocab_size=300")
 
 
+def security() -> Any:
+    """Another certificate each time."""
+    return import_module("distributed").Security.temporary()
+
+
+def ports_of(*processes: psutil.Process) -> set[tuple[str, int]]:
+    """The addresses that these processes listen on."""
+    connections = [each for process in processes for each in process.net_connections("inet")]
+    return {tuple(each.laddr) for each in connections if each.status == psutil.CONN_LISTEN}
+
+
+def answered(port: tuple[str, int], key: Any) -> list[str]:
+    """The ways in which this port answers somebody with this key."""
+    distributed = import_module("distributed")
+    place = f"{port[0]}:{port[1]}"
+
+    async def identity(address: str, **security: Any) -> object:
+        async with distributed.rpc(address, timeout=1, **security) as node:
+            return await node.identity()
+
+    tls = key.get_connection_args("client")
+    ways: dict[str, Callable[[], object]] = {
+        "TCP": lambda: asyncio.run(identity(f"tcp://{place}")),
+        "TLS": lambda: asyncio.run(identity(f"tls://{place}", connection_args=tls)),
+        "HTTP": lambda: urllib.request.urlopen(f"http://{place}/health", timeout=1),
+    }
+    answers = []
+    for way, ask in ways.items():
+        with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
+            ask()
+            answers.append(way)
+    return answers
+
+
+def test_scheduler_answers_nobody_without_the_key_of_the_run() -> None:
+    before, key = ports_of(psutil.Process()), security()
+    with cluster.scheduler_here(key) as address:
+        (port,) = ports_of(psutil.Process()) - before
+        assert address == f"tls://127.0.0.1:{port[1]}"
+        assert answered(port, security()) == []
+        assert answered(port, key) == ["TLS"]
+
+
+def test_scheduler_of_yours_is_asked_with_the_certificate_of_the_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster, "SECONDS_TO_CONNECT", 1)
+    key = security()
+    tls = {
+        "ca-file": key.tls_ca_file,
+        "client.cert": key.tls_client_cert,
+        "client.key": key.tls_client_key,
+    }
+    with cluster.scheduler_here(key) as address:
+        params = {"scheduler": address, "workers": None}
+        with (
+            pytest.raises(Refusal, match=rf"no scheduler answers at {address} \(TLS expects"),
+            cluster.workers(params),
+        ):
+            pass
+        with (
+            import_module("dask").config.set(
+                {f"distributed.comm.tls.{name}": tls[name] for name in tls}
+            ),
+            cluster.workers(params) as (client, _),
+        ):
+            assert client.scheduler.address == address
+
+
 def workers_here() -> list[psutil.Process]:
     """The workers that this process has started."""
     workers = []
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):  # it has just ended
-            if "distributed.cli.dask_worker" in child.cmdline():
+            if "harness.corpora.cluster" in child.cmdline():
                 workers.append(child)
     return workers
 
@@ -184,7 +258,7 @@ def workers_here() -> list[psutil.Process]:
 def test_a_lost_worker_is_reported_and_one_that_never_starts_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with dask.worker_processes("tcp://127.0.0.1:9", 1) as replace_dead:
+    with cluster.worker_processes(NO_SCHEDULER, security(), 1) as replace_dead:
         wait_until(lambda: len(workers_here()) == 1, "a worker")
         replace_dead()
         assert capsys.readouterr().err == ""
@@ -200,7 +274,7 @@ def test_a_lost_worker_is_reported_and_one_that_never_starts_is_refused(
 
 
 def replace_for_ever() -> None:
-    with dask.worker_processes("tcp://127.0.0.1:9", 1) as replace_dead:
+    with cluster.worker_processes(NO_SCHEDULER, security(), 1) as replace_dead:
         while True:
             replace_dead()
             time.sleep(0.01)
@@ -234,7 +308,7 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def cluster() -> Iterator[subprocess.Popen[str]]:
+def running_cluster() -> Iterator[subprocess.Popen[str]]:
     """A scheduler with two workers, which prints its address."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", CLUSTER]
@@ -244,18 +318,22 @@ def cluster() -> Iterator[subprocess.Popen[str]]:
 
 
 @with_dask
-def test_scheduler_and_workers_listen_on_this_machine_only(
-    book: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with dask.workers({"scheduler": None, "workers": 2}) as (client, _):
+def test_scheduler_and_workers_answer_nobody_without_the_key_of_the_run() -> None:
+    with cluster.workers({"scheduler": None, "workers": 2}) as (client, _):
         client.wait_for_workers(2, timeout=60)
         assert len(workers_here()) == 2
-        for process in (*workers_here(), psutil.Process()):  # this one is the scheduler
-            connections = process.net_connections("inet")
-            listening = [each for each in connections if each.status == psutil.CONN_LISTEN]
-            assert {each.laddr.ip for each in listening} == {"127.0.0.1"}
+        ports = ports_of(psutil.Process(), *workers_here())  # this process is the scheduler
+        assert len(ports) == 3
+        assert {host for host, _ in ports} == {"127.0.0.1"}
+        assert [answered(port, security()) for port in ports] == [[], [], []]
+        assert client.submit(abs, -1).result() == 1
 
-    monkeypatch.setattr(dask, "SECONDS_TO_CONNECT", 1)
+
+@with_dask
+def test_scheduler_of_yours_that_does_not_answer_is_named(
+    book: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "SECONDS_TO_CONNECT", 1)
     with pytest.raises(Refusal, match=r"no scheduler answers at tcp://127\.0\.0\.1:1"):
         count(book.removeprefix("data.path="), scheduler="tcp://127.0.0.1:1")
 
@@ -285,10 +363,10 @@ def test_killed_workers_change_no_count(texts: Path) -> None:
 
 @with_dask
 def test_after_a_lost_scheduler_the_same_command_resumes(
-    cluster: subprocess.Popen[str], cache_folder: Path, capsys: pytest.CaptureFixture[str]
+    running_cluster: subprocess.Popen[str], cache_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cluster.stdout is not None
-    address = cluster.stdout.readline().strip()
+    assert running_cluster.stdout is not None
+    address = running_cluster.stdout.readline().strip()
     text = random_text(6_000_000)
     whole = count(text, 5_000_000, address, pattern=OWN_PATTERN)
 
@@ -297,7 +375,7 @@ def test_after_a_lost_scheduler_the_same_command_resumes(
 
     def kill() -> None:
         wait_until(lambda: parts() >= 3, "three counted parts")
-        cluster.kill()
+        running_cluster.kill()
 
     killer = threading.Thread(target=kill)
     killer.start()
