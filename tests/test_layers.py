@@ -28,7 +28,7 @@ TOKENS = {
     "tokenizers": 21_905,
     "proof": 21_343,
     "records": 7_006,
-    "runs": 17_985,
+    "runs": 17_674,
     "results": 25_841,
     "gate": 12_362,
     "commands": 14_087,

@@ -144,7 +144,7 @@ def measure_once(
                 return Answer("error", f"cannot start {interpreter}")
             supervision = Supervision(process, absolute(job), limits, sandbox.job)
             supervision.attend(on_progress)
-        answer = supervision.answer(timed=not under)
+        answer = supervision.answer(timed=not under and job.profile is None)
         hand_over(answer, sandbox.job, output)
         answer.stderr_tail = process.tail()
     return answer

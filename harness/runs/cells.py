@@ -285,7 +285,7 @@ class Settings(NamedTuple):
     rerun: bool = False
     overwrite: bool = False
     concurrent: bool = False
-    profile: str = "none"  # the profiler under which each trainer runs once more
+    profile: str = "none"  # none or cprofile: each trainer runs once more under it
     tokens: bool = False  # whether to count the tokens that are left of the text
     # the command's overrides as typed; of a path only the last name
     overrides: tuple[str, ...] = ()

@@ -33,7 +33,6 @@ from harness.corpora import CorpusFile
 from harness.corpora.texts import is_name
 from harness.measure.limits import WorkerLimits
 from harness.measure.machine import available_memory, interpreter, usable_cores
-from harness.measure.profilers import check_profiler
 from harness.runs.cells import (
     CountCell,
     Plan,
@@ -138,7 +137,7 @@ def settings_of(config: Config) -> Settings:
     one_of("measure.kind", measure.kind, ("time", "proof", "instructions"))
     repeat = measure.repeat if values.repeat is None else values.repeat
     at_least("repeat", repeat)
-    check_profiler(values.profile)
+    one_of("profile", values.profile, ("none", "cprofile"))
     if measure.precision is not None:
         from harness.common.comparison import FEWEST_BLOCKS  # late, as few runs are to be precise
 

@@ -47,9 +47,10 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
         return OK
     # late: they are slow to import, and a plan needs neither
     from harness.runs.blocks import measure_task
-    from harness.runs.profiling import profiles
+    from harness.runs.profiling import profile_trainers
     from harness.runs.session import session_of
 
+    profiled = True
     with session_of(plan, folder) as session:
         try:
             for task in plan.tasks:
@@ -60,7 +61,7 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
                         f"task {count_text(task.number + 1)} of {count_text(len(plan.tasks))}: {about}"
                     )
                 measure_task(task, session)
-                session.notes += profiles(task, session)
+                profiled = profile_trainers(task, session) and profiled
                 remove_tree(session.folder / "words")
         finally:  # neither a full disk nor an interruption costs the table of what was measured
             records = session.log.records()
@@ -72,7 +73,8 @@ def run_plan(plan: Plan, folder: Path, show: Show) -> int:
     if not counted:
         reasons = {str(record.measurement.reason) for record in trained_records(records)}
         raise Refusal("; ".join(sorted(reasons)), exit_code(records))
-    return exit_code(records)
+    code = exit_code(records)
+    return code if profiled or code != OK else UNMEASURED
 
 
 def exit_code(records: Sequence[Record]) -> int:
@@ -174,10 +176,16 @@ def run_stages(
     if beside is not None:
         check_free(beside, values.overwrite)
     records: list[Record] = []
+    notes: list[str] = []
+
+    def hold(measured: Sequence[Record], lines: Sequence[str]) -> None:
+        records.extend(measured)
+        notes.extend(lines)
+
     first = make_plan(compose(first_arguments(arguments, config, saved)), arguments)
-    code = run_plan(first, folder / "1", lambda measured, _: records.extend(measured))
+    code = run_plan(first, folder / "1", hold)
     if code != OK:
-        show(records, ["the first stage failed; the second was skipped"])
+        show(records, [*notes, "the first stage failed; the second was skipped"])
         return code
     # of several variants, whose tokenizers are equal, the first
     extended = min(saved.rglob("merges.txt")).parent
@@ -185,7 +193,7 @@ def run_stages(
     code = run_plan(
         make_plan(second, arguments),
         folder / "2",
-        lambda measured, lines: show([*records, *measured], lines),
+        lambda measured, lines: show([*records, *measured], [*notes, *lines]),
     )
     if beside is not None:  # not before the end, so that an interrupted command can go on
         copy_tree(saved, beside)

@@ -1,4 +1,4 @@
-"""profile=NAME runs each trainer once more under a profiler, and names the file that it left."""
+"""profile=cprofile runs each trainer once more under it, and names the files that it left."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from workbench import first_fast
 
 from harness.__main__ import main
-from harness.measure import profilers
 from harness.records.file import read_records
 
 RUN = ("data.path=text.txt", "vocab_size=300")
@@ -40,31 +38,3 @@ def test_cprofile_leaves_a_table_of_the_functions_of_each_trainer(
     assert tables["naive"].with_suffix(".prof").stat().st_size > 0
     assert "heapq" in tables["mine:train"].read_text()
     assert sum(record.trains for record in read_records(["results/local"])) == 6
-
-
-@pytest.mark.parametrize(
-    ("name", "variant", "text"),
-    first_fast(
-        [("py-spy", "naive", "train (variants/naive.py"), ("callgrind", "flat", "PROGRAM TOTALS")]
-    ),
-)
-def test_a_profiler_leaves_its_file_and_a_missing_one_is_refused(
-    name: str,
-    variant: str,
-    text: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    command = [f"variant={variant}", f"profile={name}", *RUN]
-    with monkeypatch.context() as patch:
-        patch.setattr(profilers, "program", lambda _: None)
-        assert main(command) == 22
-    needs, _, advice = capsys.readouterr().err.partition("; install it with: ")
-    assert needs.startswith(f"profile={name} needs ")
-    assert advice.split()[0] in ("python", "apt-get")
-    assert not Path("results").exists()
-
-    if profilers.program(name if name == "py-spy" else "valgrind") is None:
-        pytest.skip(needs)
-    assert main(command) == 0
-    assert text in profiles(capsys.readouterr().out)[variant].read_text()
