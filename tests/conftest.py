@@ -19,7 +19,7 @@ from fetched import CONTENT
 from local_server import Server, serving
 from measured_once import MeasuredOnce
 
-from harness.common import files, registry
+from harness.common import cache, registry
 from harness.corpora import cards
 from harness.measure import machine, quiet
 from harness.runs import blocks, counting
@@ -101,7 +101,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("tables")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(files.CACHE_VARIABLE, str(folder))
+        patch.setenv(cache.VARIABLE, str(folder))
         character_classes.character_classes.__wrapped__()
     (kept,) = folder.iterdir()
     return kept
@@ -113,8 +113,9 @@ def cache_folder(folders: Iterator[Path], tables: Path, monkeypatch: pytest.Monk
     own = next(folders)
     (own / "cache").mkdir(parents=True)
     (own / "cache" / tables.name).hardlink_to(tables)
-    monkeypatch.setenv(files.CACHE_VARIABLE, str(own / "cache"))
+    monkeypatch.setenv(cache.VARIABLE, str(own / "cache"))
     monkeypatch.setenv(quiet.VARIABLE, str(own))
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # no test outlives a power cut
     cards.standard_library.cache_clear()
     return own / "cache"
 

@@ -1,9 +1,4 @@
-"""Files that are written whole or not at all, the cache between runs, and temporary folders.
-
-BPE_HARNESS_CACHE moves the cache. Everything in it can be made or fetched again. Files and folders
-appear in it whole, by being renamed. A process that uses the cache shares a lock of it until it
-ends; it is cleared only if no other does.
-"""
+"""Files that are written whole or not at all, and temporary folders."""
 
 from __future__ import annotations
 
@@ -18,27 +13,15 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.units import bytes_text
 
-CACHE_VARIABLE = "BPE_HARNESS_CACHE"
 ELSEWHERE = "choose another place with --output"
-ANOTHER_CACHE = f"set {CACHE_VARIABLE} to a folder that can be written and has room"
 # how long an empty temporary folder is left alone: its command may not have locked it yet
 JUST_STARTED_SECONDS = 60
 CURRENT_FOLDER, BOTH_WAYS = -100, 2  # AT_FDCWD and RENAME_EXCHANGE, of Linux
-KINDS = {
-    "corpora": "data sets that were fetched or put together",
-    "downloads": "data sets that are half fetched",
-    "texts": "generated texts, and copies: joined, unpacked, cut, piped in",
-    "counts": "tables of words, and merges that were proved on them",
-    "imported": "what the processes of unfinished runs have imported",
-    "parts": "parts of texts, counted for a table that is not whole yet",
-}
-"""The folders of the cache that can grow."""
 
 
 def path_named(name: str | os.PathLike[str]) -> Path:
@@ -190,11 +173,6 @@ def exchange(new: Path, old: Path) -> None:
         new.rename(old)
 
 
-def placing(path: Path) -> contextlib.AbstractContextManager[Path]:
-    """A name for a file or folder that will be an entry of the cache, as `whole_file`."""
-    return whole_file(path, ANOTHER_CACHE, lasting=False)
-
-
 def make_results_folder(folder: Path) -> None:
     """Make the folder; results/local with a .gitignore, to leave a repository as it is. Raises
     OSError as `mkdir`.
@@ -207,81 +185,6 @@ def make_results_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if default is not None and is_new:
         (default / ".gitignore").write_text("*\n")
-
-
-def check_free_space(folder: Path, needed: int, what: str) -> None:
-    """Raises Refusal if `folder` has fewer than `needed` bytes free."""
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        sizes = f"needs {bytes_text(needed)} in {folder}, and {bytes_text(free)} are free"
-        instead = f"make room, or set {CACHE_VARIABLE} to a folder that has it"
-        raise Refusal(f"{what} {sizes}; {instead}", UNMEASURED)
-
-
-# The cache
-
-
-def cache_folder(*parts: str) -> Path:
-    """A folder below the cache, made if it is missing."""
-    default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "bpe-harness")
-    cache = Path(os.environ.get(CACHE_VARIABLE) or default.expanduser())
-    path = cache.joinpath(*parts)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        _in_use(cache)
-    except OSError as error:
-        raise cache_unusable(path, error) from error
-    return path
-
-
-def cache_unusable(path: Path, error: OSError) -> Refusal:
-    return Refusal(f"cannot use the cache {path} ({reason(error)}); {ANOTHER_CACHE}", UNMEASURED)
-
-
-def cache_lock(path: Path) -> io.FileIO:
-    """A file of the cache to lock, made if it is missing."""
-    try:
-        return open_appending(path)
-    except OSError as error:
-        raise cache_unusable(path, error) from error
-
-
-@functools.cache
-def _in_use(cache: Path) -> int:
-    """A descriptor of the cache that bears a shared lock until this process ends."""
-    descriptor = os.open(cache, os.O_RDONLY | os.O_CLOEXEC)
-    with contextlib.suppress(OSError):  # a file system without locks
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-    return descriptor
-
-
-def cached(kind: str) -> dict[Path, int]:
-    """The entries of a kind with their bytes; the hidden ones are what runs had begun when they
-    were killed.
-    """
-    paths = sorted(path for path in cache_folder(kind).iterdir() if path.suffix != ".lock")
-    return {
-        path: sum(file.lstat().st_size for file in (path, *path.rglob("*")) if file.is_file())
-        for path in paths
-    }
-
-
-def clear(kinds: Sequence[str]) -> dict[Path, int]:
-    """Remove and return all entries of these kinds. Raises Refusal if another process uses the
-    cache.
-    """
-    lock = _in_use(cache_folder())
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise Refusal(
-            "another command uses the cache; clear it when that has ended", UNMEASURED
-        ) from error
-    removed = {path: size for kind in kinds for path, size in cached(kind).items()}
-    for path in removed:
-        remove_tree(path)
-    fcntl.flock(lock, fcntl.LOCK_SH)
-    return removed
 
 
 # Temporary folders: one whose command was killed is removed by the next command

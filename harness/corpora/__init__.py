@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal
 from harness.corpora import cards
 from harness.corpora.files import CorpusFile, Part, card_slice, digest_of
@@ -81,8 +82,9 @@ def find(card: Mapping[str, Any]) -> Path:
         return text_file(card)
     if kind in cards.YOURS:
         raise Refusal(f"data={name} needs data.path=FILE")
-    path = cards.fetched_place(name, card["source"]["file"])
-    if not path.exists():
+    entry = cache.find(cards.fetched_kind(name), name)
+    if entry is None:
+        place = cache.place(cards.fetched_kind(name), name)
         advice = f"get it with python -m harness.corpora fetch {name}, or set data.path=FILE where you have it"
-        raise Refusal(f"data={name}: no file at {path}; {advice}", UNMEASURED)
-    return path
+        raise Refusal(f"data={name}: not found in {place}, or damaged; {advice}", UNMEASURED)
+    return Path(entry.path, card["source"]["file"])

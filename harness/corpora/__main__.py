@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.common import files, registry
+from harness.common import cache, files, registry
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal, extra
@@ -20,7 +20,6 @@ from harness.common.units import bytes_text
 from harness.corpora import prepare
 from harness.corpora.cards import card_of, data_cards, state
 from harness.corpora.fetch import fetch
-from harness.corpora.files import fresh_digest_of
 from harness.worker import exchange
 from variants.contract import WordCounts
 
@@ -60,8 +59,8 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for do in (list_all, fetch_all, info, verify, path, cache, counts):
-        name = do.__name__.removesuffix("_all")
+    for do in (list_all, fetch_all, info, verify, path, show_cache, counts):
+        name = do.__name__.removesuffix("_all").removeprefix("show_")
         added = commands.add_parser(name, help=do.__doc__, description=do.__doc__)
         added.set_defaults(do=do, config_dir=None)
         if name != "cache":
@@ -71,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
 
     commands.choices["fetch"].add_argument("names", metavar="NAME", nargs="+")
     about = "remove all, or these: %(choices)s; what a run needs is made again"
-    kinds = ["all", *files.KINDS]
+    kinds = ["all", *cache.KINDS]
     commands.choices["cache"].add_argument(
         "--clear", nargs="+", choices=kinds, metavar="KIND", help=about
     )
@@ -133,7 +132,7 @@ def verify(arguments: argparse.Namespace) -> None:
     card = card_of(arguments.name)
     corpus = prepare({**card, "bytes": None}, card["special_tokens"])
     # tables are always read to their end
-    if not corpus.table and fresh_digest_of(corpus.path) != corpus.sha256:
+    if not corpus.table and cache.digest_of(corpus.path) != corpus.sha256:
         raise Refusal(
             f"{corpus.path} is damaged, though its times are unchanged; remove it", UNMEASURED
         )
@@ -144,15 +143,15 @@ def verify(arguments: argparse.Namespace) -> None:
         )
 
 
-def cache(arguments: argparse.Namespace) -> None:
+def show_cache(arguments: argparse.Namespace) -> None:
     """What is kept between runs, and how much room it takes; --clear removes it."""
     if arguments.clear:
-        removed = files.clear(list(files.KINDS) if "all" in arguments.clear else arguments.clear)
+        removed = cache.clear(list(cache.KINDS) if "all" in arguments.clear else arguments.clear)
         print_stdout(f"removed {bytes_text(sum(removed.values()))} in {len(removed)} entries")
         return
-    print_stdout(str(files.cache_folder()))
-    for kind, about in files.KINDS.items():
-        if entries := files.cached(kind):
+    print_stdout(str(cache.root()))
+    for kind, about in cache.KINDS.items():
+        if entries := cache.listing(kind):
             print_stdout(
                 f"{kind:<10} {bytes_text(sum(entries.values())):>8} {len(entries):>5}  {about}"
             )

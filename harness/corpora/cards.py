@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.common import files, registry
-from harness.common.cards import inside
+from harness.common import cache, registry
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora.files import CorpusFile, digest_of, entry
+from harness.corpora.files import TEXT, CorpusFile, digest_of
 
 Card = Mapping[str, Any]
 GENERATOR = "generator"
@@ -54,10 +53,11 @@ def card_of(name: str) -> Card:
     return registry.card("data", name)
 
 
-def fetched_place(name: str, file: str) -> Path:
-    """Where `fetch` puts the file of a card; a card of yours cannot replace the file of another."""
-    folder = ("corpora", "yours") if registry.is_yours("data", name) else ("corpora",)
-    return inside(files.cache_folder(*folder), file)
+def fetched_kind(name: str) -> str:
+    """The folder of the cache that `fetch` puts the file of a card into; a card of yours cannot
+    replace the file of another.
+    """
+    return "corpora/yours" if registry.is_yours("data", name) else "corpora"
 
 
 @functools.cache
@@ -80,13 +80,14 @@ def standard_library() -> Path:
         for path in paths
     ]
 
-    corpus = entry("corpora", "stdlib", sys.version_info[:2], listing)
-    if not corpus.exists():
-        with files.placing(corpus) as temporary, temporary.open("wb") as file:
+    def make(folder: Path) -> None:
+        with (folder / TEXT).open("wb") as file:
             for path in paths:
                 with contextlib.suppress(UnicodeDecodeError):
                     file.write(path.read_bytes().decode().encode() + b"<|endoftext|>")
-    return corpus
+
+    key = cache.key_of("stdlib", sys.version_info[:2], listing)
+    return cache.kept("corpora", key, make).path / TEXT
 
 
 def state(card: Card) -> str:
@@ -94,7 +95,7 @@ def state(card: Card) -> str:
     source = card["source"]
     kind = source["kind"]
     if kind in FETCHED:
-        return "yes" if fetched_place(card["name"], source["file"]).exists() else "no"
+        return "no" if cache.find(fetched_kind(card["name"]), card["name"]) is None else "yes"
     return "yours" if kind in YOURS else "on use"
 
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 import regex
 
-from harness.common import files
+from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.printing import print_stderr
 from harness.common.progress import bar
@@ -28,7 +28,7 @@ from harness.common.registry import at_least, parse_bytes
 from harness.common.units import bytes_text, count_text, counted_text
 from harness.corpora import local
 from harness.corpora.cluster import GROUP, line_of, workers
-from harness.corpora.files import CorpusFile, entry
+from harness.corpora.files import CorpusFile
 from harness.corpora.generators import cached_table
 from harness.corpora.rows import RowReading, documents_in, form_of, is_url
 from harness.worker import exchange
@@ -36,6 +36,7 @@ from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCou
 from variants.counting import parts as counting
 
 Params = Mapping[str, Any]
+RUN = "run"  # the file of a part's words in its entry of the cache
 FORMAT = 7  # of a run in the cache; one of another format is not read
 SMALLEST_PART = 1 << 16
 SECONDS_BETWEEN_CHECKS = 0.1
@@ -77,19 +78,20 @@ def counted_table(
     name, members, separator = text_in_parts(card, corpus, file)
     parts = divide(members, part_bytes, corpus, separator, card.get("column"))
     label = f"{name}: {bytes_text(sum(part.size for part in parts))} in {counted_text(len(parts), 'part')}"
-    table = entry("counts", exchange.FORMAT, sorted(part.key for part in parts))
-    if plan and exchange.whole_facts(table) is None:
+    key = cache.key_of(exchange.FORMAT, sorted(part.key for part in parts))
+    if plan and cache.find("counts", key) is None:
         raise Refusal(
             f"the words of {label} are not counted yet, and a plan counts nothing; omit plan=true"
         )
 
-    def make(folder: Path) -> None:
-        runs = files.cache_folder("parts", table.name)
+    def make(folder: Path) -> dict[str, Any]:
+        runs = f"parts/{key}"
         count(label, parts, params, memory, runs)
-        merge_parts(parts, runs, folder)
-        shutil.rmtree(runs)
+        manifest = merge_parts(parts, runs, folder)
+        shutil.rmtree(cache.folder(runs))
+        return manifest
 
-    cached_table(table, make)
+    table = cached_table(key, make)
     word_counts, manifest = exchange.read_words(table)
     return CorpusFile(
         name, table, len(word_counts.data), manifest["sha256"], table=True, of_text=True
@@ -97,32 +99,40 @@ def counted_table(
 
 
 def count(
-    label: str, parts: Sequence[Chunk], params: Params, memory: int | None, runs: Path
+    label: str, parts: Sequence[Chunk], params: Params, memory: int | None, runs: str
 ) -> None:
-    """Have the parts counted that have no run in the folder `runs`. Raises Refusal if one cannot be
+    """Have the parts counted that have no run among the entries `runs`. Raises Refusal if one cannot be
     read.
     """
-    todo = [part for part in parts if not (runs / part.key).exists()]
+    todo = [part for part in parts if cache.find(runs, part.key) is None]
     total, left = (sum(part.size for part in some) for some in (parts, todo))
     print_stderr(f"counting {label}, {count_text(len(parts) - len(todo))} of them counted before")
     with workers(params) as (client, replace_dead), bar("counting", total, "bytes") as show:
         for part, run in run_tasks(client, replace_dead, todo, memory):
-            with files.placing(runs / part.key) as temporary:
-                temporary.write_bytes(run)
+            keep_run(runs, part.key, run)
             left -= part.size
             show(total - left)
 
 
-def merge_parts(parts: Sequence[Chunk], runs: Path, folder: Path) -> None:
+def keep_run(runs: str, key: str, run: bytes) -> None:
+    def write(folder: Path) -> None:
+        (folder / RUN).write_bytes(run)
+
+    cache.put(runs, key, write)
+
+
+def merge_parts(parts: Sequence[Chunk], runs: str, folder: Path) -> dict[str, Any]:
     """Merge the runs of all parts into one word store; the memory does not grow with them."""
-    tables = [counting.run_in(exchange.map_column(runs / part.key, "B")) for part in parts]
-    folder.mkdir(parents=True)
+    tables = [
+        counting.run_in(exchange.map_column(cache.place(runs, part.key) / RUN, "B"))
+        for part in parts
+    ]
     with contextlib.ExitStack() as opened:
         counting.merge_runs(
             tables,
             *(opened.enter_context((folder / name).open("w+b")) for name, _ in exchange.COLUMNS),
         )
-    exchange.finish(folder)
+    return exchange.finish(folder)
 
 
 def text_in_parts(

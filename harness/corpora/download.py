@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.common import files
+from harness.common import cache, files
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.progress import Advance
 from harness.common.units import one_line
@@ -119,7 +119,7 @@ class Download:
                     part.write(block)
                     part.flush()
                 except OSError as error:
-                    raise files.cache_unusable(self.part, error) from error
+                    raise cache.unusable(self.part, error) from error
                 self.show(length, total)
         if total is not None and length != total:
             raise ConnectionError(f"the connection ended after {length} of {total} bytes")

@@ -17,14 +17,14 @@ from typing import Any
 
 import msgspec
 
-from harness.common import files
+from harness.common import cache
 from harness.common.cards import Addressed, DataCard, HuggingFace, Packaged, Url, inside
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.printing import print_stderr
 from harness.common.progress import bar
-from harness.corpora.cards import check_facts, difference, fetched_place
+from harness.corpora.cards import check_facts, difference, fetched_kind
 from harness.corpora.download import Download
-from harness.corpora.files import Damaged, fresh_digest_of, remember
+from harness.corpora.files import Damaged
 from harness.corpora.packages import from_packages
 from harness.corpora.rows import Form, RowReading, documents_in, form_of
 
@@ -40,12 +40,11 @@ def fetch(content: Mapping[str, Any]) -> Path:
             f"nothing is fetched for {name}; python -m harness.corpora path {name} prints its place"
         )
 
-    path = fetched_place(name, source.file)
-    with files.cache_lock(inside(files.cache_folder("downloads"), f"{name}.lock")) as lock:
+    with cache.lock(inside(cache.folder("downloads"), f"{name}.lock")) as lock:
         # one process at a time fetches it; the lock ends with its process
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not path.exists():
-            fetch_into(path, card, source)
+        entry = cache.find(fetched_kind(name), name) or fetch_entry(card, source)
+        path = inside(entry.path, source.file)
         facts = {"sha256": check_facts(name, path, content), "bytes": path.stat().st_size}
     missing = ", ".join(
         f"{fact} {value}" for fact, value in facts.items() if getattr(card.facts, fact) is None
@@ -57,13 +56,13 @@ def fetch(content: Mapping[str, Any]) -> Path:
     return path
 
 
-def fetch_into(path: Path, card: DataCard, source: Addressed | Packaged) -> None:
-    """Fetch a file, verify it, put it at `path`."""
-    folder = inside(files.cache_folder("downloads"), card.name)
+def fetch_entry(card: DataCard, source: Addressed | Packaged) -> cache.Entry:
+    """Fetch a file, verify it, put it into the cache."""
+    folder = inside(cache.folder("downloads"), card.name)
     folder.mkdir(exist_ok=True)
     size = card.facts.bytes or 0
     if not any(folder.iterdir()):
-        files.check_free_space(folder, size + source.download, card.name)
+        cache.check_free_space(size + source.download, card.name)
 
     try:
         if isinstance(source, Packaged):
@@ -71,7 +70,7 @@ def fetch_into(path: Path, card: DataCard, source: Addressed | Packaged) -> None
         else:
             fetched = from_addresses(source, folder, size)
         print_stderr(f"checking {fetched.name}")
-        digest = fresh_digest_of(fetched)
+        digest = cache.digest_of(fetched)
         facts = {"bytes": fetched.stat().st_size, "sha256": digest}
         if wrong := difference(msgspec.to_builtins(card.facts), facts):
             advice = "it was discarded, and if the next fetch ends so too, its source has changed"
@@ -80,9 +79,12 @@ def fetch_into(path: Path, card: DataCard, source: Addressed | Packaged) -> None
         shutil.rmtree(folder)  # so that the next call starts afresh
         raise
 
-    fetched.replace(path)
-    remember(path, digest)
+    def move(part: Path) -> None:
+        fetched.replace(part / source.file)
+
+    entry = cache.put(fetched_kind(card.name), card.name, move, {source.file: digest})
     shutil.rmtree(folder)
+    return entry
 
 
 def from_addresses(source: Addressed, folder: Path, size: int) -> Path:
@@ -123,7 +125,7 @@ def download(url: str, path: Path, headers: Mapping[str, str], digest: str | Non
     print_stderr(f"fetching {url}")
     with bar(path.name, 0, "bytes") as show:
         Download(url, path, show, headers).run()
-    if digest is not None and (actual := fresh_digest_of(path)) != digest:
+    if digest is not None and (actual := cache.digest_of(path)) != digest:
         path.unlink()
         why = f"has sha256 {actual}, not {digest} as on its card"
         raise Refusal(f"{url} {why}; it was discarded", UNMEASURED)

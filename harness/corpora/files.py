@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import mmap
 import re
 import time
@@ -12,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.common import files
+from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal, reason
-from harness.common.progress import bar
 from harness.common.registry import at_least, parse_bytes
 
 # File systems stamp changes at intervals of up to two seconds: a second change within one would not
 # show.
 SECONDS_TO_SETTLE = 2.0
 BLOCK_BYTES = 1 << 20
+TEXT = "text"  # the file of a text in its entry of the cache
 TOLERANCE = 10  # a slice may be a tenth shorter than data.bytes, to end with a document or a line
 
 
@@ -104,45 +102,22 @@ def check_readable(path: Path) -> None:
         raise Refusal(sentence, UNMEASURED) from error
 
 
-def entry(kind: str, *facts: Any) -> Path:
-    """Where the cache keeps what is made of these facts alone."""
-    return (
-        files.cache_folder(kind)
-        / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    )
-
-
 def digest_of(path: Path) -> str:
     """The file's sha256, cached until the file changes, unless it has just changed: the next change
     might not show.
     """
+    if (sealed := cache.sealed_digest(path)) is not None:
+        return sealed
     state = state_of(path)
-    cached = entry("digests", state)
-    if cached.exists():
-        return cached.read_text()
+    key = cache.key_of(state)
+    if (entry := cache.find("digests", key)) is not None:
+        return str(entry.facts)
+
     started = time.time()
-    digest = fresh_digest_of(path)
+    digest = cache.digest_of(path)
     if path.stat().st_ctime < started - SECONDS_TO_SETTLE and state_of(path) == state:
-        remember(path, digest)
+        cache.put("digests", key, lambda _: digest)
     return digest
-
-
-def fresh_digest_of(path: Path) -> str:
-    """The sha256 of what the file holds now, whatever is cached."""
-    hasher = hashlib.sha256()
-    with (
-        path.open("rb") as file,
-        bar(f"checking {path.name}", path.stat().st_size, "bytes") as show,
-    ):
-        while block := file.read(BLOCK_BYTES):
-            hasher.update(block)
-            show(file.tell())
-    return hasher.hexdigest()
-
-
-def remember(path: Path, digest: str) -> None:
-    with files.placing(entry("digests", state_of(path))) as temporary:
-        temporary.write_text(digest)
 
 
 def state_of(path: Path) -> str:
@@ -182,16 +157,17 @@ def card_slice(
 
 def excerpt(whole: CorpusFile, content: mmap.mmap | bytes, start: int, stop: int) -> CorpusFile:
     """A part of a file as a file of the cache, named by the digest of the whole."""
-    path = entry("texts", whole.sha256, start, stop)
-    if not path.exists():
-        with files.placing(path) as temporary:
-            temporary.write_bytes(memoryview(content)[start:stop])
-            whole.check_unchanged()
+
+    def make(folder: Path) -> None:
+        (folder / TEXT).write_bytes(memoryview(content)[start:stop])
+        whole.check_unchanged()
+
+    entry = cache.kept("texts", cache.key_of(whole.sha256, start, stop), make)
     return replace(
         whole,
-        path=path,
+        path=entry.path / TEXT,
         bytes=stop - start,
-        sha256=digest_of(path),
+        sha256=entry.digests[TEXT],
         parts=whole.parts or (Part(0, str(whole.path)),),
         skip=start,
         facts={},

@@ -20,14 +20,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from harness.common import files, registry
+from harness.common import cache, registry
 from harness.common.cards import fitted
 from harness.common.errors import UNMEASURED, Refusal, extra
 from harness.common.progress import bar
 from harness.common.units import one_line
 from harness.corpora import language
 from harness.corpora.cards import GENERATOR, TABLES, Card, difference
-from harness.corpora.files import CorpusFile, digest_of, entry
+from harness.corpora.files import TEXT, CorpusFile, digest_of
 from harness.corpora.language import Bytes, Choice, Integers, Numbers, Pieces, Unsigned
 from harness.corpora.local import members_of, name_of
 from harness.worker import exchange
@@ -222,14 +222,13 @@ def generator_of(source: Mapping[str, Any]) -> tuple[Generator, dict[str, Any]]:
 
 def text_file(card: Card) -> Path:
     """The generated text of a card, made if missing."""
-    text = entry("texts", VERSION, dict(card["source"]))
-    if not text.exists():
-        files.check_free_space(
-            text.parent, generator_of(card["source"])[1].get("bytes", 0), card["name"]
-        )
-        with files.placing(text) as temporary, temporary.open("wb") as file:
+
+    def make(folder: Path) -> None:
+        cache.check_free_space(generator_of(card["source"])[1].get("bytes", 0), card["name"])
+        with (folder / TEXT).open("wb") as file:
             file.writelines(made(card))
-    return text
+
+    return cache.kept("texts", cache.key_of(VERSION, dict(card["source"])), make).path / TEXT
 
 
 def word_table(card: Card) -> CorpusFile:
@@ -245,12 +244,12 @@ def word_table(card: Card) -> CorpusFile:
 
     if card["path"] is not None:
         paths = members_of(card["path"])
-        table = entry("counts", exchange.FORMAT, *map(digest_of, paths))
-        cached_table(table, lambda folder: exchange.write_words(folder, from_files(paths)))
+        key = cache.key_of(exchange.FORMAT, *map(digest_of, paths))
+        table = cached_table(key, lambda folder: exchange.write_words(folder, from_files(paths)))
         name = name_of(card["path"], paths) if card["source"]["kind"] == "words" else name
     elif card["source"]["kind"] == GENERATOR:
-        table = entry("counts", VERSION, dict(card["source"]))
-        cached_table(table, lambda folder: exchange.write_words(folder, from_generator(card)))
+        key = cache.key_of(exchange.FORMAT, VERSION, dict(card["source"]))
+        table = cached_table(key, lambda folder: exchange.write_words(folder, from_generator(card)))
     else:
         raise Refusal(f"data={name} needs data.path=FILE, a table of words with their counts")
 
@@ -263,11 +262,9 @@ def word_table(card: Card) -> CorpusFile:
     return CorpusFile(name, table, actual["bytes"], manifest["sha256"], table=True)
 
 
-def cached_table(table: Path, make: Callable[[Path], object]) -> None:
-    """Have the word store at `table` made if it is missing or damaged."""
-    if exchange.whole_facts(table) is None:
-        with files.placing(table) as temporary:
-            make(temporary)
+def cached_table(key: str, make: Callable[[Path], dict[str, Any]]) -> Path:
+    """The word store of this key, written by `make`, which returns its manifest, if it is missing."""
+    return cache.kept("counts", key, make).path
 
 
 def from_generator(card: Card) -> WordCounts:

@@ -13,16 +13,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, cycle
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.common import files
+from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.registry import at_least, parse_bytes
 from harness.corpora import prepare
 from harness.corpora.cards import GENERATOR
-from harness.corpora.files import CorpusFile, Part, digest_of, entry, excerpt, nearby_end
+from harness.corpora.files import TEXT, CorpusFile, Part, excerpt, nearby_end
 from harness.corpora.generators import word_table
 from harness.corpora.language import Integers, Numbers
 
@@ -133,13 +134,16 @@ def slice_of(text: Text, draw: Draw) -> CorpusFile:
 def shuffle_of(text: Text, draw: Draw) -> CorpusFile:
     """Some of the text's documents, or lines, in random order."""
     ends = [end.hex() for end in text.ends]
-    path = entry("texts", text.file.sha256, "shuffle", draw, text.size, ends)
-    if not path.exists():
-        with files.placing(path) as temporary, temporary.open("wb") as file:
-            file.writelines(shuffled(text, draw.numbers()))
-            text.file.check_unchanged()
 
-    written = replace(text.file, path=path, bytes=path.stat().st_size, sha256=digest_of(path))
+    def make(folder: Path) -> None:
+        with (folder / TEXT).open("wb") as file:
+            file.writelines(shuffled(text, draw.numbers()))
+        text.file.check_unchanged()
+
+    key = cache.key_of(text.file.sha256, "shuffle", draw, text.size, ends)
+    entry = cache.kept("texts", key, make)
+    path = entry.path / TEXT
+    written = replace(text.file, path=path, bytes=path.stat().st_size, sha256=entry.digests[TEXT])
     named = draw.named(written, "shuffle")
     return replace(named, parts=(Part(0, named.name),))
 

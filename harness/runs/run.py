@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.common import cache
 from harness.common.errors import MISMATCH, OK, UNMEASURED, Refusal
-from harness.common.files import cache_folder, copy_tree, remove_tree, sync, temporary_folder
+from harness.common.files import copy_tree, remove_tree, sync, temporary_folder
 from harness.common.printing import print_stderr
 from harness.common.units import count_text, counted_text
 from harness.proof import BY_DESIGN, PROVED
@@ -171,7 +172,7 @@ def run_stages(
     if values.plan:
         raise Refusal("the second stage is planned when the first is there; leave out plan=true")
     # the same command finds it again
-    saved = cache_folder("stages", digest(list(arguments))) / "first_stage"
+    saved = cache.folder("stages", digest(list(arguments))) / "first_stage"
     beside = None if values.save is None else Path(values.save, "first_stage")
     if beside is not None:
         check_free(beside, values.overwrite)

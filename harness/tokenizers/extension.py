@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import regex
 
-from harness.common import files
+from harness.common import cache, files
 from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
 from harness.common.registry import one_of, split_list
 from harness.common.units import count_text
@@ -78,10 +78,11 @@ class Extension:
 
     def job(self) -> Extending:
         """What a measured process gets: where the merges are, and the rest by name."""
-        path = files.cache_folder("inherited") / f"{merges_sha256(self.merges)}.packed"
-        if not path.exists():
-            with files.placing(path) as temporary:
-                temporary.write_bytes(packed(list(self.merges)))
+
+        def write(folder: Path) -> None:
+            (folder / "merges").write_bytes(packed(list(self.merges)))
+
+        path = cache.kept("inherited", merges_sha256(self.merges), write).path / "merges"
         return Extending(str(path.absolute()), self.inheriting, self.veto)
 
     def record(self) -> dict[str, Any]:

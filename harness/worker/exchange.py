@@ -13,7 +13,6 @@ import json
 import marshal
 import mmap
 import os
-import shutil
 import struct
 from array import array
 from collections.abc import Iterator, Sequence
@@ -45,8 +44,8 @@ LONGEST_TOKEN, MOST_SPELLED = 1 << 30, 1 << 36
 MOST_BYTES_IN_A_RECORD = 4096
 
 
-class BrokenWords(Exception):
-    """The folder does not hold word counts, or not all of them."""
+class BrokenWords(OSError):
+    """The folder does not hold word counts, or not all of them: as a file that cannot be read."""
 
 
 def write_words(folder: Path, word_counts: WordCounts) -> dict[str, Any]:
@@ -57,7 +56,7 @@ def write_words(folder: Path, word_counts: WordCounts) -> dict[str, Any]:
 
 def write_columns(folder: Path, word_counts: WordCounts) -> None:
     """Write the columns alone: a folder without a manifest does not hold words yet."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for column, _ in COLUMNS:
         (folder / column).write_bytes(getattr(word_counts, column))
 
@@ -96,19 +95,6 @@ def read_words(folder: Path) -> tuple[WordCounts, dict[str, Any]]:
         return word_counts, {name: manifest[name] for name in FACTS}
     except UNREADABLE as error:
         raise BrokenWords(f"{folder}: {error}") from error
-
-
-def whole_facts(folder: Path) -> dict[str, Any] | None:
-    """Return the facts of words whose every byte is as it was written; None if one is not, and
-    removes those.
-    """
-    with contextlib.suppress(BrokenWords):
-        words, manifest = read_words(folder)
-        if seal(words) == manifest["seal"]:
-            return manifest
-    # perhaps there is none, or another run has just removed it
-    shutil.rmtree(folder, ignore_errors=True)
-    return None
 
 
 def sealed(folder: Path, expected: str) -> WordCounts | None:

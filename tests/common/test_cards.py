@@ -19,7 +19,7 @@ from harness.common import registry
 from harness.common.errors import OK, UNMEASURED, USAGE
 from harness.corpora import __main__ as corpora_command
 from harness.corpora import packages
-from harness.corpora.cards import fetched_place
+from harness.corpora.cards import fetched_kind
 from harness.gate.compiled import build_base
 
 Captured = pytest.CaptureFixture[str]
@@ -63,7 +63,7 @@ def test_hostile_card_is_refused_in_one_sentence(
     assert row["refused"] in sentence
 
 
-def test_card_of_yours_takes_the_place_of_none(folder: Path, cache_folder: Path) -> None:
+def test_card_of_yours_takes_the_place_of_none(folder: Path) -> None:
     tags = ["definition", "compiled", "extends", "frontier", "native"]
     for group in ("variant", "counting"):
         write(folder, group, "aaa", {"_target_": "evil:train", "tags": tags, "name": "aaa"})
@@ -73,9 +73,7 @@ def test_card_of_yours_takes_the_place_of_none(folder: Path, cache_folder: Path)
     assert registry.definition().__module__ == "variants.naive"
     assert registry.default_counter().name == "native"
     assert list(registry.variants())[-1] == "aaa"
-    places = [fetched_place(name, "big.txt") for name in ("big_txt", "mine")]
-    corpora = cache_folder / "corpora"
-    assert places == [corpora / "big.txt", corpora / "yours" / "big.txt"]
+    assert [fetched_kind(name) for name in ("big_txt", "mine")] == ["corpora", "corpora/yours"]
 
 
 @pytest.mark.usefixtures("measured_once")

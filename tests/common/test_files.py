@@ -1,12 +1,9 @@
-"""Files are written whole, the cache can be moved and cleared, and what killed commands left is
-removed.
-"""
+"""Files are written whole, and what killed commands left is removed."""
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -16,16 +13,15 @@ import pytest
 from workbench import CHECKOUT
 
 from harness.common import files
-from harness.common.errors import OK, UNMEASURED, Refusal
+from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import whole_file, write_whole
-from harness.corpora.__main__ import main
 
 HOLD = """
 import sys
-from harness.common import files
+from harness.common import cache, files
 with files.temporary_folder() as folder:
     (folder / "left").write_text("left")
-    print(folder, files.cache_folder("texts"), flush=True)
+    print(folder, cache.folder("texts"), flush=True)
     sys.stdin.read()
 """
 
@@ -100,47 +96,6 @@ def test_what_was_written_is_on_disk_with_its_name(
     assert events == [*written, "folder", "inside", "folder renamed", tmp_path.name]
 
 
-# The cache
-
-
-def test_cache_is_listed_and_cleared_only_while_nobody_else_uses_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    texts = files.cache_folder("texts")
-    (texts / ".left").mkdir()  # by a killed run
-    (texts / ".left" / "text").write_bytes(bytes(700))
-    with files.placing(texts / "one") as temporary:
-        temporary.write_bytes(bytes(80))
-    assert main(["cache"]) == OK
-    assert "texts         780 B     2" in capsys.readouterr().out
-
-    user, _ = holder()
-    assert main(["cache", "--clear", "all"]) == UNMEASURED
-    sentence = "another command uses the cache; clear it when that has ended\n"
-    assert capsys.readouterr().err == sentence
-    user.communicate()
-    assert main(["cache", "--clear", "texts"]) == OK
-    assert capsys.readouterr().out == "removed 780 B in 2 entries\n"
-    assert list(texts.iterdir()) == []
-
-
-def test_variables_move_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in (files.CACHE_VARIABLE, "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    places = {"HOME": ".cache/bpe-harness", "XDG_CACHE_HOME": "bpe-harness"}
-    for name, place in {**places, files.CACHE_VARIABLE: ""}.items():  # each before those above
-        monkeypatch.setenv(name, str(tmp_path / name))
-        assert files.cache_folder("a") == tmp_path / name / place / "a"
-
-    (tmp_path / "file").touch()
-    monkeypatch.setenv(files.CACHE_VARIABLE, str(tmp_path / "file"))
-    assert main(["path", "ties"]) == UNMEASURED
-    sentence = rf"cannot use the cache .*; set {files.CACHE_VARIABLE} to a folder"
-    assert re.match(sentence, capsys.readouterr().err)
-
-
 # Temporary folders
 
 
@@ -183,31 +138,6 @@ def test_names_that_others_left_stop_no_command(
     files.remove_abandoned.cache_clear()
     files.remove_abandoned()
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_lock_is_a_plain_file_of_ones_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tmp_path.chmod(0o1777)
-    (tmp_path / "elsewhere").write_text("kept")
-    (tmp_path / "link").symlink_to("elsewhere")
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").touch()
-    stranger = tmp_path.stat().st_uid + 1
-
-    reasons = {
-        "link": "it is a link",
-        "pipe": "it is not a file",
-        "folder": "Is a directory",
-        "file": "it belongs to another user",
-    }
-    for name, reason in reasons.items():
-        if name == "file":
-            monkeypatch.setattr(os, "geteuid", lambda: stranger)
-        with pytest.raises(Refusal, match=rf"cannot use the cache .*{name} \({reason}\)"):
-            files.cache_lock(tmp_path / name)
-    assert (tmp_path / "elsewhere").read_text() == "kept"
 
 
 def test_folders_in_folders_without_end_are_removed(

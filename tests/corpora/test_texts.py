@@ -239,3 +239,19 @@ def test_the_standard_library_is_a_document_for_each_module(
     (tmp_path / "b.py").write_text("b = 22\n")
     standard_library.cache_clear()
     assert standard_library() != first
+
+
+def test_files_that_change_while_they_are_joined_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = local.append
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        path.write_text("one")
+
+    def changing(*arguments: Any) -> None:
+        append(*arguments)
+        paths[0].write_text("another")
+
+    monkeypatch.setattr(local, "append", changing)
+    assert refusal(paths).endswith("was changed while it was read; run the same again")

@@ -5,6 +5,7 @@ is recorded.
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -30,8 +31,8 @@ from workbench import (
     unruly_counter,
 )
 
+from harness.common import cache
 from harness.common.errors import OK, UNMEASURED, Refusal
-from harness.common.files import cache_folder
 from harness.common.registry import GIVEN, CounterCard, VariantCard
 from harness.measure.process import WorkerLimits, measure
 from harness.records.file import Record, read_records
@@ -199,8 +200,10 @@ def test_damaged_words_in_the_cache_are_removed(tmp_path: Path, name: str, conte
     reading.keep(tmp_path / "written", manifest)
     assert (reading.words() or {})["sha256"] == manifest["sha256"]
     (reading.folder / name).write_bytes(content)
+    os.utime(reading.folder / name)
     assert reading.words() is None
-    assert not reading.folder.exists()
+    reading.keep(tmp_path / "written", manifest)
+    assert (reading.words() or {})["sha256"] == manifest["sha256"]
 
 
 def test_wrong_words_in_the_cache_do_not_reject_an_honest_counter(
@@ -211,8 +214,9 @@ def test_wrong_words_in_the_cache_do_not_reject_an_honest_counter(
     (proved,) = records_of(tmp_path, cell_of(reading), kind="proof")
     assert proved["merges_sha256"] == right["merges_sha256"]
 
-    shutil.rmtree(reading.folder)
-    exchange.write_words(reading.folder, WordCounts.from_items([(b"wrong", 1)]))
+    wrong = exchange.write_words(tmp_path / "wrong", WordCounts.from_items([(b"wrong", 1)]))
+    reading.keep(tmp_path / "wrong", wrong)
+    assert (reading.words() or {})["words"] == 1
     records = records_of(tmp_path, cell_of(reading, counter=ANOTHER_COUNTER, threads=2))
     assert (run.exit_code(records), run.notes_below_table(records)) == (OK, [])
     assert records[1]["merges_sha256"] == right["merges_sha256"]
@@ -257,7 +261,7 @@ def test_a_full_cache_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monkey
     copyfile = shutil.copyfile
 
     def full(source: Any, target: Any, **others: Any) -> None:
-        if cache_folder() in Path(target).parents:
+        if cache.root() in Path(target).parents:
             raise OSError(errno.ENOSPC, "No space left on device", str(target))
         copyfile(source, target, **others)
 
@@ -275,7 +279,7 @@ def test_clearing_the_cache_does_no_harm(tmp_path: Path, monkeypatch: pytest.Mon
     whole = blocks.train
 
     def clear_and_train(*arguments: Any) -> Any:
-        shutil.rmtree(reading.folder.parents[2], ignore_errors=True)
+        shutil.rmtree(cache.root(), ignore_errors=True)
         return whole(*arguments)
 
     monkeypatch.setattr(blocks, "train", clear_and_train)

@@ -37,9 +37,9 @@ from workbench import (
 )
 
 from harness import report, table
+from harness.common import cache
 from harness.common.comparison import interval
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import cache_folder
 from harness.common.registry import VariantCard
 from harness.records import __main__ as records
 from harness.records import lines as record_file
@@ -233,11 +233,11 @@ def test_a_trainer_that_searches_files_and_processes_finds_no_merges(
     """The attack: a trainer looks for those of the one before it, in results, cache, temporary
     folders and /proc.
     """
-    monkeypatch.setenv("UNRULY_SEARCH", f"{tmp_path}{os.pathsep}{cache_folder()}")
+    monkeypatch.setenv("UNRULY_SEARCH", f"{tmp_path}{os.pathsep}{cache.root()}")
     reading = reading_of(tmp_path)
     if planted:
         merges = heap.train(serial(reading.corpus), 10)
-        (cache_folder("counts") / "merges").write_bytes(packed(merges))
+        (cache.folder("counts") / "merges").write_bytes(packed(merges))
     cells = [cell_of(reading, HEAP), cell_of(reading, unruly("searches_for_merges"))]
     recorded_run(tmp_path, cells, repeat=repeat)
     searched = [record for record in stored(tmp_path) if record["variant"] != "heap"]

@@ -17,8 +17,8 @@ import pyarrow
 import pytest
 from local_server import Server
 
+from harness.common import cache
 from harness.common.errors import UNMEASURED, Refusal
-from harness.common.files import cache_folder
 from harness.corpora import CorpusFile, download, fetch, prepare
 from harness.corpora.cards import card_of
 
@@ -42,8 +42,8 @@ def prepared(
 
 def cached() -> list[Path]:
     """The files of the cache but digests."""
-    files = (path for path in cache_folder().rglob("*") if path.is_file())
-    return sorted(path for path in files if path.parent.name != "digests")
+    files = (path for path in cache.root().rglob("*") if path.is_file())
+    return sorted(path for path in files if "digests" not in path.parts)
 
 
 def refusal(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -> str:
@@ -91,7 +91,7 @@ def refusal_of(data: dict[str, Any], cache_folder: Path) -> str:
         get(data)
     assert refused.value.exit_code == UNMEASURED
     assert "\n" not in str(refused.value)
-    assert not any((cache_folder / "corpora").iterdir())
+    assert not any((cache_folder / "corpora").rglob("known.txt"))
     return str(refused.value)
 
 
