@@ -154,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         commands,
         _check,
         "check",
-        "encode a text with ours and every engine installed, compare all ids",
+        "encode a text with ours and every engine installed, compare all ids and the decoded text",
     )
     _add_data(
         command,
@@ -295,8 +295,12 @@ def with_options(sentence: str) -> str:
     return SETTING.sub(option, sentence)
 
 
-def special_tokens(options: argparse.Namespace) -> list[str]:
-    return [token for token in options.special_token or ["<|endoftext|>"] if token]
+def special_tokens(options: argparse.Namespace, default: str = "<|endoftext|>") -> list[str]:
+    """The special tokens. Raises Refusal for several in one option."""
+    tokens = [token for token in options.special_token or [default] if token]
+    if several := [token for token in tokens if re.search(r">\s*,\s*<", token)]:
+        raise Refusal(f"{several[0]!r} is one token; pass --special-token for each")
+    return tokens
 
 
 def save_and_report(
@@ -407,7 +411,7 @@ def _ids_in(ids: str) -> Any:
 
 def _convert(options: argparse.Namespace) -> None:
     pattern = ... if options.pattern is None else options.pattern
-    tokens = options.special_token
+    tokens: Any = special_tokens(options, "") or None
     parted = [token.rpartition("=") for token in tokens or ()]
     if parted and all(text and number.isdecimal() for text, _, number in parted):
         tokens = {text: int(number) for text, _, number in parted}

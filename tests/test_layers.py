@@ -25,7 +25,7 @@ TOKENS = {
     "common": 13_757,
     "measure": 11_110,
     "corpora": 20_997,
-    "tokenizers": 21_905,
+    "tokenizers": 22_813,
     "proof": 21_343,
     "records": 7_006,
     "runs": 17_674,

@@ -273,6 +273,9 @@ def check_names(argument: str, sweep: bool = False) -> None:
         raise Refusal(
             f"{argument} is none of the possibilities; set 'special_tokens=[]' for no special tokens"
         )
+    if key == "special_tokens" and "," in value and not value.startswith("["):
+        one = f"special_tokens=['{value}']"
+        raise Refusal(f'set "special_tokens=[{value}]" for several tokens, or "{one}" for one')
     if key in GROUPS and key != "experiment" and value.startswith("["):
         several = "variants=A,B" if key == "variant" else f"-m {key}=A,B"
         raise Refusal(f"{key} is one name; for several use {several}")

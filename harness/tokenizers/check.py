@@ -1,4 +1,4 @@
-"""Whether every installed engine gives the same ids as ours."""
+"""Whether every installed engine gives the same ids as ours, and decodes them to the same text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.common.errors import Refusal, extra
 from harness.common.sheet import Sheet
@@ -30,14 +31,23 @@ from harness.tokenizers.model import Progress, Tokenizer
 from harness.tokenizers.sheets import columns_under, readable_token
 
 Parts = Iterable[tuple[str, str]]
-Encode = Callable[[str], Sequence[int]]
-Engine = Callable[[Path, Learned], Encode]
+
+
+class Opened(NamedTuple):
+    """What an engine does with a tokenizer; its `decode` may drop special tokens by default."""
+
+    encode: Callable[[str], Sequence[int]]
+    decode: Callable[[Sequence[int]], str]
+    drops_special: bool = False
+
+
+Engine = Callable[[Path, Learned], Opened]
 """Gets a folder with a tokenizer in every form that can hold it, and the tokenizer. It may raise
 anything to say that it cannot.
 """
 
 
-def open_tokenizers(folder: Path, _: Learned) -> Encode:
+def open_tokenizers(folder: Path, _: Learned) -> Opened:
     """Hugging Face's tokenizers, 0.x or 1.x, from tokenizer.json, without truncation, padding or a
     template.
     """
@@ -47,21 +57,31 @@ def open_tokenizers(folder: Path, _: Learned) -> Encode:
         opened.no_truncation()
     else:  # since 1.0
         opened.padding = opened.truncation = None
-    return lambda text: list(opened.encode(text, add_special_tokens=False).ids)
+    return Opened(
+        lambda text: list(opened.encode(text, add_special_tokens=False).ids),
+        lambda ids: str(opened.decode(list(ids))),
+        drops_special=True,
+    )
 
 
-def open_tiktoken(folder: Path, learned: Learned) -> Encode:
+def open_tiktoken(folder: Path, learned: Learned) -> Opened:
     """tiktoken, from the ranks with the pattern and the special tokens of the tokenizer."""
     encoding = as_tiktoken(read_ranks((folder / RANKS).read_bytes()), learned)
-    return lambda text: list(encoding.encode(text, allowed_special="all"))
+    return Opened(
+        lambda text: list(encoding.encode(text, allowed_special="all")),
+        lambda ids: str(encoding.decode(ids)),
+    )
 
 
-def open_gigatoken(folder: Path, _: Learned) -> Encode:
+def open_gigatoken(folder: Path, _: Learned) -> Opened:
     """gigatoken, from tokenizer.json. It takes any bytes, but splits invalid ones by its own rules,
     so it gets text.
     """
     opened = extra("gigatoken", "this engine", "engines").Tokenizer(folder / TOKENIZER_JSON)
-    return lambda text: [int(number) for number in opened.encode(text)]
+    return Opened(
+        lambda text: [int(number) for number in opened.encode(text)],
+        lambda ids: bytes(opened.decode(list(ids))).decode(errors="replace"),
+    )
 
 
 ENGINES = {"tokenizers": open_tokenizers, "tiktoken": open_tiktoken, "gigatoken": open_gigatoken}
@@ -74,7 +94,7 @@ class Verdict:
     """
 
     engine: str
-    encode: Encode | None = None  # None if it cannot be tried, or no longer
+    opened: Opened | None = None  # None if it cannot be tried, or no longer
     gave_up: bool = False
     texts: int = 0
     bytes: int = 0
@@ -104,7 +124,8 @@ def check_engines(
     engines: Mapping[str, Engine],
     show: Progress = lambda _: None,
 ) -> tuple[list[Verdict], list[str]]:
-    """Encode texts with ours and with each engine that can open a form of it, and compare every id.
+    """Encode texts with ours and with each engine that can open a form of it, and compare every id
+    and the decoded text.
 
     `parts` are parts of texts that are divided between characters, each with its text's name. A
     form that is in `source` is copied from there, because that is the file which people load.
@@ -118,7 +139,7 @@ def check_engines(
         for verdict in verdicts:
             try:
                 with engine_errors(f"{verdict.engine} was not tried"):
-                    verdict.encode = engines[verdict.engine](folder, tokenizer.learned)
+                    verdict.opened = engines[verdict.engine](folder, tokenizer.learned)
             except Refusal as refusal:
                 verdict.notes.append(str(refusal))
 
@@ -131,7 +152,7 @@ def check_engines(
             _compare(verdict, tokenizer, name, done[name], text, ours)
         done[name] += len(content)
         show(done.total())
-        if not any(verdict.encode for verdict in verdicts):
+        if not any(verdict.opened for verdict in verdicts):
             break
     return verdicts, notes
 
@@ -149,24 +170,43 @@ def copy_forms(source: Path, folder: Path) -> None:
 def _compare(
     verdict: Verdict, tokenizer: Tokenizer, name: str, start: int, text: str, ours: list[int]
 ) -> None:
-    if verdict.encode is None:
+    opened = verdict.opened
+    if opened is None:
         return
     try:
         with engine_errors(f"{verdict.engine} gave up on {name} from byte {start}"):
-            theirs = list(verdict.encode(text))
+            theirs = list(opened.encode(text))
+            decoded = opened.decode(ours)
     except Refusal as refusal:
-        verdict.encode, verdict.gave_up = None, True
+        verdict.opened, verdict.gave_up = None, True
         verdict.notes.append(str(refusal))
         return
+
+    dropped = tokenizer.learned.dropped_ids() if opened.drops_special else set()
+    expected = tokenizer.decode(number for number in ours if number not in dropped)
+    is_decoded = decoded == expected.decode(errors="replace")
 
     verdict.texts += 1
     verdict.bytes += len(text.encode())
     verdict.ids += len(ours)
-    if theirs != ours:
-        if not verdict.differing:
+    if theirs == ours and is_decoded:
+        return
+    if not verdict.differing:
+        if theirs != ours:
             verdict.notes.append(f"{verdict.engine} differs first at")
             verdict.notes += _difference(tokenizer, name, start, ours, theirs)
-        verdict.differing += 1
+        else:
+            verdict.notes.append(f"{verdict.engine} decodes otherwise, first in {name}")
+            verdict.notes += _other_text(expected.decode(errors="replace"), decoded)
+    verdict.differing += 1
+
+
+def _other_text(ours: str, theirs: str) -> Iterator[str]:
+    """Both texts around the first place where they differ."""
+    pairs = enumerate(itertools.zip_longest(ours, theirs))
+    same = next(index for index, (mine, other) in pairs if mine != other)
+    for side, text in (("ours:", ours), ("theirs:", theirs)):
+        yield f"    {side:7} {text[max(0, same - 30) : same + 30]!r}"
 
 
 def _difference(

@@ -60,6 +60,8 @@ TO_RUBY = Dialect(
     nested=False,
     operators=("&&",),
 )
+OPERATORS = ("--", "||", "~~")
+"""What joins two sets in version 1 of `regex`, and is literal in Oniguruma."""
 ALIKE = frozenset("dDsSnrtvfa")
 """The letters of escapes that both read alike, in a set or not."""
 LETTERS_OR_MARKS = r"\\[pP]\{\^?[LM][a-z]?\}|\\[hH]"
@@ -81,6 +83,9 @@ PROPERTY = regex.compile(r"\\[pP]\{\^?(?!(?i:word|xdigit|is\w+|in\w+)\})\w+\}")
 NESTED_SET = rf"(?P<set>\[\^?\]?(?:{ESCAPE}|{POSIX}|(?&set)|[^\]\\])*\])"
 FLAT_SET = rf"(?P<set>\[\^?\]?(?:{ESCAPE}|{POSIX}|[^\]\\])*\])"
 
+NESTED = regex.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\[\\])*?(?:&&|\[)")
+"""A set with another in it, or what two have in common."""
+
 
 def to_ruby(pattern: str) -> str:
     r"""The pattern as Oniguruma reads it. Raises ValueError for what it cannot say.
@@ -92,7 +97,7 @@ def to_ruby(pattern: str) -> str:
     if version is None:
         return _Translation(TO_RUBY).of(pattern)
     is_nested = version[1] == "1"
-    operators = ("--", "||", "~~") if is_nested else TO_RUBY.operators
+    operators = OPERATORS if is_nested else TO_RUBY.operators
     dialect = TO_RUBY._replace(nested=is_nested, operators=operators)
     return _Translation(dialect).of(pattern[version.end() :])
 
@@ -103,7 +108,11 @@ def from_ruby(pattern: str) -> str:
     >>> print(from_ruby(r"(?m:.+)\z|(?i:'s|$)|[\h]"))
     (?s:.+)\Z|(?i:'s|(?m:$))|[0-9a-fA-F]
     """
-    return _Translation(FROM_RUBY).of(pattern)
+    expression = _Translation(FROM_RUBY).of(pattern)
+    if NESTED.search(expression) is None:
+        return expression
+    # Sets of sets, which Oniguruma always reads, are of version 1 in `regex`, as are more operators.
+    return "(?V1)" + _Translation(FROM_RUBY._replace(operators=OPERATORS)).of(pattern)
 
 
 class _Translation:
@@ -213,5 +222,5 @@ class _Translation:
         return member if self.dialect.nested else regex.sub(r"(?<!\\)\[", r"\[", member)
 
     def _wrong(self, what: str) -> ValueError:
-        other = "ours" if self.dialect is FROM_RUBY else "tokenizers"
+        other = "ours" if self.dialect.flags is FROM_RUBY.flags else "tokenizers"
         return ValueError(f"its pattern has {what}, which {other} reads differently")

@@ -272,10 +272,11 @@ def read_tokenizer(
         file /= next(
             (name for name in (MANIFEST, TOKENIZER_JSON) if (file / name).is_file()), VOCAB
         )
-    lacking = file.name == VOCAB or file.suffix == RANKS_ENDING
+    content = parse(file, bytes)
+    is_ranks = file.suffix == RANKS_ENDING or forms.begin_like_ranks(content)
+    lacking = file.name == VOCAB or is_ranks
     if options and not lacking:
         raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
-    parse(file, bytes)  # a file that is missing is reported as such
     if file.name == MANIFEST:
         return _described(file)
     if lacking:
@@ -288,9 +289,9 @@ def read_tokenizer(
             raise Refusal(f"{file} cannot be used: {why}; pass all special tokens")
         return learned, {}
 
-    if file.suffix == ".json":
+    if file.suffix == ".json" or content.lstrip().startswith(b"{"):
         return parse(file, forms.read_tokenizer_json), {}
-    known = f"a folder with {VOCAB} and {MERGES}, a {TOKENIZER_JSON}, or a file of ranks that ends with {RANKS_ENDING}"
+    known = f"a folder with {VOCAB} and {MERGES}, a {TOKENIZER_JSON}, or a file of tiktoken's ranks"
     raise Refusal(f"{file} is not a tokenizer; pass {known}", UNMEASURED)
 
 

@@ -14,11 +14,13 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from harness.common.errors import UNMEASURED, Refusal, extra, reason
 from harness.common.foreign import BYTE_ORDER_MARK, read_json
@@ -35,7 +37,7 @@ from harness.tokenizers.learned import (
     surrounded,
     tokens_made,
 )
-from harness.tokenizers.post_processor import Around, Id
+from harness.tokenizers.post_processor import Around, Flags, Id
 from harness.tokenizers.pre_tokenizer import (
     BYTE_LEVEL,
     PreTokenizer,
@@ -46,6 +48,7 @@ from harness.tokenizers.pre_tokenizer import (
 )
 from variants.contract import GPT2_PATTERN, Merge
 
+RANKS_BEGIN = re.compile(rb"[A-Za-z0-9+/]{2,}={0,2} [0-9]+\b")
 VOCAB, MERGES, MANIFEST = "vocab.json", "merges.txt", "manifest.json"
 TOKENIZER_JSON, RANKS = "tokenizer.json", "ranks.tiktoken"
 Value = TypeVar("Value")
@@ -118,6 +121,11 @@ def from_ranks(content: bytes) -> list[Merge]:
     return merges
 
 
+def begin_like_ranks(content: bytes) -> bool:
+    """Whether a file begins with a token in base64 and its rank, whatever it is called."""
+    return RANKS_BEGIN.match(content.removeprefix(BYTE_ORDER_MARK)) is not None
+
+
 def read_ranks(content: bytes) -> dict[bytes, int]:
     """The rank of every token. Raises ValueError for a broken line, or if a byte has no rank."""
     decode = partial(base64.b64decode, validate=True)
@@ -153,7 +161,7 @@ class _AddedToken(msgspec.Struct):
 class _Model(msgspec.Struct):
     type: str = "BPE"
     dropout: float | None = None
-    unk_token: Any = None
+    unk_token: str | None = None
     continuing_subword_prefix: str | None = None
     end_of_word_suffix: str | None = None
     fuse_unk: Any = False
@@ -226,13 +234,15 @@ def tokenizer_json(learned: Learned) -> bytes:
     """The content of tokenizer.json. Raises Refusal for a tokenizer that the form cannot hold."""
     check_one_id(learned, TOKENIZER_JSON)
     by_id = sorted(learned.special_tokens.items(), key=itemgetter(1))
-    added = [_AddedToken(number, text) for text, number in by_id]
+    flags = {text: learned.around.flags.get(text, Flags()) for text in learned.special_tokens}
+    added = [_AddedToken(number, text, **asdict(flags[text])) for text, number in by_id]
     special = {token.id: token.content for token in added}
     vocab = {}
     for id, token in sorted(learned.vocab.items()):
         vocab[special.get(id) or spelled(token)] = id
 
     model = _Model(
+        unk_token=learned.around.unk_token,
         ignore_merges=learned.ignore_merges,
         vocab=vocab,
         merges=[(spelled(left), spelled(right)) for left, right in learned.merges],
@@ -334,7 +344,35 @@ def read_tokenizer_json(content: bytes) -> Learned:
 
     special_tokens = {token.content: token.id for token in file.added_tokens}
     learned = put_together(ids, merges, special_tokens, pattern, file.model.ignore_merges)
-    return surrounded(learned, msgspec.convert(file, Around, from_attributes=True))
+    return surrounded(learned, around_in(file))
+
+
+def around_in(file: TokenizerJson) -> Around:
+    """What the file says beside the ids. Raises ValueError for added tokens that Hugging Face would
+    find otherwise: it looks for those that are `normalized` only after the others.
+    """
+    flags = {token.content: Flags(token.special, token.normalized) for token in file.added_tokens}
+    later = [text for text, flag in flags.items() if flag.normalized]
+    for first, second in product(flags.keys() - later, later):
+        if may_overlap(first, second):
+            why = f"{second!r} is normalized and may overlap {first!r}, which is not"
+            raise ValueError(f"its added token {why}; ours are found in one pass")
+
+    unusual = {text: flag for text, flag in flags.items() if flag != Flags()}
+    parts = msgspec.convert(file, Around, from_attributes=True)
+    return replace(parts, flags=unusual, unk_token=file.model.unk_token)
+
+
+def may_overlap(first: str, second: str) -> bool:
+    """Whether two texts can have characters of a text in common.
+
+    >>> may_overlap("ab", "bc"), may_overlap("abc", "b"), may_overlap("<a>", "<b>")
+    (True, True, False)
+    """
+    if first in second or second in first:
+        return True
+    lengths = range(1, min(len(first), len(second)))
+    return any(first[-n:] == second[:n] or second[-n:] == first[:n] for n in lengths)
 
 
 # tiktoken's ranks: a line for each token, in base64, with its rank, which is its id; the pattern is
@@ -427,7 +465,7 @@ _READERS: Mapping[str, tuple[bytes, Callable[[bytes], list[Merge]]]] = {
     "tokenizer.json": (rb'\s*\{\s*"[^"\n]*"\s*:', lambda content: tokenizer_in(content).merges()),
     # The first merge joins single bytes, which are single characters in GPT-2's form.
     "hexadecimal lines": (rb"[0-9a-fA-F]{2} [0-9a-fA-F]{2}\b", from_hexadecimal),
-    "tiktoken's ranks": (rb"[A-Za-z0-9+/]{2,}={0,2} [0-9]+\b", from_ranks),
+    "tiktoken's ranks": (RANKS_BEGIN.pattern, from_ranks),
     "GPT-2's merges.txt": (b"", read_merges),
 }
 """How the content of each form begins, and what reads it."""

@@ -47,6 +47,15 @@ class Learned(NamedTuple):
         special = set(self.special_tokens.values())
         return {token: number for number, token in self.vocab.items() if number not in special}
 
+    def dropped_ids(self) -> set[int]:
+        """The ids that an engine's `decode` drops unless it is told otherwise."""
+        flags = self.around.flags
+        return {
+            number
+            for text, number in self.special_tokens.items()
+            if text not in flags or flags[text].special
+        }
+
     def type_code(self) -> Literal["H", "I"]:
         """The code of the numbers in an array of ids: two bytes if all ids fit, else four."""
         return "H" if max(self.vocab) < 1 << 16 else "I"
@@ -107,7 +116,9 @@ def trained(
     present, vocab = set(extended.token_ids()), dict(extended.vocab)
     new = [token for token in tokens_made(merges) if token not in present]
     vocab.update(enumerate(new, max(vocab) + 1))
-    return learned._replace(vocab=vocab, special_tokens=dict(extended.special_tokens))
+    return learned._replace(
+        vocab=vocab, special_tokens=dict(extended.special_tokens), around=extended.around
+    )
 
 
 def put_together(

@@ -1,4 +1,5 @@
-"""What a tokenizer.json does around a text: tokens before and behind it, truncation, padding.
+"""What a tokenizer.json says beside the ids of a text: tokens before and behind it, truncation,
+padding, and how added tokens are decoded.
 
 None of this changes the ids of the text itself. It is carried as it is from one tokenizer.json to
 another, with the ids of a cut.
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
+from msgspec.structs import replace
 
 NewId = Callable[[int], int]
 Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
@@ -18,12 +20,22 @@ PROCESSORS = ("ByteLevel", *ADDING)
 """The post-processors whose ids are known."""
 
 
+class Flags(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An added token in a tokenizer.json: `decode` drops it if it is special."""
+
+    special: bool = True
+    normalized: bool = False
+
+
 class Around(msgspec.Struct, frozen=True, omit_defaults=True):
     """The parts of a tokenizer.json that leave a text as it is."""
 
     truncation: dict[str, Any] | None = None
     padding: dict[str, Any] | None = None
     post_processor: dict[str, Any] | None = None
+    flags: dict[str, Flags] = {}
+    """Those of added tokens that have others than the default, by their texts."""
+    unk_token: str | None = None
 
     def names(self) -> list[str]:
         """What changes the ids that `tokenizers` gives for a text, by its name in the file."""
@@ -55,9 +67,8 @@ class Around(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def moved(self, new_id: NewId) -> Around:
         """The same with other ids."""
-        return Around(
-            self.truncation, _moved(self.padding, new_id), _moved(self.post_processor, new_id)
-        )
+        padding, processor = _moved(self.padding, new_id), _moved(self.post_processor, new_id)
+        return replace(self, padding=padding, post_processor=processor)
 
 
 NOTHING_AROUND = Around()

@@ -39,8 +39,6 @@ AT_LINE_ENDS = {
     "invert": False,
 }
 SAMPLE = "".join(map(chr, range(1, 1 << 9)))
-NESTED = regex.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\[\\])*?(?:&&|\[)")
-"""A set with another in it, or what two have in common."""
 
 
 class PreTokenizer(msgspec.Struct):
@@ -143,8 +141,6 @@ def _split(step: PreTokenizer) -> str:
         raise ValueError(
             "its Split repeats what it repeats ({1,3}+), which is one possessive quantifier in ours"
         )
-    # Sets of sets, which Oniguruma always reads, are of version 1 in `regex`.
-    expression = f"(?V1){expression}" if NESTED.search(expression) else expression
     check_matches(expression)
     return expression
 

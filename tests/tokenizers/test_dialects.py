@@ -94,6 +94,12 @@ def test_what_only_regex_means_by_it_is_refused(expression: str) -> None:
         to_ruby(expression)
 
 
+@pytest.mark.parametrize("expression", PATTERNS["theirs alone"])
+def test_what_regex_takes_for_an_operator_is_refused(expression: str) -> None:
+    with pytest.raises(ValueError, match="in a set, which ours reads differently"):
+        read(expression)
+
+
 def some_pattern(chance: random.Random) -> str:
     parts = [*ALIKE[:10], *ALIKE[14:], *OTHER_WAYS, "s", "t", "(?i:'s|'ll)", "[^a-z]"]
     written = ""

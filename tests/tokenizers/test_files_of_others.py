@@ -15,7 +15,7 @@ from rows import rows_beside
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, changed, learned
 
 from harness.common.errors import Refusal
-from harness.tokenizer import Tokenizer, load
+from harness.tokenizer import Tokenizer, load, main
 from harness.tokenizers.folder import save
 from harness.tokenizers.forms import ranks_text, read_merges_file
 from harness.tokenizers.learned import spelled, trained
@@ -165,6 +165,40 @@ def test_a_cut_moves_the_ids_around_a_text(tmp_path: Path, name: str) -> None:
     expected = Tokenizer(plain).cut(359).huggingface()
     for texts in ((TEXT,), ("the cat", "a mat"), ("",)):
         assert cut.encode(*texts).tokens == expected.encode(*texts).tokens
+
+
+@pytest.mark.parametrize("door", ["convert", "cut", "extend", "prune", "huggingface"])
+def test_added_tokens_that_are_not_special_are_decoded_after_every_door(
+    tmp_path: Path, door: str
+) -> None:
+    """`tokenizers` drops special tokens when it decodes."""
+    tokenizers = pytest.importorskip("tokenizers")
+    old = changed(tmp_path, **PARTS["added tokens that are not special"])
+    text, new = "<|e|>the cat<|endoftext|><|e|>x", tmp_path / "new"
+    (tmp_path / "text").write_text(text * 9)
+    commands = {
+        "convert": ["convert", old, "--to", "huggingface", "--output", new],
+        "cut": ["cut", old, "--vocab-size", "300", "--output", tmp_path],
+        "extend": [
+            "train",
+            tmp_path / "text",
+            "--extend",
+            old,
+            "--vocab-size",
+            "470",
+            "--save",
+            new,
+        ],
+        "prune": ["prune", old, "--data", tmp_path / "text", "--output", new],
+    }
+    if door == "huggingface":
+        opened = load(old).huggingface()
+    else:
+        specials = [f"--special-token={token}" for token in SPECIALS] if door == "extend" else []
+        assert main([*map(str, commands[door]), *specials]) == 0
+        folder = tmp_path / "300" if door == "cut" else new
+        opened = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    assert opened.decode(opened.encode(text).ids) == "<|e|>the cat<|e|>x"
 
 
 @pytest.mark.parametrize(("changes", "answer"), AROUND["refused"])

@@ -15,7 +15,8 @@ from tokenizers_made import SPECIALS, TEXT, learned
 from harness.common.errors import Refusal
 from harness.tokenizer import load, main, train
 from harness.tokenizers.extension import tokens_in
-from harness.tokenizers.folder import FILES, save
+from harness.tokenizers.folder import FILES_OF, save
+from harness.tokenizers.post_processor import Around, Flags
 
 ODD: list[Any] = [
     None,
@@ -32,6 +33,18 @@ ODD: list[Any] = [
     {},
     {"": {}},
 ]
+MUCH_AROUND = Around(
+    padding={"pad_id": 257, "pad_token": "<|e|>"},
+    post_processor={
+        "type": "Sequence",
+        "processors": [
+            {"type": "BertProcessing", "sep": ["<|e|>", 257], "cls": ["<|e|>", 257]},
+            {"type": "TemplateProcessing", "special_tokens": {"<|e|>": {"ids": [257]}}},
+        ],
+    },
+    flags={"<|e|>": Flags(special=False)},
+    unk_token="<|e|>",
+)
 JUNK = [b"", b"\xff", b"-1", b" ", b"\n\n", b"[" * 9999]
 
 
@@ -68,8 +81,9 @@ def mutated_bytes(content: bytes, chance: random.Random) -> bytes:
 @pytest.mark.parametrize("seed", range(200))
 def test_a_mutated_tokenizer_is_loaded_or_refused(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    save(tmp_path, learned("gpt2", SPECIALS, merges=20), {})
-    path = tmp_path / FILES[seed % len(FILES)]
+    save(tmp_path, learned("gpt2", SPECIALS, merges=20)._replace(around=MUCH_AROUND), {})
+    names = FILES_OF["ours"]
+    path = tmp_path / names[seed % len(names)]
     mutated = mutated_bytes
     if path.suffix == ".json" and chance.random() < 0.5:
         mutated = mutated_json

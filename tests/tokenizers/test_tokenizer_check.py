@@ -14,7 +14,7 @@ from harness.common.errors import MISMATCH, OK, UNMEASURED
 from harness.measure.machine import version
 from harness.tokenizer import Tokenizer, main
 from harness.tokenizers import check as checking
-from harness.tokenizers.check import check_engines
+from harness.tokenizers.check import Opened, check_engines
 from harness.tokenizers.compression import Figures, figures_of
 from harness.tokenizers.folder import save
 from harness.tokenizers.learned import trained
@@ -38,10 +38,10 @@ def documented(engine: str) -> dict[str, str]:
     return {row.split("|")[1].strip(" `"): row.split("|")[place].strip() for row in rows}
 
 
-def open_transformers(folder: Path, _: object) -> checking.Encode:
+def open_transformers(folder: Path, _: object) -> Opened:
     transformers = importlib.import_module("transformers")
     loaded = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
-    return lambda text: loaded.encode(text, add_special_tokens=False)
+    return Opened(lambda text: loaded.encode(text, add_special_tokens=False), loaded.decode)
 
 
 @pytest.mark.parametrize("engine", [*checking.ENGINES, "transformers"])
@@ -76,28 +76,37 @@ def test_each_engine_is_compared_with_ours(tmp_path: Path) -> None:
     one = Tokenizer(learned())
     text = "一the cat's mat, the mat"
     engines: dict[str, checking.Engine] = {
-        "same": lambda *_: one.encode,
-        "short": lambda *_: lambda text: one.encode(text)[:-1],
-        "long": lambda *_: lambda text: [*one.encode(text), 0],
-        "other": lambda *_: lambda text: one.encode(text.replace("mat", "hat")),
+        "same": lambda *_: Opened(one.encode, one.decode_text),
+        "short": lambda *_: Opened(lambda text: one.encode(text)[:-1], one.decode_text),
+        "long": lambda *_: Opened(lambda text: [*one.encode(text), 0], one.decode_text),
+        "other": lambda *_: Opened(
+            lambda text: one.encode(text.replace("mat", "hat")), one.decode_text
+        ),
+        "lossy": lambda *_: Opened(one.encode, lambda ids: one.decode_text(ids).replace("一", "")),
     }
     verdicts, _ = check_engines(one, tmp_path, [("tale", "the\udcff"), ("tale", text)], engines)
-    assert [verdict.differing for verdict in verdicts] == [0, 2, 2, 1]
+    assert [verdict.differing for verdict in verdicts] == [0, 2, 2, 1, 1]
 
-    same, _, _, other = verdicts
+    same, _, _, other, lossy = verdicts
     ids = len(one.encode("the\ufffd") + one.encode(text))
     assert (same.texts, same.ids, same.bytes) == (2, ids, 6 + len(text.encode()))
     assert same.notes == []
     assert other.notes[:2] == ["other differs first at", '  tale, byte 17, after "一the cat\'s "']
     assert [note[:14] for note in other.notes[2:]] == ["    ours:   'm", "    theirs: 'h"]
+    assert lossy.notes[0] == "lossy decodes otherwise, first in tale"
+    assert [note[13:15] for note in lossy.notes[1:]] == ["一t", "th"]
 
 
 @pytest.mark.parametrize(
     ("engine", "code", "answer"),
     [
-        (lambda *_: lambda text: [ord(text[0])], MISMATCH, "theirs differs first at"),
+        (lambda *_: Opened(lambda _: [1], str), MISMATCH, "theirs differs first at"),
         (lambda *_: 1 / 0, UNMEASURED, "theirs was not tried: division by zero"),
-        (lambda *_: lambda _: 1 / 0, UNMEASURED, "theirs gave up on mixed text from byte 0"),
+        (
+            lambda *_: Opened(lambda _: [1 // 0], str),
+            UNMEASURED,
+            "theirs gave up on mixed text from byte 0",
+        ),
     ],
 )
 def test_the_exit_code_tells_a_difference_from_a_failure(

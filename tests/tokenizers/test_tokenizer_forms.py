@@ -25,11 +25,12 @@ from harness.common.errors import Refusal
 from harness.common.registry import definition
 from harness.tokenizer import Tokenizer, load
 from harness.tokenizers import folder as folder_module
-from harness.tokenizers.folder import FILES, FILES_OF, save
+from harness.tokenizers.folder import FILES_OF, save
 from harness.tokenizers.forms import of_ranks, ranks_text, read_ranks
 from harness.tokenizers.learned import BYTES, Learned, spelled, trained
 from variants.contract import GPT2_PATTERN, Merge, WordCounts, vocab_of
 
+SAVED = FILES_OF["ours"]
 STORED = Path(__file__).with_name("saved")
 """A tokenizer as it was saved."""
 MERGES = [(b" ", b"t"), (b"\xff", b"\x00"), (b" t", b"h")]
@@ -146,7 +147,7 @@ def test_a_killed_save_leaves_one_tokenizer_whole(tmp_path: Path, kills: int) ->
         saving.kill()
         saving.join()
         assert load(folder).learned in (MINE, OTHER)
-        assert {*contents(folder)} == {*FILES}
+        assert {*contents(folder)} == {*SAVED}
 
 
 def test_a_save_is_on_disk_before_it_takes_its_place(
@@ -160,14 +161,14 @@ def test_a_save_is_on_disk_before_it_takes_its_place(
     monkeypatch.setattr(os, "fsync", note)
     monkeypatch.setattr(folder_module, "exchange", lambda *_: steps.append("exchanged"))
     save(tmp_path / "tokenizer", MINE, {})
-    assert {*steps[:-2]} == {"new", *FILES}
+    assert {*steps[:-2]} == {"new", *SAVED}
     assert steps[-2:] == ["exchanged", tmp_path.name]
 
 
 def test_a_file_of_another_tokenizer_is_named(tmp_path: Path) -> None:
     save(tmp_path / "mine", MINE, {})
     save(tmp_path / "other", OTHER, {})
-    for name in FILES[:4]:
+    for name in SAVED[:4]:
         folder = tmp_path / f"with {name}"
         shutil.copytree(tmp_path / "mine", folder)
         shutil.copy(tmp_path / "other" / name, folder)
@@ -180,7 +181,7 @@ def test_a_file_of_another_tokenizer_is_named(tmp_path: Path) -> None:
         load(folder)
 
 
-@pytest.mark.parametrize("survivors", range(len(FILES)))
+@pytest.mark.parametrize("survivors", range(len(SAVED)))
 def test_a_save_that_a_full_disk_cuts_short_is_never_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int
 ) -> None:
@@ -208,7 +209,7 @@ def test_a_save_that_a_full_disk_cuts_short_is_never_loaded(
 
     save(tmp_path, OTHER, {}, overwrite=True)
     assert load(tmp_path).learned == OTHER
-    assert contents(tmp_path).keys() == {*FILES, "notes.txt"}
+    assert contents(tmp_path).keys() == {*SAVED, "notes.txt"}
 
 
 def test_a_folder_that_cannot_be_exchanged_is_saved_into(here: Path) -> None:
@@ -299,6 +300,23 @@ def test_an_encoding_of_tiktoken_is_read_with_its_pattern_and_special_tokens(
     refused = r"cannot get the ranks of cl100k_base here .OSError.; set TIKTOKEN_CACHE_DIR"
     with pytest.raises(Refusal, match=refused):
         load("tiktoken:cl100k_base")
+
+
+def test_the_content_decides_whether_a_file_is_ranks_or_a_tokenizer_json(tmp_path: Path) -> None:
+    """Llama 3's ranks are called tokenizer.model, Kimi's tiktoken.model."""
+    save(tmp_path / "saved", MINE, {})
+    options: Any = {"pattern": "gpt2", "special_tokens": {"<|e|>": 256}}
+    for name in ("tokenizer.model", "ranks", "ranks.txt"):
+        shutil.copy(tmp_path / "saved/ranks.tiktoken", tmp_path / name)
+        assert load(tmp_path / name, **options).learned == MINE
+        with pytest.raises(Refusal, match=f"{name} lacks its pattern"):
+            load(tmp_path / name)
+
+    shutil.copy(tmp_path / "saved/tokenizer.json", tmp_path / "other.model")
+    assert load(tmp_path / "other.model").learned == MINE
+    (tmp_path / "words.model").write_bytes(b"\n\x0e\n\x05<unk>")
+    with pytest.raises(Refusal, match=r"words\.model is not a tokenizer; pass a folder with"):
+        load(tmp_path / "words.model")
 
 
 def test_the_most_complete_form_of_a_folder_is_read(tmp_path: Path) -> None:
