@@ -28,7 +28,7 @@ TOKENS = {
     "tokenizers": 22_813,
     "proof": 21_343,
     "records": 7_006,
-    "runs": 17_674,
+    "runs": 17_573,
     "results": 25_841,
     "gate": 12_362,
     "commands": 14_087,

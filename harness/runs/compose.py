@@ -10,19 +10,17 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -32,33 +30,12 @@ from harness.common.cards import CountingCard, MeasureCard, PatternCard, fitted
 from harness.common.configuration import FirstStageConfig, HarnessConfig, LimitsConfig
 from harness.common.errors import Refusal
 from harness.common.registry import VariantCard, parse_number, split_list
-from harness.common.targets import own_target
-from harness.common.units import did_you_mean
-from harness.runs.complaints import (
-    GROUPS,
-    HELP,
-    existing,
-    looks_like_a_file,
-    sentence,
-    settings,
-    unknown_name,
-)
+from harness.runs.names import GROUPS, HELP, LITERAL, check_names
 
-# Values that are text, not Hydra's language: quoted before it parses.
-LITERAL = (
-    "extend",
-    "seeds",
-    "protected",
-    "save",
-    "certificate",
-    "results",
-    "data.path",
-    "data.column",
-    "pattern.regex",
-)
-LISTS = (*LITERAL, "special_tokens", "variants")
 SWEEP = ("-m", "--multirun")
 CONFIG, VERSION = "config", "1.3"
+NO_HELP = ("full_key:", "object_type", "reference_type", "To append to your config")
+"""How the lines of Hydra's and OmegaConf's complaints start that help nobody here."""
 WORD = re.compile(r"[\w.-]+")
 
 
@@ -99,11 +76,13 @@ def compose(arguments: Sequence[str]) -> list[Config]:
     Raises Refusal, with one sentence, for arguments that cannot be understood.
     """
     sweep = not {*SWEEP}.isdisjoint(arguments)
+    # an experiment may itself be a sweep
+    is_experiment = any(argument.startswith("experiment=") for argument in arguments)
     values = []
     for argument in arguments:
         if argument not in SWEEP:
             value = as_variants(with_own_pattern(argument.lstrip("+")), sweep)
-            check_names(value, sweep)
+            check_names(value, sweep or is_experiment)
             values.append(value)
     keys = {value.partition("=")[0] for value in values}
     if "data.path" in keys and "data" not in keys:
@@ -122,8 +101,13 @@ def compose(arguments: Sequence[str]) -> list[Config]:
         ):
             for point in enumerated(overrides, sweep=sweep):
                 composed.append(OmegaConf.to_container(hydra.compose(CONFIG, point), resolve=True))
+    except OverrideParseException as error:
+        advice = "put quotes round the value, inside those of the shell"
+        raise Refusal(f"{error.override!r} cannot be read; {advice}; {HELP}") from error
     except (HydraException, OmegaConfBaseException, ValueError, TypeError, RecursionError) as error:
-        raise Refusal(sentence(error)) from error
+        lines = [line.strip(" .:") for line in f"{error}\n{error.__cause__ or ''}".splitlines()]
+        what, *reasons = [line for line in lines if line and not line.startswith(NO_HELP)]
+        raise Refusal(f"{what}: {'; '.join([*reasons, HELP])}") from error
     if not composed:
         raise Refusal(f"nothing to measure: no name matches; {HELP}")
     return [config_of(config, sorted(keys)) for config in composed]
@@ -251,55 +235,3 @@ def quoted(text: str) -> str:
         + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + (r"\'" if match[2] else ""), text)
         + "'"
     )
-
-
-def check_names(argument: str, sweep: bool = False) -> None:
-    """Answer a name that does not exist with those that do, before Hydra answers at length."""
-    if argument.startswith("-"):
-        name = argument.lstrip("-").replace("-", "_").partition("=")[0]
-        raise Refusal(f"unknown option {argument};{did_you_mean(name, settings())} {HELP}")
-    if argument.startswith("~"):
-        raise Refusal(f"{argument}: ~NAME is not supported; set another value")
-
-    key, equals, value = argument.partition("=")
-    if re.match(r"hydra[./=]", argument):
-        raise Refusal(f"{key}: Hydra only composes here, its own settings do nothing; leave it out")
-    if not equals:
-        raise Refusal(f"{key!r} is not of the form NAME=VALUE; {guess(key) or HELP}")
-
-    if argument in ("variants=", "variants=[]"):
-        raise Refusal("variants is empty; set one or more, such as variants=naive,heap")
-    if argument == "special_tokens=null":
-        raise Refusal(
-            f"{argument} is none of the possibilities; set 'special_tokens=[]' for no special tokens"
-        )
-    if key == "special_tokens" and "," in value and not value.startswith("["):
-        one = f"special_tokens=['{value}']"
-        raise Refusal(f'set "special_tokens=[{value}]" for several tokens, or "{one}" for one')
-    if key in GROUPS and key != "experiment" and value.startswith("["):
-        several = "variants=A,B" if key == "variant" else f"-m {key}=A,B"
-        raise Refusal(f"{key} is one name; for several use {several}")
-    is_grouped = re.fullmatch(r"[1-9]\d{0,2}(,\d{3})+", value) is not None
-    if is_grouped and key not in LISTS and (not sweep or ",0" in value):
-        raise Refusal(f"{argument} is several numbers; did you mean {argument.replace(',', '_')}?")
-
-    if key == "data" and value not in existing(key) and Path(value).is_file():
-        raise Refusal(unknown_name(key, value))
-    if key not in GROUPS or re.search(r"[(\[{}'\"]", value):
-        return
-    for name in map(str.strip, value.split(",")):
-        if name not in existing(key):
-            raise Refusal(unknown_name(key, name))
-
-
-def guess(argument: str) -> str:
-    """Return the override that somebody means who leaves out NAME=; empty if that cannot be
-    guessed.
-    """
-    if group := next((group for group in GROUPS if argument in existing(group)), None):
-        return f"did you mean {group}={argument}?"
-    if target := own_target(argument):
-        return f"did you mean variants={target}?"
-    if looks_like_a_file(argument) or Path(argument).exists():
-        return f"did you mean {shlex.quote(f'data.path={argument}')}?"
-    return did_you_mean(argument, [*settings(), "--help"]).strip()

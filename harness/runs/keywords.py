@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.common import configuration
-from harness.runs.complaints import GROUPS
-from harness.runs.compose import LITERAL, quoted
+from harness.runs.compose import quoted
+from harness.runs.names import GROUPS, LITERAL
 
 SECTIONS = ("variant.params", "counting.params", "data.source", "first_stage", "limits", *GROUPS)
 """What a keyword's name may start with, with an underscore for each dot."""
