@@ -1,9 +1,8 @@
 """What disturbs timing on this machine, what could be done about it, and what the machine can tell
 apart.
 
-python -m harness.doctor               a look, then an A/A run of some seconds
-python -m harness.doctor --no-run      the look alone
-python -m harness.doctor --repeat 30   what thirty pairs can tell apart
+python -m harness.doctor            a look, then an A/A run of some seconds
+python -m harness.doctor --no-run   the look alone
 
 An A/A run measures one variant against itself. Whatever differs there is the machine's doing.
 
@@ -19,17 +18,17 @@ from collections.abc import Sequence
 
 from harness import run
 from harness.common.arguments import Parser
-from harness.common.comparison import FEWEST_BLOCKS, compare
+from harness.common.comparison import compare
 from harness.common.ending import exit_code_of
 from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.common.files import temporary_folder
 from harness.common.printing import print_stdout
-from harness.common.registry import at_least
 from harness.common.units import ratio_text, share_text
 from harness.measure.quiet import conditions
 
 USUAL = ("data=stdlib", "data.bytes=600kB", "vocab_size=1000", "limits.wall=60")
 """A sample takes some 100 ms: long enough for a clock, and short enough for many pairs."""
+PAIRS = 20
 SIGNS = {True: "!", False: " ", None: "?"}
 
 
@@ -40,7 +39,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(options: argparse.Namespace) -> int:
-    at_least("--repeat", options.repeat, FEWEST_BLOCKS)
     found = conditions()
     disturbing = sum(bool(condition.disturbs) for condition in found)
     print_stdout(f"{disturbing} of {len(found)} disturb timing (!); ? means unavailable")
@@ -49,14 +47,14 @@ def command(options: argparse.Namespace) -> int:
         if condition.advice:
             print_stdout(f"  {'':<19}-> {condition.advice}")
     if not options.no_run:
-        print_stdout(f"\n{resolution(options.repeat)}")
+        print_stdout(f"\n{resolution()}")
     return OK
 
 
-def resolution(repeat: int) -> str:
+def resolution() -> str:
     """Compare a cell with itself in pairs of runs. Raises Refusal if it could not be measured."""
     with temporary_folder() as folder:
-        records = run(*USUAL, repeat=2 * repeat, results=folder)
+        records = run(*USUAL, repeat=2 * PAIRS, results=folder)
 
     name, data = records[0].cell.variant, records[0].cell.data.name
     for record in records:
@@ -71,7 +69,7 @@ def resolution(repeat: int) -> str:
     ]
     milliseconds = 1000 * statistics.median(sample.wall_seconds for sample in samples)
     compared = compare(samples[::2], samples[1::2])
-    text = f"A/A run: {name} against itself on {data}, {repeat} pairs of {milliseconds:.0f} ms:"
+    text = f"A/A run: {name} against itself on {data}, {PAIRS} pairs of {milliseconds:.0f} ms:"
     if compared is None or compared.low is None or compared.high is None:
         return f"{text} too many were disturbed to say what this machine resolves."
 
@@ -87,15 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m harness.doctor", description=summary, epilog=f"examples:\n{epilog}"
     )
-    add = parser.add_argument
-    add("--no-run", action="store_true", help="look only, without measuring")
-    add(
-        "--repeat",
-        type=int,
-        default=20,
-        metavar="N",
-        help="measure N pairs of runs (default: %(default)s)",
-    )
+    parser.add_argument("--no-run", action="store_true", help="look only, without measuring")
     return parser
 
 

@@ -9,16 +9,6 @@ import math
 from collections.abc import Callable, Iterable
 
 _UNITS = ("kB", "MB", "GB", "TB")
-RENAMED = {
-    "most": "max_blocks",
-    "least": "min_seconds",
-    "fewest": "min_blocks",
-    "must_see": "max_missed_slowdown",
-    "say": "overrides",
-    "--least": "--min-count",
-    "--unlike": "--allow-different",
-}
-"""Names of settings that were replaced, with the names to use now."""
 
 
 class BytesRead(int):
@@ -189,17 +179,13 @@ def one_line(text: str) -> str:
 
 
 def did_you_mean(name: str, existing: Iterable[str], before: str = "") -> str:
-    """The new or the most similar name as a question after a space; nothing if none is similar.
+    """The most similar name as a question after a space; nothing if none is similar.
 
     >>> did_you_mean("hepa", ["heap", "flat"]), did_you_mean("seeds", ["seed=VALUE"])
     (' did you mean heap?', ' did you mean seed=VALUE?')
     >>> did_you_mean("trian", ["table", "tokenizer train"])
     ' did you mean tokenizer train?'
-    >>> did_you_mean("measure.most", ["measure.repeat", "measure.max_blocks"])
-    ' did you mean measure.max_blocks?'
     """
     names = {full.rpartition(" ")[2].removesuffix("=VALUE"): full for full in existing}
-    section, dot, key = name.rpartition(".")
-    renamed = f"{section}{dot}{RENAMED.get(key)}"
-    close = [renamed] if renamed in names else difflib.get_close_matches(name, names, 1)
+    close = difflib.get_close_matches(name, names, 1)
     return f" did you mean {before}{names[close[0]]}?" if close else ""

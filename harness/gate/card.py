@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 from yaml import YAMLError
 
@@ -21,17 +21,6 @@ from harness.common.units import did_you_mean, one_line
 Tier = Literal["identity", "work", "time"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 DEFAULT_CARD = "usual"
-RENAMED = {
-    "base.build": "build",
-    "time.confirm.most": "time.confirm.max_slowdown",
-    "time.must_see": "time.max_missed_slowdown",
-    "time.say": "time.overrides",
-    "time.seconds": "time.max_seconds",
-    "time.triage.most": "time.triage.max_slowdown",
-    "work.instructions.most": "instructions.max_increase",
-    "work.instructions.say": "instructions.overrides",
-}
-"""Keys of earlier versions, with the keys to use now. Evidence of those versions has them."""
 Share = Annotated[float, Meta(ge=0, lt=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 
@@ -90,17 +79,11 @@ def read_gate_card(name: str, overrides: Sequence[str] = ()) -> GateCard:
 def stored_card(card: Mapping[str, Any], overrides: Sequence[str] = ()) -> GateCard:
     """Return the card that evidence was measured by, with overrides.
 
-    Renamed keys of an earlier version count; others that this version lacks are ignored.
+    Keys that this version lacks are ignored.
     """
     try:
-        stored = OmegaConf.create(dict(card))
-        for key, value in renamed_keys(stored).items():
-            OmegaConf.update(stored, RENAMED[key], value)
-        for corpus in stored.get("corpora", {}).values():
-            if "say" in corpus:
-                corpus.overrides = corpus.pop("say")
-        known = msgspec.convert(OmegaConf.to_container(stored), GateCard)
-    except (OmegaConfBaseException, msgspec.ValidationError) as error:
+        known = msgspec.convert(dict(card), GateCard)
+    except msgspec.ValidationError as error:
         raise Refusal(f"the stored card is not a gate card ({error})", UNMEASURED) from error
     return merged_card("--set", [msgspec.to_builtins(known)], overrides)
 
@@ -117,8 +100,6 @@ def merged_card(
     meant = ""
     try:
         settings = OmegaConf.merge(*layers, OmegaConf.from_dotlist(list(overrides)))
-        for key in renamed_keys(settings):
-            raise Refusal(f"{source}: {key} is now {RENAMED[key]}; rename it")
         content = OmegaConf.merge(schema, settings)
         return msgspec.convert(OmegaConf.to_container(content), GateCard, strict=False)
     except ConfigKeyError as error:
@@ -132,9 +113,3 @@ def merged_card(
     except (OmegaConfBaseException, YAMLError) as error:
         problem = one_line(str(error))
     raise Refusal(f"{source}: {problem};{meant} conf/gate/usual.yaml explains every key")
-
-
-def renamed_keys(settings: DictConfig | ListConfig) -> dict[str, Any]:
-    """The values of keys of earlier versions."""
-    values = {key: OmegaConf.select(settings, key) for key in RENAMED}
-    return {key: value for key, value in values.items() if value is not None}

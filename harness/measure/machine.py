@@ -43,7 +43,6 @@ COMPOSERS = ("Cython", "omegaconf", "antlr4-python3-runtime")
 CHECKOUT = Path(__file__).resolve().parents[2]
 MEASURED = ("variants", "harness", "conf", "pyproject.toml")
 """A change in any of these is a change of what is measured."""
-WAITS = ("cpu", "memory", "io")
 OLDEST = (3, 9)  # the oldest Python that the worker and the Python stages run under
 SECONDS_TO_ANSWER = 60
 VERSION_PROGRAM = (
@@ -241,7 +240,7 @@ def interference() -> Totals:
     gave to others.
     """
     return {
-        **{f"psi_{kind}_seconds": pressure(kind) for kind in WAITS},
+        "psi_cpu_seconds": cpu_pressure(),
         "steal_seconds": getattr(psutil.cpu_times(), "steal", None),
     }
 
@@ -259,8 +258,8 @@ def interference_between(before: Totals, after: Totals) -> Totals:
     }
 
 
-def pressure(kind: str) -> float | None:
-    match = re.search(r"^some .*total=(\d+)", content(f"proc/pressure/{kind}"), re.MULTILINE)
+def cpu_pressure() -> float | None:
+    match = re.search(r"^some .*total=(\d+)", content("proc/pressure/cpu"), re.MULTILINE)
     return int(match[1]) / 1e6 if match else None
 
 

@@ -179,7 +179,7 @@ def recent_pressure(_: Facts) -> Reading:
     disk.
     """
     parts, highest = [], 0.0
-    for kind in machine.WAITS:
+    for kind in ("cpu", "memory", "io"):
         average = re.search(r"^some .*?avg60=([\d.]+)", content(f"proc/pressure/{kind}"))
         if average is not None:
             share = float(average[1]) / 100

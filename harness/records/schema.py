@@ -50,14 +50,6 @@ RunKey = Annotated[Moment, doc("the command that this line belongs to: when it s
 CellKey = Annotated[Whole, doc("the number of the cell in its run")]
 
 
-class Precision(TypedDict):
-    asked: Annotated[Number, doc("half the width of the wanted interval, as a share of the ratio")]
-    max_blocks: Annotated[Whole, doc("how many blocks were allowed at most")]
-    reference: Annotated[
-        str, doc("the variant that it is compared with; itself if it was the reference, or alone")
-    ]
-
-
 class AcceptedChange(TypedDict):
     variant: Annotated[str, doc("the variant")]
     tier: Annotated[str, doc("work or time")]
@@ -150,8 +142,6 @@ class Disturbance(TypedDict, total=False):
     psi_cpu_seconds: Annotated[
         Number, doc("for how long something on the machine waited for a CPU")
     ]
-    psi_memory_seconds: Annotated[Number, doc("for how long something waited for memory")]
-    psi_io_seconds: Annotated[Number, doc("for how long something waited for a disk")]
     steal_seconds: Annotated[Number, doc("what the hypervisor gave to other machines")]
 
 
@@ -272,9 +262,6 @@ class Cell(Line, tag="cell", kw_only=True, frozen=True):
     ] = None
     interpreter: Annotated[str | None, doc("the Python that ran it")] = None
     limits: Annotated[CellLimits | None, doc("what the process was allowed")] = None
-    precision: Annotated[
-        Precision | None, doc("with `measure.precision`: how precise a ratio is wanted")
-    ] = None
     gate: Annotated[Gated | None, doc("of a gate: for which of its questions it is measured")] = (
         None
     )

@@ -28,7 +28,7 @@ from harness.runs.cells import (
 from harness.runs.counting import count, read_otherwise
 from harness.runs.jobs import Counted, Trained
 from harness.runs.proving import prove_merges
-from harness.runs.resume import TIMEOUT, pending, precision_of
+from harness.runs.resume import TIMEOUT, pending
 from harness.runs.saving import save_outputs
 from harness.runs.session import Session, now
 from harness.worker.exchange import merges_sha256
@@ -69,11 +69,7 @@ def measure_block(
             overwrite = settings.overwrite or session.log.attempt > 1
             session.notes += save_outputs(trained, session.outputs, session.words, overwrite)
         lines = jobs.train_lines(trained)
-        cell_line = structs.replace(
-            lines.cell,
-            place=task.cells.index(cell),
-            precision=precision_of(cell, task.cells, settings),
-        )
+        cell_line = structs.replace(lines.cell, place=task.cells.index(cell))
         # A single block that an earlier attempt began was not measured whole by this one.
         closes = cell is cells[-1] and (len(settings.blocks()) > 1 or len(due) == len(task.cells))
         lines = lines._replace(cell=cell_line)

@@ -29,7 +29,7 @@ from harness.measure.sources import source_sha256
 from harness.records.file import Record
 from harness.records.lines import RecordFile, read_lines, unwritable
 from harness.records.log import RunLog
-from harness.records.schema import End, Line, Precision, Run
+from harness.records.schema import End, Line, Run
 from harness.runs.cells import Block, Plan, Settings, TrainCell, digest
 
 TIMEOUT = "timeout"  # the status of cells that were stopped at limits.wall
@@ -179,15 +179,3 @@ def blocks_needed(log_ratios: Sequence[float], within: float, fewest: int, most:
 def reference_of(cell: TrainCell, cells: Sequence[TrainCell]) -> TrainCell:
     """The cell that a cell is compared with: the first of its task that has as many threads."""
     return next(other for other in cells if other.count.threads == cell.count.threads)
-
-
-def precision_of(
-    cell: TrainCell, cells: Sequence[TrainCell], settings: Settings
-) -> Precision | None:
-    """Return the wanted precision of the cell's ratio, and its reference; None without
-    measure.precision.
-    """
-    if settings.precision is None:
-        return None
-    reference = reference_of(cell, cells).variant.name
-    return {"asked": settings.precision, "max_blocks": settings.max_blocks, "reference": reference}
