@@ -74,16 +74,17 @@ def test_overrides_mean_what_people_write(row: dict[str, Any]) -> None:
 def test_any_text_reaches_the_configuration_unchanged(text: str) -> None:
     names = ("data.path", "save", "results", "pattern.regex")
     texts = f"[{quoted(text)},{quoted('a')}]"
+    special_token = f"<{text.replace(',', ';')}>"  # a comma has to be quoted
     (found,) = compose(
         [
             *(f"{name}={text}" for name in names),
-            f"special_tokens=<{text}>",
+            f"special_tokens={special_token}",
             f"variant.params.texts={texts}",
         ]
     )
     config = found.values
     assert [config.data["path"], config.save, config.results, config.pattern["regex"]] == [text] * 4
-    assert config.special_tokens == [f"<{text}>"]
+    assert config.special_tokens == [special_token]
     assert config.variant["params"]["texts"] == [text, "a"]
     assert config.data["name"] == "file"
 
