@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -71,7 +72,7 @@ def command(options: argparse.Namespace) -> int:
     try:
         return options.do(options) or OK
     except Refusal as refusal:
-        raise Refusal(with_options(str(refusal)), refusal.exit_code) from refusal
+        raise refusal.with_options(option) from refusal
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -256,7 +257,6 @@ KEYWORDS = (
     *("extend", "inherited", "seeds", "veto", "protected"),
 )
 """What `train` takes, and this command by options of the same names."""
-SETTING = re.compile(rf"(set )?(?<!')\b({'|'.join(KEYWORDS)}|vocab_size)=(?=(\S?))")
 
 
 def _train(options: argparse.Namespace) -> None:
@@ -275,24 +275,17 @@ def _train(options: argparse.Namespace) -> None:
     save_and_report(tokenizer, options.save, fewer)
 
 
-def with_options(sentence: str) -> str:
-    """A sentence about settings of a run, with the options of this command in their place.
+def option(name: str, value: object) -> str:
+    """A setting of a run as the option of this command.
 
-    >>> with_options("extend=old has other special tokens; set 'special_tokens=[a]'")
-    "--extend old has other special tokens; pass --special-token for each of '[a]'"
-    >>> with_options("leave out seeds= or set data.column=NAME")
-    'leave out --seeds or pass --set data.column=NAME'
+    >>> option("min_count", 2), option("data.column", "NAME"), option("special_tokens", ["<s>"])
+    ('--min-count 2', '--set data.column=NAME', "--special-token '<s>'")
     """
-
-    def option(setting: re.Match[str]) -> str:
-        verb = "pass " if setting[1] else ""
-        name = setting[2].replace("_", "-")
-        space = " " if setting[3] else ""
-        return f"{verb}--{name}{space}"
-
-    sentence = sentence.replace("set data.", "pass --set data.")
-    sentence = sentence.replace("set 'special_tokens=", "pass --special-token for each of '")
-    return SETTING.sub(option, sentence)
+    if name.startswith("data."):
+        return f"--set {name}={value}"
+    if isinstance(value, list):
+        return " ".join(f"--special-token {shlex.quote(token)}" for token in value)
+    return f"--{name.replace('_', '-')} {value}".strip()
 
 
 def special_tokens(options: argparse.Namespace, default: str = "<|endoftext|>") -> list[str]:

@@ -5,7 +5,10 @@ code.
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import shlex
+from collections.abc import Callable, Mapping
 from typing import Any
 
 OK = 0
@@ -19,12 +22,44 @@ INTERRUPTED = 130
 
 class Refusal(Exception):
     """A request that cannot be carried out; the message is one sentence that says what to do
-    instead.
+    instead. It writes settings as `override` does; `settings` are those of them that a command may
+    have as options.
     """
 
-    def __init__(self, message: str, exit_code: int = USAGE) -> None:
+    def __init__(
+        self,
+        message: str,
+        exit_code: int = USAGE,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+        self.settings = dict(settings or {})
+
+    def with_options(self, option: Callable[[str, object], str]) -> Refusal:
+        """The same in the words of a command, which writes a setting and its value as `option`
+        does.
+
+        >>> refusal = Refusal("leave out seeds= or set min_count=2", settings={"seeds": "", "min_count": 2})
+        >>> print(refusal.with_options(lambda name, value: f"--{name} {value}".strip()))
+        leave out --seeds or set --min_count 2
+        """
+        message = str(self)
+        for name, value in self.settings.items():
+            message = message.replace(override(name, value), option(name, value))
+        return Refusal(message, self.exit_code)
+
+
+def override(name: str, value: object) -> str:
+    """A setting as `python -m harness` takes it; a list is quoted for the shell.
+
+    >>> print(override("min_count", 2), override("special_tokens", ["<s>"]))
+    min_count=2 'special_tokens=["<s>"]'
+    """
+    if isinstance(value, list):
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return shlex.quote(f"{name}={text}")
+    return f"{name}={value}"
 
 
 def reason(error: OSError) -> str:

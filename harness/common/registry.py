@@ -400,7 +400,8 @@ def whole_number(name: str, value: int) -> int:
 
 def at_least(name: str, value: int, least: int = 1) -> None:
     if whole_number(name, value) < least:
-        raise Refusal(f"{name}={value} is not possible; it is a number of {least} or more")
+        what = f"{name}={value} is not possible; it is a number of {least} or more"
+        raise Refusal(what, settings={name: value})
 
 
 def one_of(name: str, value: str, allowed: Sequence[str]) -> None:

@@ -5,7 +5,6 @@ cache.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 from harness.common import cache, files, registry
 from harness.common.arguments import Parser
 from harness.common.ending import exit_code_of
-from harness.common.errors import OK, UNMEASURED, Refusal, extra
+from harness.common.errors import OK, UNMEASURED, Refusal, extra, override
 from harness.common.escape import terminal_text
 from harness.common.printing import print_stderr, print_stdout
 from harness.common.units import bytes_text
@@ -158,6 +157,11 @@ def show_cache(arguments: argparse.Namespace) -> None:
     print_stdout("--clear texts removes copies of texts, --clear all everything")
 
 
+def set_option(name: str, value: object) -> str:
+    """A setting of a run as this command takes it."""
+    return f"--set {override(name, value)}"
+
+
 def counts(arguments: argparse.Namespace) -> None:
     """Show the words of a data set or a file with their counts, the most frequent first, or write
     them.
@@ -171,8 +175,7 @@ def counts(arguments: argparse.Namespace) -> None:
     try:
         words, manifest = words_of(*only_cell(arguments.name, arguments.set))
     except Refusal as refusal:
-        sentence = re.sub(r"\bset (?=[\w.]+=)", "pass --set ", str(refusal))
-        raise Refusal(sentence, refusal.exit_code) from refusal
+        raise refusal.with_options(set_option) from refusal
     if arguments.min_count > 1:
         words = WordCounts.from_items(
             item for item in words.items() if item[1] >= arguments.min_count

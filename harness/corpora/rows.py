@@ -163,9 +163,9 @@ def as_text(member: Any, position: str, value: Any, column: str, errors: str) ->
     except (TypeError, UnicodeEncodeError) as error:  # of half a surrogate pair
         kind = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
         why = f"column {column!r} holds {kind}, which is not text"
-        advice = f"{FIX_ROW}, or set data.column=NAME"
+        advice = f"{FIX_ROW}, or pass data.column=NAME"
         if value is None:
-            advice += ", or leave such rows out: set data.skip_nulls=true"
+            advice += ", or leave such rows out: pass data.skip_nulls=true"
         raise bad_row(member, position, why, advice) from error
 
 
@@ -319,12 +319,16 @@ ROWS: dict[str, Reader] = {
 }
 
 
+ADVICE = {"data.column": "NAME", "data.skip_nulls": "true"}
+"""The settings that refusals of rows name."""
+
+
 def bad_row(path: Any, position: str, why: str, advice: str = FIX_ROW) -> Refusal:
-    return Refusal(f"{path}, {position}: {why}; {advice}", UNMEASURED)
+    return Refusal(f"{path}, {position}: {why}; {advice}", UNMEASURED, ADVICE)
 
 
 def no_column(path: Any, column: str, names: Sequence[str]) -> Refusal:
     there = ", ".join(names[:NAMES_SHOWN]) or "none"
     there += f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     why = f"{path} has no column {column!r}, there are: {there}"
-    return Refusal(f"{why}; set data.column=NAME", UNMEASURED)
+    return Refusal(f"{why}; pass data.column=NAME", UNMEASURED, ADVICE)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 import regex
 
 from harness.common import cache, files
-from harness.common.errors import UNMEASURED, USAGE, Refusal, reason
+from harness.common.errors import UNMEASURED, USAGE, Refusal, override, reason
 from harness.common.registry import one_of, split_list
 from harness.common.units import count_text
 from harness.tokenizers.learned import Learned, pattern_name
@@ -117,37 +116,41 @@ def extension_of(
     veto, seeds, path = veto_of(settings), settings.seeds, settings.extend
     if seeds != NONE and (path is not None or settings.inherited != "kept"):
         raise Refusal(
-            "seeds= are kept and stand first; leave out extend= and inherited=met, or seeds="
+            "seeds= are kept and come first; leave out extend= and inherited=met, or seeds=",
+            settings={"seeds": "", "extend": "", "inherited": "met"},
         )
     if seeds != NONE:
         merges = seed_merges(seeds, corpus.pattern, tie_break)
         text = seeds if isinstance(seeds, str) else json.dumps(seeds, ensure_ascii=False)
-        setting = f"seeds={text}"
+        setting = ("seeds", text)
         name = text if text.startswith("[") else Path(text).name
         extension = Extension("seeds", merges, "kept", veto, seeds=name)
     elif path is not None:
-        setting = f"extend={path}"
+        setting = ("extend", path)
         extension = extended(
             files.path_named(path), settings.inherited, corpus.special_tokens, veto
         )
     else:
-        setting = f"veto={veto}"
+        setting = ("veto", veto)
         extension = Extension(veto=veto)
 
     check_vocabulary_room(setting, extension, num_merges, 256 + len(corpus.special_tokens))
     return extension
 
 
-def check_vocabulary_room(setting: str, extension: Extension, num_merges: int, least: int) -> None:
+def check_vocabulary_room(
+    setting: tuple[str, str], extension: Extension, num_merges: int, least: int
+) -> None:
     """Refuse inherited merges for which the vocabulary has no room, or that make no sense."""
-    number = len(extension.merges)
+    number, what = len(extension.merges), override(*setting)
     if num_merges < number:
-        why = f"its {count_text(number)} merges do not fit into vocab_size={least + num_merges}"
-        raise Refusal(f"{setting}: {why}; set vocab_size={least + number} or more")
+        why = f"{what}: its {count_text(number)} merges do not fit into {least + num_merges} tokens"
+        settings = dict([setting, ("vocab_size", least + number)])
+        raise Refusal(f"{why}; set vocab_size={least + number} or more", settings=settings)
     try:
         check_inherited(extension.merges, extension.inheriting, num_merges)
     except ValueError as error:
-        raise Refusal(f"{setting}: {error}") from error
+        raise Refusal(f"{what}: {error}", settings=dict([setting])) from error
 
 
 def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: str) -> Extension:
@@ -164,10 +167,11 @@ def extended(path: Path, inheriting: str, special_tokens: Sequence[str], veto: s
 
     learned = load(path).learned
     if set(learned.special_tokens) != set(special_tokens):
-        tokens = json.dumps([*learned.special_tokens], ensure_ascii=False, separators=(",", ":"))
-        setting = shlex.quote(f"special_tokens={tokens}")
+        tokens = [*learned.special_tokens]
+        advice = f"set {override('special_tokens', tokens)}"
         raise Refusal(
-            f"extend={path} has other special tokens, and every id is to stay; set {setting}"
+            f"extend={path} has other special tokens, and every id is to stay; {advice}",
+            settings={"extend": path, "special_tokens": tokens},
         )
     return Extension(path.name, tuple(learned.merges), inheriting, veto, learned)
 
@@ -193,7 +197,7 @@ def veto_of(settings: ExtensionSettings) -> str:
     except ValueError as error:
         raise Refusal(str(error)) from error
     except Exception as error:  # a module that is being imported may raise anything
-        raise Refusal(f"veto={veto}: {error}") from error
+        raise Refusal(f"veto={veto}: {error}", settings={"veto": veto}) from error
     return veto
 
 
@@ -214,7 +218,8 @@ def tokens_in(setting: str, value: Tokens) -> list[bytes]:
         except (OSError, UnicodeDecodeError) as error:
             why = reason(error) if isinstance(error, OSError) else "not UTF-8"
             advice = "pass a file or write a list [A,B]"
-            raise Refusal(f"cannot read {setting}={value} ({why}); {advice}", exit_code) from error
+            what = f"cannot read {setting}={value} ({why})"
+            raise Refusal(f"{what}; {advice}", exit_code, {setting: value}) from error
 
     tokens = []
     for line in filter(str.strip, lines):
@@ -222,7 +227,9 @@ def tokens_in(setting: str, value: Tokens) -> list[bytes]:
             tokens.append(json.loads(line, strict=False).encode())
         except (ValueError, AttributeError, RecursionError) as error:
             what = f'{prefix}{line[:80]} is not a JSON string such as "mov"'
-            raise Refusal(f"{what}; write \\\\ for a backslash", exit_code) from error
+            advice = "write \\\\ for a backslash"
+            shown = {setting: value if exit_code == UNMEASURED else ""}
+            raise Refusal(f"{what}; {advice}", exit_code, shown) from error
     return tokens
 
 
@@ -231,7 +238,9 @@ def seed_merges(value: Tokens, pattern: str | None, tie_break: str) -> tuple[Mer
     from variants.seeds import seeds  # late, as few trainings have some
 
     if tie_break == OWN:
-        raise Refusal(f"seeds= need a tie-break; set tie_break={next(iter(TieBreak)).value}")
+        rule = next(iter(TieBreak)).value
+        what = f"seeds= need a tie-break; set tie_break={rule}"
+        raise Refusal(what, settings={"seeds": "", "tie_break": rule})
     tokens = tokens_in("seeds", value)
     for seed in map(bytes.decode, tokens):
         pieces = [seed]
@@ -241,8 +250,9 @@ def seed_merges(value: Tokens, pattern: str | None, tie_break: str) -> tuple[Mer
             parts = ", ".join(map(repr, pieces)) or "nothing"
             name = pattern_name(pattern) or repr(pattern)
             why = f"is cut by pattern={name} ({parts}), so no text gives it"
-            raise Refusal(f"the seed {seed!r} {why}; leave it out")
+            what = f"the seed {seed!r} {why}; leave it out"
+            raise Refusal(what, settings={"pattern": name})
     try:
         return tuple(seeds(tokens, TieBreak(tie_break)))
     except ValueError as error:
-        raise Refusal(f"seeds={value}: {error}") from error
+        raise Refusal(f"seeds={value}: {error}", settings={"seeds": value}) from error

@@ -264,7 +264,10 @@ def read_tokenizer(
 ) -> tuple[Learned, dict[str, Any]]:
     """The tokenizer that `model.load` gives, and what its manifest says about the training."""
     options = pattern is not ... or special_tokens is not None
-    if str(path).startswith(OF_TIKTOKEN) and not options:
+    complete = f"{path} contains the pattern and the special tokens; leave them out"
+    if str(path).startswith(OF_TIKTOKEN):
+        if options:
+            raise Refusal(complete)
         return forms.of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
 
     file = path_named(path)
@@ -276,7 +279,7 @@ def read_tokenizer(
     is_ranks = file.suffix == RANKS_ENDING or forms.begin_like_ranks(content)
     lacking = file.name == VOCAB or is_ranks
     if options and not lacking:
-        raise Refusal(f"{file} contains the pattern and the special tokens; leave them out")
+        raise Refusal(complete)
     if file.name == MANIFEST:
         return _described(file)
     if lacking:

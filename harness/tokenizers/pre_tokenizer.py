@@ -7,7 +7,6 @@ that are in use are known as one expression; anything else is refused by name.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from harness.common.foreign import read_json
 from harness.tokenizers.dialects import from_ruby
 from harness.tokenizers.plain import compiled_pattern
 from variants.contract import GPT2_PATTERN
-from variants.counting.patterns import slots_of
 
 BYTE_LEVEL = {
     "type": "ByteLevel",
@@ -38,6 +36,7 @@ AT_LINE_ENDS = {
     "behavior": "MergedWithPrevious",
     "invert": False,
 }
+SEQUENCES = Path(__file__).with_name("sequences.json")
 SAMPLE = "".join(map(chr, range(1, 1 << 9)))
 
 
@@ -73,7 +72,8 @@ def pattern_in_file(path: str) -> str | None:
         return pattern_of(read_json(Path(path).read_bytes(), dict[str, Any]).get("pre_tokenizer"))
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else error
-        raise Refusal(f"pattern={path}: {why}; pass another", UNMEASURED) from error
+        what = f"pattern={path}: {why}; pass another"
+        raise Refusal(what, UNMEASURED, {"pattern": path}) from error
 
 
 def pattern_of(pre_tokenizer: Any) -> str | None:
@@ -157,60 +157,30 @@ def check_matches(pattern: str) -> None:
             raise ValueError(f"its pattern has an empty alternative before {SAMPLE[end]!r}, {why}")
 
 
-# Several steps as one expression: numbers before a pattern of the published family, and DeepSeek
-# V3's.
-
-NUMBERS = r"\\p\{N\}(?:\+|\{1,(\d)\})?"
-KANA_AND_HAN = "一-龥\u3040-\u309f\u30a0-\u30ff"
-SIGNS = r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"
-DEEPSEEK = (
-    r"\p{N}{1,3}",
-    f"[{KANA_AND_HAN}]+",
-    rf"{SIGNS}|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+| ?[\p{{P}}\p{{S}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-)
+# Several steps as one expression, by a table: numbers before GPT-2's pattern or Llama 3's, and
+# DeepSeek V3's. In that one the last step is there twice: on kana and Chinese, and on pieces that
+# end before one of these or a number.
 
 
-def joined(patterns: Sequence[str]) -> str:
+class _Sequence(msgspec.Struct, forbid_unknown_fields=True):
+    steps: list[str]
+    one: str
+
+
+def joined(patterns: list[str]) -> str:
     """One expression that splits any text as these do one after another. Raises ValueError if none
     is known.
     """
-    *steps, last = patterns
-    if not steps:
-        return last
-    if tuple(pattern.replace("\r", r"\r").replace("\n", r"\n") for pattern in patterns) == DEEPSEEK:
-        return _deepseek()
-    numbers = regex.fullmatch(NUMBERS, steps[0])
-    in_last = regex.search(rf"(?: \?)?({NUMBERS})\|", last)
-    if len(steps) == 1 and numbers and in_last:
-        # 0: any; then the last step divides them
-        most = int(numbers[1] or (numbers[0] == r"\p{N}"))
-        expression = (
-            f"{numbers[0] if most else in_last[1]}|{last[: in_last.start()]}{last[in_last.end() :]}"
-        )
-        expression = expression.replace(r"(?!\S)", r"(?![^\s\p{N}])")
-        slots = slots_of(last)
-        if slots is not None and not 0 < slots.digits < most:
-            same = slots._replace(
-                digits=most or slots.digits, blank_numbers=False, numbers_apart=True
-            )
-            if slots_of(expression) == same:
-                return expression
-    when = "only for numbers before a pattern like GPT-2's, and for DeepSeek V3's three"
-    wrong = f"not for {steps[0]!r} before {patterns[1]!r}"
+    if len(patterns) == 1:
+        return patterns[0]
+    spelled = [pattern.replace("\r", r"\r").replace("\n", r"\n") for pattern in patterns]
+    table = read_json(SEQUENCES.read_bytes(), list[_Sequence])
+    for sequence in table:
+        if sequence.steps == spelled:
+            return str(sequence.one)
+
+    when = "only for numbers before GPT-2's pattern or Llama 3's, and for DeepSeek V3's three"
+    wrong = f"not for {patterns[0]!r} before {patterns[1]!r}"
     raise ValueError(
         f"it splits by {len(patterns)} patterns one after another; that is one expression {when}, {wrong}"
     )
-
-
-def _deepseek() -> str:
-    """Numbers, and the last step twice: on kana and Chinese, and on pieces that end before one or a
-    number.
-    """
-    kana, ends = f"[{KANA_AND_HAN}]", rf"\p{{N}}{KANA_AND_HAN}"
-    on_kana = rf"[{kana}--[\p{{L}}\p{{P}}\p{{S}}]]?[{kana}&&[\p{{L}}\p{{M}}]]+|[{kana}&&[\p{{P}}\p{{S}}]]+"
-    on_others = (
-        rf"{SIGNS}|[^\r\n\p{{L}}\p{{P}}\p{{S}}{ends}]?[[\p{{L}}\p{{M}}]--[{ends}]]+"
-        rf"| ?[[\p{{P}}\p{{S}}]--[{ends}]]+[\r\n]*|\s*[\r\n]+|\s+(?![^\s{ends}])|\s+"
-    )
-    left_out = rf"(?:(?!{on_kana}){kana})+|(?:(?!{on_others})[^{ends}])+"
-    return rf"(?V1)\p{{N}}{{1,3}}|{on_kana}|{on_others}|{left_out}"

@@ -110,9 +110,8 @@ def merges_for(vocab_size: int, corpus: Corpus) -> int:
     least = len(BYTES) + len(corpus.special_tokens)
     if vocab_size < least:
         special = counted_text(len(corpus.special_tokens), "special token")
-        raise Refusal(
-            f"vocab_size={vocab_size} has no room for 256 bytes and {special}; set {least} or more"
-        )
+        what = f"vocab_size={vocab_size} has no room for 256 bytes and {special}"
+        raise Refusal(f"{what}; set {least} or more", settings={"vocab_size": vocab_size})
     return vocab_size - least
 
 
@@ -224,7 +223,7 @@ def counted_file(
             raise
         except ValueError as error:
             sentence = file.located(str(error), getattr(error, "offset", 0))
-            raise Refusal(sentence, UNMEASURED) from error
+            raise Refusal(sentence, UNMEASURED, {"errors": "replace"}) from error
     file.check_unchanged()
     return words, {"name": file.name, "sha256": file.sha256}
 
