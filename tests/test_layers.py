@@ -24,7 +24,7 @@ TOKENS = {
     "worker": 6_537,
     "common": 13_757,
     "measure": 11_110,
-    "corpora": 20_997,
+    "corpora": 22_500,
     "tokenizers": 22_700,
     "proof": 21_343,
     "records": 6_930,

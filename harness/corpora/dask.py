@@ -29,8 +29,9 @@ from harness.common.units import bytes_text, count_text, counted_text
 from harness.corpora import local
 from harness.corpora.cluster import GROUP, line_of, workers
 from harness.corpora.files import CorpusFile
+from harness.corpora.formats import documents_in, form_of, is_url
 from harness.corpora.generators import cached_table
-from harness.corpora.rows import RowReading, documents_in, form_of, is_url
+from harness.corpora.rows import RowReading
 from harness.worker import exchange
 from variants.contract import Corpus, InvalidText, LeftOut, Unavailable, WordCounts
 from variants.counting import parts as counting
@@ -224,15 +225,11 @@ def members_behind(url: str) -> list[Member]:
     except Exception as error:  # whatever the libraries of all the services raise
         raise unreadable(url, error) from error
 
-    visible = {
-        name: info
-        for name, info in sorted(infos.items())
-        if "/." not in f"/{name.removeprefix(path)}"
-    }
+    names = [name for name in sorted(infos) if "/." not in f"/{name.removeprefix(path)}"]
     plain = {
-        system.unstrip_protocol(name): info
-        for name, info in visible.items()
-        if info["type"] == "file"
+        system.unstrip_protocol(name): infos[name]
+        for name in (local.without_markers(names) if len(names) > 1 else names)
+        if infos[name]["type"] == "file"
     }
     if not plain or any(info.get("size") is None for info in plain.values()):
         raise Refusal(
@@ -317,8 +314,8 @@ def count_words(part: Chunk, memory: int | None) -> WordCounts:
     """The words of a part. Raises what a counter raises, and what reading the file raises."""
     corpus, separator = part.corpus, part.separator.encode()
     if not part.is_plain:
-        form = form_of(part.member)
         reading = RowReading(part.column, errors=corpus.errors)
+        form = form_of(part.member, reading.name)
 
         def write_documents(text: BinaryIO) -> None:
             with part.member.open() as file:

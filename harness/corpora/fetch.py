@@ -25,8 +25,9 @@ from harness.common.progress import bar
 from harness.corpora.cards import check_facts, difference, fetched_kind
 from harness.corpora.download import Download
 from harness.corpora.files import Damaged
+from harness.corpora.formats import Form, documents_in, form_of
 from harness.corpora.packages import from_packages
-from harness.corpora.rows import Form, RowReading, documents_in, form_of
+from harness.corpora.rows import RowReading
 
 
 def fetch(content: Mapping[str, Any]) -> Path:

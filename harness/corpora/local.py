@@ -19,17 +19,23 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path, PurePath
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeVar
 
 from harness.common import cache, files
 from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.progress import bar
 from harness.common.registry import split_list
 from harness.corpora.files import BLOCK_BYTES, TEXT, Part, check_readable, state_of
-from harness.corpora.rows import ROWS, Form, RowReading, documents_in, form_of, is_url
+from harness.corpora.formats import Form, documents_in, form_of, is_url, report_resembling
+from harness.corpora.rows import RowReading
 
 # "/dev/stdin" may be followed by nothing, and each of them is compared with a path that ends in a /
 STREAMS = ("/dev/stdin/", "/dev/fd/", "/proc/")
+SPARK = r"/_[^/.]*$|/(_delta_log|_spark_metadata|_temporary)/"
+"""What Spark and its like leave beside their data: _SUCCESS, _committed_1, logs."""
+DATASETS = r"/(dataset_info|dataset_dict|state)\.json$|/cache-[^/]*\.arrow$"
+"""What datasets leaves beside Arrow: descriptions, and results of `map`."""
+File = TypeVar("File")
 
 
 @dataclass
@@ -68,7 +74,7 @@ def local_corpus(
 def sources_of(
     card: Mapping[str, Any],
     special_tokens: Sequence[str],
-    errors: str = "strict",
+    errors: str | None = "strict",
     find: Callable[[Any], list[Any]] | None = None,
 ) -> Sources:
     """The files that data.path names, or that `find` finds for it. Raises Refusal if one cannot be
@@ -76,8 +82,9 @@ def sources_of(
     """
     path = card["path"]
     members = (find or members_of)(path)
-    forms = list(map(form_of, members))
     reading = RowReading(card.get("column"), bool(card.get("skip_nulls")), errors)
+    forms = [form_of(member, reading.name) for member in members]
+    report_resembling(members, forms)
     separator = separator_of(path, forms, reading, special_tokens)
     name, whole_path = name_of(path, members), path_text(path, members)
     return Sources(name, whole_path, members, forms, reading, separator)
@@ -126,7 +133,8 @@ def named_files(path: Any, behind: Callable[[str], list[Any]] | None) -> list[An
 
     if not re.search(r"[*?[]", expanded):
         return [files.path_named(expanded)]
-    paths = sorted(path for path in glob.glob(expanded, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
+    found = sorted(path for path in glob.glob(expanded, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
+    paths = found if PurePath(expanded).name.startswith("_") else without_markers(found)
     if not paths:
         raise Refusal(
             f"{expanded} not found, and no file matches it as a pattern; check data.path",
@@ -158,9 +166,23 @@ def files_below(folder: Path) -> list[Path]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = (Path(parent, name) for name in names if not name.startswith("."))
         files += [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - of a link that may not be followed
+    files = without_markers(files)
     if not files:
         raise Refusal(f"{folder} has no files; set data.path=FILE with one that exists", UNMEASURED)
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def without_markers(paths: Sequence[File]) -> list[File]:
+    """The files of a folder without those that programs leave beside their data.
+
+    >>> without_markers(["t/part-0", "t/_SUCCESS", "t/__init__.py", "t/_delta_log/0.json"])
+    ['t/part-0', 't/__init__.py']
+    >>> without_markers(["t/data.arrow", "t/state.json"]), without_markers(["t/state.json"])
+    (['t/data.arrow'], ['t/state.json'])
+    """
+    has_arrow = any(str(path).endswith(".arrow") for path in paths)
+    markers = re.compile("|".join([SPARK, DATASETS] if has_arrow else [SPARK]))
+    return [path for path in paths if not markers.search(f"/{path}")]
 
 
 def separator_of(
@@ -173,7 +195,7 @@ def separator_of(
     has_rows = any(form.rows is not None for form in forms)
     if reading.column is not None and not has_rows:
         what = f"data.column={reading.column}, but {path} is plain text"
-        raise Refusal(f"{what}; {', '.join(ROWS)} and JSON files have columns")
+        raise Refusal(f"{what}; Parquet, Arrow, JSON Lines and CSV have columns")
     if len(forms) == 1 and not has_rows:
         return ""
     if not special_tokens:

@@ -20,8 +20,9 @@ from harness.common.registry import parse_value
 from harness.corpora import prepare
 from harness.corpora.cards import card_of
 from harness.corpora.files import CorpusFile
+from harness.corpora.formats import Form, documents_in
 from harness.corpora.local import sources_of
-from harness.corpora.rows import Form, RowReading, documents_in
+from harness.corpora.rows import RowReading
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 SLICE = ("bytes", "skip", "documents")
@@ -146,7 +147,7 @@ def found_documents(card: Mapping[str, Any]) -> Documents:
     if path == "-":
         return Documents("stdin", 0, [(path, Form())], RowReading())
 
-    sources = sources_of(card, ["any"])
+    sources = sources_of(card, ["any"], errors=None)
     size = sum(member.stat().st_size for member in sources.members)
     pairs = list(zip(sources.members, sources.forms, strict=True))
     return Documents(sources.name, size, pairs, sources.reading)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,24 @@ def parquet_of(columns: bytes) -> bytes:
     return file.getvalue()
 
 
-FORMS = {**PACK, ".parquet": parquet_of}
+def arrow_of(columns: bytes, new: Callable[..., Any] = pyarrow.ipc.new_file) -> bytes:
+    """The Arrow file, or stream, of a JSON object of columns."""
+    file = io.BytesIO()
+    table = pyarrow.table(json.loads(columns))
+    with new(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)
+    return file.getvalue()
+
+
+FORMS: dict[str, Callable[[bytes], bytes]] = {
+    **PACK,
+    ".gzip": PACK[".gz"],
+    ".zstd": PACK[".zst"],
+    ".parquet": parquet_of,
+    ".arrow": arrow_of,
+    ".feather": arrow_of,
+    ".stream": partial(arrow_of, new=pyarrow.ipc.new_stream),
+}
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:

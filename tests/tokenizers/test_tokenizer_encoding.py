@@ -23,7 +23,7 @@ from pattern_family import all_slots, spelling
 from tokenizers_made import PATTERNS, SPECIALS, TEXT, isolated, learned, replayed
 
 from harness.common.errors import UNMEASURED, Refusal
-from harness.corpora import local
+from harness.corpora import formats
 from harness.tokenizers import streaming
 from harness.tokenizers.encoding import CompiledEncoder
 from harness.tokenizers.learned import BYTES, Learned
@@ -178,7 +178,7 @@ def test_an_iterable_is_encoded_in_bounded_memory(tmp_path: Path) -> None:
 def test_a_file_is_encoded_as_its_bytes(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "BLOCK_BYTES", block)
+    monkeypatch.setattr(formats, "BLOCK_BYTES", block)
     monkeypatch.setattr(streaming, "WINDOW", 100)
     content = TEXT.encode() + b"\xff\xfe the \xe4\xb8" + TEXT[:50].encode()
     (tmp_path / "text").write_bytes(content)
