@@ -268,7 +268,9 @@ def read_tokenizer(
     if str(path).startswith(OF_TIKTOKEN):
         if options:
             raise Refusal(complete)
-        return forms.of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
+        from harness.tokenizers.engines import of_tiktoken  # late: it is rarely asked for
+
+        return of_tiktoken(str(path).removeprefix(OF_TIKTOKEN)), {}
 
     file = path_named(path)
     if file.is_dir():  # the most complete form

@@ -8,13 +8,10 @@ refused by name.
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -22,9 +19,9 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import asdict, replace
 
-from harness.common.errors import UNMEASURED, Refusal, extra, reason
+from harness.common.errors import UNMEASURED, Refusal, reason
 from harness.common.foreign import BYTE_ORDER_MARK, read_json
-from harness.common.units import one_line, token_text
+from harness.common.units import token_text
 from harness.tokenizers.dialects import to_ruby
 from harness.tokenizers.learned import (
     BYTES,
@@ -37,7 +34,7 @@ from harness.tokenizers.learned import (
     surrounded,
     tokens_made,
 )
-from harness.tokenizers.post_processor import Around, Flags, Id
+from harness.tokenizers.post_processor import Around, Flags, Id, flags_in_one_pass
 from harness.tokenizers.pre_tokenizer import (
     BYTE_LEVEL,
     PreTokenizer,
@@ -273,42 +270,6 @@ def _pre_tokenizer(pattern: str | None) -> dict[str, Any]:
     return {"type": "Sequence", "pretokenizers": steps}
 
 
-@contextlib.contextmanager
-def engine_errors(what: str) -> Iterator[None]:
-    """Turn whatever an engine raises into a Refusal of one line that begins with `what`.
-
-    Engines in Rust panic, which is not an Exception.
-    """
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException as error:
-        why = one_line(str(error))[:300] or type(error).__name__
-        raise Refusal(f"{what}: {why}", UNMEASURED) from error
-
-
-def load_tokenizers(path: Path) -> Any:
-    """The `tokenizers.Tokenizer` of a file. Raises Refusal if tokenizers is missing or does not
-    load it.
-    """
-    tokenizers = extra("tokenizers", TOKENIZER_JSON, "engines")
-    with engine_errors("tokenizers does not load it"):
-        tokenizer = tokenizers.Tokenizer.from_file(str(path))
-        tokenizer.encode("a")  # 1.0 compiles a pattern when it first meets a text
-    return tokenizer
-
-
-def as_tokenizers(learned: Learned) -> Any:
-    """The `tokenizers.Tokenizer` of a tokenizer, of whichever version is installed. Raises Refusal
-    if it cannot be.
-    """
-    with tempfile.TemporaryDirectory(prefix="bpe-harness-") as folder:
-        path = Path(folder, TOKENIZER_JSON)
-        path.write_bytes(tokenizer_json(learned))  # tokenizers 1.0 loads from files only
-        return load_tokenizers(path)
-
-
 def _json_merge(number: int, entry: tuple[str, str] | str) -> Merge:
     tokens = entry.split(" ") if isinstance(entry, str) else entry
     if len(tokens) != 2 or not all(tokens):
@@ -348,31 +309,10 @@ def read_tokenizer_json(content: bytes) -> Learned:
 
 
 def around_in(file: TokenizerJson) -> Around:
-    """What the file says beside the ids. Raises ValueError for added tokens that Hugging Face would
-    find otherwise: it looks for those that are `normalized` only after the others.
-    """
+    """What the file says beside the ids. Raises ValueError as `flags_in_one_pass`."""
     flags = {token.content: Flags(token.special, token.normalized) for token in file.added_tokens}
-    later = [text for text, flag in flags.items() if flag.normalized]
-    for first, second in product(flags.keys() - later, later):
-        if may_overlap(first, second):
-            why = f"{second!r} is normalized and may overlap {first!r}, which is not"
-            raise ValueError(f"its added token {why}; ours are found in one pass")
-
-    unusual = {text: flag for text, flag in flags.items() if flag != Flags()}
     parts = msgspec.convert(file, Around, from_attributes=True)
-    return replace(parts, flags=unusual, unk_token=file.model.unk_token)
-
-
-def may_overlap(first: str, second: str) -> bool:
-    """Whether two texts can have characters of a text in common.
-
-    >>> may_overlap("ab", "bc"), may_overlap("abc", "b"), may_overlap("<a>", "<b>")
-    (True, True, False)
-    """
-    if first in second or second in first:
-        return True
-    lengths = range(1, min(len(first), len(second)))
-    return any(first[-n:] == second[:n] or second[-n:] == first[:n] for n in lengths)
+    return replace(parts, flags=flags_in_one_pass(flags), unk_token=file.model.unk_token)
 
 
 # tiktoken's ranks: a line for each token, in base64, with its rank, which is its id; the pattern is
@@ -412,22 +352,6 @@ def ranks_text(learned: Learned) -> bytes:
     return b"".join(base64.b64encode(token) + f" {number}\n".encode() for token, number in by_id)
 
 
-def as_tiktoken(ranks: Mapping[bytes, int], learned: Learned) -> Any:
-    """The `tiktoken.Encoding` of ranks, with a tokenizer's pattern and special tokens. Raises
-    Refusal if tiktoken is missing or cannot use them.
-    """
-    tiktoken = extra("tiktoken", RANKS, "engines")
-    with engine_errors("tiktoken does not load it"):
-        encoding = tiktoken.Encoding(
-            "ours",
-            pat_str="(?s:.+)" if learned.pattern is None else learned.pattern,  # it must have one
-            mergeable_ranks=dict(ranks),
-            special_tokens=learned.special_tokens,
-        )
-        encoding.encode("a")
-    return encoding
-
-
 def of_ranks(
     ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], pattern: str | None
 ) -> Learned:
@@ -440,23 +364,6 @@ def of_ranks(
     merges = merges_behind(ranks)
     ids = {spelled(token): rank for token, rank in ranks.items()}
     return put_together(ids, merges, special_tokens, pattern, len(merges) < len(ranks) - len(BYTES))
-
-
-def of_tiktoken(name: str) -> Learned:
-    """An encoding of the tiktoken package, whose ranks may have to be in that package's own
-    cache.
-    """
-    tiktoken = extra("tiktoken", f"tiktoken:{name}", "engines")
-    names = tiktoken.list_encoding_names()
-    if name not in names:
-        raise Refusal(f"tiktoken has no encoding {name!r}; there are: {', '.join(names)}")
-    try:
-        encoding = tiktoken.get_encoding(name)
-    except Exception as error:  # whatever its way to the network raises
-        advice = "set TIKTOKEN_CACHE_DIR to a folder that has them, or pass a file of ranks"
-        why = f"tiktoken cannot get the ranks of {name} here ({type(error).__name__})"
-        raise Refusal(f"{why}; {advice}", UNMEASURED) from error
-    return of_ranks(encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str)
 
 
 # Merges as any tool writes them: the content decides the form, not the file's name

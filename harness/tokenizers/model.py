@@ -239,12 +239,18 @@ class Tokenizer:
         """The same as a `tokenizers.Tokenizer`, of whichever version is installed. Raises Refusal
         if it cannot be.
         """
-        return forms.as_tokenizers(self.learned)
+        from harness.tokenizers.engines import (
+            as_tokenizers,  # late: few tokenizers are opened there
+        )
+
+        return as_tokenizers(self.learned)
 
     def tiktoken(self) -> Any:
         """The same as a `tiktoken.Encoding`. Raises Refusal if tiktoken would give other ids."""
+        from harness.tokenizers.engines import as_tiktoken
+
         forms.ranks_text(self.learned)
-        encoding = forms.as_tiktoken(self.learned.token_ids(), self.learned)
+        encoding = as_tiktoken(self.learned.token_ids(), self.learned)
 
         for text, number in self.special_tokens.items():
             if encoding.encode(text, allowed_special="all") != [number]:

@@ -8,6 +8,7 @@ another, with the ids of a cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from typing import Annotated, Any
 
 import msgspec
@@ -25,6 +26,30 @@ class Flags(msgspec.Struct, frozen=True, omit_defaults=True):
 
     special: bool = True
     normalized: bool = False
+
+
+def flags_in_one_pass(flags: Mapping[str, Flags]) -> dict[str, Flags]:
+    """Those that differ from the default. Raises ValueError for added tokens that Hugging Face
+    finds in two passes with another result: those that are `normalized` after the others.
+    """
+    later = [text for text, flag in flags.items() if flag.normalized]
+    for first, second in product(flags.keys() - later, later):
+        if may_overlap(first, second):
+            why = f"{second!r} is normalized and may overlap {first!r}, which is not"
+            raise ValueError(f"its added token {why}; ours are found in one pass")
+    return {text: flag for text, flag in flags.items() if flag != Flags()}
+
+
+def may_overlap(first: str, second: str) -> bool:
+    """Whether two texts can have characters of a text in common.
+
+    >>> may_overlap("ab", "bc"), may_overlap("abc", "b"), may_overlap("<a>", "<b>")
+    (True, True, False)
+    """
+    if first in second or second in first:
+        return True
+    lengths = range(1, min(len(first), len(second)))
+    return any(first[-n:] == second[:n] or second[-n:] == first[:n] for n in lengths)
 
 
 class Around(msgspec.Struct, frozen=True, omit_defaults=True):
