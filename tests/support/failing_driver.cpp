@@ -151,7 +151,7 @@ Make encoding(const std::vector<flat::Merge>& merges, bool narrow, std::size_t t
     for (char letter = 'a'; letter <= 'z'; ++letter) settings.pages[static_cast<std::size_t>(letter)] = scanner::letter;
     settings.pages[' '] = settings.pages['\n'] = scanner::space;
     settings.seed = std::string(32, 'x');
-    settings.sizes = {400, 900, 60, 20, 3000, 3, 3};
+    settings.sizes = {400, 900, 60, 20, 30000, 3, 3};
     std::string text = "<|e|>";
     for (unsigned number = 0; number < 240; ++number) {
         for (unsigned digit = number * 7 + 3; digit; digit /= 5) text += "abcxy"[digit % 5];

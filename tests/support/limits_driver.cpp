@@ -7,8 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "encoder.hpp"
 #include "flat.hpp"
 #include "scanner.hpp"
+#include "scanner_members.hpp"
 
 namespace {
 
@@ -23,15 +25,20 @@ bool ask(void* context) {
     return ++asked.times < asked.last;
 }
 
-void take_one_long_piece() {
+std::string ab_of(std::size_t size) {
     std::string bytes;
     std::uint32_t random = 1;
-    while (bytes.size() < 1'000'000) bytes += "ab"[(random = random * 1664525 + 1013904223) >> 31];
+    while (bytes.size() < size) bytes += "ab"[(random = random * 1664525 + 1013904223) >> 31];
+    return bytes;
+}
+constexpr std::uint32_t a = flat::first_byte + 'a', b = flat::first_byte + 'b';
+const std::vector<flat::Merge> merges{{a, a}, {a, b}, {b, a}, {b, b}};   // so no place is cut
+
+void take_one_long_piece() {
+    const std::string bytes = ab_of(1'000'000);
     const std::int64_t offsets[] = {0, static_cast<std::int64_t>(bytes.size())};
     const std::uint64_t count = 1;
     const flat::Words words{reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), offsets, &count, 1};
-    const std::uint32_t a = flat::first_byte + 'a', b = flat::first_byte + 'b';
-    const std::vector<flat::Merge> merges{{a, a}, {a, b}, {b, a}, {b, b}};   // so no place is cut
     flat::Pieces pieces(merges.data(), merges.size(), scanner::Seed{{1, 2, 3, 4}});
     Asked asked;
     pieces.ask_by(ask, &asked);
@@ -43,6 +50,29 @@ void take_one_long_piece() {
     asked = {0, 3};
     pieces.begin(1);
     if (!pieces.take_unless_stopped(0, words) && asked.times == 3) std::puts("and ends at a no");
+}
+
+// A word for which the encoder takes longer than the tenth of a second between two questions.
+void encode_one_long_word() {
+    encoder::Settings settings;
+    settings.merges = merges;
+    for (std::uint32_t id = 0; id < flat::first_merge + merges.size(); ++id) settings.ids.push_back(id);
+    settings.pattern = members::named[4];
+    settings.numbers = std::string(2 * scanner::Classes::number_of_pages, '\0');
+    settings.pages = std::string(scanner::Classes::page_size, '\0');
+    settings.seed = std::string(32, 'x');
+    const auto one = encoder::encoder_of(settings, true);
+    const std::string bytes = ab_of(8'000'000);
+    const std::vector<encoder::Text> text{{bytes.data(), bytes.size(), 0, false}};
+    bool goes_on = false;
+    if (!one->encode(text, 1, as_it_says, &goes_on)) std::puts("the encoder ends a long word at a no");
+
+    one->encode(text, 1);
+    const std::size_t ids = one->size();
+    const auto another = encoder::encoder_of(settings, true);
+    another->encode(text, 1);
+    if (ids == another->size() && std::memcmp(one->data(), another->data(), 2 * ids) == 0)
+        std::puts("and encodes it like a new one afterwards");
 }
 
 // Whether the next pop asks, and ends at a no.
@@ -107,6 +137,7 @@ void count_too_many_words() {
 
 int main() {
     take_one_long_piece();
+    encode_one_long_word();
     pop_from_a_large_level();
     wait_for_the_other_parts();
     count_too_many_words();

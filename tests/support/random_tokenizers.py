@@ -13,27 +13,36 @@ from tokenizers_made import PATTERNS, SPECIALS, TEXT
 
 from harness.tokenizers.learned import BYTES, Learned
 from variants import naive_extending
-from variants.contract import WordCounts
+from variants.contract import Merge, WordCounts
 from variants.counting.patterns import compiled
 from variants.flat import FIRST_BYTE, ids_of
 from variants.vetoes import whole_characters
 
 LETTERS = [*"abs \n1/!é\u0301法律👩", "'s", "\r\n", "23"]
 PATHS = 4
+WORDS = [PATTERNS[name] for name in ("gpt2", "gpt4", "superbpe_words")]
+SUPERWORDS = [PATTERNS[name] for name in ("superbpe", "line", "document")]
 
 
 def random_learned(dice: random.Random) -> Learned:
-    """A tokenizer that can be compiled: trained on a random text, perhaps cut, with ids in any order
-    and with holes, with special tokens, and with tokens that no merge makes.
+    """A tokenizer that can be compiled: trained on a random text in one stage or in two, by other
+    words, perhaps cut, with ids in any order and with holes, with special tokens, and with tokens
+    that no merge makes.
     """
-    pattern = dice.choice([*PATTERNS.values(), spelling(dice.choice(all_slots()), dice)])
     text = random_text(dice, (), 300) + dice.choice(("", TEXT))
-    words = [text] if pattern is None else regex.findall(pattern, text)
-    counts = {word.encode(): dice.randint(1, 9) for word in words if word}
-    table = WordCounts.from_items(counts.items())
-    veto = dice.choice((None, None, whole_characters))
-    trained = naive_extending.train(table, dice.choice((0, 5, 40)), veto=veto)
-    merges = list(trained[: dice.randint(0, len(trained))])
+    trained: list[Merge] = []
+    any_pattern = [*PATTERNS.values(), spelling(dice.choice(all_slots()), dice)]
+    superwords = [WORDS, SUPERWORDS]
+    for patterns in dice.choice(([any_pattern], [any_pattern] * 2, superwords, superwords)):
+        pattern = dice.choice(patterns)
+        words = [text] if pattern is None else regex.findall(pattern, text)
+        counts = {word.encode(): dice.randint(1, 9) for word in words if word}
+        table = WordCounts.from_items(counts.items())
+        number, veto = dice.choice((0, 5, 30, 40)), dice.choice((None, None, whole_characters))
+        trained = naive_extending.train(
+            table, len(trained) + number, inherited=trained, inheriting="kept", veto=veto
+        )
+    merges = list(trained[: dice.choice((len(trained), dice.randint(0, len(trained))))])
 
     tokens = dict.fromkeys([*BYTES, *(left + right for left, right in merges)])
     ignore_merges = dice.random() < 0.3
@@ -74,7 +83,7 @@ def case_of(learned: Learned, texts: Sequence[bytes], dice: random.Random) -> st
 
     parts: list[object] = [int(max(learned.vocab) < 1 << 16)]
     parts += [dice.randint(1, 3), dice.randrange(PATHS)]
-    for sizes in ((1, 40, 200), (1, 30), (1, 20, 1000), (1, 500)):
+    for sizes in ((1, 40, 200), (1, 30), (1, 20, 1000), (1, 500, 90_000)):
         parts.append(dice.choice(sizes))
     parts.append(len(lefts))
     for left, right in zip(lefts, rights):

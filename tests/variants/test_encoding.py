@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,9 +19,11 @@ from workbench import first_fast
 
 from harness.common.errors import Refusal
 from harness.tokenizers.encoding import CompiledEncoder
-from harness.tokenizers.learned import BYTES, Learned
+from harness.tokenizers.learned import BYTES, Learned, trained
 from harness.tokenizers.model import Tokenizer
-from harness.tokenizers.plain import PlainEncoder
+from harness.tokenizers.plain import PlainEncoder, compiled_pattern, pre_tokens_of
+from variants import naive_extending
+from variants.contract import Merge, WordCounts
 from variants.counting.character_classes import character_classes
 from variants.encoding import encoder
 from variants.native import built
@@ -48,10 +51,31 @@ def test_random_tokenizers_encode_random_texts_alike(seed: int) -> None:
         assert list(map(CompiledEncoder(one, False).encode, texts)) == ordinary
 
 
+@pytest.mark.parametrize("first", ["gpt2", "document"])
+def test_superwords_encode_as_by_the_plain_encoder(first: str) -> None:
+    """By their words and then by the rest, if the first stage leaves words apart; pieces may be
+    long.
+    """
+    text = "It's a test, a test of  the tests.\tA test is a test of the test at the end.\n" * 3
+    merges: list[Merge] = []
+    for pattern, number in ((first, 60), ("superbpe", 30)):
+        counts = Counter(map(str.encode, pre_tokens_of(compiled_pattern(PATTERNS[pattern]), text)))
+        table = WordCounts.from_items(counts.items())
+        merges = list(naive_extending.train(table, len(merges) + number, inherited=merges))
+    one = trained(merges, [], PATTERNS["superbpe"])
+    native, plain, dice = CompiledEncoder(one), PlainEncoder(one), random.Random(3)
+
+    words = [*text.split(" "), "", "é", "一二", " the", "of", "testing", "\n", "x" * 30]
+    for length in (5, 50, 5000):
+        for _ in range(10):
+            content = " ".join(dice.choices(words[: dice.randint(9, len(words))], k=length))
+            assert native.encode(content) == plain.encode(content)
+
+
 def test_tables_that_begin_anew_forget_every_word() -> None:
     """Words of many ids and long ones lie in an arena, of which a new table knows nothing."""
     one = learned("gpt2", SPECIALS)
-    sizes = {"block": 500, "short_words": 40, "long_words": 9, "arena": 2000, "short_bits": 4}
+    sizes = {"block": 500, "short_words": 40, "long_words": 9, "arena": 9000, "short_bits": 4}
     ids, last = one.token_ids(), max(one.vocab)
     native = encoder(ids, one.merges, one.special_tokens, one.pattern, last, sizes=sizes)
     dice = random.Random(5)

@@ -4,6 +4,7 @@
 
 from cython cimport pymutex
 from cpython.buffer cimport PyBUF_WRITABLE
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_GET_ITEM, PyList_New, PyList_SET_ITEM
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint16_t, uint32_t
@@ -25,6 +26,11 @@ cdef extern from "encoder.hpp" namespace "native" nogil:
 
     cdef cppclass Memory:
         void* start
+
+    cdef cppclass Training:
+        pass
+
+    ctypedef flag (*Report)(void* context, const Training& so_far)
 
 cdef extern from "encoder.hpp" namespace "encoder" nogil:
     cdef struct Sizes:
@@ -49,7 +55,7 @@ cdef extern from "encoder.hpp" namespace "encoder" nogil:
         flag valid
 
     cdef cppclass Encoding "encoder::Encoder":
-        void encode(const vector[Text]& texts, size_t threads) except +
+        flag encode(const vector[Text]& texts, size_t threads, Report report, void* context) except +
         size_t size()
         const vector[size_t]& ends()
         const void* data()
@@ -66,6 +72,7 @@ cdef extern from *:
 
 cdef extern from "interpreter.hpp" namespace "native" nogil:
     void wait_if_the_interpreter_ends()
+    flag in_python(...)   # a function with the GIL, and its arguments
 
 cdef size_t SHORT = 1 << 14   # bytes; for less the GIL is not worth releasing
 cdef uint32_t MOST_NUMBERS = 1 << 21
@@ -103,6 +110,7 @@ cdef class Encoder:
     cdef vector[Text] texts     # of the call
     cdef list numbers           # ids as Python numbers, so that a list of them is made by pointing at these
     cdef pymutex lock           # the tables belong to one call at a time
+    cdef object raised          # by a signal, during the call
     cdef readonly Py_ssize_t itemsize
 
     def __init__(self, lefts, rights, ids, whole, specials, bytes pattern, tables, str path, uint32_t last_id,
@@ -157,6 +165,7 @@ cdef class Encoder:
         cdef list contents = []   # what must live until the end
         cdef size_t length = 0
         cdef Text one
+        cdef flag finished = True
         self.texts.clear()
         for text in texts:
             if isinstance(text, str):
@@ -170,16 +179,18 @@ cdef class Encoder:
             length += one.length
         try:
             if length < SHORT:
-                self.encoding.get().encode(self.texts, 1)
+                self.encoding.get().encode(self.texts, 1, NULL, NULL)
             else:
                 with nogil:
-                    self.encoding.get().encode(self.texts, threads)
+                    finished = self.encoding.get().encode(self.texts, threads, go_on, <void*> self)
                     wait_if_the_interpreter_ends()
         except ValueError:
             for text in texts:
                 if isinstance(text, str):
                     text.encode(errors="surrogateescape")   # raises what Python says of its surrogates
             raise
+        if not finished:
+            raise self.raised
         return 0
 
     cdef Ids released(self):
@@ -201,6 +212,19 @@ cdef class Encoder:
             Py_INCREF(id)
             PyList_SET_ITEM(ids, index, id)
         return ids
+
+
+cdef flag go_on(void* encoder, const Training& so_far) noexcept nogil:
+    return in_python(check_signals, encoder)
+
+
+cdef flag check_signals(void* encoder) noexcept with gil:
+    try:
+        PyErr_CheckSignals()
+        return True
+    except BaseException as error:
+        (<Encoder> encoder).raised = error
+        return False
 
 
 cdef Text characters_of(object text):

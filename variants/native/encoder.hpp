@@ -35,7 +35,9 @@ inline std::size_t last_cut(const Rules& rules, const byte* text, std::size_t le
 template <class Id>
 class Worker {
   public:
-    explicit Worker(const Rules& rules) : rules_(rules), words_(rules), starts_(words_), search_(rules.specials) {}
+    // `look` is called after each block and now and then within a long word, which it ends by throwing.
+    Worker(const Rules& rules, const std::function<void()>& look)
+        : rules_(rules), look_(look), words_(rules, look), starts_(words_), search_(rules.specials) {}
 
     Ids<Id>& ids() { return words_.ids; }
     std::vector<std::size_t> ends;   // of the texts, in the ids
@@ -54,6 +56,11 @@ class Worker {
     void encode(const Text& text) {
         text.width ? encode_characters(text) : encode_bytes(text.bytes(), text.length, text.valid);
         ends.push_back(ids().size());
+        if (copy_.size() > roomy()) std::vector<byte>().swap(copy_);
+        if (room_ > roomy()) {
+            window_ = Column<byte>();
+            room_ = 0;
+        }
     }
 
   private:
@@ -66,6 +73,7 @@ class Worker {
                               : scanner::first_cut(rules_.classes, rules_.pattern, rules_.specials, text + at, block, rest);
             encode_block(text + at, size, valid, rest - size >= scanner::padding);
             at += size;
+            if (look_) look_();
         }
     }
 
@@ -75,7 +83,8 @@ class Worker {
         bool valid = true;
         for (std::size_t at = 0; at < text.length;) {
             const Text block = text.part(at, std::min(text.length, at + wanted));
-            window_.reserve(held + Utf8Writer::longest * block.length + scanner::padding);
+            room_ = held + Utf8Writer::longest * block.length + scanner::padding;
+            window_.reserve(room_);
             Utf8Writer writer(window_.data() + held);
             writer.put(block);
             held = static_cast<std::size_t>(writer.end() - window_.data());
@@ -86,6 +95,7 @@ class Worker {
             if (cut) encode_block(window_.data(), cut, valid, true);
             held -= cut;
             std::memmove(window_.data(), window_.data() + cut, held);
+            if (look_) look_();
             // Where nothing can be cut, looking after each block would cost the square of the length.
             wanted = cut ? rules_.sizes.block : 2 * wanted;
         }
@@ -144,12 +154,16 @@ class Worker {
         starts_.finish(to);
     }
 
+    std::size_t roomy() const { return 8 * rules_.sizes.block; }   // memory beyond is given back after a text
+
     const Rules& rules_;
+    const std::function<void()>& look_;
     WordIds<Id> words_;
     scanner::Starts starts_;
     scanner::SpecialTokens::Search search_;
     std::vector<byte> copy_;
     Column<byte> window_;
+    std::size_t room_ = 0;   // in the window
 };
 
 // What all threads encoded, in ids of one width.
@@ -159,26 +173,18 @@ class Encoder {
     virtual ~Encoder() = default;
 
     // Encodes texts by up to so many threads; one text is divided where that changes nothing. Throws std::invalid_argument
-    // for a lone surrogate. The ids lie here until the next texts.
-    void encode(const std::vector<Text>& texts, std::size_t threads) {
-        if (threads == 1) {
-            begin(0);
-            return encode_part(0, texts.data(), texts.data() + texts.size());
+    // for a lone surrogate. The ids lie here until the next texts. False: `report` said stop, and there are none.
+    bool encode(const std::vector<Text>& texts, std::size_t threads, Report report = nullptr, void* context = nullptr) {
+        Training nothing;
+        Progress progress(nothing, report, context);
+        look_ = nullptr;
+        if (report) look_ = [&progress] { progress.look(update); };
+        try {
+            encode_all(texts, threads);
+            return true;
+        } catch (const Stopped&) {
+            return false;
         }
-
-        std::size_t length = 0;
-        for (const Text& text : texts) length += text.length;
-        const std::size_t most = std::max<std::size_t>(1, std::min(threads, length / rules_.sizes.part));
-        const std::vector<Text> cut = most > 1 && texts.size() == 1 ? cut_up(texts[0], most) : texts;
-
-        const std::size_t parts = std::max<std::size_t>(1, std::min(most, cut.size()));
-        const std::vector<std::size_t> bounds =
-            equal_shares(cut.size(), parts, [&](std::size_t index) { return cut[index].length; });
-        for (std::size_t part = 0; part < parts; ++part) begin(part);
-        in_parallel(parts, [&](std::size_t part) {
-            encode_part(part, cut.data() + bounds[part], cut.data() + bounds[part + 1]);
-        });
-        for (std::size_t part = 1; part < parts; ++part) append(part);
     }
 
     virtual std::size_t size() const = 0;
@@ -193,8 +199,30 @@ class Encoder {
     virtual void encode_part(std::size_t part, const Text* text, const Text* end) = 0;
     virtual void append(std::size_t part) = 0;   // to the first
     const Rules rules_;
+    std::function<void()> look_;   // of the call
 
   private:
+    void encode_all(const std::vector<Text>& texts, std::size_t threads) {
+        if (threads == 1) {
+            begin(0);
+            return encode_part(0, texts.data(), texts.data() + texts.size());
+        }
+        std::size_t length = 0;
+        for (const Text& text : texts) length += text.length;
+        const std::size_t most = std::max<std::size_t>(1, std::min(threads, length / rules_.sizes.part));
+        const std::vector<Text> cut = most > 1 && texts.size() == 1 ? cut_up(texts[0], most) : texts;
+
+        const std::size_t parts = std::max<std::size_t>(1, std::min(most, cut.size()));
+        const std::vector<std::size_t> bounds =
+            equal_shares(cut.size(), parts, [&](std::size_t index) { return cut[index].length; });
+        for (std::size_t part = 0; part < parts; ++part) begin(part);
+        const auto encode = [&](std::size_t part) {
+            encode_part(part, cut.data() + bounds[part], cut.data() + bounds[part + 1]);
+        };
+        look_ ? in_parallel(parts, encode, look_) : in_parallel(parts, encode);
+        for (std::size_t part = 1; part < parts; ++part) append(part);
+    }
+
     std::vector<Text> cut_up(const Text& text, std::size_t number) const {
         const std::size_t before = rules_.specials.longest() + 8;   // characters or bytes that a cut depends on
         std::vector<Text> pieces;
@@ -240,7 +268,7 @@ class EncoderOf final : public Encoder {
 
   private:
     void begin(std::size_t part) override {
-        if (part == workers_.size()) workers_.push_back(std::make_unique<Worker<Id>>(rules_));
+        if (part == workers_.size()) workers_.push_back(std::make_unique<Worker<Id>>(rules_, look_));
         workers_[part]->begin();
     }
     void encode_part(std::size_t part, const Text* text, const Text* end) override {
@@ -266,6 +294,7 @@ struct Settings {
 inline std::unique_ptr<Encoder> encoder_of(const Settings& settings, bool narrow) {
     const scanner::Pattern pattern = scanner::Pattern::of(settings.pattern);
     Rules rules{flat::InheritedMerges(settings.merges.data(), settings.merges.size()),
+                nullptr,
                 settings.ids,
                 {},
                 pattern,
@@ -275,6 +304,7 @@ inline std::unique_ptr<Encoder> encoder_of(const Settings& settings, bool narrow
                 {},
                 {},
                 settings.sizes};
+    if (flat::WordLevel::is_useful(rules.merges)) rules.level = std::make_unique<flat::WordLevel>(rules.merges);
     for (std::size_t index = 0; index < settings.whole_words.size(); ++index)
         rules.whole[settings.whole_words[index]] = settings.whole_ids[index];
     for (std::size_t index = 0; index < settings.specials.size(); ++index)

@@ -6,6 +6,7 @@
 // change of language no more words are encoded twice than the table had cost.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -30,6 +31,7 @@ struct Sizes {
 // What a tokenizer consists of, for all threads.
 struct Rules {
     flat::InheritedMerges merges;
+    std::unique_ptr<const flat::WordLevel> level;            // if some merges reach across words
     std::vector<std::uint32_t> ids;                          // by the id inside flat
     std::unordered_map<std::string, std::uint32_t> whole;    // words that become one token without merging
     scanner::Pattern pattern;
@@ -75,8 +77,8 @@ class Ids {
 template <class Id>
 class WordIds final : public scanner::WordSink {
   public:
-    explicit WordIds(const Rules& rules)
-        : rules_(rules), encoder_(rules.merges, false), shorts_(rules.sizes.short_bits), longs_(rules.sizes.long_bits) {}
+    WordIds(const Rules& rules, const std::function<void()>& look)
+        : rules_(rules), encoder_(rules.merges, rules.level.get(), &look), shorts_(rules.sizes.short_bits), longs_(rules.sizes.long_bits) {}
 
     Ids<Id> ids;
     bool escaped = false;   // bytes that are not UTF-8 are surrogates in the words that come
@@ -103,7 +105,7 @@ class WordIds final : public scanner::WordSink {
   private:
     using LongSlot = scanner::LongSlot;
     using LongWord = scanner::LongWord;
-    static constexpr std::size_t longest_long = 1024;        // longer words hardly come again; not tuned
+    static constexpr std::size_t share = 64;   // one part in so many of the arena is for one word at most
     static constexpr std::size_t inlined = 16 / sizeof(Id) - 1;
 
     struct ShortSlot {
@@ -151,7 +153,7 @@ class WordIds final : public scanner::WordSink {
         for (std::size_t index = 0; index < longs; ++index) {
             const std::size_t number = batch_.longs[index], length = words.length(number);
             const byte* const word = words.text + words.start(number);
-            const std::uint64_t hash = length > longest_long ? 0 : scanner::hash_of_long(rules_.seed, word, length);
+            const std::uint64_t hash = scanner::hash_of_long(rules_.seed, word, length);
             long_words_[index] = LongWord{word, length, hash};
             __builtin_prefetch(&longs_.home(hash));
         }
@@ -164,7 +166,7 @@ class WordIds final : public scanner::WordSink {
     }
 
     Id* put_long(const LongWord& word, Id* to) {
-        if (word.length > longest_long) return encode(word.word, word.length, to);
+        if (word.length > rules_.sizes.arena / share) return encode(word.word, word.length, to);
         LongSlot* const slot = find(word);
         if (slot->taken()) return put_ids(slot->place, to);
 
@@ -301,7 +303,7 @@ class WordIds final : public scanner::WordSink {
     }
 
     const Rules& rules_;
-    flat::Encoder encoder_;
+    flat::PieceEncoder encoder_;
     scanner::Index<ShortSlot> shorts_;
     scanner::Index<LongSlot> longs_;   // whose places are in the arena
     std::size_t short_words_ = 0, long_words_kept_ = 0, missing_ = 0;

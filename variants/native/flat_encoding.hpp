@@ -1,9 +1,7 @@
-// Pieces of text encoded by inherited merges: every merge in its turn, everywhere, from left to right.
+// Pieces of text encoded by inherited merges.
 #pragma once
 
-#include <functional>
-
-#include "flat_inherited.hpp"
+#include "flat_rows.hpp"
 
 namespace flat {
 
@@ -16,16 +14,12 @@ namespace flat {
 // character do not depend on its neighbours, and any other merge needs all of it: so the unit may begin from this character
 // as it is encoded alone, which is mostly cached. A character beside a broken boundary begins as bytes.
 //
-// A merge was met if its pair occurred anywhere, at the start or after some merge had been made everywhere. So pairs are
-// looked up only when all places of a rank are merged. A unit that begins from characters may show pairs that never occur if
-// it begins from bytes, but none is missed: if a merge seems to be met for the first time, the unit is encoded again, from
-// its bytes.
+// A unit that begins from characters may show pairs that never occur if it begins from bytes, but none is missed: if a merge
+// seems to be met for the first time, the unit is encoded again, from its bytes.
 class Encoder {
   public:
-    // Whoever does not ask which merges were met is spared the second encoding. `look` is called now and then in a long unit,
-    // which it ends by throwing.
     explicit Encoder(const InheritedMerges& merges, bool asks_met = true, const std::function<void()>* look = nullptr)
-        : merges_(merges), asks_met_(asks_met), met_(merges.size(), !asks_met), look_(look) {}
+        : merges_(merges), merger_(merges, asks_met, look) {}
 
     // Writes the tokens of a piece of one byte or more, one cell each, as `symbol_of` gives them, and returns where they end.
     // There must be room for as many as there are bytes. `readable` is where the memory ends that may be looked at.
@@ -50,22 +44,74 @@ class Encoder {
             if (boundary == Boundary::broken) broken_.push_back(at);
         }
         // Whoever encodes distinct pieces meets a whole one only once.
-        if (begin == piece) return write(encode_anew(piece, length, long_ones), to, symbol_of);
-        return encode_unit(begin, end, long_ones, readable, to, symbol_of);
+        to = begin == piece ? write(encode_anew(piece, length, long_ones), to, symbol_of)
+                            : encode_unit(begin, end, long_ones, readable, to, symbol_of);
+        if (tokens_.size() > roomy) tokens_ = Array<std::uint32_t>();
+        return to;
     }
 
+    // The same for a word that comes again, with its tokens as they are.
+    std::uint32_t* encode_word(const std::uint8_t* word, std::size_t length, const std::uint8_t* readable, std::uint32_t* to) {
+        const auto as_it_is = [](std::uint32_t token) { return token; };
+        if (length > longest_known) return encode(word, length, readable, to, as_it_is);
+        const Key key(word, length, readable);
+        Known& known = known_[key.hash() >> (64 - known_log)];
+        if (known.holds(key)) {
+            std::copy_n(known.tokens, most_known_tokens, to);
+            return to + known.number;
+        }
+        std::uint32_t* const end = encode(word, length, readable, to, as_it_is);
+        known.keep(key, to, static_cast<std::size_t>(end - to));
+        return end;
+    }
+    static constexpr std::size_t most_known_tokens = 9;   // for so many there must be room behind a word's
+
     // By rank: whether its pair ever occurred.
-    const std::vector<std::uint8_t>& met() const { return met_; }
+    const std::vector<std::uint8_t>& met() const { return merger_.met(); }
 
   private:
-    // What a unit of up to 23 bytes is encoded to, if these are few tokens.
+    // Up to 23 bytes, filled up with zeros; the last byte is their number.
+    static constexpr std::size_t longest_known = 23;
+    struct Key {
+        std::uint64_t bytes[3] = {};
+
+        Key() = default;
+        Key(const std::uint8_t* begin, std::size_t length, const std::uint8_t* readable) {
+            if (static_cast<std::size_t>(readable - begin) >= sizeof bytes) {
+                std::memcpy(bytes, begin, sizeof bytes);
+                for (std::size_t place = 0; place < 3; ++place) {
+                    const std::size_t left = length > 8 * place ? length - 8 * place : 0;
+                    if (left < 8) bytes[place] &= (std::uint64_t{1} << 8 * left) - 1;
+                }
+            } else {
+                std::memcpy(bytes, begin, length);
+            }
+            bytes[2] |= std::uint64_t{length} << 56;
+        }
+        bool operator==(const Key& other) const {
+            return ((bytes[0] ^ other.bytes[0]) | (bytes[1] ^ other.bytes[1]) | (bytes[2] ^ other.bytes[2])) == 0;
+        }
+        std::uint64_t hash() const {
+            std::uint64_t hash = (bytes[0] ^ bytes[0] >> 32) * 0x9e3779b97f4a7c15u;
+            hash = (hash ^ hash >> 29 ^ bytes[1]) * 0xd6e8feb86659fd93u;
+            return (hash ^ hash >> 32 ^ bytes[2]) * 0x9e3779b97f4a7c15u;
+        }
+    };
+    // What a unit or a word is encoded to, if these are few tokens.
     struct alignas(64) Known {
-        std::uint64_t bytes[3];   // filled up with zeros; the last byte is the length
-        std::uint32_t number;     // of tokens; 0: nothing is known
-        std::uint32_t tokens[9];
+        Key key;
+        std::uint32_t number;   // of tokens; 0: nothing is known
+        std::uint32_t tokens[most_known_tokens];
+
+        bool holds(const Key& other) const { return number && key == other; }
+        void keep(const Key& other, const std::uint32_t* from, std::size_t number_of_tokens) {
+            if (number_of_tokens > most_known_tokens) return;
+            key = other;
+            number = static_cast<std::uint32_t>(number_of_tokens);
+            std::copy_n(from, most_known_tokens, tokens);
+        }
     };
     static_assert(sizeof(Known) == 64, "a line of the cache");
-    static constexpr std::size_t longest_known = 23, most_known_tokens = 9;
     static constexpr unsigned known_log = 16;   // 4 MB; not tuned
     // A character of two or three bytes, alone.
     struct Character {
@@ -100,7 +146,6 @@ class Encoder {
         return static_cast<Boundary>(known & 3);
     }
     static constexpr unsigned boundaries_log = 16;   // 512 kB; not tuned
-    static constexpr std::size_t few = 40;   // tokens in which the next merge is found by looking at all of them; not tuned
 
     template <class Symbol, class SymbolOf>
     Symbol* encode_unit(const std::uint8_t* begin, const std::uint8_t* end, bool by_characters, const std::uint8_t* readable,
@@ -111,31 +156,14 @@ class Encoder {
             return to + 1;
         }
         if (length > longest_known) return write(encode_anew(begin, length, by_characters), to, symbol_of);
-        std::uint64_t bytes[3] = {};
-        if (static_cast<std::size_t>(readable - begin) >= sizeof bytes) {
-            std::memcpy(bytes, begin, sizeof bytes);
-            for (std::size_t place = 0; place < 3; ++place) {
-                const std::size_t left = length > 8 * place ? length - 8 * place : 0;
-                if (left < 8) bytes[place] &= (std::uint64_t{1} << 8 * left) - 1;
-            }
-        } else {
-            std::memcpy(bytes, begin, length);
-        }
-        bytes[2] |= std::uint64_t{length} << 56;
-        std::uint64_t hash = (bytes[0] ^ bytes[0] >> 32) * 0x9e3779b97f4a7c15u;
-        hash = (hash ^ hash >> 29 ^ bytes[1]) * 0xd6e8feb86659fd93u;
-        hash = (hash ^ hash >> 32 ^ bytes[2]) * 0x9e3779b97f4a7c15u;
-        Known& known = known_[hash >> (64 - known_log)];
-        if (known.number && known.bytes[0] == bytes[0] && known.bytes[1] == bytes[1] && known.bytes[2] == bytes[2]) {
+        const Key key(begin, length, readable);
+        Known& known = known_[key.hash() >> (64 - known_log)];
+        if (known.holds(key)) {
             for (std::uint32_t place = 0; place < known.number; ++place) to[place] = symbol_of(known.tokens[place]);
             return to + known.number;
         }
         const std::size_t number = encode_anew(begin, length, by_characters);
-        if (number <= most_known_tokens) {
-            std::copy_n(bytes, 3, known.bytes);
-            known.number = static_cast<std::uint32_t>(number);
-            std::copy_n(tokens_.data(), most_known_tokens, known.tokens);
-        }
+        known.keep(key, tokens_.data(), number);
         return write(number, to, symbol_of);
     }
 
@@ -147,24 +175,18 @@ class Encoder {
 
     // Leaves the tokens in tokens_ and returns their number.
     std::size_t encode_anew(const std::uint8_t* bytes, std::size_t length, bool by_characters) {
-        if (length > UINT32_MAX - 1) throw Refused("a piece has 2**32 bytes or more that no merge divides; cut the text");
-        if (tokens_.size() < length + most_known_tokens) tokens_.resize(length + most_known_tokens);   // copied as a whole
-        notes_ = true;   // whatever ended the last unit
-        if (by_characters) {
+        tokens_.reach(length + most_known_tokens);   // copied as a whole
+        merger_.notes = true;   // whatever ended the last unit
+        // In a long row the same token must not come from a character here and from bytes there: its lists are in order.
+        if (by_characters && (broken_.empty() || RankMerger::is_few(length))) {
             const std::size_t number = begin_from_characters(bytes, length);
-            certain_ = true;
-            notes_ = false;
-            const std::size_t left = merge(number);
-            notes_ = true;
-            if (certain_) return left;
+            merger_.certain = true;
+            merger_.notes = false;
+            const std::size_t left = merger_.merge(tokens_.data(), number);
+            merger_.notes = true;
+            if (merger_.certain) return left;
         }
-        for (std::size_t place = 0; place < length; ++place) tokens_[place] = first_byte + bytes[place];
-        if (length > few) return merge_many(length);
-
-        std::uint32_t ranks[few + shifted];
-        for (std::size_t place = 0; place + 1 < length; ++place)
-            ranks[place] = noted(merges_.ranks().of_bytes(bytes[place], bytes[place + 1]));
-        return merge_few(tokens_.data(), length, ranks);
+        return merger_.merge_bytes(bytes, length, tokens_.data());
     }
 
     std::size_t begin_from_characters(const std::uint8_t* bytes, std::size_t length) {
@@ -186,8 +208,7 @@ class Encoder {
                                                      : of_three_bytes + ((bytes[0] & 31u) << 6 | (bytes[1] & 63u))];
             if (!known.number) {
                 std::uint32_t* const tokens = tokens_.data() + number;
-                for (std::size_t place = 0; place < size; ++place) tokens[place] = first_byte + bytes[place];
-                known.number = static_cast<std::uint32_t>(merge_few(tokens, size));
+                known.number = static_cast<std::uint32_t>(merger_.merge_bytes(bytes, size, tokens));
                 std::copy_n(tokens, known.number, known.tokens);
             }
             std::copy_n(known.tokens, std::size(known.tokens), tokens_.data() + number);
@@ -197,144 +218,114 @@ class Encoder {
         return number;
     }
 
-    std::size_t merge(std::size_t number) { return number <= few ? merge_few(tokens_.data(), number) : merge_many(number); }
-
-    std::uint32_t rank_met(std::uint32_t left, std::uint32_t right) {
-        return noted(merges_.ranks().of(left, right));
-    }
-    std::uint32_t noted(std::uint32_t rank) {
-        if (rank != InheritedMerges::none && !met_[rank]) {
-            met_[rank] = notes_;
-            certain_ = false;
-        }
-        return rank;
-    }
-
-    std::size_t merge_few(std::uint32_t* tokens, std::size_t number) {
-        std::uint32_t ranks[few + shifted];
-        for (std::size_t place = 0; place + 1 < number; ++place) ranks[place] = rank_met(tokens[place], tokens[place + 1]);
-        return merge_few(tokens, number, ranks);
-    }
-    // Looks at all pairs for each merge; `ranks` are theirs.
-    std::size_t merge_few(std::uint32_t* tokens, std::size_t number, std::uint32_t* ranks) {
-        if (!asks_met_) return merge_singly(tokens, number, ranks);
-        while (number > 1) {
-            const std::uint32_t least = *std::min_element(ranks, ranks + number - 1);
-            if (least == InheritedMerges::none) break;
-            const std::uint32_t merged = first_merge + least;
-            std::size_t kept = 0;
-            for (std::size_t place = 0; place < number; ++kept) {
-                const bool here = place + 1 < number && ranks[place] == least;
-                tokens[kept] = here ? merged : tokens[place];
-                const std::size_t next = place + 1 + here;
-                if (next < number) ranks[kept] = ranks[next - 1];   // of what it holds with the one behind it
-                place = next;
-            }
-            number = kept;
-            for (std::size_t place = 0; place + 1 < number; ++place)
-                if (tokens[place] == merged || tokens[place + 1] == merged)
-                    ranks[place] = rank_met(tokens[place], tokens[place + 1]);
-        }
-        return number;
-    }
-
-    // The same, one place after the other, for whoever does not ask: it looks up pairs that are gone when all are merged.
-    std::size_t merge_singly(std::uint32_t* tokens, std::size_t number, std::uint32_t* ranks) {
-        const auto& of = merges_.ranks();
-        while (number > 1) {
-            std::size_t at = 0;
-            std::uint32_t least = ranks[0];
-            for (std::size_t place = 1; place + 1 < number; ++place) {
-                at = ranks[place] < least ? place : at;
-                least = std::min(least, ranks[place]);
-            }
-            if (least == InheritedMerges::none) break;
-
-            tokens[at] = first_merge + least;
-            --number;
-            move_down(tokens + at + 1, number - at - 1);
-            move_down(ranks + at, number - at);
-            if (at) ranks[at - 1] = of.of(tokens[at - 1], tokens[at]);
-            if (at + 1 < number) ranks[at] = of.of(tokens[at], tokens[at + 1]);
-        }
-        return number;
-    }
-    // Moves so many cells to the place before, and some behind them, which may be anything.
-    static constexpr std::size_t shifted = 4;
-    static void move_down(std::uint32_t* to, std::size_t number) {
-        for (std::size_t place = 0; place < number; place += shifted) {
-            std::uint32_t cells[shifted];
-            std::memcpy(cells, to + place + 1, sizeof cells);
-            std::memcpy(to + place, cells, sizeof cells);
-        }
-    }
-
-    // The same by a queue of places: as many steps as there are merges, and not times the length.
-    std::size_t merge_many(std::size_t number) {
-        constexpr std::uint32_t end = UINT32_MAX;
-        before_.resize(number);
-        behind_.resize(number);
-        for (std::size_t place = 0; place < number; ++place) {
-            before_[place] = place ? static_cast<std::uint32_t>(place - 1) : end;
-            behind_[place] = place + 1 < number ? static_cast<std::uint32_t>(place + 1) : end;
-        }
-        queue_.clear();
-        std::uint64_t steps_left = steps_between_looks;
-        const auto step = [&] {
-            if (--steps_left) return;
-            steps_left = steps_between_looks;
-            if (look_ && *look_) (*look_)();
-        };
-        const auto put = [&](std::uint32_t at) {
-            step();
-            const std::uint32_t rank = rank_met(tokens_[at], tokens_[behind_[at]]);
-            if (rank == InheritedMerges::none) return false;
-            queue_.push_back(std::uint64_t{rank} << 32 | at);
-            return true;
-        };
-        for (std::size_t place = 0; place + 1 < number; ++place) put(static_cast<std::uint32_t>(place));
-        std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
-        const auto push = [&](std::uint32_t at) {
-            if (put(at)) std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
-        };
-        while (!queue_.empty()) {
-            const std::uint32_t rank = static_cast<std::uint32_t>(queue_.front() >> 32);
-            merged_.clear();
-            while (!queue_.empty() && queue_.front() >> 32 == rank) {
-                const std::uint32_t at = static_cast<std::uint32_t>(queue_.front());
-                std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
-                queue_.pop_back();
-                step();
-                const std::uint32_t next = behind_[at];
-                if (tokens_[at] != merges_[rank].left || next == end || tokens_[next] != merges_[rank].right) continue;
-                tokens_[at] = first_merge + rank;
-                tokens_[next] = hole;
-                behind_[at] = behind_[next];
-                if (behind_[at] != end) before_[behind_[at]] = at;
-                merged_.push_back(at);
-            }
-            for (const std::uint32_t at : merged_) {
-                if (before_[at] != end) push(before_[at]);
-                if (behind_[at] != end) push(at);
-            }
-        }
-        std::size_t kept = 0;
-        for (std::uint32_t at = 0; at != end; at = behind_[at]) tokens_[kept++] = tokens_[at];
-        return kept;
-    }
-
     const InheritedMerges& merges_;
-    const bool asks_met_;
-    std::vector<std::uint8_t> met_;
-    const std::function<void()>* const look_;
+    RankMerger merger_;
     Array<Known> known_ = Array<Known>(std::size_t{1} << known_log);
     Array<std::uint64_t> boundaries_ = Array<std::uint64_t>(std::size_t{1} << boundaries_log);
     Array<Character> characters_ = Array<Character>(of_three_bytes + of_two_bytes);
     std::vector<const std::uint8_t*> broken_;   // the broken boundaries of the unit at work
-    std::vector<std::uint32_t> tokens_, before_, behind_, merged_;
-    std::vector<std::uint64_t> queue_;
-    bool notes_ = true;      // what is met
-    bool certain_ = true;    // that nothing was met which had not been
+    Array<std::uint32_t> tokens_;
+    static constexpr std::size_t roomy = std::size_t{1} << 16;   // tokens above which memory is given back
+};
+
+// The merges that stay within words, and which of the others may join two tokens that these leave.
+//
+// Below the rank of the first token that reaches across a border between words, no merge joins two sides of a border. So all
+// of these merges can be made in each word alone. They come before all others: a pair that another merge brings holds its token,
+// so its rank is greater still. What is left of the words is a row of tokens, on which the other merges are made by rank. Such a
+// merge joins the last token of the row in its left half to the first one in its right half: where no merge joins two
+// neighbours of the row, it is cut.
+class WordLevel {
+  public:
+    explicit WordLevel(const InheritedMerges& merges) : words(merges.data(), merges.first_across_words()) {
+        const std::uint32_t first = first_merge + static_cast<std::uint32_t>(words.size());
+        while (std::size_t{1} << log_ < bits_a_merge * (merges.size() - words.size())) ++log_;
+        bits_.resize((std::size_t{1} << log_) / 64);
+        std::vector<Merge> ends;   // of the tokens that reach across: the first and the last of the row in each
+        for (std::size_t rank = words.size(); rank < merges.size(); ++rank) {
+            const auto [left, right] = merges[rank];
+            const Merge of_left = left < first ? Merge{left, left} : ends[left - first];
+            const Merge of_right = right < first ? Merge{right, right} : ends[right - first];
+            ends.push_back({of_left.left, of_right.right});
+            const std::size_t bit = bit_of(of_left.right, of_right.left);
+            bits_[bit >> 6] |= std::uint64_t{1} << (bit & 63);
+        }
+    }
+    // Whether these merges are worth two levels.
+    static bool is_useful(const InheritedMerges& merges) {
+        return merges.first_across_words() < merges.size() && 8 * merges.first_across_words() >= merges.size();
+    }
+
+    bool may_join(std::uint32_t left, std::uint32_t right) const {
+        const std::size_t bit = bit_of(left, right);
+        return bits_[bit >> 6] >> (bit & 63) & 1;
+    }
+    const InheritedMerges words;
+
+  private:
+    static constexpr std::size_t bits_a_merge = 16;   // of pairs that no merge joins one in sixteen is taken for one
+
+    std::size_t bit_of(std::uint32_t left, std::uint32_t right) const {
+        const std::uint64_t key = key_of(left, right);
+        return static_cast<std::size_t>((key ^ key >> 29) * 0x9e3779b97f4a7c15u >> (64 - log_));
+    }
+
+    unsigned log_ = 6;
+    std::vector<std::uint64_t> bits_;
+};
+
+// Encodes pieces that hold many words, or, without a word level, any.
+class PieceEncoder {
+  public:
+    PieceEncoder(const InheritedMerges& merges, const WordLevel* level, const std::function<void()>* look)
+        : level_(level), encoder_(level ? level->words : merges, false, look), merger_(merges, false, look) {}
+
+    // As Encoder::encode.
+    template <class Symbol, class SymbolOf>
+    Symbol* encode(const std::uint8_t* piece, std::size_t length, const std::uint8_t* readable, Symbol* to, SymbolOf symbol_of) {
+        if (!level_) return encoder_.encode(piece, length, readable, to, symbol_of);
+        row_.reach(length + Encoder::most_known_tokens);
+        std::uint32_t* const row = row_.data();
+        std::uint32_t* end = row;
+        for (std::size_t at = 0; at < length;) {
+            const std::size_t next = border_behind(piece, at, length);
+            end = encoder_.encode_word(piece + at, next - at, readable, end);
+            at = next;
+        }
+        *end = separator;
+        for (std::uint32_t *first = row, *last = row + 1; first < end; first = last++) {
+            while (level_->may_join(last[-1], *last) && last < end) ++last;
+            std::size_t number = static_cast<std::size_t>(last - first);
+            if (number > 1) number = merge(first, number);
+            for (std::size_t place = 0; place < number; ++place) *to++ = symbol_of(first[place]);
+        }
+        if (row_.size() > roomy) row_ = Array<std::uint32_t>();
+        return to;
+    }
+
+  private:
+    static constexpr std::size_t roomy = std::size_t{1} << 16;
+
+    // The first border behind a place, or the length.
+    static std::size_t border_behind(const std::uint8_t* piece, std::size_t at, std::size_t length) {
+        do ++at;
+        while (at < length && !InheritedMerges::is_border(piece + at));
+        return at;
+    }
+
+    // Merging writes behind the tokens.
+    std::size_t merge(std::uint32_t* tokens, std::size_t number) {
+        std::uint32_t behind[RankMerger::slack];
+        std::copy_n(tokens + number, RankMerger::slack, behind);
+        const std::size_t left = merger_.merge(tokens, number);
+        std::copy_n(behind, RankMerger::slack, tokens + number);
+        return left;
+    }
+
+    const WordLevel* const level_;
+    Encoder encoder_;
+    RankMerger merger_;
+    Array<std::uint32_t> row_;
 };
 
 }  // namespace flat

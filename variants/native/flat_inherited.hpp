@@ -1,8 +1,6 @@
 // Inherited merges: the rank of every pair, and where none of them can join two characters.
 #pragma once
 
-#include <string>
-
 #include "flat_tokens.hpp"
 
 namespace flat {
@@ -76,19 +74,29 @@ class InheritedMerges {
     InheritedMerges(const Merge* merges, std::size_t number) : merges_(merges, merges + number), ranks_(merges, number) {
         while (std::size_t{1} << boundaries_log_ < bits_a_merge * number) ++boundaries_log_;
         boundaries_.resize((std::size_t{1} << boundaries_log_) / 64);
-        tokens_.resize(first_byte);
-        for (unsigned byte = 0; byte < 256; ++byte) tokens_.push_back(std::string(1, static_cast<char>(byte)));
+        for (std::uint32_t id = 0; id < first_merge; ++id) {
+            const std::uint8_t byte = static_cast<std::uint8_t>(id - first_byte);   // separator and hole have no bytes
+            add(bytes_.add(&byte, id >= first_byte), id >= first_byte);
+        }
         for (std::uint32_t rank = 0; rank < number; ++rank) {
-            const Merge& merge = merges_[rank];
-            const std::string &left = tokens_[merge.left], &right = tokens_[merge.right];
-            note_boundary(left, right);
-            tokens_.push_back(left + right);
+            const auto [left, right] = merges_[rank];
+            add(bytes_.join(starts_[left], length(left), starts_[right], length(right)), length(left) + length(right));
+            note_boundary(bytes(first_merge + rank).data + length(left), length(left), length(right));
+            if (crosses_ == rank && !is_border(bytes(first_merge + rank).data + length(left))) ++crosses_;
         }
     }
 
     std::size_t size() const { return merges_.size(); }
+    const Merge* data() const { return merges_.data(); }
     const Merge& operator[](std::size_t rank) const { return merges_[rank]; }
-    const std::string& bytes(std::uint32_t id) const { return tokens_[id]; }
+    Bytes bytes(std::uint32_t id) const { return {bytes_.at(starts_[id]), lengths_[id]}; }
+    std::uint32_t length(std::uint32_t id) const { return lengths_[id]; }
+
+    // The first rank whose token has a blank behind what is neither blank nor line end: below it words are apart.
+    std::size_t first_across_words() const { return crosses_; }
+    static bool is_border(const std::uint8_t* at) {
+        return at[0] == ' ' && at[-1] != ' ' && at[-1] != '\t' && at[-1] != '\n' && at[-1] != '\r';
+    }
 
     const PairRanks& ranks() const { return ranks_; }
 
@@ -135,11 +143,13 @@ class InheritedMerges {
         const std::size_t bit = bit_of(boundary);
         return boundaries_[bit >> 6] >> (bit & 63) & 1;
     }
-    void note_boundary(const std::string& left, const std::string& right) {
-        const std::size_t before = std::min(boundary_bytes, left.size()), behind = std::min(boundary_bytes, right.size());
-        const std::string around = left.substr(left.size() - before) + right.substr(0, behind);
-        const std::uint8_t* const at = reinterpret_cast<const std::uint8_t*>(around.data()) + before;
-        const std::size_t bit = bit_of(boundary_of(at, before, behind));
+    void add(std::int64_t start, std::uint32_t length) {
+        starts_.push_back(start);
+        lengths_.push_back(length);
+    }
+    // Halves of so many bytes meet at `at`.
+    void note_boundary(const std::uint8_t* at, std::size_t left, std::size_t right) {
+        const std::size_t bit = bit_of(boundary_of(at, std::min(boundary_bytes, left), std::min(boundary_bytes, right)));
         boundaries_[bit >> 6] |= std::uint64_t{1} << (bit & 63);
         const unsigned pair = at[-1] << 8u | at[0];
         boundaries_of_bytes_[pair >> 6] |= std::uint64_t{1} << (pair & 63);
@@ -147,7 +157,10 @@ class InheritedMerges {
 
     std::vector<Merge> merges_;
     PairRanks ranks_;
-    std::vector<std::string> tokens_;   // by id
+    TokenBytes bytes_;                     // of every token, by id
+    std::vector<std::int64_t> starts_;
+    std::vector<std::uint32_t> lengths_;
+    std::size_t crosses_ = 0;
     std::vector<std::uint64_t> boundaries_of_bytes_ = std::vector<std::uint64_t>(65536 / 64);
     unsigned boundaries_log_ = 10;
     std::vector<std::uint64_t> boundaries_;

@@ -18,10 +18,10 @@ template <class Symbol>
 bool spell(const InheritedMerges& merges, const Symbol* tokens, const std::uint8_t* bytes, std::size_t length) {
     const std::uint8_t* const end = bytes + length;
     for (; *tokens != separator; ++tokens) {
-        const std::string& token = merges.bytes(*tokens);
-        if (token.size() > static_cast<std::size_t>(end - bytes)) return false;
-        if (std::memcmp(bytes, token.data(), token.size()) != 0) return false;
-        bytes += token.size();
+        const Bytes token = merges.bytes(*tokens);
+        if (token.size > static_cast<std::size_t>(end - bytes)) return false;
+        if (std::memcmp(bytes, token.data, token.size) != 0) return false;
+        bytes += token.size;
     }
     return bytes == end;
 }
