@@ -99,7 +99,7 @@ class Field:
 def _corpus(record: Record) -> str:
     data = record.cell.data
     size = [] if data.bytes is None else [f"{count_text(data.bytes)} bytes"]
-    return ", ".join([str(data.name), *size, f"sha256 {str(data.sha256)[:8]}"])
+    return ", ".join([*size, f"sha256 {str(data.sha256)[:8]}"])
 
 
 def _extended(record: Record) -> str:
@@ -142,7 +142,7 @@ FIELDS: tuple[Field, ...] = (
     _field("cell", names_cell=True),
     Field("variant", lambda record: record.cell.variant if record.trains else record.cell.counting, names_cell=True),
     _field("family"),
-    _field("data", "data.name", title="data"),
+    _field("data", "data.name", title="data", names_cell=True),
     _field("data.sha256", decides_merges=True, names_cell=True, usual="not recorded", written=_corpus),
     *(_field(f"data.{name}") for name in ("bytes", "documents", "pre_tokens", "words")),
     _decisive("vocab_size", title="vocab size", sentence="vocabulary {}", figure=True, other_work="another vocabulary"),

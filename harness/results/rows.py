@@ -122,7 +122,7 @@ class Row:
     def question(self) -> tuple[Any, ...]:
         """The task, whichever way ties went: times of one task can be compared."""
         work = [self.values[decisive.name] for decisive in WORK]
-        return (self.corpus.sha256, *work, self.counting_only)
+        return (self.corpus.name, self.corpus.sha256, *work, self.counting_only)
 
     @property
     def requested_merges(self) -> int | None:

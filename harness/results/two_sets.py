@@ -130,11 +130,9 @@ def _matched(every: Sides) -> tuple[list[Match], dict[str, list[Row]]]:
 
 
 def _cell_of(row: Row) -> Key:
-    """Return the key of its cell without circumstances, with the name of the corpus in place of its
-    digest.
-    """
+    """Return the key of its cell without circumstances and without the digest of its corpus."""
     fields = [field.name for field in FIELDS if field.names_cell and not field.circumstance]
-    return tuple(row.values["data" if name == "data.sha256" else name] for name in fields)
+    return tuple(row.values[name] for name in fields if name != "data.sha256")
 
 
 def _differences_text(unlike: Sequence[Difference]) -> str:

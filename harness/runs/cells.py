@@ -167,12 +167,18 @@ class TrainCell:
         variant, count = self.variant, self.count
         trainer = [variant.name, variant.target, dict(variant.params)]
         work = [*self._question, self.interpreter, *self._extending, *self.gate]
-        return digest([trainer, self.reading.key, count.key, work, [count.limits.wall_seconds]])
+        limits = [count.limits.wall_seconds]
+        return digest([trainer, *self._text, count.key, work, limits])
 
     @functools.cached_property
     def task_key(self) -> str:
         """Names the task: cells of one task must make the same merges."""
-        return digest([self.reading.key, *self._question, *self._extending])
+        return digest([*self._text, *self._question, *self._extending])
+
+    @property
+    def _text(self) -> list[str]:
+        """The text and its name: equal texts under two names are two."""
+        return [self.reading.file.name, self.reading.key]
 
     @property
     def _question(self) -> list[Any]:
@@ -240,8 +246,8 @@ def distinct_end(path: str, paths: Set[str]) -> str:
 
 
 def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:
-    """The cells, of those that differ in threads alone only the first, if neither their counter nor
-    their trainer takes any.
+    """The cells, of those that differ in threads alone only the first, if nothing that they measure
+    takes any.
     """
     firsts: dict[str, TrainCell] = {}
     kept = []
@@ -251,21 +257,24 @@ def without_idle_threads(cells: Sequence[TrainCell]) -> list[TrainCell]:
         if first.count.threads == cell.count.threads or uses_threads(cell):
             kept.append(cell)
         else:
-            alone = f"{cell.variant.name} and counting={cell.count.counter.name}"
             print_stderr(
-                f"{alone} take no threads: not measured again with threads={cell.count.threads}"
+                f"{cell.variant.name} takes no threads: not measured again with threads={cell.count.threads}"
             )
     return kept
 
 
 def uses_threads(cell: TrainCell) -> bool:
-    """Whether the counter or the trainer can use several threads, or that cannot be found out."""
+    """Whether the trainer can use several threads, or a counter that was chosen or belongs to it;
+    or that cannot be found out.
+    """
     from harness.measure.process import takes_threads  # late: a plan measures nothing
 
     if takes_threads(cell.variant.target, cell.interpreter):
         return True
-    is_counted = not cell.reading.file.table
-    return is_counted and takes_threads(cell.count.counter.target, None)
+    measures_counter = cell.counting_chosen or cell.variant.counting
+    if cell.reading.file.table or not measures_counter:
+        return False
+    return takes_threads(cell.count.counter.target, None)
 
 
 class Settings(NamedTuple):
