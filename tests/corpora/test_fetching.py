@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tarfile
@@ -26,16 +27,8 @@ from unittest import mock
 import local_server
 import msgspec
 import pytest
-from fetched import CONTENT, END, card, facts, get, impatient, left, refusal_of, url
-from local_server import (
-    Behaviour,
-    Server,
-    cut_after,
-    now_another_version,
-    redirect,
-    refuse,
-    stall_after,
-)
+from fetched import CONTENT, END, card, facts, get, left, refusal_of, url
+from local_server import Server, refuse, stall_after
 from packaging.licenses import canonicalize_license_expression
 from rows import parquet_of, rows_beside, write_files
 from workbench import CHECKOUT, first_fast, heed_signals, wait_until
@@ -46,7 +39,6 @@ from harness.common.errors import OK, UNMEASURED, Refusal
 from harness.corpora import fetch, packages
 from harness.corpora.__main__ import main
 from harness.corpora.cards import FETCHED, YOURS, data_cards
-from harness.corpora.download import Download
 from harness.corpora.packages import join_files
 
 OTHER = CONTENT[::-1]
@@ -130,23 +122,39 @@ def test_file_that_differs_from_its_card_is_discarded(server: Server, cache_fold
     assert messages[-1].endswith(unsaid)
 
 
+# its client leaves sockets of failed requests to the garbage collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_hugging_face_parquet_becomes_text(
     server: Server, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.content = parquet_of('{"text": ["one", "", "二"], "id": [1, 2, 3]}'.encode())
     digest = hashlib.sha256(server.content).hexdigest()
-    monkeypatch.setenv("HF_ENDPOINT", f"{server.address}/")
+    monkeypatch.setenv("HF_ENDPOINT", server.address)
     monkeypatch.setenv("HF_TOKEN", "secret")
     source: dict[str, Any] = {"kind": "hugging_face", "repository": "a/b", "revision": "main"}
     source |= {"paths": ["c/1.parquet", "2.parquet"], "column": "text", "separator": END}
 
     wrong = card({**source, "sha256": [digest, "0" * 64]}, facts={})
     assert f"has sha256 {digest}, not 000" in refusal_of(wrong, cache_folder)
+    large = card({**source, "download": 2 * len(server.content) - 1}, facts={})
+    assert "2.parquet is longer than its card says" in refusal_of(large, cache_folder)
+    server.script[:] = [refuse(404)]
+    assert "a/b/c/1.parquet cannot be fetched (404 " in refusal_of(card(source), cache_folder)
+    server.script[:] = []
+
     place, messages = get(card({**source, "sha256": [digest, None]}, facts={}))
     assert place.read_text() == f"one{END}{END}二{END}" * 2
-    # the first file was kept
-    assert messages[0] == f"fetching {server.address}/datasets/a/b/resolve/main/2.parquet"
-    assert [headers["Authorization"] for headers in server.requests] == ["Bearer secret"] * 3
+    assert messages[0] == "fetching c/1.parquet, 2.parquet of a/b"
+    assert "Bearer secret" in {headers.get("authorization") for headers in server.requests}
+
+
+def test_hugging_face_needs_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    source = {"kind": "hugging_face", "repository": "a/b", "revision": "main", "paths": ["1.txt"]}
+    with pytest.raises(
+        Refusal, match=r"needs huggingface_hub, .* pip install 'bpe-harness\[data\]'"
+    ):
+        get(card(source))
 
 
 def fetching(known: list[str], before: Callable[[], object]) -> subprocess.Popen[str]:
@@ -157,13 +165,12 @@ def fetching(known: list[str], before: Callable[[], object]) -> subprocess.Popen
 
 
 @pytest.mark.parametrize("number", first_fast([signal.SIGINT, signal.SIGKILL]))
-def test_interrupted_fetch_resumes(
+def test_interrupted_fetch_leaves_nothing_in_place(
     server: Server, known: list[str], cache_folder: Path, number: signal.Signals
 ) -> None:
     server.script[:] = [stall_after(20_000)]
-    part = cache_folder / "downloads" / "known" / "000-known.txt.part"
     with fetching(known, heed_signals) as process:
-        wait_until(lambda: part.exists() and part.stat().st_size == 20_000, "20,000 bytes")
+        wait_until(lambda: len(server.requests) == 1, "a request")
         process.send_signal(number)
         _, stderr = process.communicate(timeout=60)
 
@@ -171,10 +178,9 @@ def test_interrupted_fetch_resumes(
     assert "Traceback" not in stderr
     assert not any((cache_folder / "corpora").rglob("known.txt"))
     assert main(["fetch", *known]) == OK
-    assert server.ranges() == [None, "bytes=20000-"]
 
 
-def test_full_disk_is_reported_and_the_part_stays(
+def test_full_disk_is_reported(
     server: Server, known: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = shutil.disk_usage(CHECKOUT)._replace(free=len(CONTENT) - 1)
@@ -186,76 +192,39 @@ def test_full_disk_is_reported_and_the_part_stays(
 
     # what it imports would be kept cut short, for whoever comes next
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    with fetching(known, lambda: setrlimit(RLIMIT_FSIZE, (50_000, 50_000))) as process:
+    with fetching(known, lambda: setrlimit(RLIMIT_FSIZE, (20_000, 20_000))) as process:
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == UNMEASURED
     assert "(File too large); set BPE_HARNESS_CACHE to a folder" in stderr.splitlines()[-1]
     assert main(["fetch", *known]) == OK
-    assert server.ranges() == [None, "bytes=50000-"]
 
 
 def test_two_fetches_of_one_corpus_are_one(server: Server) -> None:
     messages: list[str] = []
-    server.script[:] = [cut_after(1000), stall_after(1000)]
-    with (
-        impatient(),
-        mock.patch.object(fetch, "print_stderr", messages.append),
-        ThreadPoolExecutor() as pool,
-    ):
+    with mock.patch.object(fetch, "print_stderr", messages.append), ThreadPoolExecutor(4) as pool:
         list(pool.map(fetch.fetch, [url(server)] * 4))
-    assert server.ranges() == [None, "bytes=1000-", "bytes=2000-"]
+    assert len(server.requests) == 1
     assert sum(line.startswith("known is at") for line in messages) == 4
 
 
 # Servers
 
 
-def downloaded(server: Server, folder: Path, *script: Behaviour, **headers: str) -> bytes:
-    server.script[:] = script
-    place = folder / "corpus.txt"
-    with impatient(0.5):
-        Download(f"{server.address}/corpus.txt", place, lambda _, __: None, headers).run()
-    assert [path.name for path in folder.iterdir() if "corpus" in path.name] == [place.name]
-    return place.read_bytes()
-
-
 @pytest.mark.parametrize("row", rows_beside(__file__, "downloads.toml"))
 def test_a_download_arrives_whole_or_fails_in_a_sentence(
-    server: Server, tmp_path: Path, row: dict[str, Any]
+    server: Server, cache_folder: Path, row: dict[str, Any]
 ) -> None:
-    script = []
     for step in row.get("script", []):
         ((name, argument),) = step.items()
         behaviour = getattr(local_server, name)
-        script.append(behaviour if argument is True else behaviour(argument))
-    if "ranges" in row:
-        assert downloaded(server, tmp_path, *script) == CONTENT
-        assert [sent or "" for sent in server.ranges()] == row["ranges"]
-        return
-
-    server.script[:] = script
-    address = row.get("address", f"{server.address}/corpus.txt")
-    expected = re.escape(f"{address} cannot be fetched {row['refused']}")
-    with pytest.raises(Refusal, match=expected), impatient():
-        Download(address, tmp_path / "corpus.txt", lambda _, __: None, {}).run()
-    assert not (tmp_path / "corpus.txt").exists()
-
-
-def test_versions_are_never_joined(server: Server, tmp_path: Path) -> None:
-    for tag in (None, 'W/"first"'):  # nothing is resumed unless its version is certain
-        server.tag = tag
-        assert downloaded(server, tmp_path, cut_after(5000)) == CONTENT
-    assert server.ranges() == [None] * 4
-
-    for change in (now_another_version(OTHER), now_another_version(OTHER, cut_after(700))):
-        server.content, server.tag = CONTENT, '"first"'
-        assert downloaded(server, tmp_path, cut_after(5000), change) == OTHER
-    assert server.requests[5]["If-Range"] == '"first"'
-
-
-def test_secret_is_not_sent_to_a_redirect(server: Server, tmp_path: Path) -> None:
-    downloaded(server, tmp_path, redirect, Authorization="Bearer secret")
-    assert ["Authorization" in headers for headers in server.requests] == [True, False]
+        server.script.append(behaviour if argument is True else behaviour(argument))
+    data = url(server, row.get("name", "known.txt"))
+    data["source"] |= row.get("source", {})
+    if "refused" in row:
+        assert row["refused"] in refusal_of(data, cache_folder)
+        server.script[:] = []
+    if "source" not in row:
+        assert get(url(server))[0].read_bytes() == CONTENT
 
 
 # Packages
@@ -354,7 +323,7 @@ def joined(folder: Path, archive: str, content: bytes, **rule: Any) -> str:
     (folder / "packages").mkdir()
     (folder / "packages" / archive).write_bytes(content)
     source = Npm(package="known", **{**COMMON, **rule})
-    join_files([folder / "packages" / archive], source, folder / "text", lambda _: None)
+    join_files([folder / "packages" / archive], source, folder / "text", 0, lambda _: None)
     return (folder / "text").read_text()
 
 
@@ -368,11 +337,78 @@ def test_files_are_joined_by_the_card(tmp_path: Path, row: dict[str, Any]) -> No
         joined(*package, **row["rule"])
 
 
-@pytest.mark.parametrize("name", ["a.tar", "a.whl", "a.tgz"])
-def test_damaged_archive_is_refused(tmp_path: Path, name: str) -> None:
-    damaged = {"a.tar": tar(CONTENTS, "w")[:700], "a.whl": wheel(CONTENTS)[:-9], "a.tgz": b"no"}
-    with pytest.raises(Refusal, match=r" is damaged \(.*; fetch it again"):
-        joined(tmp_path, name, damaged[name])
+def damaged_archives() -> dict[str, tuple[str, bytes]]:
+    """Archives that are no archives, end early, or need what their libraries lack."""
+    packed, whole = tar(CONTENTS, "w:gz"), wheel(CONTENTS)
+    stored = wheel({"a.txt": b"text" * 99})
+    sparse = tarfile.TarInfo("a")
+    sparse.pax_headers = {"GNU.sparse.map": "one"}
+    return {
+        "no archive": ("a.tgz", b"no"),
+        "cut tar": ("a.tar", tar(CONTENTS, "w")[:700]),
+        "cut gzip": ("a.tgz", packed[: len(packed) // 2]),
+        "cut xz": ("a.tar.xz", tar(CONTENTS, "w:xz")[:150]),
+        "flipped xz": ("a.tar.xz", flipped(tar(CONTENTS, "w:xz"))),
+        "cut zip": ("a.whl", whole[:-9]),
+        "flipped text": ("a.whl", stored.replace(b"texttext", b"textText", 1)),
+        "password": ("a.whl", with_flags(whole, flags=1)),
+        "unknown method": ("a.whl", with_flags(whole, method=99)),
+        "sparse map": ("a.tar", sparse.tobuf(tarfile.PAX_FORMAT) + b"x" * 1024),
+        "inner gzip": ("a.whl", wheel({"a.gz": gzip.compress(b"text")[:-3]})),
+        "no package": ("a.deb", b"no"),
+    }
+
+
+def flipped(content: bytes) -> bytes:
+    """With one byte in the middle changed."""
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
+
+
+def with_flags(archive: bytes, flags: int = 0, method: int = 0) -> bytes:
+    """A zip archive whose files claim these flags and this method of compression."""
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        parts = archive.split(mark)
+        archive = mark.join(
+            [parts[0]]
+            + [
+                part[: place - 4] + struct.pack("<HH", flags, method) + part[place:]
+                for part in parts[1:]
+            ]
+        )
+    return archive
+
+
+@pytest.mark.parametrize("name", damaged_archives())
+def test_damaged_archive_is_discarded_and_fetched_again(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    file, content = damaged_archives()[name]
+    archives = [(file, content), ("a.tar", tar({"a.txt": CONTENT}, "w"))]
+
+    def write(_: object, folder: Path) -> None:
+        file, content = archives.pop(0)
+        (folder / file).write_bytes(content)
+
+    monkeypatch.setattr(packages, "download_packages", write)
+    package = card({"kind": "npm", "package": "known", "version": "1", "files": ["*"]})
+    sentence = refusal_of(package, cache_folder)
+    assert re.search(r" is damaged \(.*\); fetch it again$", sentence), sentence
+    assert left(cache_folder) == []
+    assert get(package)[0].read_bytes() == CONTENT
+
+
+def test_package_that_unpacks_to_more_than_its_card_says_is_refused(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(_: object, folder: Path) -> None:
+        (folder / "a.tar").write_bytes(tar({"a.txt": CONTENT, "b.txt": b"more"}, "w"))
+
+    monkeypatch.setattr(packages, "download_packages", write)
+    package = card({"kind": "npm", "package": "known", "version": "1", "files": ["*"]})
+    assert "known.txt is longer than its card says (108000 bytes" in refusal_of(
+        package, cache_folder
+    )
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb here")

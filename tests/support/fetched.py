@@ -57,14 +57,9 @@ def refusal(path: Any, special_tokens: Sequence[str] = (END,), **further: Any) -
     return str(refused.value)
 
 
-def impatient(seconds_without_a_byte: float = 0.3) -> Any:
+def impatient() -> Any:
     """Patch the fetcher not to wait long."""
-    return mock.patch.multiple(
-        download,
-        SECONDS_WITHOUT_A_BYTE=seconds_without_a_byte,
-        FRUITLESS_ATTEMPTS=3,
-        SECONDS_BETWEEN_ATTEMPTS=0,
-    )
+    return mock.patch.object(download, "SECONDS_WITHOUT_A_BYTE", 0.3)
 
 
 def facts(content: bytes = CONTENT) -> dict[str, Any]:

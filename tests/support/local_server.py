@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import re
+import gzip
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +22,14 @@ class Request(BaseHTTPRequestHandler):
         with contextlib.suppress(ConnectionError):
             (script.pop(0) if script else serve)(self)
 
+    def do_HEAD(self) -> None:
+        """Describe the file as the hub of Hugging Face does."""
+        self.send_response(200)
+        headers = {"ETag": '"first"', "X-Repo-Commit": "0" * 40}
+        for name, value in {**headers, "Content-Length": str(len(self.server.content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
     def log_message(self, *_: object) -> None:
         pass
 
@@ -37,24 +45,17 @@ class Request(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `content` under any path, as the version `tag`; `requests` are the headers of each
-    request.
-    """
+    """Serves `content` under any path; `requests` are the headers of each request."""
 
     daemon_threads = True
 
     def __init__(self, content: bytes) -> None:
         super().__init__(("127.0.0.1", 0), Request)
         self.content = content
-        self.tag: str | None = '"first"'
         self.script: list[Behaviour] = []
         self.requests: list[dict[str, str]] = []
         self.released = threading.Event()
         self.address = f"http://127.0.0.1:{self.server_port}"
-
-    def ranges(self) -> list[str | None]:
-        """The range in each request."""
-        return [headers.get("Range") for headers in self.requests]
 
 
 @contextlib.contextmanager
@@ -71,23 +72,11 @@ def serving(content: bytes) -> Iterator[Server]:
 
 
 def cut_after(length: int | None) -> Behaviour:
-    """Answer as a server that knows ranges, and end the connection after so many bytes of the
-    body.
-    """
+    """End the connection after so many bytes of the file."""
 
     def behave(request: Request) -> None:
-        content, tag = request.server.content, request.server.tag
-        headers = {} if tag is None else {"ETag": tag}
-        found = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range") or "")
-        if found is None or request.headers.get("If-Range") != tag:
-            request.answer(200, content[:length], headers, len(content))
-            return
-
-        start, size = int(found[1]), len(content)
-        part = f"{start}-{size - 1}" if start < size else "*"
-        headers["Content-Range"] = f"bytes {part}/{size}"
-        rest = content[start:]
-        request.answer(206 if rest else 416, rest[:length], headers, len(rest))
+        content = request.server.content
+        request.answer(200, content[:length], size=len(content))
 
     return behave
 
@@ -106,8 +95,28 @@ def stall_after(length: int) -> Behaviour:
     return behave
 
 
-def no_ranges(request: Request) -> None:
-    request.answer(200, request.server.content)
+def headers(headers: dict[str, str]) -> Behaviour:
+    """Serve the file with these headers alone."""
+
+    def behave(request: Request) -> None:
+        request.send_response(200)
+        for name, value in headers.items():
+            request.send_header(name, value)
+        request.end_headers()
+        request.wfile.write(request.server.content)
+
+    return behave
+
+
+def endless(request: Request) -> None:
+    request.send_response(200)
+    request.end_headers()
+    while not request.server.released.is_set():
+        request.wfile.write(bytes(1 << 16))
+
+
+def bomb(request: Request) -> None:
+    request.answer(200, gzip.compress(bytes(5_000_000)))
 
 
 def refuse(code: int, **headers: str) -> Behaviour:
@@ -120,17 +129,5 @@ def redirect(request: Request) -> None:
     refuse(302, Location=f"{other_host}/elsewhere")(request)
 
 
-def another_range(request: Request) -> None:
-    """Answer with the beginning, whatever was requested."""
-    content, last = request.server.content, len(request.server.content) - 1
-    request.answer(206, content, {"Content-Range": f"bytes 0-{last}/{last + 1}"})
-
-
-def now_another_version(content: bytes, then: Behaviour = serve) -> Behaviour:
-    """From this request on there is another file under the address."""
-
-    def behave(request: Request) -> None:
-        request.server.content, request.server.tag = content, '"second"'
-        then(request)
-
-    return behave
+def redirect_to(address: str) -> Behaviour:
+    return refuse(302, Location=address)
