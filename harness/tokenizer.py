@@ -134,8 +134,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--overwrite", action="store_true", help="replace that file")
     command.add_argument("--threads", metavar="N", type=int, default=1)
-    about = "put the first special token between two documents: rows, or files without rows"
-    command.add_argument("--separator", action="store_true", help=about)
+    about = (
+        "a special token for each document (a row, or a file without rows); default: the only one"
+    )
+    command.add_argument("--separator", metavar="TOKEN", nargs="?", const=True, help=about)
+    about = "after, before or between documents (default: %(default)s)"
+    command.add_argument("--separate", metavar="WHERE", default="after", help=about)
 
     command = _add(commands, _decode, "decode", "write the bytes of ids")
     command.add_argument(
@@ -373,7 +377,8 @@ def _encode(options: argparse.Namespace) -> None:
         options.output,
         settings=options.set,
         threads=options.threads,
-        separator=options.separator,
+        separator=options.separator or False,
+        separate=options.separate,
         special_tokens=options.special_tokens,
         overwrite=options.overwrite,
         progress=True,

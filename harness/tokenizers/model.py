@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from harness.common.errors import Refusal
 from harness.common.files import path_named
 from harness.common.printing import print_stderr
-from harness.common.registry import at_least
+from harness.common.registry import at_least, one_of, unknown
 from harness.common.units import count_text
 from harness.corpora.texts import Source, documents
 from harness.tokenizers import folder as folders
@@ -19,7 +19,7 @@ from harness.tokenizers.encoding import encoder_of
 from harness.tokenizers.learned import Learned, check_ids, pattern_name, pattern_named
 from harness.tokenizers.plain import as_bytes, lone_surrogate, refuse_frame
 from harness.tokenizers.streaming import Streaming
-from harness.tokenizers.writing import check_output, write_ids
+from harness.tokenizers.writing import PLACES, Separator, check_output, write_ids
 from variants.contract import GPT2_PATTERN, Merge
 
 if TYPE_CHECKING:
@@ -166,7 +166,8 @@ class Tokenizer:
         *,
         settings: Sequence[str] = (),
         threads: int = 1,
-        separator: bool = False,
+        separator: str | bool = False,
+        separate: str = "after",
         special_tokens: bool = True,
         overwrite: bool = False,
         progress: bool = False,
@@ -176,8 +177,9 @@ class Tokenizer:
         `source` is what `train` reads: a data set, files, a folder, a pattern, `-`; a row is a
         document, and so is a file without rows. `settings` are those of --set, such as
         `data.column=body`. `output` is a NumPy array (.npy), or the bare numbers (.bin) with their
-        dtype, their count and the place of each document in the .json beside them. With `separator`
-        the first special token comes between two documents.
+        dtype, their count and the place of each document in the .json beside them. `separator` is
+        the special token that comes after, before or between documents, as `separate` says; True
+        for the only one.
 
         The file is written as ids come, whole or not at all, and the array is mapped from it;
         memory is bounded as in `encode_iterable`. Raises Refusal if a file cannot be read or
@@ -186,10 +188,8 @@ class Tokenizer:
         output = path_named(output)
         at_least("threads", threads)
         check_output(output, overwrite)
-        if separator and not self.special_tokens:
-            raise Refusal("this tokenizer has no special token; leave the separator out")
-
-        first = next(iter(self.special_tokens.values())) if separator else None
+        one_of("separate", separate, PLACES)
+        mark = Separator(self.separator_id(separator) if separator else None, separate)
         encoder = self.encoder(special_tokens)
         with documents(source, settings, progress=progress) as found:
             array = write_ids(
@@ -197,12 +197,28 @@ class Tokenizer:
                 found,
                 output,
                 threads=threads,
-                separator=first,
+                separator=mark,
                 tokenizer_sha256=self.learned.sha256(),
             )
             if self.why_plain:
                 print_stderr(f"encoded in plain Python: {self.why_plain}")
         return array
+
+    def separator_id(self, separator: str | bool) -> int:
+        """The id of a special token, or of the only one for True. Raises Refusal if it is unknown, or
+        for True if there are several or it is for padding.
+        """
+        texts = [*self.special_tokens]
+        if not texts:
+            raise Refusal("this tokenizer has no special token; leave the separator out")
+        if separator is True:
+            if len(texts) == 1 and "pad" not in texts[0].lower():
+                return self.special_tokens[texts[0]]
+            what = f"which special token separates documents is not clear: {texts}"
+            raise Refusal(f"{what}; pass separator=TOKEN", settings={"separator": "TOKEN"})
+        if separator not in self.special_tokens:
+            raise Refusal(unknown("special token", str(separator), texts))
+        return self.special_tokens[str(separator)]
 
     def decode(self, ids: Iterable[int]) -> bytes:
         """The bytes of some ids. Raises Refusal for an id that is not in the vocabulary."""

@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from harness.common.errors import Refusal
+from harness.common.errors import UNMEASURED, Refusal
 from harness.common.files import whole_file
 from harness.tokenizers.streaming import WINDOW, Streaming
 
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 
 Documents = Iterable[Iterator[bytes]]
 NPY, BIN = ".npy", ".bin"
+PLACES = ("after", "before", "between")
+
+
+class Separator(NamedTuple):
+    """The id that comes after, before or between documents; None for none."""
+
+    id: int | None = None
+    place: str = "after"
+
+
 INSTEAD = "choose another place for the ids"
 
 
@@ -47,19 +57,19 @@ def write_ids(
     output: Path,
     *,
     threads: int,
-    separator: int | None,
+    separator: Separator,
     tokenizer_sha256: str,
 ) -> np.ndarray[Any, Any]:
-    """Write the ids of documents, whole or not at all, and map them; `separator` is an id that
-    comes between two documents.
+    """Write the ids of documents, whole or not at all, and map them.
 
     Memory is bounded by the longest document, as in `Tokenizer.encode_iterable`. Raises Refusal if
-    the file cannot be written.
+    the file cannot be written, or is a .bin without ids.
     """
     import numpy as np  # only here: nothing else about a tokenizer needs it
 
     dtype = np.dtype(encoder.type_code)
-    between = b"" if separator is None else np.array(separator, dtype).tobytes()
+    mark = b"" if separator.id is None else np.array(separator.id, dtype).tobytes()
+    between = mark if separator.place == "between" else b""
     with opened(output) as file, file_beside(output) as description:
         if output.suffix == NPY:
             write_header(file, dtype, 0)
@@ -67,7 +77,8 @@ def write_ids(
         description.write('{"documents": [')
 
         is_first, is_open = True, False
-        for ids, is_last in encoded_pieces(encoder, documents, threads):
+        pieces = encoded_pieces(encoder, documents, threads)
+        for ids, is_last in marked_pieces(pieces, separator.place, memoryview(mark)):
             if not is_open:
                 file.write(b"" if is_first else between)
                 offset = (file.tell() - start) // dtype.itemsize
@@ -77,6 +88,9 @@ def write_ids(
             is_open = not is_last
 
         count = (file.tell() - start) // dtype.itemsize
+        if output.suffix == BIN and not count:  # what cannot be mapped
+            why = "the text is empty, and nothing maps a .bin without ids"
+            raise Refusal(f"{why}; pass another text, or write .npy", UNMEASURED)
         facts = {"dtype": dtype.name, "count": count, "tokenizer_sha256": tokenizer_sha256}
         description.write(f"], {json.dumps(facts)[1:]}\n")
         if output.suffix == NPY:
@@ -93,9 +107,21 @@ def bare_numbers(path: Path, dtype: str) -> np.ndarray[Any, Any]:
     """The numbers of a .bin, mapped. Raises OSError, and ValueError if the last is not whole."""
     import numpy as np
 
-    if not path.stat().st_size:  # what cannot be mapped
-        return np.empty(0, dtype)
     return np.memmap(path, dtype, mode="r")
+
+
+def marked_pieces(
+    pieces: Iterable[tuple[memoryview, bool]], place: str, mark: memoryview
+) -> Iterator[tuple[memoryview, bool]]:
+    """The pieces, with a mark before or after each document if that is its place."""
+    is_open = False
+    for ids, is_last in pieces:
+        if place == "before" and not is_open:
+            yield mark, False
+        yield ids, is_last and place != "after"
+        if place == "after" and is_last:
+            yield mark, True
+        is_open = not is_last
 
 
 def encoded_pieces(

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from itertools import chain, count, islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -200,9 +201,9 @@ def test_a_file_is_encoded_as_its_bytes(
     }
 
 
-@pytest.mark.parametrize("separator", [False, True])
+@pytest.mark.parametrize("place", [None, "after", "before", "between"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_rows_and_files_are_documents(tmp_path: Path, separator: bool, threads: int) -> None:
+def test_rows_and_files_are_documents(tmp_path: Path, place: str | None, threads: int) -> None:
     documents = [TEXT, "the", "", "cat's", TEXT * 3, "le chat"]
     (tmp_path / "files").mkdir()
     with (tmp_path / "rows.jsonl").open("w") as rows:
@@ -211,19 +212,61 @@ def test_rows_and_files_are_documents(tmp_path: Path, separator: bool, threads: 
             (tmp_path / f"files/{number}.txt").write_text(document)
 
     one = Tokenizer(learned("gpt2", SPECIALS))
+    end = [one.special_tokens["<|e|>"]]
     expected = list[int]()
     places = list[int]()
     for document in documents:
-        if separator and places:
-            expected.append(one.special_tokens["<|endoftext|>"])
+        if place == "between" and places:
+            expected += end
         places.append(len(expected))
-        expected += one.encode(document)
+        before, after = end * (place == "before"), end * (place == "after")
+        expected += [*before, *one.encode(document), *after]
 
+    options: dict[str, Any] = {"threads": threads}
+    if place is not None:
+        options |= {"separator": "<|e|>", "separate": place}
     for name in ("rows.jsonl", "files"):
         output = tmp_path / f"{name}.bin"
-        ids = one.encode_file(tmp_path / name, output, threads=threads, separator=separator)
+        ids = one.encode_file(tmp_path / name, output, **options)
         assert ids.tolist() == expected
-        assert json.loads(output.with_suffix(".json").read_text())["documents"] == places
+        (about,) = output.parent.glob(f"{name}*json")
+        assert json.loads(about.read_text())["documents"] == places
+
+
+@pytest.mark.parametrize(
+    ("special_tokens", "separator", "answer"),
+    [
+        (("<pad>", "</s>"), True, r"not clear: .'<pad>', '</s>'.; pass separator=TOKEN"),
+        (("[PAD]",), True, r"not clear: .'\[PAD\]'.; pass separator=TOKEN"),
+        ((), True, "this tokenizer has no special token; leave the separator out"),
+        (("<pad>", "</s>"), "<s>", r"unknown special token '<s>'; did you mean </s>\? there are"),
+    ],
+)
+def test_a_separator_that_is_not_clear_is_refused(
+    tmp_path: Path, special_tokens: tuple[str, ...], separator: str | bool, answer: str
+) -> None:
+    (tmp_path / "text").write_text("the")
+    one = Tokenizer(learned("gpt2", special_tokens))
+    with pytest.raises(Refusal, match=answer):
+        one.encode_file(tmp_path / "text", tmp_path / "ids.npy", separator=separator)
+    assert not (tmp_path / "ids.npy").exists()
+
+
+def test_the_only_special_token_needs_no_name(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("the")
+    one = Tokenizer(learned("gpt2", ("<|end|>",)))
+    ids = one.encode_file(tmp_path / "text", tmp_path / "ids.npy", separator=True)
+    assert ids.tolist() == [*one.encode("the"), one.special_tokens["<|end|>"]]
+
+
+def test_an_empty_text_makes_no_file_that_cannot_be_mapped(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("")
+    one = Tokenizer(learned("gpt2", SPECIALS))
+    with pytest.raises(Refusal, match=r"the text is empty, .*; pass another text, or write \.npy"):
+        one.encode_file(tmp_path / "text", tmp_path / "ids.bin")
+    assert [*tmp_path.iterdir()] == [tmp_path / "text"]
+    assert one.encode_file(tmp_path / "text", tmp_path / "ids.npy").tolist() == []
+    assert np.load(tmp_path / "ids.npy", mmap_mode="r").tolist() == []
 
 
 def test_large_ids_take_four_bytes(tmp_path: Path) -> None:
