@@ -38,7 +38,7 @@ def encoded(
     (folder / "rows.jsonl").write_text("".join(rows))
     one.encode_file(folder / "rows.jsonl", folder / "ids.bin", separator=END)
 
-    section = PAGE.read_text().partition("## Files of other trainers")[2]
+    section = PAGE.read_text().partition("## Read ids, and write files")[2]
     code = re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0]
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
